@@ -1,0 +1,1 @@
+"""What the server does with the updates that arrive, one file per paper."""

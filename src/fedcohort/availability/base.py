@@ -1,0 +1,14 @@
+"""The contract of availability: which clients are ready when a round begins."""
+
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Bool
+
+from fedcohort.rng import Draws
+
+
+class Availability(Protocol):
+    def ready(self, draws: Draws) -> Bool[np.ndarray, "clients"]:
+        """True for each client that can be asked in the round of `draws`."""
+        ...

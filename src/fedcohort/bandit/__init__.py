@@ -1,0 +1,1 @@
+"""Mathematics that bandit selectors share."""

@@ -1,0 +1,1 @@
+"""Observers of the rounds: progress, journal, tracking, figures, summary."""

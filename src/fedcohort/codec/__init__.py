@@ -1,0 +1,1 @@
+"""What an upload costs and loses."""

@@ -1,0 +1,48 @@
+"""The contract of a dataset, and the checks that every adapter's data goes through."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from fedcohort.errors import DataError
+from fedcohort.types import Ids
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A dataset as arrays.
+
+    train_x, test_x: float32 [N, ...]. train_y, test_y: int64 labels in [0, n_classes).
+    train_owner, test_owner: the natural client of each row, int64 counted from 0, or None.
+    """
+
+    name: str
+    train_x: np.ndarray
+    train_y: Ids
+    test_x: np.ndarray
+    test_y: Ids
+    n_classes: int
+    train_owner: Ids | None = None
+    test_owner: Ids | None = None
+
+
+class Dataset(Protocol):
+    def load(self, seed: int) -> Raw:
+        """Read or make the data; `seed` is `data_seed`, for what is drawn. Raises `DataError`."""
+        ...
+
+
+def checked(raw: Raw) -> Raw:
+    """`raw` itself, or `DataError` that names the dataset, what is wrong and where."""
+    for part, x, y in (("train", raw.train_x, raw.train_y), ("test", raw.test_x, raw.test_y)):
+        if len(x) != len(y) or len(y) == 0:
+            raise DataError(f"dataset={raw.name}: {part} has {len(x)} inputs and {len(y)} labels")
+        if y.min() < 0 or y.max() >= raw.n_classes:
+            raise DataError(
+                f"dataset={raw.name}: {part} labels must be in [0, {raw.n_classes - 1}], got {y.min()}..{y.max()}"
+            )
+        if not np.isfinite(x).all():
+            row = int(np.argwhere(~np.isfinite(x.reshape(len(x), -1)).all(1))[0, 0])
+            raise DataError(f"dataset={raw.name}: {part} row {row} has a feature that is NaN or infinite")
+    return raw

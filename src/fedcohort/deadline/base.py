@@ -1,0 +1,73 @@
+"""The contract of round closing: when the server stops waiting, and how much work a client does by then."""
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+from jaxtyping import Bool
+
+from fedcohort.device.base import Timing
+from fedcohort.types import Ids, Population, RoundOutcome, Values
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class PaceContext:
+    """What is known before a round's training.
+
+    selected: sorted ids. units: units of local work asked. expected_all: expected timing of every client of the
+    population, on all of its data. expected: of the selected, on the samples that they will train on.
+    """
+
+    round: int
+    selected: Ids
+    units: int
+    expected_all: Timing
+    expected: Timing
+
+
+class Deadline(Protocol[S]):
+    """partial_work: a client that can't finish in time does as many units as fit, instead of being dropped."""
+
+    partial_work: bool
+
+    def init(self, population: Population) -> S: ...
+
+    def announce(self, state: S, ctx: PaceContext) -> float:
+        """The deadline that clients are told, virtual seconds after the broadcast; inf where there is none."""
+        ...
+
+    def close(self, state: S, finish: Values, announced: float) -> float:
+        """When the server stops waiting. finish: seconds at which each selected client would be done with all units."""
+        ...
+
+    def observe(self, state: S, outcome: RoundOutcome) -> S: ...
+
+
+@dataclass(frozen=True)
+class Closing:
+    """How a round ends: units done by each selected client, who arrived, when, and how long the training took."""
+
+    units: Ids
+    arrived: Bool[np.ndarray, "n"]
+    finish: Values
+    train_s: float
+
+
+def settle(timing: Timing, units: int, close: float, partial_work: bool) -> Closing:
+    """Apply a closing time: full work where it fits, else as many units as fit (partial_work), else dropped.
+
+    A client with less than one unit is dropped. The server waits until `close` as soon as somebody is dropped,
+    otherwise until the last answer (specs D: the full deadline is charged if anyone selected misses it).
+    """
+    full = timing.finish(units)
+    done = np.where(full <= close, units, 0)
+    if partial_work:
+        room = close - timing.down - timing.infer - timing.up
+        fit = np.floor(np.divide(room, timing.unit, out=np.full(len(full), np.inf), where=timing.unit > 0) + 1e-9)
+        done = np.where(full <= close, units, np.clip(fit, 0, units)).astype(np.int64)
+    arrived = done > 0
+    finish = timing.finish(done.astype(np.int64))
+    last = float(finish[arrived].max(initial=0.0))
+    return Closing(done.astype(np.int64), arrived, finish, last if arrived.all() else float(close))

@@ -1,0 +1,1 @@
+"""How long clients take, in virtual seconds."""

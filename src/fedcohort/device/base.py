@@ -1,0 +1,56 @@
+"""The contract of a device model: how long a client takes, in virtual seconds."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from fedcohort.rng import Draws
+from fedcohort.types import Ids, Values
+
+
+@dataclass(frozen=True)
+class Work:
+    """What clients are asked to do, each array aligned with the ids that go with it.
+
+    load: sample-times in one unit of local work, where a unit is a local epoch (or a step, where the client trains a
+    number of steps). A whole job of E epochs over n samples is n sample-times (FLASH Sec. IV-B fixes E).
+    infer_load: sample-times of the forward passes that probes ask for; a forward pass is a third of an epoch.
+    units: units asked of everybody. bytes_down, bytes_up: what travels.
+    """
+
+    load: Values
+    infer_load: Values
+    units: int
+    bytes_down: Values
+    bytes_up: Values
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Virtual seconds of each phase: download, inference, one unit of training, upload."""
+
+    down: Values
+    infer: Values
+    unit: Values
+    up: Values
+
+    def finish(self, units: "Values | Ids | int") -> Values:
+        """Seconds until a client that does `units` units has answered."""
+        return self.down + self.infer + units * self.unit + self.up
+
+    def probe(self) -> Values:
+        """Seconds of a probe alone: download and forward pass (the answer is a few bytes)."""
+        return self.down + self.infer
+
+
+class Device(Protocol):
+    """timed: False where nothing takes time, so that durations carry no information."""
+
+    timed: ClassVar[bool]
+
+    def expected(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+        """The mean, no randomness of the round: what a deadline can be planned with. draws: those made once a run."""
+        ...
+
+    def sample(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+        """This round's times. A client's draw is the same whoever else is selected."""
+        ...

@@ -1,0 +1,1 @@
+"""The run: rounds, local training, evaluation, ranks."""

@@ -1,0 +1,29 @@
+"""The errors that a user can act on; each message names the option to change."""
+
+
+class FedcohortError(Exception):
+    """Base of all errors that end a run with a message instead of a traceback."""
+
+
+class OptionError(FedcohortError, ValueError):
+    """An option has a value outside its range."""
+
+
+class IncompatibleConfig(FedcohortError):
+    """Options that are legal alone and meaningless together (specs: part H)."""
+
+
+class DataError(FedcohortError):
+    """A dataset is missing, malformed or too small for what is asked of it."""
+
+
+class UndeclaredSignal(FedcohortError):
+    """A selector or aggregator read a signal that it does not declare in `needs`."""
+
+
+class CheckpointError(FedcohortError):
+    """A checkpoint can't be used: truncated, of another config, or of a newer version."""
+
+
+class TrackingError(FedcohortError):
+    """The tracking server can't be used as configured."""

@@ -1,0 +1,1 @@
+"""Whose labels are wrong, and how often."""

@@ -1,0 +1,1 @@
+"""Which local samples train."""

@@ -1,0 +1,39 @@
+"""The contract of sample selection: which of its samples a client trains on this round."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from fedcohort.types import Ids, Population, RoundOutcome, Values
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class SampleRequest:
+    """client: its id. n: samples it has. deadline_s: what was announced, inf without a deadline.
+
+    unit_s: expected virtual seconds of one unit of work on all n samples. units: units asked.
+    losses: measures and returns the per-sample cross-entropy of w_t, float64 [n]; calling it is charged.
+    rng: the client's own generator for this round.
+    """
+
+    client: int
+    n: int
+    deadline_s: float
+    unit_s: float
+    units: int
+    losses: Callable[[], Values]
+    rng: np.random.Generator
+
+
+class Samples(Protocol[S]):
+    def init(self, population: Population) -> S: ...
+
+    def choose(self, state: S, request: SampleRequest) -> Ids:
+        """Sorted positions in [0, n) of the samples to train on, at least one."""
+        ...
+
+    def observe(self, state: S, outcome: RoundOutcome) -> S: ...

@@ -1,0 +1,1 @@
+"""Which clients train this round, one file per paper."""

@@ -1,0 +1,94 @@
+"""The contract of a client selector, and the choice that all of them share.
+
+A selector is a frozen dataclass of hyperparameters; what changes between rounds is an explicit State. It sees arrays
+and the signals that it declares, never a model, a dataset or an aggregator. It scores; `top` and `draw` choose.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Protocol, TypeVar
+
+import numpy as np
+
+from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+S = TypeVar("S")
+
+
+class Selector(Protocol[S]):
+    """`plan` -> probes of w_t -> `select` -> local training -> `observe` -> aggregation, once a round.
+
+    needs: the words of `fedcohort/signal/` that it reads, static, probed and reported alike.
+    """
+
+    needs: ClassVar[frozenset[str]]
+
+    def init(self, population: Population) -> S:
+        """The state before round 0."""
+        ...
+
+    def plan(self, state: S, ctx: RoundContext) -> Sequence[Probe]:
+        """What to ask which clients about w_t; most selectors ask nothing."""
+        ...
+
+    def select(self, state: S, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, S]:
+        """Choose `ctx.cohort` distinct ids of `ctx.available`, or all of them where there are fewer.
+
+        probes: answers to the blocking probes, by signal.
+        """
+        ...
+
+    def observe(self, state: S, outcome: RoundOutcome) -> tuple[Advice | None, S]:
+        """Learn from those who arrived, before the aggregation. It must not draw."""
+        ...
+
+    def trace(self, state: S) -> Mapping[str, tuple[float, float]]:
+        """Named (mean, standard deviation) of what the selector believes, for the figures; {} where there is none."""
+        ...
+
+
+TIE = 1e-9
+
+
+def finite_or_last(scores: Values) -> Values:
+    """Scores with NaN and -inf as -inf ("never prefer"); +inf stays, it is the documented cold-start value."""
+    return np.where(np.isnan(scores), -np.inf, scores)
+
+
+def top(scores: Values, available: Ids, count: int, rng: np.random.Generator, tie: str = "random") -> Ids:
+    """The `count` available clients with the highest scores, sorted by id; all of them where there are fewer.
+
+    scores: float64 [n_clients]. Two scores are tied when |a-b| <= 1e-9 max(1, |a|, |b|): dot products that are equal
+    on paper differ in the last bit, and a naive argmax then always prefers the same client.
+    tie: "random" draws among those tied at the cut, "id" takes the lowest ids. One vector is drawn either way.
+    """
+    order_noise = rng.random(len(scores))[available]
+    if count >= len(available):
+        return np.sort(available)
+    value = finite_or_last(scores)[available]
+    cut = np.partition(value, len(value) - count)[len(value) - count]
+    if np.isfinite(cut):
+        near = np.isfinite(value) & (np.abs(value - cut) <= TIE * np.maximum(1.0, np.maximum(np.abs(value), abs(cut))))
+    else:
+        near = value == cut
+    above = (value > cut) & ~near
+    left = count - int(above.sum())
+    tied = np.flatnonzero(near)
+    if tie == "random":
+        tied = tied[np.argsort(order_noise[tied], kind="stable")]
+    chosen = np.concatenate([np.flatnonzero(above), tied[:left]])
+    return np.sort(available[chosen])
+
+
+def draw(weights: Values, available: Ids, count: int, rng: np.random.Generator) -> Ids:
+    """`count` distinct available clients, drawn one after the other in proportion to `weights`, sorted by id.
+
+    weights: float64 [n_clients], not negative. Exponential keys e_k / weight_k give exactly the successive draw
+    without replacement (Efraimidis and Spirakis 2006), with one vector a round, indexed by client. Clients of weight
+    zero come in, uniformly, only where too few others are left.
+    """
+    noise = rng.standard_exponential(len(weights))[available]
+    weight = weights[available]
+    usable = np.isfinite(weight) & (weight > 0)
+    keys = np.divide(noise, weight, out=np.full(len(available), np.inf), where=usable)
+    order = np.lexsort((noise, keys))
+    return np.sort(available[order[:count]])

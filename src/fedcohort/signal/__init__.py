@@ -1,0 +1,1 @@
+"""What a client can be asked for, one file per word."""

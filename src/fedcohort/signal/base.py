@@ -1,0 +1,77 @@
+"""What a client can be asked for. A word is a file here: `signal/<word>.py` with a module-level `signal`.
+
+Every signal states what it costs (bytes up, forward passes) and what it reveals about a client; the ledger charges it.
+"""
+
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import fedcohort.signal
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.types import ClientUpdate, Ids, Values
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Lab(Protocol):
+    """Where a probe is measured: the global model w_t beside the clients' data."""
+
+    def mean_over_samples(self, split: str, clients: Ids, per_sample: "Callable[[Tensor, Tensor], Tensor]") -> Values:
+        """The mean of `per_sample(log_probabilities [B, C], labels [B]) -> [B]` on each client's `split`, [len(clients)].
+
+        split: "train" (T_i) or "val" (V_i). NaN for a client with no samples there.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Static:
+    """Sent once, when a client registers. `read` finds it among the facts of the federation."""
+
+    reveals: str
+    bytes_up: int
+    fact: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Asked of clients about w_t: the mean of a per-sample quantity over their own data, one forward pass.
+
+    split: "train" (T_i) or "val" (V_i). per_sample(log_probabilities [B, C], labels [B], options) -> [B].
+    """
+
+    reveals: str
+    bytes_up: int
+    split: str
+    per_sample: "Callable[[Tensor, Tensor, Mapping[str, float]], Tensor]"
+
+    def measure(self, lab: Lab, clients: Ids, options: Mapping[str, float]) -> Values:
+        """The clients' answers, float64 [len(clients)]."""
+        return lab.mean_over_samples(self.split, clients, lambda logp, y: self.per_sample(logp, y, options))
+
+
+@dataclass(frozen=True)
+class Reported:
+    """Sent with the update, or read off it by the server (bytes_up = 0)."""
+
+    reveals: str
+    bytes_up: int
+    read: Callable[[ClientUpdate], float]
+
+
+Signal = Static | Measured | Reported
+
+
+def find(word: str) -> Signal:
+    """The signal behind `word`: `fedcohort/signal/<word>.py`, or a dotted module of your own with a `signal` in it."""
+    name = word if "." in word else f"fedcohort.signal.{word}"
+    if importlib.util.find_spec(name) is None:
+        words = sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name != "base")
+        raise IncompatibleConfig(f"no signal is called {word!r}; there are: {', '.join(words)}")
+    found: Signal = importlib.import_module(name).signal
+    return found

@@ -1,0 +1,21 @@
+"""loss: F_k(w_t), the mean cross-entropy of the global model on a client's whole training set, in eval mode."""
+
+from collections.abc import Mapping
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from fedcohort.signal.base import Measured
+
+
+def cross_entropy(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
+    """-ln p_y, in nats."""
+    return -logp.gather(1, y[:, None])[:, 0]
+
+
+signal = Measured(
+    reveals="how well the global model fits a client's training data",
+    bytes_up=4,
+    split="train",
+    per_sample=cross_entropy,
+)

@@ -1,0 +1,28 @@
+"""robust_loss: FLASH's noise-robust loss of w_t on a client's training set (FLASH Eq. 3).
+
+    L = CE(T) + alpha CE(P) + beta RCE(T),   RCE = -A (1 - p_y),   A < 0
+
+At w_t itself the pseudo-labels are the model's own probabilities, so CE(P) is the entropy of the prediction.
+"""
+
+from collections.abc import Mapping
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from fedcohort.signal.base import Measured
+
+
+def robust(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
+    """FLASH Eq. 3 for each sample, in nats; options: alpha, beta, A."""
+    log_py = logp.gather(1, y[:, None])[:, 0]
+    entropy = -(logp.exp() * logp).sum(1)
+    return -log_py + options["alpha"] * entropy - options["beta"] * options["A"] * (1 - log_py.exp())
+
+
+signal = Measured(
+    reveals="how well the global model fits a client's training data, and how sure it is of it",
+    bytes_up=4,
+    split="train",
+    per_sample=robust,
+)

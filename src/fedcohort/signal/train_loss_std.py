@@ -1,0 +1,14 @@
+"""train_loss_std: the population standard deviation (ddof 0) of the round's mini-batch losses (UCB-CS Sec. III)."""
+
+import numpy as np
+
+from fedcohort.signal.base import Reported
+from fedcohort.types import ClientUpdate
+
+
+def spread(update: ClientUpdate) -> float:
+    """In nats; 0 after a single step, NaN without a step."""
+    return float(np.std(update.batch_loss)) if update.steps else float("nan")
+
+
+signal = Reported(reveals="how much the loss varies over a client's training data", bytes_up=4, read=spread)

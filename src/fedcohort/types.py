@@ -1,0 +1,193 @@
+"""Frozen records that pass between the server's parts. One vocabulary for all of them.
+
+`n_clients` is K, `cohort` is the number of clients asked for (m in the papers), `round` counts from 0, and
+`w_t` is the global model at the start of round t.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from fedcohort.errors import UndeclaredSignal
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Ids = Int64[np.ndarray, "n"]
+Values = Float64[np.ndarray, "n"]
+
+
+class Signals(Mapping[str, Any]):
+    """What clients told the server, readable only for the words that the reader declares in `needs`.
+
+    Raises `UndeclaredSignal` on any other word, so that no method uses more than it is charged for.
+    """
+
+    def __init__(self, values: Mapping[str, Any], declared: frozenset[str], reader: str) -> None:
+        self._values = values
+        self._declared = declared
+        self._reader = reader
+
+    def __getitem__(self, word: str) -> Any:
+        if word not in self._declared:
+            raise UndeclaredSignal(
+                f"{self._reader} reads the signal {word!r} but declares only {sorted(self._declared)} in `needs`"
+            )
+        return self._values[word]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(word for word in self._values if word in self._declared)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+@dataclass(frozen=True)
+class Population:
+    """What a method may know when a run starts.
+
+    n_clients: K. n_classes: number of labels. cohort: clients asked for per round.
+    signals: the static signals that the method declares, each float64 or int64 [K] (`n_train`: training samples).
+    """
+
+    n_clients: int
+    n_classes: int
+    cohort: int
+    signals: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RoundContext:
+    """What the server knows before it asks anybody.
+
+    available: sorted ids of the clients that are ready. signals: as in `Population`.
+    rng: the method's own generator, keyed by (seed, purpose, round), made afresh each round.
+    """
+
+    round: int
+    cohort: int
+    n_clients: int
+    available: Ids
+    signals: Mapping[str, Any]
+    rng: np.random.Generator
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A question to `clients` about w_t: a word of `fedcohort/signal/`, charged in bytes, FLOPs and virtual seconds.
+
+    concurrent: measured beside the training of this round and delivered with the outcome; otherwise the answers are
+    there before the selection and the round lasts as much longer.
+    """
+
+    signal: str
+    clients: Ids
+    options: Mapping[str, float] = field(default_factory=dict)
+    concurrent: bool = False
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """Answers to a probe. A client that could not answer is absent from `clients`; a value may be NaN or infinite."""
+
+    clients: Ids
+    values: Values
+
+    def dense(self, n_clients: int, fill: float = float("nan")) -> Values:
+        """The answers as float64 [n_clients], `fill` where a client gave none."""
+        out = np.full(n_clients, fill)
+        out[self.clients] = self.values
+        return out
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Who trains this round.
+
+    clients: sorted distinct ids, all available. At most the cohort, unless `cold_start` (FLASH's first round).
+    scores: float64 [n_clients], NaN where none was given. parts: what a score is made of (exploit, explore, ...).
+    probability: float64 [n_clients] of being drawn, where the method draws.
+    """
+
+    clients: Ids
+    scores: Values | None = None
+    parts: Mapping[str, Values] = field(default_factory=dict)
+    probability: Values | None = None
+    cold_start: bool = False
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a selector asks of the aggregation, aligned with the outcome's clients.
+
+    keep: False drops a client's update. weights: replace the aggregator's own weighting (normalised by the reader).
+    """
+
+    keep: np.ndarray | None = None
+    weights: Values | None = None
+
+
+@dataclass(frozen=True)
+class RoundOutcome:
+    """Who arrived, with what. A selector's `observe` and an aggregator's `direction` see the signals they declare.
+
+    clients: sorted ids of those whose update arrived and is finite. failed: sorted ids selected but not arrived.
+    signals: each [len(clients)], aligned with `clients`. probes: answers to the concurrent probes, by signal.
+    round_s: virtual seconds that the round took.
+    """
+
+    round: int
+    selection: Selection
+    clients: Ids
+    failed: Ids
+    signals: Mapping[str, Any]
+    probes: Mapping[str, ProbeResult]
+    round_s: float
+
+
+@dataclass(frozen=True)
+class ClientUpdate:
+    """What one client sends back after local training.
+
+    n_train, n_used: samples it has, samples it trained on. steps: optimizer steps done. units_done of units_asked:
+    local epochs (or steps, where the client trains a number of steps). delta: y - w_t, float [P].
+    buffers: the network's float buffers and frozen parameters, [B]; counters: its integer buffers, int64 [I].
+    uploads: vectors that the hooks send beside the update. batch_loss: mean cross-entropy of each mini-batch before
+    its step, float64 [steps], and batch_size: samples in each, int64 [steps].
+    """
+
+    client: int
+    n_train: int
+    n_used: int
+    steps: int
+    units_done: int
+    units_asked: int
+    lr: float
+    delta: "Tensor"
+    buffers: "Tensor"
+    counters: "Tensor"
+    uploads: Mapping[str, "Tensor"]
+    stored: Mapping[str, "Tensor"]
+    batch_loss: Values
+    batch_size: Ids
+    duration: float = float("nan")
+
+
+@dataclass(frozen=True)
+class RoundReport:
+    """A finished round, for observers only. `step` counts completed rounds; step 0 is w_0 and has no cohort.
+
+    metrics: scalars by name (`test/acc`, `time/virtual_s`, ...). clients: one column per fact, each [n_clients].
+    trace: named mean and standard deviation of what the selector believes (FLASH: its theta).
+    """
+
+    step: int
+    cohort: Ids
+    arrived: Ids
+    metrics: Mapping[str, float]
+    clients: Mapping[str, np.ndarray]
+    trace: Mapping[str, tuple[float, float]]
+    fingerprint: str

@@ -1,0 +1,5 @@
+"""The checker that jaxtyping uses under pytest: beartype, with int accepted where float is asked."""
+
+from beartype import BeartypeConf, beartype
+
+check = beartype(conf=BeartypeConf(is_pep484_tower=True))
