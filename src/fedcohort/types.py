@@ -16,8 +16,8 @@ from fedcohort.errors import UndeclaredSignal
 if TYPE_CHECKING:
     from torch import Tensor
 
-Ids = Int64[np.ndarray, "n"]
-Values = Float64[np.ndarray, "n"]
+Ids = Int64[np.ndarray, "_n"]  # lengths differ between arguments: the underscore keeps them unbound
+Values = Float64[np.ndarray, "_n"]
 
 
 class Signals(Mapping[str, Any]):
