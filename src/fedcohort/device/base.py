@@ -35,11 +35,13 @@ class Timing:
 
     def finish(self, units: "Values | Ids | int") -> Values:
         """Seconds until a client that does `units` units has answered."""
-        return self.down + self.infer + units * self.unit + self.up
+        total: Values = self.down + self.infer + units * self.unit + self.up
+        return total
 
     def probe(self) -> Values:
         """Seconds of a probe alone: download and forward pass (the answer is a few bytes)."""
-        return self.down + self.infer
+        total: Values = self.down + self.infer
+        return total
 
 
 class Device(Protocol):

@@ -22,7 +22,7 @@ class Lab(Protocol):
     """Where a probe is measured: the global model w_t beside the clients' data."""
 
     def mean_over_samples(self, split: str, clients: Ids, per_sample: "Callable[[Tensor, Tensor], Tensor]") -> Values:
-        """The mean of `per_sample(log_probabilities [B, C], labels [B]) -> [B]` on each client's `split`, [len(clients)].
+        """The mean of `per_sample(log_probs [B, C], labels [B]) -> [B]` on each `split`, [len(clients)].
 
         split: "train" (T_i) or "val" (V_i). NaN for a client with no samples there.
         """
