@@ -1,0 +1,58 @@
+"""The contract of an observer: it reads frozen records; the engine has never heard of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from fedcohort.types import Ids, RoundReport, Values
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What is known when a run starts.
+
+    folder: the run's own folder; it holds everything that is written. name: its last part.
+    choices: the word chosen in each group. config: the composed config as plain dictionaries.
+    config_hash: of the config without what doesn't change results. tags: anything to find the run by (`sweep_id`).
+    n_train: T_i sizes, int64 [K]. class_counts: true labels of T_i and V_i, int64 [K, n_classes].
+    noise_rate: each client's label-noise rate, [K]. expected_s: expected virtual seconds of a full local job, [K].
+    n_params: P. rounds: the number that the run goes to. start: rounds done before (0 for a fresh run).
+    tracking: the line that opens the tracking page, or None.
+    """
+
+    folder: Path
+    name: str
+    choices: Mapping[str, str]
+    config: Mapping[str, Any]
+    config_hash: str
+    seed: int
+    commit: str
+    dirty: bool
+    versions: Mapping[str, str]
+    tags: Mapping[str, str]
+    n_train: Ids
+    class_counts: np.ndarray
+    noise_rate: Values
+    expected_s: Values
+    n_params: int
+    rounds: int
+    start: int
+
+
+class Observer(Protocol):
+    """Called in the order of the `callback` list: the journal first, since the others read it."""
+
+    def start(self, info: RunInfo) -> None:
+        """Once, before the first round of this process."""
+        ...
+
+    def observe(self, report: RoundReport) -> None:
+        """After every round, and once with step 0 for w_0."""
+        ...
+
+    def finish(self, status: str) -> None:
+        """Once, at the end: status is "finished", "interrupted" or "failed"."""
+        ...
