@@ -65,7 +65,8 @@ def settle(timing: Timing, units: int, close: float, partial_work: bool) -> Clos
     done = np.where(full <= close, units, 0)
     if partial_work:
         room = close - timing.down - timing.infer - timing.up
-        fit = np.floor(np.divide(room, timing.unit, out=np.full(len(full), np.inf), where=timing.unit > 0) + 1e-9)
+        # Where a unit takes no time, who isn't done has no room either: travel alone exceeds `close`.
+        fit = np.floor(np.divide(room, timing.unit, out=np.zeros(len(full)), where=timing.unit > 0) + 1e-9)
         done = np.where(full <= close, units, np.clip(fit, 0, units)).astype(np.int64)
     arrived = done > 0
     finish = timing.finish(done.astype(np.int64))

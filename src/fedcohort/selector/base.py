@@ -5,6 +5,7 @@ and the signals that it declares, never a model, a dataset or an aggregator. It 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -17,10 +18,15 @@ S = TypeVar("S")
 class Selector(Protocol[S]):
     """`plan` -> probes of w_t -> `select` -> local training -> `observe` -> aggregation, once a round.
 
-    needs: the words of `fedcohort/signal/` that it reads, static, probed and reported alike.
+    needs: the words of `fedcohort/signal/` that it reads, static, probed and reported alike. A ClassVar, or a property
+    where options decide: nobody is charged for a signal that the chosen options leave unread.
+    advises: whether `observe` may return Advice; the matrix of updates is then kept for the aggregation.
     """
 
-    needs: ClassVar[frozenset[str]]
+    advises: ClassVar[bool]
+
+    @property
+    def needs(self) -> frozenset[str]: ...
 
     def init(self, population: Population) -> S:
         """The state before round 0."""
@@ -44,6 +50,11 @@ class Selector(Protocol[S]):
     def trace(self, state: S) -> Mapping[str, tuple[float, float]]:
         """Named (mean, standard deviation) of what the selector believes, for the figures; {} where there is none."""
         ...
+
+
+@dataclass(frozen=True)
+class Stateless:
+    """The state of a selector that remembers nothing."""
 
 
 TIE = 1e-9

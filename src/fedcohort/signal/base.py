@@ -1,6 +1,7 @@
 """What a client can be asked for. A word is a file here: `signal/<word>.py` with a module-level `signal`.
 
 Every signal states what it costs (bytes up, forward passes) and what it reveals about a client; the ledger charges it.
+`wants` names a fact that must hold of the run (`engine/compatible.py`), or nothing.
 """
 
 import importlib
@@ -28,6 +29,10 @@ class Lab(Protocol):
         """
         ...
 
+    def per_sample_losses(self, client: int) -> Values:
+        """The cross-entropy of w_t on each sample of T_k, [n_k]."""
+        ...
+
 
 @dataclass(frozen=True)
 class Static:
@@ -36,6 +41,7 @@ class Static:
     reveals: str
     bytes_up: int
     fact: str
+    wants: str | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class Measured:
     bytes_up: int
     split: str
     per_sample: "Callable[[Tensor, Tensor, Mapping[str, float]], Tensor]"
+    wants: str | None = None
 
     def measure(self, lab: Lab, clients: Ids, options: Mapping[str, float]) -> Values:
         """The clients' answers, float64 [len(clients)]."""
@@ -62,6 +69,7 @@ class Reported:
     reveals: str
     bytes_up: int
     read: Callable[[ClientUpdate], float]
+    wants: str | None = None
 
 
 Signal = Static | Measured | Reported

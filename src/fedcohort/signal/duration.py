@@ -2,4 +2,6 @@
 
 from fedcohort.signal.base import Reported
 
-signal = Reported(reveals="how fast a client's device is", bytes_up=0, read=lambda update: update.duration)
+signal = Reported(
+    reveals="how fast a client's device is", bytes_up=0, read=lambda update: update.duration, wants="timed_device"
+)

@@ -1,0 +1,123 @@
+"""The per-client facts of a run: one Parquet file a step while it runs, one file for all steps when it has finished.
+
+`client` and `step` are added to the columns of `RoundReport.clients`. Only steps whose line is in the journal count.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedcohort.callback.atomic import replace
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+PARTS = "clients"
+WHOLE = "clients.parquet"
+STEPS = b"fedcohort.steps"
+ROWS = 65_536  # a row group: steps of a small population share one
+
+
+def write_part(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> None:
+    """`clients/000012.parquet`. Its rename reaches the disk with the journal's line, which is synced after it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    count = len(next(iter(columns.values())))
+    ids = {"step": np.full(count, step, dtype=np.int32), "client": np.arange(count, dtype=np.int32)}
+    table = pa.table({**ids, **columns})
+    (folder / PARTS).mkdir(exist_ok=True)
+    replace(folder / PARTS / f"{step:06d}.parquet", lambda draft: pq.write_table(table, draft))
+
+
+def load(folder: Path, steps: Collection[int], columns: Sequence[str] | None = None) -> "pd.DataFrame":
+    """The rows of `steps`, ordered by step and client; NaN where a step lacks a column."""
+    import pandas as pd
+    import pyarrow as pa
+
+    wanted = None if columns is None else ["step", "client", *columns]
+    tables = [_picked(path, wanted) for path in _sources(folder, steps)]
+    if not tables:
+        return pd.DataFrame(columns=wanted or ["step", "client"])
+    frame: pd.DataFrame = pa.concat_tables(tables, promote_options="permissive").to_pandas()
+    inside = frame["step"].isin(list(steps))
+    return frame[inside].sort_values(["step", "client"], kind="stable", ignore_index=True)
+
+
+def consolidate(folder: Path, steps: Collection[int]) -> None:
+    """Put all `steps` into `clients.parquet` and remove `clients/`. A kill in the middle leaves both and loses none."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sources = _sources(folder, steps)
+    if not sources or sources == [folder / WHOLE]:
+        shutil.rmtree(folder / PARTS, ignore_errors=True)
+        return
+    present = sorted(step for path in sources for step in _steps_of(path))
+    schema = pa.unify_schemas([pq.read_schema(path) for path in sources], promote_options="permissive")
+    schema = schema.with_metadata({STEPS: json.dumps(present)})
+
+    def write(draft: Path) -> None:
+        with pq.ParquetWriter(draft, schema) as writer:
+            for group in _groups(path for path in sources):
+                writer.write_table(_fitted(group, schema))
+
+    replace(folder / WHOLE, write)
+    shutil.rmtree(folder / PARTS, ignore_errors=True)
+
+
+def _steps_of(path: Path) -> list[int]:
+    import pyarrow.parquet as pq
+
+    if path.name != WHOLE:
+        return [int(path.stem)]
+    steps: list[int] = json.loads(pq.read_schema(path).metadata[STEPS])
+    return steps
+
+
+def _sources(folder: Path, steps: Collection[int]) -> list[Path]:
+    """The files that hold `steps`: the whole one first, then the parts that it lacks."""
+    whole = [folder / WHOLE] if (folder / WHOLE).exists() else []
+    done = {step for path in whole for step in _steps_of(path)}
+    parts = [path for path in sorted((folder / PARTS).glob("*.parquet")) if re.fullmatch(r"\d+", path.stem)]
+    return whole + [path for path in parts if int(path.stem) in steps and int(path.stem) not in done]
+
+
+def _picked(path: Path, columns: Sequence[str] | None) -> "pa.Table":
+    import pyarrow.parquet as pq
+
+    names = pq.read_schema(path).names
+    return pq.read_table(path, columns=None if columns is None else [name for name in columns if name in names])
+
+
+def _groups(sources: Iterable[Path]) -> "Iterator[pa.Table]":
+    """Tables of about `ROWS` rows: memory stays flat in the number of rounds."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    waiting: list[Any] = []
+    for path in sources:
+        file = pq.ParquetFile(path)
+        for group in range(file.num_row_groups):
+            waiting.append(file.read_row_group(group))
+            if sum(table.num_rows for table in waiting) >= ROWS:
+                yield pa.concat_tables(waiting, promote_options="permissive")
+                waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting, promote_options="permissive")
+
+
+def _fitted(table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
+    import pyarrow as pa
+
+    columns = [
+        table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)

@@ -1,0 +1,133 @@
+"""The journal: what a run's other observers, its resume and its figures read. The source of truth in the run folder.
+
+A step is committed by its line in `journal.jsonl`; its per-client table is on disk before that. So a kill at any
+point leaves whole steps only, and a step that a resumed run does again is compared with what it was, not rewritten.
+"""
+
+import json
+import os
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO
+
+from fedcohort.callback import card, client_table
+from fedcohort.callback.base import RunInfo
+from fedcohort.callback.history import NAME, History, Line, lines, read
+from fedcohort.callback.lock import Held
+from fedcohort.errors import CheckpointError
+from fedcohort.types import RoundReport
+
+__all__ = ["History", "Journal", "read", "writer_lock"]
+
+
+class Journal:
+    """Commits every step, once."""
+
+    def __init__(self) -> None:
+        self._folder = Path()
+        self._file: IO[bytes] | None = None
+        self._held: Held | None = None
+        self._fingerprints: dict[int, str] = {}
+
+    def start(self, info: RunInfo) -> None:
+        """Open the journal behind its last whole line.
+
+        Raises `CheckpointError` where another process writes to the folder, or where it lacks rounds that the
+        checkpoint has.
+        """
+        self._folder = info.folder
+        info.folder.mkdir(parents=True, exist_ok=True)
+        self._held = _hold(info.folder)
+        committed = cut_torn_line(info.folder / NAME)
+        self._fingerprints = {line.step: line.fingerprint for line in committed}
+        _refuse_gap(info, self._fingerprints)
+        card.save(info)
+        self._file = (info.folder / NAME).open("ab")
+        _sync_folder(info.folder)
+
+    def observe(self, report: RoundReport) -> None:
+        """Commit the step, or compare it with the line that is there. Raises `CheckpointError` where they differ."""
+        before = self._fingerprints.get(report.step)
+        if before is not None:
+            _refuse_departure(self._folder, report, before)
+            return
+        if report.clients:
+            client_table.write_part(self._folder, report.step, report.clients)
+        assert self._file is not None, "observe before start"
+        commit(self._file, report)
+        self._fingerprints[report.step] = report.fingerprint
+
+    def finish(self, status: str) -> None:
+        """Close; a finished run's per-client tables become one file."""
+        if self._file is None or self._held is None:
+            return
+        if status == "finished":
+            client_table.consolidate(self._folder, set(self._fingerprints))
+        self._file.close()
+        self._held.close()
+
+
+def writer_lock(folder: Path) -> Path:
+    """The file that the process which runs in `folder` holds locked."""
+    return folder / ".writer.lock"
+
+
+def cut_torn_line(path: Path) -> list[Line]:
+    """Remove what a kill left behind the last whole line; returns the lines that stay."""
+    committed, end = lines(path)
+    if path.exists() and path.stat().st_size > end:
+        with path.open("r+b") as file:
+            file.truncate(end)
+            os.fsync(file.fileno())
+    return committed
+
+
+def commit(file: IO[bytes], report: RoundReport) -> None:
+    """Append the step's line and see it to the disk: from here on the step has happened."""
+    line = Line(
+        step=report.step,
+        time_ms=time.time_ns() // 1_000_000,
+        metrics={name: float(value) for name, value in report.metrics.items()},
+        trace={name: (float(mean), float(sd)) for name, (mean, sd) in report.trace.items()},
+        fingerprint=report.fingerprint,
+        cohort=report.cohort.tolist(),
+        arrived=report.arrived.tolist(),
+    )
+    file.write((json.dumps(asdict(line)) + "\n").encode())
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _hold(folder: Path) -> Held:
+    try:
+        return Held(writer_lock(folder), wait=False)
+    except BlockingIOError as error:
+        raise CheckpointError(f"another process runs in {folder}: wait until it ends before resume=true") from error
+
+
+def _refuse_gap(info: RunInfo, committed: dict[int, str]) -> None:
+    missing = [step for step in range(info.start + 1) if step not in committed] if info.start else []
+    if missing:
+        raise CheckpointError(
+            f"the checkpoint in {info.folder} is at round {info.start} but its {NAME} lacks round {missing[0]}: "
+            "the folder was copied in part or edited; start afresh with resume=false"
+        )
+
+
+def _refuse_departure(folder: Path, report: RoundReport, before: str) -> None:
+    if report.fingerprint != before:
+        raise CheckpointError(
+            f"the resumed run departs from the journal of {folder} at round {report.step} (fingerprint "
+            f"{report.fingerprint}, was {before}): other versions of torch or fedcohort, another machine or another "
+            "number of threads; resume where it ran before, or start afresh with resume=false"
+        )
+
+
+def _sync_folder(folder: Path) -> None:
+    """Names of new files reach the disk with their folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,120 @@
+"""How far a run is: a bar on a terminal, plain lines elsewhere, and before them one table of what was composed."""
+
+import math
+from typing import TYPE_CHECKING
+
+from fedcohort import ranges
+from fedcohort.callback import population, units
+from fedcohort.callback.base import RunInfo
+from fedcohort.callback.console import console
+from fedcohort.types import RoundReport
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+SHOWN = ("test/acc", "test/loss", "time/virtual_s")
+
+
+class Progress:
+    """lines_every: rounds between plain lines, where the output is no terminal."""
+
+    def __init__(self, *, lines_every: int) -> None:
+        ranges.integer("callback.progress.lines_every", lines_every, "[1, inf)")
+        self._lines_every = lines_every
+        self._rounds = 0
+        self._seen: dict[str, float] = {}
+        self._console: Console | None = None
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+
+    def start(self, info: RunInfo) -> None:
+        """Print the table; open the bar."""
+        self._rounds = info.rounds
+        self._console = console()
+        show_start(self._console, info)
+        if self._console.is_terminal:
+            self._bar = _open_bar(self._console)
+            self._task = self._bar.add_task("", total=info.rounds, completed=info.start, facts="")
+
+    def observe(self, report: RoundReport) -> None:
+        """Advance. A metric that this round did not measure keeps its last value."""
+        self._seen.update({name: report.metrics[name] for name in SHOWN if name in report.metrics})
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=report.step, facts=facts(report, self._seen))
+        elif report.step % self._lines_every == 0 or report.step == self._rounds:
+            self._line(f"round {report.step}/{self._rounds}  {facts(report, self._seen)}")
+
+    def finish(self, status: str) -> None:
+        """Close the bar."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _line(self, text: str) -> None:
+        assert self._console is not None, "observe before start"
+        self._console.print(text, soft_wrap=True, markup=False)
+        self._console.file.flush()  # a log file is read while it grows
+
+
+def facts(report: RoundReport, seen: dict[str, float]) -> str:
+    """`cohort 10 arrived 10  test/acc 0.873  test/loss 0.41  virtual 1234 s`."""
+    parts = [f"cohort {len(report.cohort)} arrived {len(report.arrived)}"]
+    parts += [f"{name} {seen[name]:.3g}" for name in ("test/acc", "test/loss") if name in seen]
+    if "time/virtual_s" in seen:
+        parts.append(f"virtual {seen['time/virtual_s']:.0f} s")
+    return "  ".join(parts)
+
+
+def show_start(out: "Console", info: RunInfo) -> None:
+    """The composed choices, the partition, the number of parameters, and where to look."""
+    from rich.table import Table
+
+    table = Table(title=info.name, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    for label, value in start_rows(info):
+        table.add_row(f"[bold]{label}[/bold]", value)
+    out.print(table)
+
+
+def start_rows(info: RunInfo) -> list[tuple[str, str]]:
+    """The lines of the start-up table."""
+    low, middle, high = population.low_middle_high(info.n_train)
+    fewest, usual, most = population.low_middle_high(population.classes_held(info.class_counts))
+    skewed = population.skewed(info.class_counts).mean() if len(info.n_train) else math.nan
+    noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
+    from_round = f", from round {info.start}" if info.start else ""
+    lines = [
+        ("run", "  ".join(f"{group}={word}" for group, word in info.choices.items())),
+        ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
+        ("rounds", f"{info.rounds}{from_round}"),
+        ("clients", f"{len(info.n_train)} with {low:.0f} / {middle:.0f} / {high:.0f} samples (min / median / max)"),
+        ("classes", f"{fewest:.0f} / {usual:.0f} / {most:.0f} of {info.class_counts.shape[1]} a client"),
+        ("skewed", f"{units.percent(skewed)} of clients; mean label noise {units.percent(noise)}"),
+        ("parameters", f"{info.n_params:,}"),
+        ("folder", str(info.folder)),
+    ]
+    return lines + ([("tracking", info.tags["tracking"])] if "tracking" in info.tags else [])
+
+
+def _open_bar(out: "Console") -> "Bar":
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn("round"),
+        MofNCompleteColumn(),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[facts]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=out,
+        refresh_per_second=4,  # drawing more often would take time from short rounds
+    )
+    bar.start()
+    return bar

@@ -1,0 +1,39 @@
+"""run.json: whether a run is running, finished, interrupted or failed, and how far it came.
+
+A resume and a sweep read it. A run that was killed still says "running", but nobody holds its lock.
+"""
+
+import json
+import time
+
+from fedcohort.callback.base import RunInfo
+from fedcohort.folder import write_atomically
+from fedcohort.types import RoundReport
+
+
+class RunStatus:
+    def start(self, info: RunInfo) -> None:
+        self.info, self.done = info, info.start
+        self._write("running")
+
+    def observe(self, report: RoundReport) -> None:
+        self.done = report.step
+
+    def finish(self, status: str) -> None:
+        self._write(status)
+
+    def _write(self, status: str) -> None:
+        info = self.info
+        record = {
+            "status": status,
+            "rounds_done": self.done,
+            "rounds": info.rounds,
+            "config_hash": info.config_hash,
+            "seed": info.seed,
+            "choices": dict(info.choices),
+            "commit": info.commit,
+            "dirty": info.dirty,
+            "versions": dict(info.versions),
+            "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        }
+        write_atomically(info.folder / "run.json", json.dumps(record, indent=1) + "\n")

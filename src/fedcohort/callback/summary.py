@@ -1,0 +1,117 @@
+"""The result of a run: `summary.json` for programs, a table for people."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from fedcohort.callback import card, units
+from fedcohort.callback.atomic import without_nan, write_json
+from fedcohort.callback.base import RunInfo
+from fedcohort.callback.console import console
+from fedcohort.callback.history import History, read, wall_s
+from fedcohort.types import RoundReport
+
+NAME = "summary.json"
+BEST = ("test/acc", "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
+ROWS = (
+    ("clients: mean accuracy", "clients/acc_mean", units.percent),
+    ("clients: variance of accuracy, %²", "clients/acc_var", units.number),
+    ("clients: worst 5 %", "clients/acc_worst5", units.percent),
+    ("clients: best 5 %", "clients/acc_best5", units.percent),
+    ("clients: Jain's index of losses", "clients/jain", units.number),
+    ("virtual time", "time/virtual_s", units.seconds),
+    ("bytes down", "comm/down_bytes", units.bytes_),
+    ("bytes up", "comm/up_bytes", units.bytes_),
+    ("bytes of probes", "comm/probe_bytes", units.bytes_),
+    ("client computation", "comp/client_flops", units.flops),
+)
+
+
+class Summary:
+    """Writes and prints the summary when the run ends, however it ends, from the journal: a resumed run is whole."""
+
+    def __init__(self) -> None:
+        self._info: RunInfo | None = None
+
+    def start(self, info: RunInfo) -> None:
+        """Keep what the summary says about the run."""
+        self._info = info
+
+    def observe(self, report: RoundReport) -> None:
+        """Nothing: the journal has it."""
+
+    def finish(self, status: str) -> None:
+        """Write `summary.json` and print the table."""
+        if self._info is None:
+            return
+        summary = summarise(self._info, read(self._info.folder), status)
+        write_json(self._info.folder / NAME, without_nan(summary), indent=2)
+        show(summary)
+
+
+def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
+    """Everything that `summary.json` holds. final: the last value of each metric that was measured at all."""
+    final = {name: float(series.iloc[-1]) for name, column in history.metrics.items() if len(series := column.dropna())}
+    now = time.time_ns() // 1_000_000
+    return {
+        "status": status,
+        "name": info.name,
+        "folder": str(info.folder),
+        "rounds": history.steps[-1] if history.steps else 0,
+        "rounds_asked": info.rounds,
+        "final": final,
+        "best": {name: best for name in BEST if (best := _best(history, name))},
+        "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
+        "wall_s": wall_s(card.starts_ms(info.folder), [*history.times, now]),
+        "virtual_s": final.get("time/virtual_s"),
+        "bytes": {way: final.get(f"comm/{way}_bytes") for way in ("down", "up", "probe")},
+        "client_flops": final.get("comp/client_flops"),
+        "choices": dict(info.choices),
+        "tags": {key: value for key, value in info.tags.items() if key != "tracking"},
+        "seed": info.seed,
+        "config_hash": info.config_hash,
+        "commit": info.commit,
+        "dirty": info.dirty,
+        "versions": dict(info.versions),
+    }
+
+
+def show(summary: dict[str, Any]) -> None:
+    """Print the table."""
+    from rich.table import Table
+
+    done, asked = summary["rounds"], summary["rounds_asked"]
+    table = Table(title=f"{summary['name']}: {summary['status']} after {done} of {asked} rounds", title_justify="left")
+    table.add_column("result")
+    table.add_column("value", justify="right")
+    for label, value in rows(summary):
+        table.add_row(label, value)
+    out = console()
+    out.print(table)
+    out.print(f"folder  {summary['folder']}", soft_wrap=True, highlight=False, markup=False)
+
+
+def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """The table's lines; a metric that was never measured has none."""
+    final = summary["final"]
+    found = [("test accuracy", units.percent(final["test/acc"]))] if "test/acc" in final else []
+    found += [("test loss", units.number(final["test/loss"]))] if "test/loss" in final else []
+    if best := summary["best"].get("test/acc"):
+        found.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
+    found += [(label, text(final[name])) for label, name, text in ROWS if name in final]
+    if "select/share_min" in final and "select/share_max" in final:
+        low, high = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
+        found.append(("share of selections, least and most", f"{low} to {high}"))
+    found.append(("wall time", units.seconds(summary["wall_s"])))
+    found.append(("fingerprint", str(summary["fingerprint"])))
+    return found
+
+
+def _best(history: History, name: str) -> dict[str, float] | None:
+    """The highest value of an accuracy and the first round that reached it."""
+    if name not in history.metrics or history.metrics[name].isna().all():
+        return None
+    values = history.metrics[name].to_numpy()
+    at = int(np.nanargmax(values))
+    return {"value": float(values[at]), "round": history.steps[at]}

@@ -1,0 +1,101 @@
+"""What MLflow is told about a run beside its metrics: tags, parameters, the data set, a note with the result."""
+
+import getpass
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedcohort.callback.base import RunInfo
+
+if TYPE_CHECKING:
+    from mlflow.entities import DatasetInput
+
+LONGEST_PARAM = 6000  # MLflow's limits, characters
+LONGEST_TAG = 8000
+LONGEST_KEY = 250
+NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
+NOT_PARAMS = ("paths.", "logger.", "callback.", "hydra.", "requires.", "name", "resume")
+OURS = "fedcohort."
+
+
+def tags(info: RunInfo, status: str) -> dict[str, str]:
+    """Everything to find the run by; the names with `mlflow.` fill columns of MLflow's own pages."""
+    own = {
+        **{key: str(value) for key, value in info.tags.items() if key not in NOT_SHOWN},
+        **info.choices,
+        "seed": str(info.seed),
+        "status": status,
+        "config_hash": info.config_hash,
+        "commit": info.commit,
+        "dirty": str(info.dirty).lower(),
+        "folder": str(info.folder),
+        "fedcohort": info.versions.get("fedcohort", ""),
+        "mlflow.source.name": "train.py",
+        "mlflow.source.type": "LOCAL",
+        "mlflow.source.git.commit": info.commit,
+        "mlflow.user": _user(),
+    }
+    return {key[:LONGEST_KEY]: str(value)[:LONGEST_TAG] for key, value in own.items()}
+
+
+def params(info: RunInfo) -> dict[str, str]:
+    """The word of each group, and every scalar of the config under its dotted name."""
+    flat = {
+        key: value
+        for key, value in _flatten(info.config)
+        if not key.startswith(NOT_PARAMS) and not str(value).startswith(OURS)
+    }
+    facts = {**flat, **info.choices, "n_params": info.n_params, "n_clients": len(info.n_train)}
+    return {key[:LONGEST_KEY]: _text(value)[:LONGEST_PARAM] for key, value in facts.items()}
+
+
+def dataset(info: RunInfo) -> "DatasetInput":
+    """The data as dealt to the clients: equal digests mean equal partition and label noise."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    parts = (info.n_train, info.class_counts, info.noise_rate)
+    digest = hashlib.blake2b(b"".join(part.tobytes() for part in parts), digest_size=4).hexdigest()
+    samples = int(info.class_counts.sum())
+    profile = {"clients": len(info.n_train), "samples": samples, "classes": int(info.class_counts.shape[1])}
+    source = json.dumps(info.config.get("dataset", {}), default=str)
+    return DatasetInput(
+        Dataset(info.choices.get("dataset", "data"), digest, "fedcohort", source, profile=json.dumps(profile)),
+        tags=[InputTag("mlflow.data.context", info.choices.get("heterogeneity", "training"))],
+    )
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    """The folder's `summary.json`, {} where the run has none yet."""
+    path = folder / "summary.json"
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+def note(summary: Mapping[str, Any]) -> str:
+    """The description on the run's page: its final metrics as a table."""
+    rows = [f"| {name} | {value:.6g} |" for name, value in summary.get("final", {}).items() if value is not None]
+    head = f"**{summary.get('status')}** after {summary.get('rounds')} rounds, in `{summary.get('folder', '')}`"
+    return "\n".join([head, "", "| metric | final |", "|---|---:|", *rows])
+
+
+def _flatten(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _text(value: object) -> str:
+    """As it is written in yaml and on the command line."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return str(value)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container's user without a name
+        return ""

@@ -1,0 +1,48 @@
+"""Numbers as people read them."""
+
+import math
+
+BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
+PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+
+
+def bytes_(value: float) -> str:
+    """1234567 -> '1.23 MB' (powers of 1000)."""
+    return _scaled(value, BYTES)
+
+
+def flops(value: float) -> str:
+    """1.2e12 -> '1.2 TFLOP': a number of operations, not a rate."""
+    return _scaled(value, [f"{prefix}FLOP" for prefix in PREFIXES])
+
+
+def seconds(value: float) -> str:
+    """4321 -> '1 h 12 min'."""
+    if not math.isfinite(value):
+        return "-"
+    if value < 120:
+        return f"{value:.3g} s"
+    if value < 7200:
+        return f"{value // 60:.0f} min {value % 60:.0f} s"
+    if value < 172_800:
+        return f"{value // 3600:.0f} h {value % 3600 // 60:.0f} min"
+    return f"{value // 86_400:.0f} d {value % 86_400 // 3600:.0f} h"
+
+
+def percent(value: float) -> str:
+    """0.8731 -> '87.3 %'."""
+    return f"{100 * value:.1f} %" if math.isfinite(value) else "-"
+
+
+def number(value: float) -> str:
+    """Four digits."""
+    return f"{value:.4g}" if math.isfinite(value) else "-"
+
+
+def _scaled(value: float, names: "tuple[str, ...] | list[str]") -> str:
+    if not math.isfinite(value):
+        return "-"
+    power = 0
+    while abs(value) >= 999.5 and power < len(names) - 1:
+        value, power = value / 1000, power + 1
+    return f"{value:.3g} {names[power]}"

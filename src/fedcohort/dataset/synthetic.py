@@ -1,0 +1,65 @@
+"""Synthetic(alpha, beta): a different linear model and input distribution for each client (FedProx, Li et al. 2020,
+Sec. 5.1 and App. C.1).
+
+    y = argmax softmax(W_k x + b_k),   W_k, b_k ~ N(u_k, 1),   u_k ~ N(0, alpha)
+    x ~ N(v_k, Sigma),  Sigma_jj = j^-1.2,   v_k ~ N(B_k, 1),   B_k ~ N(0, beta)
+    n_k = min_samples + floor(LogNormal(4, 2));  60 features, 10 classes;  the last tenth of the rows is the test part
+
+alpha: how much local models differ; beta: how much local data differ. The sizes have a heavy tail (mean 400, median
+55, one in a hundred above 5,700 besides `min_samples`); `max_samples` cuts it.
+
+Departures from the paper: alpha and beta are variances, as N(0, alpha) is commonly read; the released generator takes
+them for standard deviations. (0, 0) and (1, 1) are the same either way; its Synthetic(0.5, 0.5) is ours with 0.25.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.dataset.base import Raw, checked
+from fedcohort.rng import generator
+from fedcohort.types import Ids
+
+FEATURES, CLASSES = 60, 10
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """alpha, beta: variances. clients: number of natural clients. min_samples, max_samples: of a client, with its test
+    rows; where they conflict max_samples wins."""
+
+    alpha: float
+    beta: float
+    clients: int
+    min_samples: int
+    max_samples: int | None
+
+    def __post_init__(self) -> None:
+        ranges.number("alpha", self.alpha, "[0, inf)")
+        ranges.number("beta", self.beta, "[0, inf)")
+        ranges.integer("clients", self.clients, "[1, inf)")
+        ranges.integer("min_samples", self.min_samples, "[5, inf)")
+        ranges.integer("max_samples", self.max_samples, "[5, inf)", optional=True)
+
+    def load(self, seed: int) -> Raw:
+        """float32 [N, 60], 10 classes. A client's data depend on (seed, its id) alone, not on how many there are."""
+        made = [self.client(generator(seed, "synthetic", client=k)) for k in range(self.clients)]
+        n_train = [len(y) * 9 // 10 for _, y in made]
+        train = [(x[:n], y[:n]) for (x, y), n in zip(made, n_train, strict=True)]
+        test = [(x[n:], y[n:]) for (x, y), n in zip(made, n_train, strict=True)]
+        train_x, train_y = (np.concatenate(part) for part in zip(*train, strict=True))
+        test_x, test_y = (np.concatenate(part) for part in zip(*test, strict=True))
+        owners = [np.repeat(np.arange(self.clients), [len(y) for _, y in part]) for part in (train, test)]
+        return checked(Raw("synthetic", train_x, train_y, test_x, test_y, CLASSES, *owners))
+
+    def client(self, rng: np.random.Generator) -> tuple[np.ndarray, Ids]:
+        """One client's float32 [n, 60] and labels [n]."""
+        u, B = rng.normal(0, np.sqrt([self.alpha, self.beta]))
+        n = self.min_samples + int(rng.lognormal(4, 2))
+        n = n if self.max_samples is None else min(n, self.max_samples)
+        W, b = rng.normal(u, 1, (FEATURES, CLASSES)), rng.normal(u, 1, CLASSES)
+        v = rng.normal(B, 1, FEATURES)
+        sd = np.arange(1, FEATURES + 1) ** -0.6
+        x = rng.normal(v, sd, (n, FEATURES))
+        return x.astype(np.float32), (x @ W + b).argmax(1)

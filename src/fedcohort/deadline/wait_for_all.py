@@ -1,0 +1,37 @@
+"""The server waits until everybody who was selected has answered.
+
+    announce = inf,   close = max_i T_i
+
+Departures from the paper: none (FLASH's round duration tau_t; "WFA" in FedBalancer).
+"""
+
+import math
+from dataclasses import dataclass
+
+from fedcohort import ranges
+from fedcohort.deadline.base import PaceContext
+from fedcohort.types import Population, RoundOutcome, Values
+
+
+@dataclass(frozen=True)
+class WaitForAll:
+    """partial_work: allowed and without effect, since everybody finishes."""
+
+    partial_work: bool
+
+    def __post_init__(self) -> None:
+        ranges.flag("partial_work", self.partial_work)
+
+    def init(self, population: Population) -> None:
+        """No state."""
+
+    def announce(self, state: None, ctx: PaceContext) -> float:
+        """inf: there is no deadline."""
+        return math.inf
+
+    def close(self, state: None, finish: Values, announced: float) -> float:
+        """The last answer, in seconds; 0 where nobody was selected."""
+        return float(finish.max(initial=0.0))
+
+    def observe(self, state: None, outcome: RoundOutcome) -> None:
+        """No state."""

@@ -1,0 +1,29 @@
+"""Nothing takes time: for the study of statistical heterogeneity alone.
+
+    T_i = 0
+
+Departures from the paper: none (a degenerate case, of no paper). Durations carry no information, so methods that
+learn from them are refused (`timed` is False).
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort.device.base import Timing, Work
+from fedcohort.rng import Draws
+from fedcohort.types import Ids
+
+
+@dataclass(frozen=True)
+class Instant:
+    timed: ClassVar[bool] = False
+
+    def expected(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+        """Zero seconds for each phase, [len(clients)]."""
+        return Timing(*(np.zeros(len(clients)) for _ in range(4)))
+
+    def sample(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+        """Zero seconds for each phase, [len(clients)]."""
+        return self.expected(clients, work, draws)

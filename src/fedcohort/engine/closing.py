@@ -1,0 +1,181 @@
+"""Steps 7 to 10 of a round (DESIGN section 3): observe, aggregate, commit, report."""
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedcohort.agg.base import Arrived
+from fedcohort.engine.gather import Gathered, reweighted
+from fedcohort.engine.opening import Opened
+from fedcohort.engine.parts import Parts, ServerState
+from fedcohort.engine.store import ClientStore
+from fedcohort.flat import FlatModel
+from fedcohort.signal.base import Reported, find
+from fedcohort.types import Advice, ClientUpdate, RoundOutcome, RoundReport, Signals, Values
+
+log = logging.getLogger("fedcohort")
+
+
+def reported(parts: Parts) -> dict[str, Callable[[ClientUpdate], float]]:
+    """The columns that are read off every update: what selector and aggregator declare, and the training loss."""
+    words = sorted(parts.selector.needs | parts.agg.needs | {"train_loss"})
+    return {word: signal.read for word in words if isinstance(signal := find(word), Reported)}
+
+
+class Closer:
+    """Turns what arrived into the next global model and the next server state."""
+
+    def __init__(self, parts: Parts, server: FlatModel, store: ClientStore) -> None:
+        self.parts, self.server, self.store = parts, server, store
+
+    def close(self, opened: Opened, gathered: Gathered, state: ServerState) -> ServerState:
+        """An empty round leaves the model, the aggregator and the server optimizer as they are; time passes."""
+        if len(gathered.dropped):
+            log.warning(
+                "round %d: the updates of clients %s are not finite and were left out",
+                opened.round + 1,
+                gathered.dropped.tolist(),
+            )
+        state = replace(
+            state,
+            selector=opened.selector_state,
+            spent=state.spent + opened.charge,
+            choices=chained(state.choices, opened, gathered),
+            times_selected=state.times_selected
+            + np.bincount(opened.selection.clients, minlength=len(state.times_selected)),
+        )
+        if not len(opened.selection.clients):
+            return state
+        outcome = self._outcome(opened, gathered, "the selector", self.parts.selector.needs)
+        advice, selector = self.parts.selector.observe(state.selector, outcome)
+        state = replace(state, selector=selector)
+        gathered = advised(gathered, advice)
+        if gathered.mean is None:
+            return state
+        return self._apply(opened, gathered, state)
+
+    def _apply(self, opened: Opened, gathered: Gathered, state: ServerState) -> ServerState:
+        outcome = self._outcome(opened, gathered, "the aggregator", self.parts.agg.needs)
+        arrived = Arrived(outcome, _known(gathered.mean), gathered.totals, gathered.weights, gathered.updates)
+        direction, agg = self.parts.agg.direction(state.agg, arrived)
+        displacement, server = self.parts.server.step(state.server, direction)
+        with torch.no_grad():
+            self.server.w.copy_(self.server.w.double() + displacement)
+            self.server.buffers.copy_(_known(gathered.buffers))
+            self.server.counters.copy_(_known(gathered.counters))
+        for client in gathered.clients:
+            self.store.commit(int(client), gathered.stored[int(client)])
+        pace = self._outcome(opened, gathered, "the pace", frozenset({"n_train"}))
+        return replace(
+            state,
+            agg=agg,
+            server=server,
+            samples=self.parts.samples.observe(state.samples, pace),
+            deadline=self.parts.deadline.observe(state.deadline, pace),
+        )
+
+    def _outcome(self, opened: Opened, gathered: Gathered, reader: str, needs: frozenset[str]) -> RoundOutcome:
+        arriving = np.array([task.client for task in opened.tasks], dtype=np.int64)
+        here = np.isin(arriving, gathered.clients)
+        values: dict[str, Values] = {**gathered.reports, **{w: v[here] for w, v in opened.measured.items()}}
+        return RoundOutcome(
+            round=opened.round,
+            selection=opened.selection,
+            clients=gathered.clients,
+            failed=np.setdiff1d(opened.selection.clients, gathered.clients),
+            signals=Signals(values, needs, reader),
+            probes=opened.concurrent if reader == "the selector" else {},
+            round_s=opened.charge.virtual_s,
+        )
+
+
+def _known(tensor: Tensor | None) -> Tensor:
+    if tensor is None:
+        raise ValueError("nobody arrived")
+    return tensor
+
+
+def advised(gathered: Gathered, advice: Advice | None) -> Gathered:
+    """Apply a selector's advice: leave updates out, or weigh them otherwise."""
+    if advice is None or gathered.mean is None:
+        return gathered
+    weights = gathered.weights if advice.weights is None else advice.weights
+    if advice.keep is not None:
+        weights = np.where(advice.keep, weights, 0.0)
+    return reweighted(gathered, weights)
+
+
+def chained(before: str, opened: Opened, gathered: Gathered) -> str:
+    """The running hash of who was selected and who arrived."""
+    text = f"{before}/{opened.round}/{opened.selection.clients.tolist()}/{gathered.clients.tolist()}"
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def weights_hash(server: FlatModel) -> str:
+    """A hash of the global model in canonical parameter order."""
+    digest = hashlib.blake2b(digest_size=6)
+    for tensor in (server.w, server.buffers, server.counters):
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def columns(opened: Opened, gathered: Gathered, n_clients: int) -> Mapping[str, np.ndarray]:
+    """One row per client of the population, for the per-client table."""
+    chosen = opened.selection.clients
+
+    def flags(ids: np.ndarray) -> np.ndarray:
+        out = np.zeros(n_clients, dtype=bool)
+        out[ids] = True
+        return out
+
+    def numbers(ids: np.ndarray, values: np.ndarray) -> np.ndarray:
+        out = np.full(n_clients, np.nan)
+        out[ids] = values
+        return out
+
+    table = {
+        "available": flags(opened.available),
+        "selected": flags(chosen),
+        "arrived": flags(gathered.clients),
+        "units": numbers(chosen, opened.closing.units),
+        "finish_s": numbers(chosen, opened.closing.finish),
+        "train_loss": numbers(gathered.clients, gathered.reports["train_loss"]),
+        "weight": numbers(gathered.clients, gathered.weights),
+    }
+    if opened.selection.scores is not None:
+        table["score"] = opened.selection.scores
+    table |= {f"part_{name}": part for name, part in opened.selection.parts.items()}
+    if opened.selection.probability is not None:
+        table["probability"] = opened.selection.probability
+    return table
+
+
+def report_of(
+    step: int,
+    opened: Opened | None,
+    gathered: Gathered | None,
+    state: ServerState,
+    metrics: Mapping[str, float],
+    table: Mapping[str, np.ndarray],
+    trace: Mapping[str, tuple[float, float]],
+    weights: str,
+) -> RoundReport:
+    """What the observers see of a finished round."""
+    chosen = opened.selection.clients if opened else np.empty(0, np.int64)
+    arrived = gathered.clients if gathered else np.empty(0, np.int64)
+    scalars = {**metrics, **state.spent.metrics()}
+    if opened is not None:
+        share = state.times_selected / step
+        scalars |= {
+            "round/cohort": float(len(chosen)),
+            "round/arrived": float(len(arrived)),
+            "round/dropped_nonfinite": float(len(gathered.dropped)) if gathered else 0.0,
+            "select/share_max": float(share.max()),
+            "select/share_min": float(share.min()),
+        }
+    return RoundReport(step, chosen, arrived, scalars, table, trace, f"{state.choices or '-'}:{weights}")

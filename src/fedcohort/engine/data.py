@@ -1,0 +1,62 @@
+"""CohortDataModule: a training batch is a slice of the cohort, a validation batch a piece of the server's data."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import lightning.pytorch as pl
+from torch import Tensor
+
+from fedcohort.engine.local import ClientTask
+from fedcohort.federation import Federation
+
+EVAL_BATCH = 1000
+
+
+class Slices:
+    """Always the same number of slices a round: Lightning fixes an epoch's length before the cohort is known.
+
+    `deal` fills them in the order of the tasks, so that sums over clients do not depend on the number of slices.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._dealt: list[list[ClientTask]] = [[] for _ in range(count)]
+
+    def deal(self, tasks: Sequence[ClientTask]) -> None:
+        bounds = [len(tasks) * i // self.count for i in range(self.count + 1)]
+        self._dealt = [list(tasks[a:b]) for a, b in itertools.pairwise(bounds)]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[list[ClientTask]]:
+        for index in range(self.count):
+            yield self._dealt[index]
+
+
+class Pieces:
+    """Tensors in memory, in batches; a DataLoader would copy them row by row."""
+
+    def __init__(self, x: Tensor, y: Tensor, batch: int = EVAL_BATCH) -> None:
+        self.x, self.y, self.batch = x, y, batch
+
+    def __len__(self) -> int:
+        return -(-len(self.y) // self.batch)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        for start in range(0, len(self.y), self.batch):
+            yield self.x[start : start + self.batch], self.y[start : start + self.batch]
+
+
+class CohortDataModule(pl.LightningDataModule):
+    def __init__(self, federation: Federation, slices: int) -> None:
+        super().__init__()
+        self.federation = federation
+        self.slices = Slices(slices)
+
+    def train_dataloader(self) -> Slices:
+        return self.slices
+
+    def val_dataloader(self) -> list[Pieces]:
+        held = self.federation
+        return [Pieces(held.server_val.x, held.server_val.y), Pieces(held.server_test.x, held.server_test.y)]

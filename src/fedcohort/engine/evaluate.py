@@ -1,0 +1,114 @@
+"""Evaluating clients: one pass of one model over concatenated data, and a segmented mean."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fedcohort.federation import Federation, Shard
+from fedcohort.types import Ids, Values
+
+PerSample = Callable[[Tensor, Tensor], Tensor]
+CHUNK_BYTES = 2**26  # inputs of one forward pass
+
+
+def rows_of(offsets: Ids, clients: Ids) -> Ids:
+    """Row numbers of the clients' samples, one client after the other."""
+    return np.concatenate([np.arange(offsets[k], offsets[k + 1]) for k in clients] or [np.empty(0, np.int64)])
+
+
+@torch.no_grad()
+def mean_over_samples(
+    network: nn.Module, shard: Shard, clients: Ids, functions: Sequence[PerSample]
+) -> list[Float64[np.ndarray, "n"]]:
+    """For each function(log_probs [B, C], labels [B]) -> [B], its mean on each client's rows of `shard`.
+
+    NaN for a client without rows; one client's NaN stays its own.
+    """
+    was_training = network.training
+    network.eval()
+    everybody = len(clients) == len(shard.offsets) - 1
+    rows = None if everybody else torch.from_numpy(rows_of(shard.offsets, clients)).to(shard.y.device)
+    n_rows = len(shard.y) if rows is None else len(rows)
+    width = max(1, shard.x[:1].numel() * 4)
+    chunk = max(256, CHUNK_BYTES // width)
+    parts: list[list[Tensor]] = [[] for _ in functions]
+    for start in range(0, n_rows, chunk):
+        at = slice(start, start + chunk) if rows is None else rows[start : start + chunk]
+        logp, y = F.log_softmax(network(shard.x[at]), 1), shard.y[at]
+        for part, function in zip(parts, functions, strict=True):
+            part.append(function(logp, y).double())
+    network.train(was_training)
+    counts = np.diff(shard.offsets)[clients]
+    segment = np.repeat(np.arange(len(clients)), counts)
+    return [_segment_mean(part, segment, counts) for part in parts]
+
+
+def _segment_mean(part: list[Tensor], segment: Ids, counts: Ids) -> Values:
+    value = torch.cat(part).cpu().numpy() if part else np.empty(0)
+    total = np.bincount(segment, weights=value, minlength=len(counts))
+    mean: Values = np.divide(total, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    return mean
+
+
+class FederationLab:
+    """Where probes are measured: the global network beside every client's data."""
+
+    def __init__(self, network: nn.Module, federation: Federation) -> None:
+        self.network = network
+        self.federation = federation
+
+    def mean_over_samples(self, split: str, clients: Ids, per_sample: PerSample) -> Values:
+        shard = self.federation.train if split == "train" else self.federation.val
+        return mean_over_samples(self.network, shard, clients, [per_sample])[0]
+
+    @torch.no_grad()
+    def per_sample_losses(self, client: int) -> Values:
+        x, y = self.federation.train.of(client)
+        self.network.eval()
+        return F.cross_entropy(self.network(x), y, reduction="none").double().cpu().numpy()
+
+
+def correct(logp: Tensor, y: Tensor) -> Tensor:
+    return logp.argmax(1) == y
+
+
+def cross_entropy(logp: Tensor, y: Tensor) -> Tensor:
+    return -logp.gather(1, y[:, None])[:, 0]
+
+
+def tails(values: Values, share: float = 0.05) -> tuple[float, float]:
+    """(worst, best): means of the ceil(share K) smallest and largest values (DESIGN 9.6)."""
+    count = max(1, int(np.ceil(share * len(values) - 1e-9)))
+    ordered = np.sort(values)
+    return float(ordered[:count].mean()), float(ordered[-count:].mean())
+
+
+def jain(losses: Values) -> float:
+    """Jain's fairness index (UCB-CS Eq. 3): (sum F)^2 / (K sum F^2), 1 where all losses are equal."""
+    square = float((losses**2).sum())
+    return float(losses.sum() ** 2 / (len(losses) * square)) if square > 0 else 1.0
+
+
+def client_metrics(network: nn.Module, federation: Federation) -> tuple[dict[str, float], dict[str, Values]]:
+    """Named scalars over all clients, and the per-client columns behind them.
+
+    Accuracy is on each client's test shard E_i (variance in %^2), the loss and Jain's index on T_i.
+    """
+    everybody = np.arange(federation.n_clients)
+    (accuracy,) = mean_over_samples(network, federation.test, everybody, [correct])
+    (loss,) = mean_over_samples(network, federation.train, everybody, [cross_entropy])
+    scored = accuracy[~np.isnan(accuracy)]
+    metrics = {"clients/jain": jain(loss), "clients/loss_mean": float(loss.mean())}
+    if len(scored):
+        worst, best = tails(scored)
+        metrics |= {
+            "clients/acc_mean": float(scored.mean()),
+            "clients/acc_var": float(np.var(100 * scored)),
+            "clients/acc_worst5": worst,
+            "clients/acc_best5": best,
+        }
+    return metrics, {"test_acc": accuracy, "loss": loss}

@@ -1,0 +1,143 @@
+"""Adding up what clients send, one by one in float64 in the order given, over ranks by one all-reduce.
+
+Never by slice subtotals: the sum is bit-equal for any number of slices (DESIGN 9.5). A client whose update is not
+finite is left out and counted; the others' weights are renormalised.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from fedcohort.flat import Layout
+from fedcohort.types import ClientUpdate, Ids, Values
+
+Reduce = Callable[[Tensor], Tensor]  # sums a tensor over ranks
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Everything that arrived and is finite, in the order of `clients` (sorted ids).
+
+    mean, totals, buffers, counters, updates: see `agg.base.Arrived`; None where nobody arrived. weights: normalised.
+    reports: one float64 column per word asked for. dropped: ids whose update was not finite.
+    """
+
+    clients: Ids
+    dropped: Ids
+    mean: Tensor | None
+    totals: Mapping[str, Tensor]
+    buffers: Tensor | None
+    counters: Tensor | None
+    weights: Values
+    updates: Tensor | None
+    reports: Mapping[str, Values]
+    stored: Mapping[int, Mapping[str, Tensor]]
+
+
+class Gatherer:
+    """Collects one round's updates on this rank.
+
+    cohort: sorted ids of all that train this round, over all ranks. weights: their raw weights, aligned.
+    uploads, remembers: names of the vectors that hooks send and keep. words: the columns to keep, each a function of
+    an update. stacked: keep the matrix of updates too. moments: average batch-norm variances by second moments.
+    ranks: processes that share the cohort.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        cohort: Ids,
+        weights: Values,
+        uploads: Sequence[str],
+        remembers: Sequence[str],
+        words: Mapping[str, Callable[[ClientUpdate], float]],
+        stacked: bool,
+        moments: bool,
+        device: torch.device,
+        ranks: int,
+    ) -> None:
+        def zeros(*size: int) -> Tensor:
+            return torch.zeros(size, dtype=torch.float64, device=device)
+
+        self.cohort, self.weights, self.words = cohort, weights, words
+        self.remembers, self.ranks = remembers, ranks
+        self.row = {int(client): row for row, client in enumerate(cohort)}
+        self.sum = zeros(layout.n_params)
+        self.totals = {name: zeros(layout.n_params) for name in uploads}
+        self.buffers = zeros(layout.n_buffers)
+        self.counters = torch.zeros(sum(b.size for b in layout.counters), dtype=torch.int64, device=device)
+        self.matrix = zeros(len(cohort), layout.n_params) if stacked else None
+        self.table = np.zeros((len(cohort), 2 + len(words)))
+        self.stored: dict[int, Mapping[str, Tensor]] = {}
+        means, variances = layout.batch_norm() if moments else (torch.empty(0, dtype=torch.int64),) * 2
+        self.means, self.variances = means.to(device), variances.to(device)
+
+    def add(self, update: ClientUpdate) -> None:
+        row = self.row[update.client]
+        if not math.isfinite(float(update.delta.abs().sum())):
+            return
+        weight = float(self.weights[row])
+        self.table[row, 0], self.table[row, 1] = 1.0, update.n_used
+        self.table[row, 2:] = [read(update) for read in self.words.values()]
+        self.sum.add_(update.delta, alpha=weight)
+        if self.matrix is not None:
+            self.matrix[row] = update.delta
+        for name, total in self.totals.items():
+            total.add_(update.uploads[name])
+        buffers = update.buffers.double()
+        buffers[self.variances] += buffers[self.means] ** 2
+        self.buffers.add_(buffers, alpha=float(update.n_used))
+        self.counters = torch.maximum(self.counters, update.counters)
+        self.stored[update.client] = update.stored
+
+    def finish(self, reduce: Reduce, reduce_max: Reduce) -> Gathered:
+        """Sum over ranks; every rank gets the same result."""
+        table = reduce(torch.from_numpy(self.table)).numpy()
+        here = table[:, 0] > 0
+        raw = np.where(here, self.weights, 0.0)
+        total = float(raw.sum())
+        alive = bool(here.any()) and total > 0
+        buffers = reduce(self.buffers) / max(float(table[here, 1].sum()), 1.0)
+        buffers[self.variances] -= buffers[self.means] ** 2
+        rows = torch.from_numpy(np.flatnonzero(here))
+        return Gathered(
+            clients=self.cohort[here],
+            dropped=self.cohort[~here],
+            mean=reduce(self.sum) / total if alive else None,
+            totals={name: reduce(vector) for name, vector in self.totals.items()},
+            buffers=buffers if alive else None,
+            counters=reduce_max(self.counters) if alive else None,
+            weights=raw[here] / total if alive else np.empty(0),
+            updates=reduce(self.matrix)[rows.to(self.matrix.device)] if self.matrix is not None else None,
+            reports={word: table[here, 2 + i].copy() for i, word in enumerate(self.words)},
+            stored=self._stored(reduce),
+        )
+
+    def _stored(self, reduce: Reduce) -> Mapping[int, Mapping[str, Tensor]]:
+        """Every rank keeps what every client remembers: next round another rank may train it."""
+        if self.ranks == 1 or not self.remembers:
+            return self.stored
+        shared = {}
+        for name in self.remembers:
+            matrix = torch.zeros((len(self.cohort), len(self.sum)), dtype=torch.float32, device=self.sum.device)
+            for client, kept in self.stored.items():
+                matrix = matrix.to(kept[name].dtype)
+                matrix[self.row[client]] = kept[name]
+            shared[name] = reduce(matrix)
+        return {int(k): {name: shared[name][i].clone() for name in shared} for k, i in self.row.items()}
+
+
+def reweighted(gathered: Gathered, weights: Float64[np.ndarray, "m"]) -> Gathered:
+    """The same arrivals under other weights (a selector's Advice); needs the matrix of updates."""
+    from dataclasses import replace
+
+    if gathered.updates is None:
+        raise ValueError("other weights need the matrix of updates")
+    share = weights / weights.sum()
+    mean = torch.from_numpy(share).to(gathered.updates) @ gathered.updates
+    return replace(gathered, mean=mean, weights=share)

@@ -1,0 +1,208 @@
+"""FederatedLoop: the Lightning callback that makes an epoch a communication round."""
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import lightning.pytorch as pl
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from fedcohort.engine.closing import Closer, columns, report_of, reported, weights_hash
+from fedcohort.engine.data import CohortDataModule
+from fedcohort.engine.evaluate import FederationLab, client_metrics
+from fedcohort.engine.gather import Gathered, Gatherer
+from fedcohort.engine.local import LocalTrainer
+from fedcohort.engine.module import ClientModule
+from fedcohort.engine.opening import Opened, Opener
+from fedcohort.engine.parts import Parts, Populations, ServerState, Settings
+from fedcohort.engine.store import ClientStore
+from fedcohort.engine.strategy import reduce_max, reduce_sum, share_of
+from fedcohort.federation import Federation
+from fedcohort.flat import FlatModel
+from fedcohort.types import RoundReport, Values
+
+
+class Watcher(Protocol):
+    """What the loop tells its observers (`callback.base.Observer` is one)."""
+
+    def start(self, info: Any) -> None: ...
+
+    def observe(self, report: RoundReport) -> None: ...
+
+    def finish(self, status: str) -> None: ...
+
+
+def forward_flops(network: nn.Module, federation: Federation) -> float:
+    """FLOPs of one sample's forward pass."""
+    sample = torch.zeros_like(federation.server_test.x[:1])
+    training = network.training
+    network.eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        network(sample)
+    network.train(training)
+    return float(counter.get_total_flops())
+
+
+class FederatedLoop(pl.Callback):
+    """select - broadcast - collect - aggregate, once an epoch; its state_dict is the server's whole state.
+
+    `stop`, when not 0, asks for a stop at the end of the round in progress. `info` makes what observers are told at
+    the start out of (expected seconds of each client's job, rounds done before).
+    """
+
+    def __init__(self, parts: Parts, settings: Settings, federation: Federation) -> None:
+        self.parts, self.settings, self.federation = parts, settings, federation
+        self.observers: Sequence[Watcher] = ()
+        self.info: Callable[[Values, int], Any] = lambda expected_s, done: None
+        self.store = ClientStore()
+        self.stop = 0
+        self._restored: dict[str, Any] | None = None
+        facts = {"n_train": federation.n_train}
+        self.populations = Populations(federation.n_clients, federation.n_classes, settings.cohort, facts)
+
+    # --- start -------------------------------------------------------------------------------------------------
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """The network stands on its device, restored weights in it: make the flat models."""
+        module = self._module(pl_module)
+        self.federation = self.federation.to(module.device)
+        self._data(trainer).federation = self.federation
+        flops = forward_flops(module.network, self.federation)
+        worker = FlatModel(copy.deepcopy(module.network))
+        self.server = FlatModel(module.network)
+        lab = FederationLab(module.network, self.federation)
+        layout = self.server.layout
+        self.opener = Opener(self.parts, self.settings, self.federation, self.populations, layout, lab, flops)
+        self.closer = Closer(self.parts, self.server, self.store)
+        module.local = LocalTrainer(
+            self.server,
+            worker,
+            self.federation,
+            self.parts.objective,
+            self.parts.client,
+            self.parts.codec,
+            self.parts.hooks,
+            self.settings.seed,
+        )
+        fresh = ServerState.fresh(self.parts, self.populations, layout.n_params)
+        fresh.spent = self.opener.registration
+        self.state = fresh if self._restored is None else ServerState.unpacked(self._restored, fresh)
+        if trainer.is_global_zero:
+            info = self.info(self.opener.expected_s(), trainer.current_epoch)
+            for observer in self.observers:
+                observer.start(info)
+
+    # --- a round -----------------------------------------------------------------------------------------------
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Decide who trains what, and deal this rank's share over its slices."""
+        module = self._module(pl_module)
+        module.evaluated = {}
+        opened = self.opener.open(trainer.current_epoch, self.state, self.store)
+        clients = np.array([task.client for task in opened.tasks], dtype=np.int64)
+        mine = share_of(trainer.global_rank, trainer.world_size, clients, opened.cost)
+        self._data(trainer).slices.deal([opened.tasks[i] for i in mine])
+        module.down = self.parts.agg.broadcast(self.state.agg)
+        module.gatherer = Gatherer(
+            layout=self.server.layout,
+            cohort=clients,
+            weights=opened.weights,
+            uploads=[name for hook in self.parts.hooks for name in hook.uploads],
+            remembers=[name for hook in self.parts.hooks for name in hook.remembers],
+            words=reported(self.parts),
+            stacked=self.parts.agg.stacked or self.parts.selector.advises,
+            moments=self.settings.bn_moments,
+            device=self.server.w.device,
+            ranks=trainer.world_size,
+        )
+        self.opened: Opened = opened
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Aggregate after the last slice: in `on_train_epoch_end` the old model would have been validated."""
+        if batch_idx + 1 < self.settings.slices:
+            return
+        self.gathered: Gathered = self._module(pl_module).gatherer.finish(reduce_sum, reduce_max)
+        self.state = self.closer.close(self.opened, self.gathered, self.state)
+        # Manual optimization never advances global_step, and a monitored ModelCheckpoint then saves nothing.
+        progress = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress
+        progress.increment_ready()
+        progress.increment_completed()
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        step = trainer.current_epoch + 1
+        table = dict(columns(self.opened, self.gathered, self.federation.n_clients))
+        self._report(trainer, self._module(pl_module), step, self.opened, self.gathered, table)
+        if int(reduce_max(torch.tensor(self.stop))):
+            trainer.should_stop = True
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """The sanity check validates w_0: that is step 0."""
+        if trainer.sanity_checking:
+            self._report(trainer, self._module(pl_module), 0, None, None, {})
+
+    def _report(
+        self,
+        trainer: pl.Trainer,
+        module: ClientModule,
+        step: int,
+        opened: Opened | None,
+        gathered: Gathered | None,
+        table: dict[str, np.ndarray],
+    ) -> None:
+        metrics = dict(module.evaluated)
+        every = self.settings.clients_every
+        if every and step % every == 0:
+            scalars, per_client = client_metrics(module.network, self.federation)
+            metrics |= scalars
+            table |= per_client
+        if "test/acc" in metrics:
+            best = self.state.best_acc
+            self.state.best_acc = metrics["test/acc"] if math.isnan(best) else max(best, metrics["test/acc"])
+            metrics["test/acc_best"] = self.state.best_acc
+        trace = self.parts.selector.trace(self.state.selector)
+        fingerprint = weights_hash(self.server)
+        self.report = report_of(step, opened, gathered, self.state, metrics, table, trace, fingerprint)
+        if trainer.is_global_zero:
+            for observer in self.observers:
+                observer.observe(self.report)
+
+    # --- end -----------------------------------------------------------------------------------------------------
+    def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._finish(trainer, "finished" if trainer.current_epoch >= self.settings.rounds else "interrupted")
+
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
+        self._finish(trainer, "interrupted" if isinstance(exception, KeyboardInterrupt) else "failed")
+
+    def _finish(self, trainer: pl.Trainer, status: str) -> None:
+        if trainer.is_global_zero:
+            for observer in self.observers:
+                observer.finish(status)
+
+    # --- state -------------------------------------------------------------------------------------------------
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "config_hash": self.settings.config_hash,
+            "server": self.state.packed(),
+            "clients": self.store.state_dict(),
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._restored = state_dict["server"]
+        self.store.load_state_dict(state_dict["clients"])
+
+    @staticmethod
+    def _module(pl_module: pl.LightningModule) -> ClientModule:
+        if not isinstance(pl_module, ClientModule):
+            raise TypeError(f"FederatedLoop drives a ClientModule, not a {type(pl_module).__name__}")
+        return pl_module
+
+    @staticmethod
+    def _data(trainer: pl.Trainer) -> CohortDataModule:
+        data = getattr(trainer, "datamodule", None)
+        if not isinstance(data, CohortDataModule):
+            raise TypeError("FederatedLoop needs a CohortDataModule")
+        return data

@@ -1,0 +1,241 @@
+"""Steps 1 to 5 of a round (DESIGN section 3): who is ready, who is asked, who trains, and who will be in time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcohort.deadline.base import Closing, PaceContext, settle
+from fedcohort.device.base import Work
+from fedcohort.engine.local import ClientTask
+from fedcohort.engine.parts import Parts, Populations, ServerState, Settings
+from fedcohort.engine.store import ClientStore
+from fedcohort.errors import FedcohortError, UndeclaredSignal
+from fedcohort.federation import Federation
+from fedcohort.flat import Layout
+from fedcohort.ledger import NUMBER, Charge
+from fedcohort.rng import Draws
+from fedcohort.samples.base import SampleRequest
+from fedcohort.signal.base import Lab, Measured, Reported, Static, find
+from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A round before its local training.
+
+    tasks: of those who will arrive, by id. cost: samples that each processes. weights: raw, for the aggregation.
+    concurrent: answers delivered with the outcome. measured: the aggregator's own probes of those who will arrive.
+    round_s: virtual seconds of the whole round. charge: its cost.
+    """
+
+    round: int
+    available: Ids
+    selection: Selection
+    selector_state: object
+    tasks: Sequence[ClientTask]
+    cost: Values
+    weights: Values
+    closing: Closing
+    concurrent: Mapping[str, ProbeResult]
+    measured: Mapping[str, Values]
+    charge: Charge
+
+
+class Opener:
+    """Plans rounds; flops: of one sample's forward pass."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        settings: Settings,
+        federation: Federation,
+        populations: Populations,
+        layout: Layout,
+        lab: Lab,
+        flops: float,
+    ) -> None:
+        self.parts, self.settings, self.federation, self.populations = parts, settings, federation, populations
+        self.layout, self.lab, self.flops = layout, lab, flops
+        client = parts.client
+        self.units = client.epochs if client.steps is None else client.steps
+        self.everybody = np.arange(federation.n_clients)
+        self.signals = populations.signals(parts.selector.needs, "the selector")
+        self.probed = {w: s for w in sorted(parts.agg.needs) if isinstance(s := find(w), Measured)}
+        extra = sum(len(hook.uploads) for hook in parts.hooks)
+        reports = parts.selector.needs | parts.agg.needs
+        small = sum(s.bytes_up for w in reports if isinstance(s := find(w), Reported))
+        static = sum(s.bytes_up for w in reports if isinstance(s := find(w), Static))
+        counted = NUMBER * layout.n_buffers + 8 * sum(b.size for b in layout.counters)
+        self.model_bytes = NUMBER * layout.n_params + counted
+        self.down_bytes = self.model_bytes + NUMBER * layout.n_params * sum(len(h.downloads) for h in parts.hooks)
+        self.up_bytes = parts.codec.bytes_up(layout) + counted + NUMBER * layout.n_params * extra + small
+        self.registration = Charge(up_bytes=float(static * federation.n_clients))
+
+    def open(self, t: int, state: ServerState, store: ClientStore) -> Opened:
+        draws = Draws(self.settings.seed, self.federation.n_clients, t)
+        available = np.flatnonzero(self.parts.availability.ready(draws))
+        ctx = RoundContext(
+            round=t,
+            cohort=self.settings.cohort,
+            n_clients=self.federation.n_clients,
+            available=available,
+            signals=self.signals,
+            rng=draws.generator("selector"),
+        )
+        probes = list(self.parts.selector.plan(state.selector, ctx)) if len(available) else []
+        answers = {probe.signal: self._ask(probe, available) for probe in probes}
+        blocking = {p.signal: answers[p.signal] for p in probes if not p.concurrent}
+        concurrent = {p.signal: answers[p.signal] for p in probes if p.concurrent}
+        selection, selector_state = self.parts.selector.select(state.selector, ctx, blocking)
+        self._verify(selection, available)
+        wait_s = self._probe_s([p for p in probes if not p.concurrent], draws)
+        beside_s = self._probe_s([p for p in probes if p.concurrent], draws)
+        rows, looked, closing = self._pace(t, selection.clients, state, draws)
+        charge = self._charge(probes, selection, rows, closing) + Charge(client_flops=self.flops * looked)
+        train_s = closing.train_s if len(selection.clients) else 0.0
+        spent = Charge(virtual_s=wait_s + max(train_s, beside_s))
+        tasks = [
+            ClientTask(
+                round=t,
+                client=int(k),
+                rows=rows[i],
+                units=int(closing.units[i]),
+                units_asked=self.units,
+                lr=self.parts.client.lr_at(t),
+                duration=float(closing.finish[i]),
+                stored=store.get(int(k)),
+            )
+            for i, k in enumerate(selection.clients)
+            if closing.arrived[i]
+        ]
+        arriving = selection.clients[closing.arrived]
+        used = self._used(arriving, [task.rows for task in tasks])
+        return Opened(
+            round=t,
+            available=available,
+            selection=selection,
+            selector_state=selector_state,
+            tasks=tasks,
+            cost=self._samples_seen(used, closing.units[closing.arrived]),
+            weights=self.parts.agg.weights(used, self.federation.n_train[arriving]),
+            closing=closing,
+            concurrent=concurrent,
+            measured={w: s.measure(self.lab, arriving, {}) for w, s in self.probed.items()},
+            charge=charge + spent,
+        )
+
+    def _ask(self, probe: Probe, available: Ids) -> ProbeResult:
+        if probe.signal not in self.parts.selector.needs:
+            raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")
+        signal = find(probe.signal)
+        if not isinstance(signal, Measured) or not np.isin(probe.clients, available).all():
+            raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
+        return ProbeResult(probe.clients, signal.measure(self.lab, probe.clients, probe.options))
+
+    def _verify(self, selection: Selection, available: Ids) -> None:
+        chosen, cohort = selection.clients, self.settings.cohort
+        if len(np.unique(chosen)) != len(chosen) or not np.isin(chosen, available).all():
+            raise FedcohortError(f"the selector chose {chosen.tolist()}: not distinct, or not available")
+        if len(chosen) > cohort and not selection.cold_start:
+            raise FedcohortError(f"the selector chose {len(chosen)} clients where cohort={cohort}")
+
+    def _used(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
+        n = self.federation.n_train[clients]
+        return np.array([n[i] if r is None else len(r) for i, r in enumerate(rows)], dtype=np.int64)
+
+    def _samples_seen(self, used: Ids, units: "Ids | int") -> Values:
+        client = self.parts.client
+        per_unit = used if client.steps is None else np.minimum(used, client.batch or 10**9)
+        seen: Values = (per_unit * units).astype(np.float64)
+        return seen
+
+    def _work(self, used: Ids, inferred: Ids) -> Work:
+        """A whole job of E epochs over n samples is n sample-times; a forward pass is a third of an epoch."""
+        client = self.parts.client
+        reference = self.units if client.steps is None else 1
+        load = self._samples_seen(used, 1) / reference
+        ones = np.ones(len(used))
+        return Work(
+            load=load,
+            infer_load=inferred / (3.0 * reference),
+            units=self.units,
+            bytes_down=self.down_bytes * ones,
+            bytes_up=self.up_bytes * ones,
+        )
+
+    def expected_s(self) -> Values:
+        """Expected virtual seconds of every client's whole job."""
+        n = self.federation.n_train
+        draws = Draws(self.settings.seed, self.federation.n_clients)
+        timing = self.parts.device.expected(self.everybody, self._work(n, np.zeros_like(n)), draws)
+        return timing.finish(self.units)
+
+    def _samples_in(self, signal: Measured, clients: Ids) -> Ids:
+        offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
+        return np.diff(offsets)[clients]
+
+    def _probe_s(self, probes: Sequence[Probe], draws: Draws) -> float:
+        """A phase lasts until the slowest of those asked has run the forward passes that it was asked for."""
+        inferred = np.zeros(self.federation.n_clients, dtype=np.int64)
+        for probe in probes:
+            inferred[probe.clients] += self._samples_in(find(probe.signal), probe.clients)  # type: ignore[arg-type]
+        asked = np.flatnonzero(inferred)
+        if not len(asked):
+            return 0.0
+        work = self._work(np.zeros_like(asked), inferred[asked])
+        return float(self.parts.device.sample(asked, work, draws).probe().max())
+
+    def _pace(self, t: int, selected: Ids, state: ServerState, draws: Draws) -> tuple[list[Ids | None], int, Closing]:
+        """Announce a deadline, choose samples (and count those looked at), let the devices run, close the round."""
+        parts, n = self.parts, self.federation.n_train
+        inferred = sum((self._samples_in(s, self.everybody) for s in self.probed.values()), np.zeros_like(n))
+        everybody = parts.device.expected(self.everybody, self._work(n, inferred), draws.once())
+        expected = parts.device.expected(selected, self._work(n[selected], inferred[selected]), draws.once())
+        context = PaceContext(t, selected, self.units, everybody, expected)
+        announced = parts.deadline.announce(state.deadline, context)
+        rows: list[Ids | None] = []
+        looked = np.zeros(len(selected), dtype=np.int64)
+        for i, k in enumerate(selected):
+            rng = draws.generator("samples", int(k))
+            request = SampleRequest(
+                client=int(k),
+                n=int(n[k]),
+                deadline_s=announced,
+                unit_s=float(expected.unit[i]),
+                units=self.units,
+                losses=lambda i=i, k=int(k): self._losses(i, k, looked),  # type: ignore[misc]
+                rng=rng,
+            )
+            chosen = parts.samples.choose(state.samples, request)
+            rows.append(None if len(chosen) == n[k] else chosen)
+        work = self._work(self._used(selected, rows), inferred[selected] + looked)
+        timing = parts.device.sample(selected, work, draws)
+        close = parts.deadline.close(state.deadline, timing.finish(self.units), announced) if len(selected) else 0.0
+        return rows, int(looked.sum()), settle(timing, self.units, close, parts.deadline.partial_work)
+
+    def _losses(self, position: int, client: int, looked: Ids) -> Values:
+        """Per-sample cross-entropy of w_t on T_k, [n_k]; the forward pass is charged in time and FLOPs."""
+        looked[position] = self.federation.n_train[client]
+        return self.lab.per_sample_losses(client)
+
+    def _charge(
+        self, probes: Sequence[Probe], selection: Selection, rows: Sequence[Ids | None], closing: Closing
+    ) -> Charge:
+        """Each client gets w_t once, whatever it is asked; dropped clients have worked and uploaded for nothing."""
+        chosen = selection.clients
+        polled = np.unique(np.concatenate([probe.clients for probe in probes] or [np.empty(0, np.int64)]))
+        extra = len(np.setdiff1d(polled, chosen)) * self.model_bytes
+        answers = sum(find(probe.signal).bytes_up * len(probe.clients) for probe in probes)
+        answers += sum(s.bytes_up for s in self.probed.values()) * len(chosen)
+        asked = [(find(probe.signal), probe.clients) for probe in probes]
+        asked += [(signal, chosen) for signal in self.probed.values()]
+        passes = sum(float(self._samples_in(s, ids).sum()) for s, ids in asked if isinstance(s, Measured))
+        done = np.where(closing.arrived, closing.units, self.units)
+        trained = float(self._samples_seen(self._used(chosen, rows), done).sum())
+        return Charge(
+            down_bytes=float(len(chosen) * self.down_bytes + extra),
+            up_bytes=float(closing.arrived.sum() * self.up_bytes + answers),
+            probe_bytes=float(extra + answers),
+            client_flops=self.flops * (passes + 3 * trained),
+        )

@@ -1,0 +1,114 @@
+"""The parts that a run is composed of, and the few numbers that belong to none of them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fedcohort.agg.base import Aggregator
+from fedcohort.availability.base import Availability
+from fedcohort.client.base import Client
+from fedcohort.codec.base import Codec
+from fedcohort.deadline.base import Deadline
+from fedcohort.device.base import Device
+from fedcohort.hook import Hook
+from fedcohort.ledger import Charge
+from fedcohort.objective.base import Objective
+from fedcohort.regulariser.base import Regulariser
+from fedcohort.samples.base import Samples
+from fedcohort.selector.base import Selector
+from fedcohort.server.base import ServerOptimizer
+from fedcohort.state import pack, unpack
+from fedcohort.types import Ids, Population
+
+
+@dataclass(frozen=True)
+class Parts:
+    """One object per config group (DESIGN section 4)."""
+
+    selector: Selector[Any]
+    agg: Aggregator[Any]
+    server: ServerOptimizer[Any]
+    objective: Objective
+    regulariser: Regulariser
+    client: Client
+    samples: Samples[Any]
+    deadline: Deadline[Any]
+    codec: Codec
+    device: Device
+    availability: Availability
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """The aggregator's first: it sees the raw gradient."""
+        return (*self.agg.hooks, *self.regulariser.hooks)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """seed: of training and selection. cohort: clients asked for a round. clients_every: 0 for never."""
+
+    seed: int
+    cohort: int
+    rounds: int
+    slices: int
+    eval_every: int
+    clients_every: int
+    bn_moments: bool
+    config_hash: str
+
+
+@dataclass
+class ServerState:
+    """Everything of the server that changes between rounds, the model apart."""
+
+    selector: Any
+    agg: Any
+    server: Any
+    samples: Any
+    deadline: Any
+    times_selected: Ids
+    spent: Charge = field(default_factory=Charge)
+    best_acc: float = float("nan")
+    choices: str = ""
+
+    @classmethod
+    def fresh(cls, parts: Parts, population: "Populations", n_params: int) -> "ServerState":
+        """Before round 0."""
+        return cls(
+            selector=parts.selector.init(population.of(parts.selector.needs, "the selector")),
+            agg=parts.agg.init(population.of(parts.agg.needs, "the aggregator"), n_params),
+            server=parts.server.init(n_params),
+            samples=parts.samples.init(population.of(frozenset({"n_train"}), "the sample selector")),
+            deadline=parts.deadline.init(population.of(frozenset({"n_train"}), "the deadline")),
+            times_selected=np.zeros(population.n_clients, dtype=np.int64),
+        )
+
+    def packed(self) -> dict[str, Any]:
+        return {name: pack(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def unpacked(cls, payload: dict[str, Any], fresh: "ServerState") -> "ServerState":
+        """`fresh` tells the class of each part's State."""
+        return cls(**{name: unpack(payload[name], type(value)) for name, value in vars(fresh).items()})
+
+
+@dataclass(frozen=True)
+class Populations:
+    """Makes the `Population` that each part may see: the static signals that it declares."""
+
+    n_clients: int
+    n_classes: int
+    cohort: int
+    facts: dict[str, Ids]
+
+    def signals(self, needs: frozenset[str], reader: str) -> "Any":
+        from fedcohort.signal.base import Static, find
+        from fedcohort.types import Signals
+
+        found = {word: find(word) for word in needs}
+        values = {word: self.facts[s.fact] for word, s in found.items() if isinstance(s, Static)}
+        return Signals(values, needs, reader)
+
+    def of(self, needs: frozenset[str], reader: str) -> Population:
+        return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader))

@@ -1,0 +1,69 @@
+"""How a cohort is spread over processes: each rank trains its share, one all-reduce of flat vectors a round."""
+
+import heapq
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
+from torch import Tensor
+
+from fedcohort.types import Ids, Values
+
+
+class CohortStrategy(DDPStrategy):
+    """DDP's processes without its wrapper: gradients stay with the client that they belong to.
+
+    Plain DDP would average gradients of different clients, and hangs on unequal numbers of backward passes.
+    """
+
+    def configure_ddp(self) -> None:
+        """No gradient averaging."""
+
+    def barrier(self, *args: Any, **kwargs: Any) -> None:
+        if dist.is_initialized():
+            super().barrier(*args, **kwargs)
+
+
+def strategy_for(accelerator: str, devices: int, num_nodes: int) -> Strategy | str:
+    """One process needs no communication; several talk through gloo on CPUs and NCCL on GPUs."""
+    if devices * num_nodes == 1:
+        device = torch.device("cpu") if accelerator == "cpu" else torch.device("cuda", 0)
+        return SingleDeviceStrategy(device=device)
+    if accelerator == "cpu":
+        return CohortStrategy(process_group_backend="gloo", start_method="fork" if num_nodes == 1 else "popen")
+    return CohortStrategy(process_group_backend="nccl")
+
+
+def reduce_sum(tensor: Tensor) -> Tensor:
+    """The sum over ranks, in place; the tensor itself in a single process."""
+    return _reduce(tensor, dist.ReduceOp.SUM)
+
+
+def reduce_max(tensor: Tensor) -> Tensor:
+    """The maximum over ranks, in place."""
+    return _reduce(tensor, dist.ReduceOp.MAX)
+
+
+def _reduce(tensor: Tensor, operation: Any) -> Tensor:
+    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1 and tensor.numel():
+        dist.all_reduce(tensor, op=operation)
+    return tensor
+
+
+def in_order(clients: Ids, cost: Values) -> list[int]:
+    """Positions of the clients by cost descending, then id: the order in which a rank trains and adds them."""
+    return sorted(range(len(clients)), key=lambda i: (-float(cost[i]), int(clients[i])))
+
+
+def share_of(rank: int, ranks: int, clients: Ids, cost: Values) -> Sequence[int]:
+    """Positions of the clients that `rank` trains: largest first, each to the least loaded rank."""
+    loads = [(0.0, r) for r in range(ranks)]
+    mine = []
+    for position in in_order(clients, cost):
+        load, least = heapq.heappop(loads)
+        heapq.heappush(loads, (load + float(cost[position]), least))
+        if least == rank:
+            mine.append(position)
+    return mine

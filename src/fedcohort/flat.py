@@ -1,0 +1,118 @@
+"""A model is a vector: trainable parameters are views into one contiguous tensor `w`, their gradients into `g`.
+
+Broadcast is one copy, an update one subtraction, aggregation linear algebra. Float buffers and frozen parameters are a
+second vector, averaged by samples whatever the aggregator does; integer buffers a third, of which the maximum is taken.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Block:
+    """One tensor of the network inside a flat vector."""
+
+    name: str
+    shape: tuple[int, ...]
+    offset: int
+
+    @property
+    def size(self) -> int:
+        return int(torch.Size(self.shape).numel())
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each tensor lies: parameters in `w`, float buffers and frozen parameters in `buffers`, the rest."""
+
+    parameters: tuple[Block, ...]
+    buffers: tuple[Block, ...]
+    counters: tuple[Block, ...]
+
+    @property
+    def n_params(self) -> int:
+        return sum(block.size for block in self.parameters)
+
+    @property
+    def n_buffers(self) -> int:
+        return sum(block.size for block in self.buffers)
+
+    def batch_norm(self) -> tuple[Int64[Tensor, "s"], Int64[Tensor, "s"]]:
+        """Positions in `buffers` of the running means and, aligned with them, of the running variances."""
+        at = {block.name: block for block in self.buffers}
+        means: list[int] = []
+        variances: list[int] = []
+        for name, block in at.items():
+            partner = at.get(name.removesuffix("running_mean") + "running_var")
+            if name.endswith("running_mean") and partner is not None:
+                means += range(block.offset, block.offset + block.size)
+                variances += range(partner.offset, partner.offset + partner.size)
+        return torch.tensor(means, dtype=torch.int64), torch.tensor(variances, dtype=torch.int64)
+
+
+def _blocks(tensors: list[tuple[str, Tensor]]) -> tuple[Block, ...]:
+    blocks, offset = [], 0
+    for name, tensor in tensors:
+        blocks.append(Block(name, tuple(tensor.shape), offset))
+        offset += tensor.numel()
+    return tuple(blocks)
+
+
+class FlatModel:
+    """A network whose tensors are views into `w`, `buffers` and `counters`; `g` holds its gradients.
+
+    Made after the network stands on its device. Loading a state_dict into the network writes through the views.
+    """
+
+    w: Float[Tensor, "p"]
+    g: Float[Tensor, "p"]
+    buffers: Float[Tensor, "b"]
+    counters: Int64[Tensor, "i"]
+
+    def __init__(self, network: nn.Module) -> None:
+        self.network = network
+        named = list(network.named_parameters())
+        trained = [(name, p) for name, p in named if p.requires_grad]
+        frozen = [(name, p) for name, p in named if not p.requires_grad]
+        floats = [(name, b) for name, b in network.named_buffers() if b.is_floating_point()]
+        integers = [(name, b) for name, b in network.named_buffers() if not b.is_floating_point()]
+        self.layout = Layout(_blocks([(n, p) for n, p in trained]), _blocks([*frozen, *floats]), _blocks(integers))
+        self.parameters = [p for _, p in trained]
+        like = trained[0][1]
+        self.w = torch.empty(self.layout.n_params, dtype=like.dtype, device=like.device)
+        self.g = torch.zeros_like(self.w)
+        self.buffers = torch.empty(self.layout.n_buffers, dtype=like.dtype, device=like.device)
+        self.counters = torch.empty(sum(b.size for b in self.layout.counters), dtype=torch.int64, device=like.device)
+        for vector, blocks in (
+            (self.w, self.layout.parameters),
+            (self.buffers, self.layout.buffers),
+            (self.counters, self.layout.counters),
+        ):
+            self._attach(vector, blocks)
+        self.has_batch_norm = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in network.modules())
+        self.has_dropout = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in network.modules())
+
+    def _attach(self, vector: Tensor, blocks: tuple[Block, ...]) -> None:
+        parameters = dict(self.network.named_parameters())
+        for block in blocks:
+            view = vector[block.offset : block.offset + block.size].view(block.shape)
+            if block.name in parameters:
+                parameter = parameters[block.name]
+                view.copy_(parameter.data)
+                parameter.data = view
+                if parameter.requires_grad:
+                    parameter.grad = self.g[block.offset : block.offset + block.size].view(block.shape)
+            else:
+                path, _, leaf = block.name.rpartition(".")
+                module = self.network.get_submodule(path)
+                view.copy_(module._buffers[leaf])  # type: ignore[arg-type]
+                module._buffers[leaf] = view
+
+    def load(self, other: "FlatModel") -> None:
+        """Become a copy of `other`: the broadcast."""
+        self.w.copy_(other.w)
+        self.buffers.copy_(other.buffers)
+        self.counters.copy_(other.counters)

@@ -1,0 +1,20 @@
+"""No label is wrong.
+
+    rate_i = 0
+
+Departures from the paper: none.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.rng import Draws
+
+
+@dataclass(frozen=True)
+class NoNoise:
+    def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
+        """Zero for every client."""
+        return np.zeros(draws.n_clients)

@@ -1,0 +1,42 @@
+"""What a run costs: bytes on the wire, client FLOPs, virtual seconds.
+
+A forward pass counts a third of a training step in FLOPs (DESIGN 9.8). A client receives the model once a round,
+however many probes it answers and whether or not it then trains: the later broadcast costs it nothing.
+"""
+
+from dataclasses import dataclass
+
+NUMBER = 4  # bytes of one float on the wire
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One round's cost. down_bytes, up_bytes: everything on the wire; probe_bytes: the part due to probes.
+
+    client_flops: of all clients together. virtual_s: seconds on the simulated clock.
+    """
+
+    down_bytes: float = 0.0
+    up_bytes: float = 0.0
+    probe_bytes: float = 0.0
+    client_flops: float = 0.0
+    virtual_s: float = 0.0
+
+    def __add__(self, other: "Charge") -> "Charge":
+        return Charge(
+            self.down_bytes + other.down_bytes,
+            self.up_bytes + other.up_bytes,
+            self.probe_bytes + other.probe_bytes,
+            self.client_flops + other.client_flops,
+            self.virtual_s + other.virtual_s,
+        )
+
+    def metrics(self) -> dict[str, float]:
+        """The cumulative scalars of a report."""
+        return {
+            "comm/down_bytes": self.down_bytes,
+            "comm/up_bytes": self.up_bytes,
+            "comm/probe_bytes": self.probe_bytes,
+            "comp/client_flops": self.client_flops,
+            "time/virtual_s": self.virtual_s,
+        }

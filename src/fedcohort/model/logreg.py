@@ -1,0 +1,12 @@
+"""Multinomial logistic regression: logits = W x + b."""
+
+import math
+from dataclasses import dataclass
+
+from torch import nn
+
+
+@dataclass(frozen=True)
+class LogReg:
+    def build(self, shape: tuple[int, ...], n_classes: int) -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), n_classes))

@@ -1,0 +1,27 @@
+"""A multi-layer perceptron with ReLU; two hidden layers of 200 units are the "2NN" of McMahan et al. 2017."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import nn
+
+from fedcohort import ranges
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """hidden: units of each hidden layer."""
+
+    hidden: Sequence[int]
+
+    def __post_init__(self) -> None:
+        ranges.numbers("hidden", self.hidden, "[1, inf)")
+
+    def build(self, shape: tuple[int, ...], n_classes: int) -> nn.Module:
+        sizes = [math.prod(shape), *(int(units) for units in self.hidden)]
+        layers: list[nn.Module] = [nn.Flatten()]
+        for inputs, outputs in itertools.pairwise(sizes):
+            layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+        return nn.Sequential(*layers, nn.Linear(sizes[-1], n_classes))

@@ -1,0 +1,39 @@
+"""A client is whoever made the samples: a writer, a subject, a speaking role.
+
+    client k = the k-th owner in the order of the owners' ids
+
+`clients=null` takes all owners; `clients=n` the first n, and the others' samples stay unused.
+
+Departures from the paper: none (LEAF, Caldas et al. 2018, splits so).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcohort.errors import DataError, OptionError
+from fedcohort.types import Ids
+
+
+@dataclass(frozen=True)
+class Natural:
+    def split(
+        self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
+    ) -> list[Ids]:
+        """Sorted positions of each owner's samples; disjoint, exhaustive where all owners take part.
+
+        Raises `DataError` where the dataset has no owners and `OptionError` where it has too few.
+        """
+        if owner is None:
+            raise DataError(
+                "no client column, which partition=natural needs; choose another partition (heterogeneity=iid)"
+                " or name the column (dataset=folder dataset.client=...)"
+            )
+        found = len(np.unique(owner))
+        if n_clients is not None and n_clients > found:
+            raise OptionError(
+                f"clients={n_clients} exceeds the {found} natural clients; feasible: clients<={found} or clients=null"
+            )
+        order = np.argsort(owner, kind="stable")
+        starts = np.flatnonzero(np.diff(owner[order])) + 1
+        return np.split(order, starts)[:n_clients]

@@ -1,0 +1,63 @@
+"""The clients' shares E_k of the test split (DESIGN 9.6): their own rows, or dealt in their class proportions."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fedcohort.types import Ids
+
+
+def natural_owners(owner: Ids, parts: Sequence[Ids]) -> Ids | None:
+    """The owner of each part, [K], or None where a part has several or two parts have the same. owner: [N]."""
+    owners = [np.unique(owner[part]) for part in parts]
+    if any(len(own) != 1 for own in owners) or len(np.unique(owners)) < len(parts):
+        return None
+    return np.concatenate(owners)
+
+
+def owned(test_owner: Ids, owners: Ids) -> list[Ids]:
+    """Sorted positions of each owner's rows."""
+    order = np.argsort(test_owner, kind="stable")
+    starts, stops = (np.searchsorted(test_owner[order], owners, side) for side in ("left", "right"))
+    return [order[start:stop] for start, stop in zip(starts, stops, strict=True)]
+
+
+def dealt(labels: Ids, counts: Ids, rng: np.random.Generator) -> list[Ids]:
+    """Sorted positions of each client's share; disjoint. labels: [N] of the test split. counts: as in `quotas`."""
+    shares = quotas(counts, np.bincount(labels, minlength=counts.shape[1]), rng)
+    pieces: list[list[Ids]] = [[] for _ in counts]
+    for c, quota in enumerate(shares.T):
+        of_class = rng.permutation(np.flatnonzero(labels == c))
+        for k, piece in enumerate(np.split(of_class, np.cumsum(quota))[:-1]):
+            pieces[k].append(piece)
+    return [np.sort(np.concatenate(own)) for own in pieces]
+
+
+def quotas(counts: Ids, pool: Ids, rng: np.random.Generator) -> Ids:
+    """Test rows of each class for each client, int64 [K, C], in the proportions of what it holds for training.
+
+        target_kc = pool_c counts_kc / sum_j counts_jc,   rounded by largest remainders so that column c sums to pool_c
+
+    What rounding took from a client or gave to it is carried to its next class, so that a client's total follows its
+    size too. Equal remainders are served in a random order. Of a class that no client holds, nobody gets rows.
+    counts: [K, C] training samples. pool: [C] test rows.
+    """
+    out = np.zeros_like(counts)
+    carry = rng.random(len(counts)) * 1e-6
+    for c in np.flatnonzero((counts.sum(0) > 0) & (pool > 0)):
+        holders = np.flatnonzero(counts[:, c])
+        target = pool[c] * counts[holders, c] / counts[:, c].sum()
+        out[holders, c] = nearest(target + carry[holders], int(pool[c]))
+        carry[holders] += target - out[holders, c]
+    return out
+
+
+def nearest(want: np.ndarray, total: int) -> Ids:
+    """Integers >= 0 that sum to `total`, nearest to `want` [n]: the largest shortfalls are corrected first."""
+    given: Ids = np.maximum(np.floor(want), 0).astype(np.int64)
+    while (short := total - int(given.sum())) != 0:
+        step = int(np.sign(short))
+        free = np.flatnonzero(given + step >= 0)
+        order = free[np.argsort(step * (given - want)[free], kind="stable")]
+        given[order[: abs(short)]] += step
+    return given

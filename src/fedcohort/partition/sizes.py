@@ -1,0 +1,25 @@
+"""How many samples a client gets, where the partition deals equal parts."""
+
+import numpy as np
+
+from fedcohort.errors import OptionError
+from fedcohort.types import Ids
+
+
+def required(word: str, n_clients: int | None, n_samples: int) -> int:
+    """`n_clients`, or `OptionError` where partition=`word` can't deal `n_samples` to so many."""
+    if n_clients is None:
+        raise OptionError(
+            f"clients must be an integer in [1, {n_samples}] with partition={word}, got None "
+            "(null is for partition=natural)"
+        )
+    if n_clients > n_samples:
+        raise OptionError(
+            f"clients={n_clients} exceeds the {n_samples} training samples; feasible: clients<={n_samples}"
+        )
+    return n_clients
+
+
+def even(n_samples: int, n_clients: int) -> Ids:
+    """int64 [n_clients] that sums to `n_samples`: the quotient, and one more for the first ones."""
+    return n_samples // n_clients + (np.arange(n_clients) < n_samples % n_clients)

@@ -1,0 +1,275 @@
+"""One run: config -> objects -> Trainer.fit. Nothing is written before every check has passed."""
+
+import logging
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from fedcohort import assemble, folder
+from fedcohort.assemble import Composed
+from fedcohort.errors import FedcohortError
+
+if TYPE_CHECKING:
+    from fedcohort.callback.base import RunInfo
+    from fedcohort.engine.loop import FederatedLoop
+    from fedcohort.federation import Federation
+    from fedcohort.types import Values
+
+log = logging.getLogger("fedcohort")
+FAILED: list[str] = []
+
+
+def start(cfg: DictConfig) -> None:
+    """What `train.py` calls. A user's mistake ends in one line and exit code 2; in a sweep the other jobs go on."""
+    hydra = HydraConfig.get()
+    overrides = tuple(hydra.overrides.task)
+    _console()
+    try:
+        made = assemble.composed(cfg, hydra.runtime.choices, overrides)
+        sweep = Path(hydra.sweep.dir).name if hydra.mode == RunMode.MULTIRUN else None
+        run(made, sweep)
+    except FedcohortError as error:
+        log.error("%s", error)
+        if hydra.mode != RunMode.MULTIRUN:
+            raise SystemExit(2) from error
+        FAILED.append(f"{' '.join(overrides)}: {error}")
+
+
+def exit_code() -> int:
+    """After all jobs: what failed, named once more."""
+    for line in FAILED:
+        log.error("failed: %s", line)
+    return 1 if FAILED else 0
+
+
+def run(made: Composed, sweep: str | None = None) -> Path:
+    """One run from start-up checks to artifacts; returns its folder. Raises `FedcohortError`, `SystemExit`."""
+    config = made.config
+    assemble.check_numbers(config)
+    assemble.check_aliases(made)
+    objects = {group: assemble.part(made, group) for group in assemble.LIGHT}
+    objects |= {group: assemble.part(made, group) for group in assemble.HEAVY}
+    federation = _federation(made, objects)
+    loop, network = _loop(made, objects, federation)
+    digest, seed = folder.config_hash(config), int(config["seed"])
+    name = config["name"] or "-".join(made.choices[g] for g in ("selector", "agg", "dataset"))
+    logs = Path(config["paths"]["logs"]).absolute()
+    home = folder.claim(logs, name, digest, seed, int(config["rounds"]), bool(config["resume"]))
+    try:
+        if home.finished:
+            log.info("already finished: %s (raise rounds= to extend it)", home.path)
+        else:
+            _fit(made, home, loop, network, digest, sweep)
+    finally:
+        home.release()
+    return home.path
+
+
+def _federation(made: Composed, objects: Mapping[str, Any]) -> "Federation":
+    from fedcohort.federation import build
+
+    config = made.config
+    seed = config["seed"] if config["data_seed"] is None else config["data_seed"]
+    return build(
+        objects["dataset"].load(seed),
+        objects["partition"],
+        objects["label_noise"],
+        seed=seed,
+        clients=config["clients"],
+        server_val=config["split"]["server_val"],
+        client_val=config["split"]["client_val"],
+    )
+
+
+def _loop(made: Composed, objects: Mapping[str, Any], federation: "Federation") -> tuple["FederatedLoop", Any]:
+    """Everything that can be refused is refused here, before a folder is made."""
+    warnings.filterwarnings("ignore", module="lightning")
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    from fedcohort.engine.compatible import check
+    from fedcohort.engine.loop import FederatedLoop
+    from fedcohort.engine.parts import Parts, Settings
+    from fedcohort.rng import torch_scope
+
+    config = made.config
+    parts = Parts(**{name: objects[name] for name in Parts.__dataclass_fields__})
+    check(parts, config["cohort"], federation)
+    settings = Settings(
+        seed=config["seed"],
+        cohort=config["cohort"],
+        rounds=config["rounds"],
+        slices=config["engine"]["slices"],
+        eval_every=config["eval"]["every"],
+        clients_every=config["eval"]["clients_every"],
+        bn_moments=config["engine"]["bn_var"] == "moments",
+        config_hash=f"{folder.config_hash(config)}-s{config['seed']}",
+    )
+    with torch_scope(config["seed"], "weights"):
+        network = objects["model"].build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
+    return FederatedLoop(parts, settings, federation), network
+
+
+def _fit(
+    made: Composed, home: folder.RunFolder, loop: "FederatedLoop", network: Any, digest: str, sweep: str | None
+) -> None:
+    import lightning.pytorch as pl
+    import torch
+
+    from fedcohort.engine.checkpoint import FinalWeights, RoundCheckpoint, load
+    from fedcohort.engine.data import CohortDataModule
+    from fedcohort.engine.module import ClientModule
+    from fedcohort.engine.strategy import strategy_for
+
+    config, trainer_config = made.config, made.config["trainer"]
+    torch.set_num_threads(trainer_config["threads"])
+    checkpoint = home.checkpoint if home.checkpoint.exists() else None
+    if checkpoint is not None:
+        load(checkpoint, loop.settings.config_hash)
+    folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
+    loop.observers = _observers(made)
+    loop.info = partial(_info, made, home, loop, network, digest, sweep)
+    callbacks = [FinalWeights(home.path), loop, RoundCheckpoint(home.path, config["checkpoint"]["every"])]
+    trainer = pl.Trainer(
+        accelerator=trainer_config["accelerator"],
+        strategy=strategy_for(trainer_config["accelerator"], trainer_config["devices"], trainer_config["num_nodes"]),
+        devices=trainer_config["devices"],
+        num_nodes=trainer_config["num_nodes"],
+        max_epochs=config["rounds"],
+        check_val_every_n_epoch=config["eval"]["every"],
+        num_sanity_val_steps=-1,
+        callbacks=callbacks,
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+    module = ClientModule(network, loop.federation.n_classes)
+    data = CohortDataModule(loop.federation, config["engine"]["slices"])
+    with _log_file(home.path), _signals(loop):
+        try:
+            trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=True)
+        finally:
+            status = folder.status_of(home.path)
+            if status.get("status") == "interrupted":
+                typed = " ".join(word for word in made.overrides if not word.startswith("resume="))
+                log.warning(
+                    "stopped after round %d; go on with: python train.py %s resume=true", status["rounds_done"], typed
+                )
+    if status.get("status") == "interrupted":
+        raise SystemExit(loop.stop or 1)
+
+
+def _observers(made: Composed) -> list[Any]:
+    """In the order of configs/callback, the tracker last: at the end it uploads what the others have written."""
+    nodes = made.config["callback"]
+    found = [assemble.build(node, f"callback.{name}", f"callback.{name}") for name, node in nodes.items() if node]
+    tracker = assemble.part(made, "logger")
+    return [*found, tracker] if tracker is not None else found
+
+
+def _info(
+    made: Composed,
+    home: folder.RunFolder,
+    loop: "FederatedLoop",
+    network: Any,
+    digest: str,
+    sweep: str | None,
+    expected_s: "Values",
+    done: int,
+) -> "RunInfo":
+    from fedcohort.callback.base import RunInfo
+
+    commit, dirty = _commit()
+    tracker = loop.observers[-1] if made.config.get("logger") else None
+    tracking = tracker.opening_line() if tracker is not None else ""  # type: ignore[attr-defined]
+    federation = loop.federation
+    packages = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
+    return RunInfo(
+        folder=home.path,
+        name=home.path.name,
+        choices=made.choices,
+        config=made.config,
+        config_hash=digest,
+        seed=made.config["seed"],
+        commit=commit,
+        dirty=dirty,
+        versions={"python": platform.python_version(), **{name: metadata.version(name) for name in packages}},
+        tags={"tracking": tracking, **({"sweep_id": sweep} if sweep else {})},
+        n_train=federation.n_train,
+        class_counts=federation.class_counts,
+        noise_rate=federation.noise_rate,
+        expected_s=expected_s,
+        n_params=sum(p.numel() for p in network.parameters() if p.requires_grad),
+        rounds=made.config["rounds"],
+        start=done,
+    )
+
+
+def _commit() -> tuple[str, bool]:
+    """The commit of the code that runs, and whether it was changed since; ("unknown", True) outside of git."""
+    here = str(Path(__file__).parent)
+    try:
+        head = _git(here, "rev-parse", "HEAD")
+        return head, bool(_git(here, "status", "--porcelain", "--untracked-files=no"))
+    except (OSError, subprocess.SubprocessError):
+        return "unknown", True
+
+
+def _git(where: str, *words: str) -> str:
+    done = subprocess.run(["git", "-C", where, *words], capture_output=True, text=True, check=True, timeout=10)
+    return done.stdout.strip()
+
+
+def _console() -> None:
+    """Plain messages on the terminal; the log file has times and levels."""
+    log.setLevel(logging.INFO)
+    if not any(isinstance(handler, logging.StreamHandler) for handler in log.handlers):
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        log.addHandler(handler)
+    log.propagate = False
+
+
+@contextmanager
+def _log_file(path: Path) -> Iterator[None]:
+    handler = logging.FileHandler(path / "run.log")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    began = time.time()
+    try:
+        yield
+    finally:
+        log.debug("process %d worked for %.1f s", os.getpid(), time.time() - began)
+        log.removeHandler(handler)
+        handler.close()
+
+
+@contextmanager
+def _signals(loop: "FederatedLoop") -> Iterator[None]:
+    """Ctrl-C and SIGTERM finish the round and save; a second one drops the round, the last checkpoint stands."""
+
+    def ask(number: int, frame: Any) -> None:
+        if loop.stop:
+            raise KeyboardInterrupt
+        loop.stop = 128 + number
+        log.warning("%s: finishing the round; once more to drop it", signal.Signals(number).name)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

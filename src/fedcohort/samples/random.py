@@ -1,0 +1,37 @@
+"""Clients train on a random part of their samples, drawn afresh each round: the control for methods that choose.
+
+    u_i = max(1, ceil(fraction n_i)), without replacement
+
+Departures from the paper: none (of no paper).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.samples.base import SampleRequest
+from fedcohort.types import Ids, Population, RoundOutcome
+
+
+@dataclass(frozen=True)
+class Random:
+    """fraction: of each client's samples."""
+
+    fraction: float
+
+    def __post_init__(self) -> None:
+        ranges.number("fraction", self.fraction, "(0, 1]")
+
+    def init(self, population: Population) -> None:
+        """No state."""
+
+    def choose(self, state: None, request: SampleRequest) -> Ids:
+        """Sorted positions, uniform among all sets of their size."""
+        # .07 * 100 is 7.000000000000001 in floating point, and its ceiling 8
+        count = max(1, math.ceil(self.fraction * request.n - 1e-9))
+        return np.sort(request.rng.choice(request.n, size=count, replace=False))
+
+    def observe(self, state: None, outcome: RoundOutcome) -> None:
+        """No state."""

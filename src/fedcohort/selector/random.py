@@ -1,0 +1,55 @@
+"""Random selection, the baseline of every paper: McMahan et al., "Communication-Efficient Learning of Deep Networks
+from Decentralized Data" (FedAvg, 2017); in proportion to data it is pi_rand of Cho et al., "Bandit-based
+Communication-Efficient Client Selection Strategies for Federated Learning", Sec. II-B.
+
+    uniform:       every set of m available clients is equally likely
+    proportional:  one client after the other, k with probability n_k / sum of n_j over those not yet drawn
+
+Departures from the paper: none for uniform. The papers leave open whether a proportional draw puts back what it drew;
+here it does not, so that the m clients are distinct and cost what another selector's m clients cost.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.selector.base import Stateless, draw
+from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
+
+
+@dataclass(frozen=True)
+class Random:
+    """`cohort` clients at random. weights: "uniform" or "proportional" to their numbers of training samples."""
+
+    weights: str
+
+    advises: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        ranges.choice("weights", self.weights, "uniform", "proportional")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"n_train"} if self.weights == "proportional" else ())
+
+    def init(self, population: Population) -> Stateless:
+        return Stateless()
+
+    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
+        return ()
+
+    def select(
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
+        proportional = self.weights == "proportional"
+        weights = ctx.signals["n_train"].astype(float) if proportional else np.ones(ctx.n_clients)
+        return Selection(draw(weights, ctx.available, ctx.cohort, ctx.rng)), state
+
+    def observe(self, state: Stateless, outcome: RoundOutcome) -> tuple[None, Stateless]:
+        return None, state
+
+    def trace(self, state: Stateless) -> Mapping[str, tuple[float, float]]:
+        return {}

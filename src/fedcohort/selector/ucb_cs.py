@@ -1,0 +1,110 @@
+"""UCB-CS: Cho, Gupta, Joshi, Yagan, "Bandit-based Communication-Efficient Client Selection Strategies for Federated
+Learning" (2020).
+
+    L_k <- gamma L_k + loss_k,   N_k <- gamma N_k + 1  for k that arrived;   T <- gamma T + 1     (Eq. 5-7)
+    A_k = p_k (L_k / N_k + sqrt(2 sigma^2 ln T / N_k)),   infinite for clients never observed       (Eq. 4)
+    S = the m available clients with the largest A_k, ties at random
+
+loss_k is the average training loss along the client's own steps, sigma the largest within-round standard deviation.
+
+Departures from the paper:
+- the discount counts rounds; Eq. 5-7 count SGD steps, and .7^30 remembers nothing;
+- every index is computed anew each round, as Eq. 4 and the text have it; Algorithm 1 renews only those just selected and
+  lets the others decay, so that the ignored are never explored: index=algorithm1;
+- sigma is the maximum over every client's latest value; only the last cohort's, which Sec. III allows too, is
+  sigma=last_round;
+- a client whose loss is not finite is not preferred again until it reports a finite one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Bool
+
+from fedcohort import ranges
+from fedcohort.bandit import discounted
+from fedcohort.bandit.discounted import Discounted
+from fedcohort.selector.base import top
+from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+
+@dataclass(frozen=True)
+class State:
+    """past: L, N and T. std: each client's latest, NaN before. sigma: nats.
+
+    mean, width: both terms of the index without p_k, per client. shunned: the last reported loss was not finite.
+    """
+
+    past: Discounted
+    std: Values
+    sigma: float
+    mean: Values
+    width: Values
+    shunned: Bool[np.ndarray, "_n"]
+
+
+@dataclass(frozen=True)
+class UcbCs:
+    """discount: gamma per round. index: "eq4" or "algorithm1". sigma: "all_latest" or "last_round"."""
+
+    discount: float
+    index: str
+    sigma: str
+    tie: str
+
+    needs: ClassVar[frozenset[str]] = frozenset({"n_train", "train_loss", "train_loss_std"})
+    advises: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        ranges.number("discount", self.discount, "[0, 1]")
+        ranges.choice("index", self.index, "eq4", "algorithm1")
+        ranges.choice("sigma", self.sigma, "all_latest", "last_round")
+        ranges.choice("tie", self.tie, "random", "id")
+
+    def init(self, population: Population) -> State:
+        K = population.n_clients
+        never = np.full(K, np.inf)
+        return State(discounted.nothing(K), np.full(K, np.nan), 0.0, np.zeros(K), never, np.zeros(K, bool))
+
+    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
+        return ()
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        n = ctx.signals["n_train"]
+        p = n / max(n.sum(), 1)
+        visited = np.isfinite(state.width)
+        exploit = p * state.mean
+        explore = np.where(visited, p * np.where(visited, state.width, 0.0), np.inf)
+        scores = np.where(state.shunned, -np.inf, exploit + explore)
+        clients = top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie)
+        return Selection(clients, scores, {"exploit": exploit, "explore": explore}), state
+
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
+        loss, std = outcome.signals["train_loss"], outcome.signals["train_loss_std"]
+        good = np.isfinite(loss)
+        seen = outcome.clients[good]
+        shunned = state.shunned.copy()
+        shunned[outcome.clients] = ~good
+        latest = state.std.copy()
+        latest[seen] = np.where(np.isfinite(std), std, latest[outcome.clients])[good]
+        past = discounted.after(state.past, self.discount, seen, loss[good])
+        sigma = self._sigma(state.sigma, latest if self.sigma == "all_latest" else latest[seen])
+        mean, width = discounted.mean(past), discounted.width(past, sigma)
+        if self.index == "algorithm1":
+            mean, width = (self._stale(old, new, seen) for old, new in ((state.mean, mean), (state.width, width)))
+        return None, replace(state, past=past, std=latest, sigma=sigma, mean=mean, width=width, shunned=shunned)
+
+    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
+        return {}
+
+    def _sigma(self, before: float, std: Values) -> float:
+        """The largest standard deviation; what it was before where nobody reported one."""
+        return float(np.nanmax(std)) if np.isfinite(std).any() else before
+
+    def _stale(self, old: Values, new: Values, seen: np.ndarray) -> Values:
+        """Algorithm 1, lines 6 and 8: the stored list decays, those just observed are renewed."""
+        kept = np.where(np.isinf(old), old, self.discount * np.where(np.isinf(old), 0.0, old))
+        kept[seen] = new[seen]
+        return kept

@@ -1,0 +1,27 @@
+"""w <- w + lr G, where G is the aggregator's direction; lr = 1 is plain averaging.
+
+Departures from the paper: none.
+"""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from fedcohort import ranges
+
+
+@dataclass(frozen=True)
+class Sgd:
+    """lr: the server learning rate eta_s."""
+
+    lr: float
+
+    def __post_init__(self) -> None:
+        ranges.number("lr", self.lr, "(0, inf)")
+
+    def init(self, n_params: int) -> None:
+        """No state."""
+
+    def step(self, state: None, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], None]:
+        return self.lr * direction, None

@@ -1,0 +1,70 @@
+"""One place turns a State into what `torch.load(weights_only=True)` accepts, and back.
+
+A State is a (frozen or not) dataclass of None, numbers, strings, numpy arrays, tensors, tuples, lists, dictionaries
+and further dataclasses. Paper files contain no serialisation of their own.
+"""
+
+import dataclasses
+import types
+import typing
+from typing import Any
+
+import numpy as np
+import torch
+
+from fedcohort.errors import CheckpointError
+
+
+def pack(value: Any) -> Any:
+    """Plain data for a checkpoint: tensors, numbers, strings, lists and dictionaries with string keys."""
+    if value is None or isinstance(value, bool | int | float | str | torch.Tensor):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return {"array": torch.from_numpy(np.ascontiguousarray(value)).clone()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {"record": {f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)}}
+    if isinstance(value, tuple | list):
+        return {type(value).__name__: [pack(item) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": [[pack(k), pack(v)] for k, v in value.items()]}
+    raise TypeError(f"a State can't hold a {type(value).__name__}: {value!r:.80}")
+
+
+def unpack(payload: Any, like: Any = Any) -> Any:
+    """The value that `pack` was given. like: its type, so that dataclasses find their classes again.
+
+    Raises `CheckpointError` where the payload has other fields than the class.
+    """
+    if not isinstance(payload, dict):
+        return payload
+    ((kind, body),) = payload.items()
+    if kind == "array":
+        return body.numpy().copy()
+    if kind == "record":
+        return _record(body, like)
+    if kind == "dict":
+        _, value_type = (*typing.get_args(like), Any, Any)[:2]
+        return {unpack(k): unpack(v, value_type) for k, v in body}
+    inner = typing.get_args(like)
+    hints = inner if len(inner) == len(body) else (inner[:1] or (Any,)) * len(body)
+    items = [unpack(item, hint) for item, hint in zip(body, hints, strict=True)]
+    return tuple(items) if kind == "tuple" else items
+
+
+def _record(fields: dict[str, Any], like: Any) -> Any:
+    cls: type[Any] | None = next((c for c in _alternatives(like) if dataclasses.is_dataclass(c)), None)
+    if cls is None:
+        raise CheckpointError(f"the checkpoint holds a record where this version expects {like}")
+    hints = typing.get_type_hints(cls)
+    expected = {f.name for f in dataclasses.fields(cls)}
+    if expected != set(fields):
+        raise CheckpointError(f"{cls.__name__} has the fields {sorted(expected)}, the checkpoint {sorted(fields)}")
+    return cls(**{name: unpack(value, hints[name]) for name, value in fields.items()})
+
+
+def _alternatives(like: Any) -> tuple[Any, ...]:
+    if typing.get_origin(like) in (typing.Union, types.UnionType):
+        return typing.get_args(like)
+    return (like,)

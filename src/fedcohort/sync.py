@@ -1,0 +1,87 @@
+"""Send to MLflow what it lacks of a run: python -m fedcohort.sync RUN_FOLDER...
+
+For runs whose server was gone, that were killed, or that were copied from a machine without one.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fedcohort.callback import card, history
+from fedcohort.callback.base import RunInfo
+from fedcohort.callback.journal import writer_lock
+from fedcohort.callback.lock import is_held
+from fedcohort.callback.tracking import identity, record, server
+from fedcohort.callback.tracking.feed import open_feed
+from fedcohort.errors import FedcohortError, TrackingError
+
+EXPERIMENT = "fedcohort"  # for runs that were not tracked at all
+
+
+def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None = None) -> str:
+    """Send the missing rounds and files of the run in `folder`; returns a line that says what was sent.
+
+    tracking_uri, experiment: None for where the run was tracked. Raises `CheckpointError` where `folder` holds no
+    run, `TrackingError` where the server is gone or none is known.
+    """
+    info = card.load(folder)
+    where = _place(folder, tracking_uri, experiment)
+    try:
+        return _send(info, where)
+    except server.failures() as error:
+        raise TrackingError(f"{folder}: MLflow at {where.uri} can't be reached ({error})") from error
+
+
+def _send(info: RunInfo, where: server.Place) -> str:
+    running = is_held(writer_lock(info.folder))
+    feed = open_feed(info, where, running=running)
+    rounds = feed.send()
+    files = 0
+    if not running:  # a running process ends its run itself
+        times = [line.time_ms for line in history.lines(info.folder / history.NAME)[0]]
+        files = feed.close(info, _status(info.folder), times[-1] if times else None)
+    rest = "still running" if running else f"{files} files"
+    return f"{info.folder}: sent {rounds} rounds, {rest}, to {where.uri} (run {feed.run_id})"
+
+
+def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.Place:
+    known = identity.load(folder)
+    if known is not None and tracking_uri in (None, known.tracking_uri) and experiment in (None, known.experiment):
+        return known.place
+    if tracking_uri is None and known is None:
+        raise TrackingError(f"{folder} was never tracked: name the server with --tracking-uri")
+    name = experiment or (known.experiment if known else EXPERIMENT)
+    return server.place(tracking_uri or (known.tracking_uri if known else None), name, folder.parent)
+
+
+def _status(folder: Path) -> str:
+    """How the run ended: as its summary says, unless more rounds were done after that and then it was killed."""
+    summary = record.summary(folder)
+    lines, _ = history.lines(folder / history.NAME)
+    ended = bool(lines) and summary.get("rounds") == lines[-1].step
+    return str(summary["status"]) if ended else "interrupted"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; 0 where every folder is complete on the server."""
+    from rich.console import Console
+
+    parser = argparse.ArgumentParser(prog="python -m fedcohort.sync", description=__doc__)
+    parser.add_argument("folder", nargs="+", type=Path, help="folder of a run")
+    parser.add_argument("--tracking-uri", help="another place than the run's own, e.g. sqlite:///logs/mlflow.db")
+    parser.add_argument("--experiment", help="another experiment than the run's own")
+    options = parser.parse_args(arguments)
+    failed = 0
+    for folder in options.folder:
+        try:
+            line = sync(folder.absolute(), options.tracking_uri, options.experiment)
+            Console(soft_wrap=True, highlight=False).print(line, markup=False)
+        except FedcohortError as error:
+            Console(stderr=True, soft_wrap=True, highlight=False).print(str(error), markup=False)
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

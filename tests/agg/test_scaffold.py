@@ -1,0 +1,103 @@
+"""SCAFFOLD's closed forms (specs/aggregators.md A6.6): f_i = (w - a_i)^2 / 2, so that a gradient is w - a_i."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from agg_harness import arrived, gather, layout_of, population, update_of
+from yaml_words import make
+
+A = (0.0, 2.0)
+
+
+def train(agg: Any, state: Any, w: float, client: int, steps: int, c_i: float, lr: float = 0.1) -> Any:
+    """The local steps of one client with a hand-written SGD."""
+    y = torch.tensor([w], dtype=torch.float64)
+    hook = agg.hooks[0]
+    stored = {"c": torch.tensor([c_i], dtype=torch.float64)}
+    correction = hook.begin(y.clone(), agg.broadcast(state), stored)
+    start = y.clone()
+    for _ in range(steps):
+        g = y - A[client]
+        correction.correct(g, y)
+        y = y - lr * g
+    sent = correction.finish(y, steps, lr)
+    return update_of(client, (y - start).tolist(), uploads=sent.uploads, stored=sent.stored)
+
+
+def play(agg: Any, rounds: Sequence[Sequence[int]], steps: Sequence[int], w: float = 1.0) -> list[tuple]:
+    """(w, c, c_0, c_1) after each round."""
+    state = agg.init(population(2), 1)
+    c_i = {0: 0.0, 1: 0.0}
+    history = []
+    for cohort in rounds:
+        updates = [train(agg, state, w, k, steps[k], c_i[k]) for k in cohort]
+        gathered = gather(agg, updates, layout_of(1))
+        moved, state = agg.direction(state, arrived(gathered))
+        w += float(moved)
+        c_i.update({k: float(gathered.stored[k]["c"]) for k in cohort})
+        history.append((w, float(state.c), c_i[0], c_i[1]))
+    return history
+
+
+@pytest.mark.parametrize("control", ["mean_gradient", "displacement"])
+def test_three_rounds_by_hand(control: str) -> None:
+    history = play(make("agg", "scaffold", control=control), [[0, 1], [0], [1]], [2, 2])
+    expected = [
+        (1.0, 0.0, 0.95, -0.95),
+        (0.9905, 0.02375, 0.9975, -0.95),
+        (0.9972925, -0.00510625, 0.9975, -1.0077125),
+    ]
+    for got, want in zip(history, expected, strict=True):
+        assert got == pytest.approx(want, abs=1e-12)
+
+
+def test_the_invariant_holds_under_partial_participation() -> None:
+    # c = (1/N) sum c_i with N = all clients; dividing by the cohort breaks it in round 2.
+    for _, c, c_0, c_1 in play(make("agg", "scaffold"), [[0, 1], [0], [1], [0], [0, 1]], [2, 3]):
+        assert c == pytest.approx((c_0 + c_1) / 2, rel=1e-6, abs=1e-12)
+
+
+def test_unequal_work_converges_to_the_optimum() -> None:
+    # K = (1, 5): FedAvg with equal weights settles at 1.6075, SCAFFOLD at the mean of the optima.
+    assert play(make("agg", "scaffold"), [[0, 1]] * 400, [1, 5])[-1][0] == pytest.approx(1.0, abs=1e-12)
+
+
+def test_the_first_round_is_uniform_fedavg() -> None:
+    agg = make("agg", "scaffold")
+    ((w, *_),) = play(agg, [[0, 1]], [1, 5], w=0.5)
+    # 1 step from 0.5 towards 0: 0.45; 5 steps towards 2: 2 - 1.5 * 0.9^5.
+    assert w == pytest.approx((0.45 + 2 - 1.5 * 0.9**5) / 2, abs=1e-12)
+
+
+def test_the_printed_form_is_no_gradient_under_momentum() -> None:
+    # A constant gradient 1, K = 10, rho = 0.9: the displacement over K eta is 4.1381, the mean gradient is 1.
+    found = {}
+    for control in ("mean_gradient", "displacement"):
+        agg = make("agg", "scaffold", control=control)
+        y = torch.zeros(1, dtype=torch.float64)
+        state = agg.init(population(2), 1)
+        correction = agg.hooks[0].begin(y.clone(), agg.broadcast(state), {})
+        buffer = torch.zeros(1, dtype=torch.float64)
+        for _ in range(10):
+            g = torch.ones(1, dtype=torch.float64)
+            correction.correct(g, y)
+            buffer = 0.9 * buffer + g
+            y = y - 0.1 * buffer
+        found[control] = float(correction.finish(y, 10, 0.1).stored["c"])
+    assert found["mean_gradient"] == pytest.approx(1.0, abs=1e-12)
+    # K - rho (1 - rho^K) / (1 - rho), over (1 - rho) K
+    assert found["displacement"] == pytest.approx((10 - 0.9 * (1 - 0.9**10) / 0.1) / 0.1 / 10, abs=1e-9)
+    assert make("agg", "scaffold", control="displacement").wants == {"plain_client"}
+
+
+def test_a_client_that_did_nothing_changes_nothing() -> None:
+    agg = make("agg", "scaffold")
+    state = agg.init(population(2), 1)
+    c_i = {"c": torch.tensor([0.25], dtype=torch.float64)}
+    sent = agg.hooks[0].begin(torch.zeros(1, dtype=torch.float64), agg.broadcast(state), c_i).finish(
+        torch.zeros(1, dtype=torch.float64), 0, 0.1
+    )
+    assert float(sent.uploads["delta_c"]) == 0.0
+    assert float(sent.stored["c"]) == 0.25

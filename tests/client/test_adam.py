@@ -1,0 +1,22 @@
+"""Local Adam."""
+
+import torch
+from yaml_words import make
+
+
+def test_it_is_torchs() -> None:
+    y = torch.nn.Parameter(torch.zeros(2))
+    client = make("client", "adam", beta1=0.8)
+    optimizer = client.optimizer(y, 0.25)
+    assert isinstance(optimizer, torch.optim.Adam)
+    assert optimizer.param_groups[0]["betas"] == (0.8, 0.999)
+    assert not client.plain
+
+
+def test_its_first_step_is_the_learning_rate() -> None:
+    # m / sqrt(v) = g / |g| after bias correction
+    y = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    optimizer = make("client", "adam").optimizer(y, 0.01)
+    y.grad = torch.tensor([-123.0], dtype=torch.float64)
+    optimizer.step()
+    torch.testing.assert_close(y.detach(), torch.tensor([0.01], dtype=torch.float64), atol=1e-9, rtol=0)

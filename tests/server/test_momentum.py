@@ -1,0 +1,42 @@
+"""FedAvgM (specs/aggregators.md A3.6)."""
+
+import pytest
+import torch
+from fedcohort.state import pack, unpack
+from yaml_words import make
+
+G = -torch.ones(1, dtype=torch.float64)
+
+
+def trajectory(beta: float, rounds: int, save_at: int | None = None) -> tuple[list[float], list[float]]:
+    server = make("server", "momentum", beta=beta)
+    state, w, ws, vs = server.init(1), 0.0, [], []
+    for t in range(rounds):
+        if t == save_at:
+            state = unpack(pack(state), type(state))
+        moved, state = server.step(state, G)
+        w += float(moved)
+        ws.append(w)
+        vs.append(float(state.v))
+    return vs, ws
+
+
+def test_heavy_ball_without_damping() -> None:
+    # v: -1, -1.9, -2.71; w: -1, -2.9, -5.61. The damped (EMA) form gives w = -0.1, -0.29, -0.561.
+    vs, ws = trajectory(0.9, 3)
+    assert vs == pytest.approx([-1, -1.9, -2.71], abs=1e-12)
+    assert ws == pytest.approx([-1, -2.9, -5.61], abs=1e-12)
+
+
+def test_beta_zero_is_sgd() -> None:
+    moved = make("server", "momentum", beta=0.0).step(make("server", "momentum").init(1), G)[0]
+    assert torch.equal(moved, make("server", "sgd").step(None, G)[0])
+
+
+def test_saved_and_restored_it_goes_on() -> None:
+    assert trajectory(0.9, 6, save_at=3) == trajectory(0.9, 6)
+
+
+def test_the_steady_state_gain() -> None:
+    vs, _ = trajectory(0.95, 600)
+    assert vs[-1] == pytest.approx(-20.0, rel=1e-6)

@@ -1,0 +1,47 @@
+"""The words of the config groups, and the objects behind them with their yaml's defaults."""
+
+from pathlib import Path
+from typing import Any
+
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIGS = ROOT / "configs"
+OURS = (
+    "selector",
+    "agg",
+    "server",
+    "objective",
+    "regulariser",
+    "client",
+    "samples",
+    "deadline",
+    "codec",
+    "device",
+    "availability",
+    "partition",
+    "label_noise",
+    "dataset",
+    "model",
+)
+
+
+def node(group: str, word: str) -> dict[str, Any]:
+    """The node of a yaml whose `_target_` is ours, {} for an alias or a preset."""
+    loaded = OmegaConf.load(CONFIGS / group / f"{word}.yaml")
+    found = loaded if "_target_" in loaded else loaded.get(group)
+    if found is None or "_target_" not in found:
+        return {}
+    root = OmegaConf.create({"clients": 12, "paths": {"logs": "logs"}, group: found})
+    return dict(OmegaConf.to_container(root[group], resolve=True))  # type: ignore[arg-type]
+
+
+def words(group: str) -> list[str]:
+    """Every word of the group that is a part of its own."""
+    return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml") if node(group, path.stem))
+
+
+def make(group: str, word: str, **changes: Any) -> Any:
+    """The part with its yaml's defaults, and `changes`."""
+    return instantiate({**node(group, word), **changes}, _convert_="all")
