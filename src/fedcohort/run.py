@@ -97,8 +97,6 @@ def _federation(made: Composed, objects: Mapping[str, Any]) -> "Federation":
 
 def _loop(made: Composed, objects: Mapping[str, Any], federation: "Federation") -> tuple["FederatedLoop", Any]:
     """Everything that can be refused is refused here, before a folder is made."""
-    warnings.filterwarnings("ignore", module="lightning")
-    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     from fedcohort.engine.compatible import check
     from fedcohort.engine.loop import FederatedLoop
     from fedcohort.engine.parts import Parts, Settings
@@ -133,6 +131,7 @@ def _fit(
     from fedcohort.engine.module import ClientModule
     from fedcohort.engine.strategy import strategy_for
 
+    _quiet()
     config, trainer_config = made.config, made.config["trainer"]
     torch.set_num_threads(trainer_config["threads"])
     checkpoint = home.checkpoint if home.checkpoint.exists() else None
@@ -173,11 +172,13 @@ def _fit(
 
 
 def _observers(made: Composed) -> list[Any]:
-    """In the order of configs/callback, the tracker last: at the end it uploads what the others have written."""
+    """In the order of configs/callback; then the tracker, which uploads what they wrote; the status comes last."""
+    from fedcohort.callback.status import RunStatus
+
     nodes = made.config["callback"]
     found = [assemble.build(node, f"callback.{name}", f"callback.{name}") for name, node in nodes.items() if node]
     tracker = assemble.part(made, "logger")
-    return [*found, tracker] if tracker is not None else found
+    return [*found, *([tracker] if tracker is not None else []), RunStatus()]
 
 
 def _info(
@@ -193,8 +194,7 @@ def _info(
     from fedcohort.callback.base import RunInfo
 
     commit, dirty = _commit()
-    tracker = loop.observers[-1] if made.config.get("logger") else None
-    tracking = tracker.opening_line() if tracker is not None else ""  # type: ignore[attr-defined]
+    lines = [observer.opening_line() for observer in loop.observers if hasattr(observer, "opening_line")]
     federation = loop.federation
     packages = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
     return RunInfo(
@@ -207,7 +207,7 @@ def _info(
         commit=commit,
         dirty=dirty,
         versions={"python": platform.python_version(), **{name: metadata.version(name) for name in packages}},
-        tags={"tracking": tracking, **({"sweep_id": sweep} if sweep else {})},
+        tags={"tracking": "".join(lines), **({"sweep_id": sweep} if sweep else {})},
         n_train=federation.n_train,
         class_counts=federation.class_counts,
         noise_rate=federation.noise_rate,
@@ -241,6 +241,13 @@ def _console() -> None:
         handler.setFormatter(logging.Formatter("%(message)s"))
         log.addHandler(handler)
     log.propagate = False
+
+
+def _quiet() -> None:
+    """Lightning's advice is about runs that it knows better than ours; its errors stay."""
+    warnings.filterwarnings("ignore", module="lightning")
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 @contextmanager

@@ -54,7 +54,8 @@ def unpack(payload: Any, like: Any = Any) -> Any:
 
 
 def _record(fields: dict[str, Any], like: Any) -> Any:
-    cls: type[Any] | None = next((c for c in _alternatives(like) if dataclasses.is_dataclass(c)), None)
+    classes = (c for c in _alternatives(like) if isinstance(c, type) and dataclasses.is_dataclass(c))
+    cls: type[Any] | None = next(classes, None)
     if cls is None:
         raise CheckpointError(f"the checkpoint holds a record where this version expects {like}")
     hints = typing.get_type_hints(cls)

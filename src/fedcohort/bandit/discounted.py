@@ -40,11 +40,15 @@ def after(past: Discounted, discount: float, arms: Ids, rewards: Values) -> Disc
 
 def mean(past: Discounted) -> Values:
     """L / N, 0 for an arm without pulls."""
-    return np.divide(past.total, past.count, out=np.zeros_like(past.total), where=past.count >= FORGOTTEN)
+    out = np.zeros_like(past.total)
+    np.divide(past.total, past.count, out=out, where=past.count >= FORGOTTEN)
+    return out
 
 
 def width(past: Discounted, sigma: float) -> Values:
     """The confidence width in units of sigma's rewards, infinite for an arm without pulls."""
     squared = 2 * sigma**2 * math.log(max(past.rounds, 1.0))
-    known = past.count >= FORGOTTEN
-    return np.sqrt(np.divide(squared, past.count, out=np.full_like(past.count, np.inf), where=known))
+    out = np.full_like(past.count, np.inf)
+    np.divide(squared, past.count, out=out, where=past.count >= FORGOTTEN)
+    widths: Values = np.sqrt(out)
+    return widths

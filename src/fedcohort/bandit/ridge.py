@@ -33,7 +33,7 @@ def prior(d: int, lam: float) -> Ridge:
 
 
 def learn(past: Ridge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> Ridge:
-    """One row of X and one reward of r for each pull; rows with a value that is not finite or beyond 1e12 are left out."""
+    """A row of X and a reward of r for each pull; rows with a value beyond 1e12 or not finite are left out."""
     usable = (np.abs(X) < LIMIT).all(axis=1) & (np.abs(r) < LIMIT)
     X, r = X[usable], r[usable]
     return Ridge(past.V + X.T @ X, past.b + X.T @ r)
@@ -59,7 +59,8 @@ def estimate(past: Ridge) -> Vector:
 def deviation(past: Ridge) -> Vector:
     """Posterior standard deviation of each coefficient, sqrt(diag V^-1), for noise of variance 1."""
     inverse = np.linalg.solve(factor(past), np.eye(len(past.b)))
-    return np.sqrt((inverse**2).sum(axis=0))
+    sd: Vector = np.sqrt((inverse**2).sum(axis=0))
+    return sd
 
 
 def sample(past: Ridge, gamma: float, z: Vector) -> Vector:

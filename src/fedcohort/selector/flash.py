@@ -1,21 +1,21 @@
-"""FLASH: Chang, Ahmed, Krishnamurthy, Guler, Swami, Oymak, Roy-Chowdhury, "FLASH: Federated Learning Across Simultaneous
-Heterogeneities", Alg. 1 and 2: linear Thompson sampling over four features of a client.
+"""FLASH, linear Thompson sampling over four features of a client: Chang, Ahmed, Krishnamurthy, Guler, Swami, Oymak,
+Roy-Chowdhury, "FLASH: Federated Learning Across Simultaneous Heterogeneities", Sec. II, Alg. 1 and 2.
 
     x_t(i) = [L_i(w_t) / L_i(w_0), Lval_i(w_t) / Lval_i(w_0), tau_i, r_i],   L the robust loss on T_i, Lval CE on V_i
     r_t(i) = |L_i(w_t) - L_i(w_{t-1})| / tau_{t-1},   tau = max_{i in S} T_i, the slowest arrival of the round
     V = lam I + sum x x',   b = sum r x,   theta ~ N(V^-1 b, gamma_t^2 V^-1),   S = top m of x'theta;   S_0 = everybody
 
 Departures from the paper (experiment=flash_literal takes those back that have an option):
-- credit=causal: r_t is what S_{t-1} brought about, so it is regressed on the contexts that chose S_{t-1}; Alg. 1 credits
-  it to S_t (literal, with r_0 = 0);
-- the loss in the reward is each client's own: one global number says nothing about a client (reward=global has it);
-- scale=running: tau and r are divided by their running means (of sizes); raw, gamma_t is 1e4 rewards or more;
-- tau_i in the context is the client's own last duration: the round's maximum is the same for all. In the reward it is the
-  maximum (round) or the client's own (client); a probe that lasts longer than the training counts in neither;
-- a context is [1, 1, 0, 0] before anything is measured; a client that was never timed stands at the mean of those that
-  were, an absent one keeps its last values, and one that answers nonsense is scored -inf;
-- a reward needs both losses and a positive duration, or its row is left out; failed clients teach nothing.
-context=lagged is Alg. 1: w_t is probed beside the training of round t and chooses S_{t+1}; fresh asks before choosing S_t.
+- credit=causal: r_t is what S_{t-1} brought about, so it is regressed on the contexts that chose S_{t-1}; Alg. 1
+  credits it to S_t (literal, with r_0 = 0);
+- reward=client: the loss is each client's own, as one global number says nothing about a client;
+- scale=running: tau and r are divided by the running means of their sizes; raw rewards drown in gamma_t;
+- tau_i in the context is a client's own last duration, because the maximum is the same for all; the reward is over the
+  slowest arrival (reward_tau=round) or the client's own (client); a probe that lasts longer counts in neither;
+- a context is [1, 1, 0, 0] before anything is measured; a client that was never timed stands at the mean of those
+  that were, an absent one keeps its last values, and one that answers NaN or infinity is scored -inf;
+- a row without both losses and a positive duration is left out, and failed clients teach nothing.
+context=lagged is Alg. 1: w_t, probed beside the training of round t, chooses S_{t+1}; fresh asks before choosing S_t.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ from jaxtyping import Float64
 from fedcohort import ranges
 from fedcohort.bandit import ridge
 from fedcohort.bandit.ridge import Ridge
-from fedcohort.selector.base import top
+from fedcohort.selector.base import answers, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 Contexts = Float64[np.ndarray, "_n 4"]
@@ -169,8 +169,7 @@ class Flash:
         # Alg. 1 draws S_{t+1} with gamma_t
         gamma = ridge.exploration(ctx.round - 1, ctx.n_clients, len(FEATURES), self.lam, self.delta)
         theta_hat = ridge.estimate(state.posterior)
-        z = ctx.rng.standard_normal(len(FEATURES))
-        theta = ridge.sample(state.posterior, self.gamma_scale * gamma, z)
+        theta = ridge.sample(state.posterior, self.gamma_scale * gamma, ctx.rng.standard_normal(len(FEATURES)))
         parts = {"exploit": state.X @ theta_hat, "explore": state.X @ (theta - theta_hat)}
         scores = state.X @ theta
         scores = np.where(np.isfinite(scores), scores, -np.inf)
@@ -193,12 +192,11 @@ class Flash:
 
     def _measured(self, state: State, probes: Mapping[str, ProbeResult], round: int) -> State:
         """w_t was measured: the pending cohort has its reward, and there are new contexts."""
-        nobody = ProbeResult(np.empty(0, np.int64), np.empty(0))
-        robust, val = (probes.get(word, nobody) for word in ("robust_loss", "val_loss"))
+        robust, val = answers(probes, "robust_loss"), answers(probes, "val_loss")
         loss = robust.dense(len(state.loss))
         loss[~np.isfinite(loss)] = np.nan
-        ratios = {"train": state.train.after(robust), "val": state.val.after(val)}
-        state = replace(state, loss=loss, gain=self._gain(state, loss), **ratios)
+        state = replace(state, train=state.train.after(robust), val=state.val.after(val))
+        state = replace(state, loss=loss, gain=self._gain(state, loss))
         if state.pending is not None:
             gain = state.gain[state.pending.clients]
             state = self._credited(replace(state, pending=None), state.pending, gain, first=round == 1)
@@ -212,8 +210,9 @@ class Flash:
             share = state.p[both].sum()
             change = np.full_like(loss, state.p[both] @ change[both] / share if share > 0 else np.nan)
         tau = state.tau if self.reward_tau == "client" else np.full_like(loss, state.round_tau)
-        size = np.abs(change) if self.change == "abs" else change
-        return np.divide(size, tau, out=np.full_like(loss, np.nan), where=tau > 0)
+        gain = np.full_like(loss, np.nan)
+        np.divide(np.abs(change) if self.change == "abs" else change, tau, out=gain, where=tau > 0)
+        return gain
 
     def _credited(self, state: State, rows: Pending, gain: Values, first: bool) -> State:
         """Clients' rewards: remembered, and regressed on their contexts. first: those of round 0's cohort."""

@@ -18,13 +18,13 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import Stateless, draw, top
+from fedcohort.selector.base import Stateless, answers, draw, top
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 
 @dataclass(frozen=True)
 class PowD:
-    """The `cohort` clients of largest loss among `candidates` (null: twice the cohort), drawn by "size" or "uniform"."""
+    """The clients of largest loss among `candidates` (null: twice the cohort), drawn by "size" or "uniform"."""
 
     candidates: int | None
     candidate: str
@@ -51,13 +51,13 @@ class PowD:
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        answers = probes.get("loss", ProbeResult(np.empty(0, np.int64), np.empty(0)))
-        loss = answers.dense(ctx.n_clients)
+        polled = answers(probes, "loss")
+        loss = polled.dense(ctx.n_clients)
         scores = np.where(np.isfinite(loss), loss, -np.inf)
-        clients = top(scores, answers.clients, ctx.cohort, ctx.rng)
+        clients = top(scores, polled.clients, ctx.cohort, ctx.rng)
         others = np.setdiff1d(ctx.available, clients)
         filling = draw(np.ones(ctx.n_clients), others, ctx.cohort - len(clients), ctx.rng)
-        scores[np.setdiff1d(np.arange(ctx.n_clients), answers.clients)] = np.nan
+        scores[np.setdiff1d(np.arange(ctx.n_clients), polled.clients)] = np.nan
         return Selection(np.sort(np.concatenate([clients, filling])), scores), state
 
     def observe(self, state: Stateless, outcome: RoundOutcome) -> tuple[None, Stateless]:

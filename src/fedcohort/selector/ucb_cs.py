@@ -9,8 +9,8 @@ loss_k is the average training loss along the client's own steps, sigma the larg
 
 Departures from the paper:
 - the discount counts rounds; Eq. 5-7 count SGD steps, and .7^30 remembers nothing;
-- every index is computed anew each round, as Eq. 4 and the text have it; Algorithm 1 renews only those just selected and
-  lets the others decay, so that the ignored are never explored: index=algorithm1;
+- every index is computed anew each round, as Eq. 4 and the text have it; Algorithm 1 (index=algorithm1) renews only
+  those just selected and lets the others decay, so that the ignored are never explored;
 - sigma is the maximum over every client's latest value; only the last cohort's, which Sec. III allows too, is
   sigma=last_round;
 - a client whose loss is not finite is not preferred again until it reports a finite one.

@@ -1,1 +1,1 @@
-"""The figures of a run, one module each. matplotlib is imported inside functions: a run that draws nothing is not slowed."""
+"""The figures of a run, one module each. matplotlib is imported inside functions: start-up does not wait."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH = 1.96  # standard deviations: 95 % of a normal belief
+COLUMNS = {1: 1, 2: 2, 4: 2}
 MOST = 24  # panels; a selector that traces more is cut, and the title says so
 
 
@@ -22,7 +23,7 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
     if not names:
         return False
     shown = names[:MOST]
-    columns = min(len(shown), 3 if len(shown) <= 9 else 4)
+    columns = COLUMNS.get(len(shown), 3 if len(shown) <= 9 else 4)
     rows = -(-len(shown) // columns)
     cut = "" if len(shown) == len(names) else f" (first {MOST} of {len(names)})"
     what = f"Belief of the selector: mean and 95 % interval{cut}"
@@ -49,4 +50,4 @@ def _panel(axes: "Axes", history: History, name: str) -> None:
     axes.plot(steps, mean, color=style.BLUE, linewidth=1.7, marker=dots, markersize=3.5)
     axes.set_title(name, fontsize=style.SMALL + 1, loc="left", color=style.BLACK)
     style.tidy(axes)
-    style.whole_numbers(axes)
+    style.whole_numbers(axes.xaxis, 6)

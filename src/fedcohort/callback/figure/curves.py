@@ -1,5 +1,6 @@
 """accuracy.png: accuracy and loss, by round and by virtual time."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from fedcohort.callback.history import History
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 MARKED = 30  # points up to which each gets a dot
@@ -32,60 +34,74 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
     metrics = history.metrics
     if not any(name in metrics for lines in LINES.values() for name, *_ in lines):
         return False
-    figure = style.figure(info, "Accuracy and loss", 10, 6.4)
+    figure = style.figure(info, "Accuracy and loss", 10, 6.6)
     grid = figure.subplots(2, 2, sharey="row", sharex="col")
-    time = metrics.get("time/virtual_s")
-    size, unit = style.virtual_unit([] if time is None else time.tolist())
-    for row, panel in enumerate(LINES):
-        _lines(grid[row, 0], metrics, panel, np.asarray(history.steps, dtype=float))
-        if time is None or not (time > 0).any():
-            grid[row, 1].set_visible(False)
-        else:
-            _lines(grid[row, 1], metrics, panel, time.to_numpy() / size)
-        grid[row, 0].set_ylabel("accuracy, %" if panel == "accuracy" else "cross-entropy, nats")
-    _mark_best(grid[0, 0], metrics, np.asarray(history.steps, dtype=float))
-    style.whole_numbers(grid[1, 0])
+    _column(grid[:, 0], metrics, np.asarray(history.steps, dtype=float))
+    style.whole_numbers(grid[1, 0].xaxis)
     grid[1, 0].set_xlabel("communication round")
-    grid[1, 1].set_xlabel(f"virtual time, {unit}")
-    _legend(figure, grid)
+    grid[0, 0].set_ylabel("accuracy, %")
+    grid[1, 0].set_ylabel("cross-entropy, nats")
+    time = metrics["time/virtual_s"].to_numpy() if "time/virtual_s" in metrics else np.zeros(0)
+    if (time > 0).any():
+        size, unit = style.virtual_unit(time.tolist())
+        _column(grid[:, 1], metrics, time / size)
+        grid[1, 1].set_xlabel(f"virtual time, {unit}")
+    else:
+        for axes in grid[:, 1]:
+            axes.set_axis_off()
+        grid[0, 1].text(0.5, 0.5, "no virtual time passes in this run", ha="center", color=style.GREY)
+    style.legend(figure, _handles(grid[:, 0]))
     style.save(figure, path)
     return True
 
 
-def _lines(axes: "Axes", metrics: "pd.DataFrame", panel: str, x: np.ndarray) -> None:
-    scale = 100.0 if panel == "accuracy" else 1.0
-    if panel == "accuracy" and BAND[0] in metrics and BAND[1] in metrics:
-        seen = metrics[BAND[0]].notna().to_numpy()
-        low, high = (metrics[name].to_numpy()[seen] * scale for name in BAND[:2])
+def _column(column: np.ndarray, metrics: "pd.DataFrame", x: np.ndarray) -> None:
+    for axes, panel in zip(column, LINES, strict=True):
+        if panel == "accuracy":
+            _band(axes, metrics, x)
+        for name, label, colour, dash in LINES[panel]:
+            _line(axes, metrics, x, name, label=label, color=colour, linestyle=dash)
+        style.tidy(axes)
+    _mark_best(column[0], metrics, x)
+
+
+def _seen(metrics: "pd.DataFrame", name: str) -> np.ndarray:
+    """The rounds that measured it: those that did not leave no gap in a line."""
+    if name not in metrics:
+        return np.zeros(len(metrics), dtype=bool)
+    return np.isfinite(metrics[name].to_numpy())
+
+
+def _line(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray, name: str, **look: str) -> None:
+    seen = _seen(metrics, name)
+    if seen.any():
+        scale = 1 if name.endswith("loss") else 100
+        dots = "o" if seen.sum() <= MARKED else ""
+        axes.plot(x[seen], scale * metrics[name].to_numpy()[seen], marker=dots, markersize=3.5, linewidth=1.7, **look)  # type: ignore[arg-type]
+
+
+def _band(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray) -> None:
+    seen = _seen(metrics, BAND[0]) & _seen(metrics, BAND[1])
+    if seen.any():
+        low, high = (100 * metrics[name].to_numpy()[seen] for name in BAND[:2])
         axes.fill_between(x[seen], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND[2])
-    for name, label, colour, dash in LINES[panel]:
-        if name in metrics and metrics[name].notna().any():
-            seen = np.isfinite(metrics[name].to_numpy())  # rounds without an evaluation leave no gap
-            dots = "o" if seen.sum() <= MARKED else ""
-            values = metrics[name].to_numpy()[seen] * scale
-            axes.plot(x[seen], values, dash, marker=dots, markersize=3.5, linewidth=1.7, color=colour, label=label)
-    style.tidy(axes)
 
 
 def _mark_best(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray) -> None:
     """A star at the first round with the highest test accuracy: what stopping early would have reported."""
-    if "test/acc" not in metrics or metrics["test/acc"].isna().all():
+    if not _seen(metrics, "test/acc").any():
         return
     values = 100 * metrics["test/acc"].to_numpy()
     at = int(np.nanargmax(values))
-    axes.plot(x[at], values[at], "*", markersize=13, color=style.VERMILLION, markeredgecolor="white", zorder=5)
-    left = x[at] > (x[0] + x[-1]) / 2
-    axes.annotate(
-        f"best {values[at]:.1f} % at round {x[at]:.0f}",
-        (x[at], values[at]),
-        xytext=(-8 if left else 8, -26),
-        textcoords="offset points",
-        ha="right" if left else "left",
-        fontsize=style.SMALL,
-        color=style.VERMILLION,
-    )
+    label = f"best so far: {values[at]:.1f} % at round {metrics.index[at]}"
+    look = {"markersize": 13, "color": style.VERMILLION, "markeredgecolor": "white", "linestyle": "none"}
+    axes.plot(x[at], values[at], "*", zorder=5, label=label, **look)  # type: ignore[arg-type]
 
 
-def _legend(figure: "object", grid: np.ndarray) -> None:
-    for axes, place in ((grid[0, 0], "lower right"), (grid[1, 0], "upper right")):
-        axes.legend(loc=place, fontsize=style.SMALL, frameon=True, framealpha=0.85, edgecolor="none")
+def _handles(column: "Iterable[Axes]") -> "list[Artist]":
+    """One handle for each label, in the order of the panels."""
+    found: dict[str, Artist] = {}
+    for axes in column:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    return list(found.values())

@@ -13,34 +13,32 @@ from fedcohort.types import Ids
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
 SPREAD = 50.0  # largest over median from which a strip is logarithmic
 
 
 def draw(info: RunInfo, path: Path) -> None:
     """Draw it. A population of more than 400 is sorted by class and shown in groups of neighbours."""
-    count, n_classes = info.class_counts.shape
+    count = len(info.class_counts)
     order = by_class(info.class_counts) if count > style.MANY else np.arange(count)
     edges = style.bins(count)
-    height = float(np.clip(1.6 + 0.1 * count, 3.6, 7.5))
+    height = float(np.clip(2.1 + 0.1 * count, 3.8, 7.5))
     figure = style.figure(info, "Partition: classes, samples, label noise and speed of each client", 11, height)
-    panels = figure.subplots(1, 4, sharey=True, width_ratios=[5, 1.3, 1.3, 1.3])
-    shares = grouped(population.shares(info.class_counts)[order], edges)
-    image = panels[0].imshow(
-        100 * shares, aspect="auto", interpolation="nearest", cmap="cividis", extent=(-0.5, n_classes - 0.5, count, 0)
-    )
-    bar = figure.colorbar(image, ax=panels[0], pad=0.02, fraction=0.05)
-    bar.set_label("share of the client's samples, %", fontsize=style.SMALL)
-    bar.ax.tick_params(labelsize=style.SMALL)
-    bar.outline.set_visible(False)
-    panels[0].set_xlabel("class")
-    panels[0].set_ylabel(row_words(count, len(edges)))
-    style.tidy(panels[0], grid=False)
-    style.whole_numbers(panels[0], y=True)
+    grid = figure.subplots(2, 4, sharey="row", width_ratios=[5, 1.5, 1.5, 1.5], height_ratios=[0.12, height - 1.6])
+    image = _heat_map(grid[1, 0], population.shares(info.class_counts)[order], edges)
+    bar = figure.colorbar(image, cax=grid[0, 0], orientation="horizontal")
+    bar.set_label("share of the client's samples, %", fontsize=style.SMALL, labelpad=4)
+    bar.ax.xaxis.set_ticks_position("top")
+    bar.ax.xaxis.set_label_position("top")
+    bar.ax.tick_params(labelsize=style.SMALL - 1, length=2, left=False, labelleft=False)
+    bar.set_ticks([0, 5, 10, 25, 50, 100])
+    for axes in grid[0, 1:]:
+        axes.remove()
     samples = info.class_counts.sum(axis=1).astype(float)
-    _strip(panels[1], samples[order], edges, count, "samples", style.GREY)
-    _strip(panels[2], 100 * info.noise_rate[order], edges, count, "wrong labels, %", style.VERMILLION)
-    _strip(panels[3], info.expected_s[order], edges, count, "expected time\nof a full job, virtual s", style.BLUE)
+    _strip(grid[1, 1], samples[order], edges, "samples", style.GREY)
+    _strip(grid[1, 2], 100 * info.noise_rate[order], edges, "wrong labels, %", style.VERMILLION)
+    _strip(grid[1, 3], info.expected_s[order], edges, "a full job, virtual s", style.BLUE)
     style.save(figure, path)
 
 
@@ -62,20 +60,41 @@ def row_words(count: int, rows: int) -> str:
     """The label of the clients' axis."""
     if rows == count:
         return "client"
-    return f"clients, sorted by most frequent class (each row: {count / rows:.0f})"
+    return f"clients, sorted by most frequent class (about {count / rows:.0f} in each row)"
 
 
-def _strip(axes: "Axes", values: np.ndarray, edges: Ids, count: int, label: str, colour: str) -> None:
+def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids) -> "AxesImage":
+    from matplotlib.colors import PowerNorm
+
+    count, n_classes = shares.shape
+    image = axes.imshow(
+        100 * grouped(shares, edges),
+        aspect="auto",
+        interpolation="nearest",
+        cmap="viridis_r",
+        norm=PowerNorm(0.5, 0, 100),  # a tenth of the samples differs visibly from none and from all
+        extent=(-0.5, n_classes - 0.5, count - 0.5, -0.5),
+    )
+    axes.set_xlabel("class")
+    axes.set_ylabel(row_words(count, len(edges)))
+    style.tidy(axes, grid=False)
+    style.whole_numbers(axes.xaxis, 12)
+    style.whole_numbers(axes.yaxis, 10)
+    return image
+
+
+def _strip(axes: "Axes", values: np.ndarray, edges: Ids, label: str, colour: str) -> None:
     """Bars on the clients' axis."""
-    heights = np.diff(np.append(edges, count))
+    count = len(values)
+    sizes = np.diff(np.append(edges, count))
     shown = grouped(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
-    gap = 0.8 if len(edges) == count and count <= 120 else 1.0
-    axes.barh(edges + heights / 2, shown, height=heights * gap, color=colour, linewidth=0)
+    gap = 0.8 if count <= 120 else 1.0
+    axes.barh(edges + sizes / 2 - 0.5, shown, height=sizes * gap, color=colour, linewidth=0)
     axes.set_xlabel(label)
-    middle = float(np.median(shown))
-    if middle > 0 and shown.max() > SPREAD * middle and shown.min() > 0:
+    middle, most = float(np.median(shown)), float(shown.max())
+    if shown.min() > 0 and most > SPREAD * middle:
         axes.set_xscale("log")
     else:
-        axes.set_xlim(0, shown.max() * 1.05 if shown.max() > 0 else 1)
+        axes.set_xlim(0, most * 1.05 if most > 0 else 1)
     style.tidy(axes)
     axes.tick_params(labelleft=False, left=False)

@@ -13,7 +13,7 @@ from fedcohort.types import Ids
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
 IDLE, AWAY, LATE, ARRIVED = range(4)
 COLOURS = (style.PALE, "#C9C9C9", style.VERMILLION, style.BLUE)
@@ -38,8 +38,8 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
     _per_client(grid[1, 1], fate)
     grid[0, 0].tick_params(labelbottom=False, bottom=False)
     grid[1, 0].set_xlim(0.5, rounds + 0.5)
-    grid[1, 0].set_ylim(count, 0)
-    _legend(figure)
+    grid[1, 0].set_ylim(count - 0.5, -0.5)
+    style.legend(figure, _patches())
     style.save(figure, path)
     return True
 
@@ -87,13 +87,14 @@ def _map(axes: "Axes", fate: Fates) -> None:
         cmap=ListedColormap(COLOURS),
         vmin=-0.5,
         vmax=len(COLOURS) - 0.5,
-        extent=(0.5, rounds + 0.5, count, 0),
+        extent=(0.5, rounds + 0.5, count - 0.5, -0.5),
     )
     grouping = "" if len(rows) == count else f" (each row: about {count / len(rows):.0f} clients)"
     axes.set_xlabel("communication round")
     axes.set_ylabel(f"client{grouping}")
     style.tidy(axes, grid=False)
-    style.whole_numbers(axes, y=True)
+    style.whole_numbers(axes.xaxis)
+    style.whole_numbers(axes.yaxis)
 
 
 def _per_round(axes: "Axes", fate: Fates) -> None:
@@ -103,26 +104,25 @@ def _per_round(axes: "Axes", fate: Fates) -> None:
     axes.stairs(arrived + late, rounds, baseline=arrived, fill=True, color=COLOURS[LATE])
     axes.set_ylabel("cohort")
     style.tidy(axes)
-    style.whole_numbers(axes, x=False, y=True)
+    style.whole_numbers(axes.yaxis, 3)
 
 
 def _per_client(axes: "Axes", fate: Fates) -> None:
     rows = style.bins(len(fate))
     sizes = np.diff(np.append(rows, len(fate)))
     arrived, late = (np.add.reduceat((fate == code).sum(axis=1), rows) / sizes for code in (ARRIVED, LATE))
-    axes.barh(rows + sizes / 2, arrived, height=sizes * 0.85, color=COLOURS[ARRIVED], linewidth=0)
-    axes.barh(rows + sizes / 2, late, left=arrived, height=sizes * 0.85, color=COLOURS[LATE], linewidth=0)
+    axes.barh(rows + sizes / 2 - 0.5, arrived, height=sizes * 0.85, color=COLOURS[ARRIVED], linewidth=0)
+    axes.barh(rows + sizes / 2 - 0.5, late, left=arrived, height=sizes * 0.85, color=COLOURS[LATE], linewidth=0)
     axes.set_xlabel("times selected")
     style.tidy(axes)
-    style.whole_numbers(axes)
+    style.whole_numbers(axes.xaxis, 4)
     axes.tick_params(labelleft=False, left=False)
 
 
-def _legend(figure: "Figure") -> None:
+def _patches() -> "list[Patch]":
     from matplotlib.patches import Patch
 
-    patches = [
+    return [
         Patch(facecolor=colour, edgecolor="#BBBBBB", linewidth=0.5, label=word)
         for colour, word in zip(reversed(COLOURS), reversed(WORDS), strict=True)
     ]
-    figure.legend(handles=patches, loc="outside lower left", ncols=4, fontsize=style.SMALL, frameon=False)

@@ -12,7 +12,9 @@ from jaxtyping import Int64
 from fedcohort.callback.base import RunInfo
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 BLUE = "#0072B2"
@@ -26,6 +28,7 @@ GREY = "#8A8A8A"
 PALE = "#F1F1F1"
 DPI = 150
 SMALL = 9.0
+HEAD = 0.66  # inches above the panels, for the two lines of the title
 MANY = 400  # rows or columns that a heat map shows one by one
 
 
@@ -33,9 +36,11 @@ def figure(info: RunInfo, what: str, width: float, height: float) -> "Figure":
     """A figure, inches, titled with what it shows and of which run."""
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(width, height), layout="constrained")
-    drawn.suptitle(f"{what}\n", x=0.01, ha="left", fontsize=12, fontweight="bold", color=BLACK)
-    drawn.text(0.01, 1 - 0.43 / height, run_words(info), ha="left", va="top", fontsize=SMALL, color="#555555")
+    drawn = Figure(figsize=(width, height))
+    drawn.set_layout_engine("constrained", rect=(0, 0, 1, 1 - HEAD / height))
+    left = 0.12 / width
+    drawn.text(left, 1 - 0.12 / height, what, ha="left", va="top", fontsize=12, fontweight="bold", color=BLACK)
+    drawn.text(left, 1 - 0.37 / height, run_words(info), ha="left", va="top", fontsize=SMALL, color="#555555")
     return drawn
 
 
@@ -59,14 +64,16 @@ def tidy(axes: "Axes", *, grid: bool = True) -> None:
         axes.set_axisbelow(True)
 
 
-def whole_numbers(axes: "Axes", *, x: bool = True, y: bool = False) -> None:
-    """Ticks at integers only: there is no round 2.5."""
+def whole_numbers(axis: "Axis", most: int = 9) -> None:
+    """Ticks at round integers only: there is no round 2.5."""
     from matplotlib.ticker import MaxNLocator
 
-    if x:
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    if y:
-        axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axis.set_major_locator(MaxNLocator(most, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+
+
+def legend(drawn: "Figure", handles: "Sequence[Artist]") -> None:
+    """One row below the panels, where it hides no data."""
+    drawn.legend(handles=handles, loc="outside lower left", ncols=5, fontsize=SMALL, frameon=False)
 
 
 def save(drawn: "Figure", path: Path) -> None:
