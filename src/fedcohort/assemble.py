@@ -29,12 +29,13 @@ class Composed:
 def composed(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composed:
     """The config as plain data. Raises `OptionError` for a value that is missing or can't be resolved."""
     try:
-        plain = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+        ours = OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"])
+        plain = OmegaConf.to_container(ours, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
         raise OptionError(str(error).split("\n")[0]) from error
     if not isinstance(plain, dict):
         raise OptionError("the config must be a mapping")
-    config = {str(key): value for key, value in plain.items() if key != "hydra"}
+    config = {str(key): value for key, value in plain.items()}
     words = {group: str(word) for group, word in choices.items() if "/" not in group and word is not None}
     return Composed(config, words, overrides)
 

@@ -14,12 +14,14 @@ of skewed clients and their shares are always exact, or the split is refused.
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Int64
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.partition.sizes import even, required
 from fedcohort.types import Ids
 
+Counts = Int64[np.ndarray, "clients classes"]
 UNIFORM = -1  # the "dominant class" of a client that has none
 
 
@@ -57,8 +59,8 @@ class Plan:
         rest = (self.sizes - self.own(share))[skewed]
         return np.bincount(dominant[skewed], rest, len(self.pools)).astype(np.int64)
 
-    def counts(self, dominant: Ids, share: float, rng: np.random.Generator) -> Ids:
-        """Samples of each class for each skewed client, [K, C]; zero rows for the others."""
+    def counts(self, dominant: Ids, share: float, rng: np.random.Generator) -> Counts:
+        """Samples of each class for each skewed client; zero rows for the others."""
         out = np.zeros((len(self.sizes), len(self.pools)), dtype=np.int64)
         skewed, own = np.flatnonzero(dominant != UNIFORM), self.own(share)
         out[skewed, dominant[skewed]] = own[skewed]
@@ -121,8 +123,8 @@ class DominantClass:
         )
 
 
-def _deal(labels: Ids, counts: Ids, plan: Plan, uniform: np.ndarray, rng: np.random.Generator) -> list[Ids]:
-    """Positions of each client: `counts` [K, C] of each class, and for the `uniform` ones [K] what remains."""
+def _deal(labels: Ids, counts: Counts, plan: Plan, uniform: np.ndarray, rng: np.random.Generator) -> list[Ids]:
+    """Positions of each client: `counts` of each class, and for the `uniform` ones [K] what remains."""
     K, C = counts.shape
     rows = [rng.permutation(np.flatnonzero(labels == c)) for c in range(C)]
     ends = counts.cumsum(0)

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Int64
 
 from fedcohort.types import Ids
+
+Counts = Int64[np.ndarray, "clients classes"]
 
 
 def natural_owners(owner: Ids, parts: Sequence[Ids]) -> Ids | None:
@@ -22,8 +25,8 @@ def owned(test_owner: Ids, owners: Ids) -> list[Ids]:
     return [order[start:stop] for start, stop in zip(starts, stops, strict=True)]
 
 
-def dealt(labels: Ids, counts: Ids, rng: np.random.Generator) -> list[Ids]:
-    """Sorted positions of each client's share; disjoint. labels: [N] of the test split. counts: as in `quotas`."""
+def dealt(labels: Ids, counts: Counts, rng: np.random.Generator) -> list[Ids]:
+    """Sorted positions of each client's share; disjoint. labels: of the test split. counts: as in `quotas`."""
     shares = quotas(counts, np.bincount(labels, minlength=counts.shape[1]), rng)
     pieces: list[list[Ids]] = [[] for _ in counts]
     for c, quota in enumerate(shares.T):
@@ -33,14 +36,14 @@ def dealt(labels: Ids, counts: Ids, rng: np.random.Generator) -> list[Ids]:
     return [np.sort(np.concatenate(own)) for own in pieces]
 
 
-def quotas(counts: Ids, pool: Ids, rng: np.random.Generator) -> Ids:
-    """Test rows of each class for each client, int64 [K, C], in the proportions of what it holds for training.
+def quotas(counts: Counts, pool: Ids, rng: np.random.Generator) -> Counts:
+    """Test rows of each class for each client, in the proportions of what it holds for training.
 
         target_kc = pool_c counts_kc / sum_j counts_jc,   rounded by largest remainders so that column c sums to pool_c
 
     What rounding took from a client or gave to it is carried to its next class, so that a client's total follows its
     size too. Equal remainders are served in a random order. Of a class that no client holds, nobody gets rows.
-    counts: [K, C] training samples. pool: [C] test rows.
+    counts: training samples. pool: test rows of each class, [C].
     """
     out = np.zeros_like(counts)
     carry = rng.random(len(counts)) * 1e-6

@@ -49,10 +49,11 @@ class Unit:
 
 @dataclass(frozen=True)
 class Pending:
-    """Who trained last, with the contexts that chose them; their reward comes with the next measurement."""
+    """Rows that wait for their reward: who trained, and their contexts. first: it was the cohort of round 0."""
 
     clients: Ids
     X: Contexts
+    first: bool
 
 
 @dataclass(frozen=True)
@@ -162,8 +163,8 @@ class Flash:
         )
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        if self.context == "fresh":
-            state = self._measured(state, probes, ctx.round)
+        if self.context == "fresh" and probes:  # there are none where nobody is available
+            state = self._measured(state, probes)
         if ctx.round == 0:
             return Selection(ctx.available, cold_start=True), state
         # Alg. 1 draws S_{t+1} with gamma_t
@@ -176,21 +177,21 @@ class Flash:
         return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng), scores, parts), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        arrived, chosen_by = outcome.clients, state.X
+        arrived, first, chosen_by = outcome.clients, outcome.round == 0, state.X
         if self.context == "lagged":
-            state = self._measured(state, outcome.probes, outcome.round)
+            state = self._measured(state, outcome.probes)
         if self.credit == "literal":
-            gain = state.gain[arrived] if outcome.round else np.zeros(len(arrived))
-            state = self._credited(state, Pending(arrived, state.X[arrived]), gain, first=outcome.round == 0)
+            gain = np.zeros(len(arrived)) if first else state.gain[arrived]
+            state = self._credited(state, Pending(arrived, state.X[arrived], first), gain)
             return None, self._timed(state, outcome)  # x_t holds tau_{t-1} and r_{t-1}, so it stays as it was measured
-        state = self._timed(replace(state, pending=Pending(arrived, chosen_by[arrived])), outcome)
+        state = self._timed(replace(state, pending=Pending(arrived, chosen_by[arrived], first)), outcome)
         return None, replace(state, X=self._contexts(state))
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         pairs = zip(ridge.estimate(state.posterior), ridge.deviation(state.posterior), strict=True)
         return {name: (float(mean), float(sd)) for name, (mean, sd) in zip(FEATURES, pairs, strict=True)}
 
-    def _measured(self, state: State, probes: Mapping[str, ProbeResult], round: int) -> State:
+    def _measured(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
         """w_t was measured: the pending cohort has its reward, and there are new contexts."""
         robust, val = answers(probes, "robust_loss"), answers(probes, "val_loss")
         loss = robust.dense(len(state.loss))
@@ -198,8 +199,7 @@ class Flash:
         state = replace(state, train=state.train.after(robust), val=state.val.after(val))
         state = replace(state, loss=loss, gain=self._gain(state, loss))
         if state.pending is not None:
-            gain = state.gain[state.pending.clients]
-            state = self._credited(replace(state, pending=None), state.pending, gain, first=round == 1)
+            state = self._credited(replace(state, pending=None), state.pending, state.gain[state.pending.clients])
         return replace(state, X=self._contexts(state))
 
     def _gain(self, state: State, loss: Values) -> Values:
@@ -214,15 +214,15 @@ class Flash:
         np.divide(np.abs(change) if self.change == "abs" else change, tau, out=gain, where=tau > 0)
         return gain
 
-    def _credited(self, state: State, rows: Pending, gain: Values, first: bool) -> State:
-        """Clients' rewards: remembered, and regressed on their contexts. first: those of round 0's cohort."""
+    def _credited(self, state: State, rows: Pending, gain: Values) -> State:
+        """Clients' rewards: remembered, and regressed on their contexts."""
         known = np.isfinite(gain)
         clients, gain = rows.clients[known], gain[known]
         r = state.r.copy()
         r[clients] = gain
         unit = self._unit(state.r_unit, np.abs(gain))
         posterior = state.posterior
-        if not (first and self.skip_first_update):
+        if not (rows.first and self.skip_first_update):
             posterior = ridge.learn(posterior, rows.X[known], gain / unit.value())
         return replace(state, posterior=posterior, r=r, r_unit=unit)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float64
 
 from fedcohort.callback.base import RunInfo
 from fedcohort.callback.figure import style
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
+LONG = 300
 MARKED = 30  # points up to which each gets a dot
 LINES = {  # panel -> (metric, label, colour, line style)
     "accuracy": (
@@ -34,7 +36,9 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
     metrics = history.metrics
     if not any(name in metrics for lines in LINES.values() for name, *_ in lines):
         return False
-    figure = style.figure(info, "Accuracy and loss", 10, 6.6)
+    window = smoothing(len(metrics))
+    bold = f" (bold: mean of {window} rounds)" if window > 1 else ""
+    figure = style.figure(info, f"Accuracy and loss{bold}", 10, 6.9)
     grid = figure.subplots(2, 2, sharey="row", sharex="col")
     _column(grid[:, 0], metrics, np.asarray(history.steps, dtype=float))
     style.whole_numbers(grid[1, 0].xaxis)
@@ -50,7 +54,7 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
         for axes in grid[:, 1]:
             axes.set_axis_off()
         grid[0, 1].text(0.5, 0.5, "no virtual time passes in this run", ha="center", color=style.GREY)
-    style.legend(figure, _handles(grid[:, 0]))
+    style.legend(figure, _handles(grid[:, 0]), 3)
     style.save(figure, path)
     return True
 
@@ -69,15 +73,35 @@ def _seen(metrics: "pd.DataFrame", name: str) -> np.ndarray:
     """The rounds that measured it: those that did not leave no gap in a line."""
     if name not in metrics:
         return np.zeros(len(metrics), dtype=bool)
-    return np.isfinite(metrics[name].to_numpy())
+    seen: np.ndarray = np.isfinite(metrics[name].to_numpy())
+    return seen
 
 
 def _line(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray, name: str, **look: str) -> None:
     seen = _seen(metrics, name)
-    if seen.any():
-        scale = 1 if name.endswith("loss") else 100
-        dots = "o" if seen.sum() <= MARKED else ""
-        axes.plot(x[seen], scale * metrics[name].to_numpy()[seen], marker=dots, markersize=3.5, linewidth=1.7, **look)  # type: ignore[arg-type]
+    if not seen.any():
+        return
+    values = metrics[name].to_numpy()[seen] * (1 if name.endswith("loss") else 100)
+    window = smoothing(len(metrics))
+    if window > 1:
+        axes.plot(x[seen], values, color=look["color"], linewidth=0.6, alpha=0.35)
+        values = moving_mean(values, window)
+    dots = "o" if len(values) <= MARKED else ""
+    axes.plot(x[seen], values, marker=dots, markersize=3.5, linewidth=1.7, **look)  # type: ignore[arg-type]
+
+
+def smoothing(points: int) -> int:
+    """Rounds in the moving mean that is drawn over a long run's jitter; 1 where the points themselves are readable."""
+    return 1 if points <= LONG else 2 * (points // 100) + 1
+
+
+def moving_mean(values: np.ndarray, window: int) -> Float64[np.ndarray, "_n"]:
+    """The centred mean of `window` values (odd), of fewer at the ends."""
+    ones = np.ones(window)
+    sums = np.convolve(values, ones, mode="full")[window // 2 : window // 2 + len(values)]
+    counts = np.convolve(np.ones(len(values)), ones, mode="full")[window // 2 : window // 2 + len(values)]
+    means: np.ndarray = sums / counts
+    return means
 
 
 def _band(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray) -> None:

@@ -32,6 +32,7 @@ def draw(info: RunInfo, path: Path) -> None:
     bar.ax.xaxis.set_ticks_position("top")
     bar.ax.xaxis.set_label_position("top")
     bar.ax.tick_params(labelsize=style.SMALL - 1, length=2, left=False, labelleft=False)
+    bar.outline.set_edgecolor("#BBBBBB")
     bar.set_ticks([0, 5, 10, 25, 50, 100])
     for axes in grid[0, 1:]:
         axes.remove()
@@ -71,12 +72,13 @@ def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids) -> "AxesImage":
         100 * grouped(shares, edges),
         aspect="auto",
         interpolation="nearest",
-        cmap="viridis_r",
+        cmap=style.ramp(),
         norm=PowerNorm(0.5, 0, 100),  # a tenth of the samples differs visibly from none and from all
         extent=(-0.5, n_classes - 0.5, count - 0.5, -0.5),
     )
     axes.set_xlabel("class")
     axes.set_ylabel(row_words(count, len(edges)))
+    style.separate(axes, len(edges), n_classes)
     style.tidy(axes, grid=False)
     style.whole_numbers(axes.xaxis, 12)
     style.whole_numbers(axes.yaxis, 10)

@@ -39,7 +39,7 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
     grid[0, 0].tick_params(labelbottom=False, bottom=False)
     grid[1, 0].set_xlim(0.5, rounds + 0.5)
     grid[1, 0].set_ylim(count - 0.5, -0.5)
-    style.legend(figure, _patches())
+    style.legend(figure, _patches(), 4)
     style.save(figure, path)
     return True
 
@@ -89,6 +89,7 @@ def _map(axes: "Axes", fate: Fates) -> None:
         vmax=len(COLOURS) - 0.5,
         extent=(0.5, rounds + 0.5, count - 0.5, -0.5),
     )
+    style.separate(axes, len(rows), len(columns))
     grouping = "" if len(rows) == count else f" (each row: about {count / len(rows):.0f} clients)"
     axes.set_xlabel("communication round")
     axes.set_ylabel(f"client{grouping}")
@@ -111,9 +112,10 @@ def _per_client(axes: "Axes", fate: Fates) -> None:
     rows = style.bins(len(fate))
     sizes = np.diff(np.append(rows, len(fate)))
     arrived, late = (np.add.reduceat((fate == code).sum(axis=1), rows) / sizes for code in (ARRIVED, LATE))
-    axes.barh(rows + sizes / 2 - 0.5, arrived, height=sizes * 0.85, color=COLOURS[ARRIVED], linewidth=0)
-    axes.barh(rows + sizes / 2 - 0.5, late, left=arrived, height=sizes * 0.85, color=COLOURS[LATE], linewidth=0)
-    axes.set_xlabel("times selected")
+    height = sizes * (0.85 if len(rows) <= style.COUNTABLE else 1.0)
+    axes.barh(rows + sizes / 2 - 0.5, arrived, height=height, color=COLOURS[ARRIVED], linewidth=0)
+    axes.barh(rows + sizes / 2 - 0.5, late, left=arrived, height=height, color=COLOURS[LATE], linewidth=0)
+    axes.set_xlabel("times selected" + (", mean" if len(rows) < len(fate) else ""))
     style.tidy(axes)
     style.whole_numbers(axes.xaxis, 4)
     axes.tick_params(labelleft=False, left=False)

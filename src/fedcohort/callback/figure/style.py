@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 BLUE = "#0072B2"
@@ -29,6 +30,7 @@ PALE = "#F1F1F1"
 DPI = 150
 SMALL = 9.0
 HEAD = 0.66  # inches above the panels, for the two lines of the title
+COUNTABLE = 100
 MANY = 400  # rows or columns that a heat map shows one by one
 
 
@@ -71,9 +73,24 @@ def whole_numbers(axis: "Axis", most: int = 9) -> None:
     axis.set_major_locator(MaxNLocator(most, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
-def legend(drawn: "Figure", handles: "Sequence[Artist]") -> None:
-    """One row below the panels, where it hides no data."""
-    drawn.legend(handles=handles, loc="outside lower left", ncols=5, fontsize=SMALL, frameon=False)
+def legend(drawn: "Figure", handles: "Sequence[Artist]", columns: int) -> None:
+    """Below the panels, where it hides no data."""
+    drawn.legend(handles=handles, loc="outside lower left", ncols=columns, fontsize=SMALL, frameon=False)
+
+
+def ramp() -> "Colormap":
+    """White for nothing, then one hue that darkens: read by lightness alone, as every eye and printer can."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("ramp", ["#FFFFFF", "#CFE3F1", SKY, BLUE, "#00263B"])
+
+
+def separate(axes: "Axes", rows: int, columns: int) -> None:
+    """White lines between the cells of a heat map that is small enough to count them."""
+    if rows <= COUNTABLE and columns <= COUNTABLE:
+        x, y = axes.get_images()[0].get_extent()[:2], axes.get_images()[0].get_extent()[2:]
+        axes.hlines(np.linspace(*y, rows + 1)[1:-1], *x, color="white", linewidth=0.6)
+        axes.vlines(np.linspace(*x, columns + 1)[1:-1], *y, color="white", linewidth=0.6)
 
 
 def save(drawn: "Figure", path: Path) -> None:

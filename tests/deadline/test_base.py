@@ -1,0 +1,61 @@
+"""`settle`: what a closing time means for each client."""
+
+import numpy as np
+import pytest
+from fedcohort.deadline.base import settle
+from fedcohort.device.base import Timing
+
+
+def timing(*unit: float, down: float = 2, infer: float = 1, up: float = 3) -> Timing:
+    size = len(unit)
+    return Timing(np.full(size, float(down)), np.full(size, float(infer)), np.array(unit), np.full(size, float(up)))
+
+
+def test_partial_epochs_of_the_specification() -> None:
+    """Deadline 20, down 2, up 3, inference 1, epoch 4, E = 5: 14 seconds left are 3 epochs (specs D4)."""
+    closing = settle(timing(4.0), 5, 20.0, partial_work=True)
+    assert closing.units.tolist() == [3]
+    assert closing.finish.tolist() == [2 + 1 + 3 * 4 + 3]
+    assert closing.train_s == 18
+
+
+def test_less_than_one_epoch_is_dropped_and_the_whole_deadline_is_charged() -> None:
+    closing = settle(timing(4.0, 15.0), 5, 20.0, partial_work=True)
+    assert closing.units.tolist() == [3, 0]
+    assert closing.arrived.tolist() == [True, False]
+    assert closing.train_s == 20
+
+
+@pytest.mark.parametrize("partial_work", [False, True])
+def test_exactly_on_time_is_in_time(partial_work: bool) -> None:
+    closing = settle(timing(2.8), 5, 20.0, partial_work)
+    assert closing.units.tolist() == [5]
+    assert closing.train_s == 20
+
+
+def test_without_partial_work_the_late_do_nothing() -> None:
+    closing = settle(timing(2.0, 4.0), 5, 20.0, partial_work=False)
+    assert closing.units.tolist() == [5, 0]
+    assert closing.train_s == 20
+
+
+@pytest.mark.parametrize("partial_work", [False, True])
+def test_training_that_takes_no_time_does_not_excuse_late_travel(partial_work: bool) -> None:
+    closing = settle(timing(0.0, down=30), 5, 20.0, partial_work)
+    assert closing.units.tolist() == [0]
+    assert not closing.arrived.any()
+
+
+def test_partial_work_is_the_most_that_fits() -> None:
+    unit = np.random.default_rng(0).exponential(3.0, 500)
+    at = timing(*unit)
+    closing = settle(at, 5, 17.0, partial_work=True)
+    assert (at.finish(closing.units)[closing.arrived] <= 17 + 1e-6).all()
+    more = closing.units < 5
+    assert 100 < more.sum() < 500
+    assert (at.finish(closing.units + 1)[more] > 17).all()
+
+
+def test_no_deadline_and_nobody() -> None:
+    assert settle(timing(1.0, 9.0), 5, np.inf, partial_work=True).train_s == 51
+    assert settle(timing(), 5, 10.0, partial_work=False).train_s == 0

@@ -1,0 +1,46 @@
+"""T = (1, 2, 3, 4, 10) has mean 4: 1T serves four of five, 2T = 8 four as well (specs D1)."""
+
+import numpy as np
+import pytest
+from fedcohort.deadline.base import PaceContext, settle
+from fedcohort.deadline.fixed import Fixed
+from fedcohort.device.base import Timing
+
+T = np.array([1.0, 2, 3, 4, 10])
+
+
+def timing(finish: np.ndarray, units: int) -> Timing:
+    """A tenth of the time goes into each of download, inference and upload."""
+    return Timing(finish / 10, finish / 10, 0.7 * finish / units, finish / 10)
+
+
+def context(selected: list[int], units: int = 5) -> PaceContext:
+    return PaceContext(3, np.array(selected), units, timing(T, units), timing(T[selected], units))
+
+
+@pytest.mark.parametrize(("k", "deadline", "completed"), [(1.0, 4, 4), (2.0, 8, 4), (2.5, 10, 5), (0.5, 2, 2)])
+def test_the_example_of_the_specification(k: float, deadline: float, completed: int) -> None:
+    fixed, ctx = Fixed(k, partial_work=False), context([0, 1, 2, 3, 4])
+    announced = fixed.announce(None, ctx)
+    assert announced == pytest.approx(deadline, rel=1e-12)
+    closing = settle(ctx.expected, 5, fixed.close(None, T, announced) + 1e-9, fixed.partial_work)
+    assert closing.arrived.sum() == completed
+
+
+def test_the_mean_is_over_all_clients_not_over_the_selected() -> None:
+    fixed = Fixed(1.0, partial_work=False)
+    assert fixed.announce(None, context([0])) == fixed.announce(None, context([3, 4])) == pytest.approx(4)
+
+
+@pytest.mark.parametrize("units", [1, 5, 12])
+def test_the_deadline_is_for_the_whole_job(units: int) -> None:
+    assert Fixed(1.0, partial_work=False).announce(None, context([0], units)) == pytest.approx(4)
+
+
+def test_partial_work_keeps_the_slowest() -> None:
+    """Client 4: 4 - 3 seconds of travel and inference leave 1 s, and an epoch takes it 1.4 s; at 2T 5 s are 3 epochs."""
+    ctx = context([0, 1, 2, 3, 4])
+    for k, units in ((1.0, 0), (2.0, 3)):
+        fixed = Fixed(k, partial_work=True)
+        closing = settle(ctx.expected, 5, fixed.close(None, T, fixed.announce(None, ctx)), fixed.partial_work)
+        assert closing.units[4] == units

@@ -1,0 +1,26 @@
+import math
+
+import numpy as np
+from fedcohort.deadline.base import PaceContext, settle
+from fedcohort.deadline.wait_for_all import WaitForAll
+from fedcohort.device.base import Timing
+
+T = np.array([1.0, 2, 3, 4, 10])
+TIMING = Timing(np.zeros(5), np.zeros(5), T / 5, np.zeros(5))
+
+
+def test_no_deadline_is_announced_and_the_slowest_closes_the_round() -> None:
+    wait = WaitForAll(partial_work=False)
+    announced = wait.announce(None, PaceContext(0, np.arange(5), 5, TIMING, TIMING))
+    assert announced == math.inf
+    assert wait.close(None, T, announced) == 10  # specs D1
+    assert wait.close(None, T[:0], announced) == 0
+
+
+def test_partial_work_has_no_effect() -> None:
+    with_it, without = (
+        settle(TIMING, 5, WaitForAll(partial).close(None, TIMING.finish(5), math.inf), partial)
+        for partial in (True, False)
+    )
+    assert with_it.units.tolist() == without.units.tolist() == [5] * 5
+    assert with_it.train_s == without.train_s == 10

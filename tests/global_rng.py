@@ -1,0 +1,25 @@
+"""No part reads or sets a global generator: what is drawn from them is the same before and after."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+
+@contextmanager
+def untouched() -> Iterator[None]:
+    """Inside, global generators must neither move nor matter: they are seeded differently at each entry."""
+    saved = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    for set_seed in (random.seed, np.random.seed, torch.manual_seed):
+        set_seed(int.from_bytes(random.randbytes(3)))
+    before = random.getstate(), np.random.get_state()[1].tobytes(), torch.get_rng_state().tolist()  # type: ignore[union-attr]  # noqa: NPY002
+    try:
+        yield
+        after = random.getstate(), np.random.get_state()[1].tobytes(), torch.get_rng_state().tolist()  # type: ignore[union-attr]  # noqa: NPY002
+        assert before == after, "a global generator was used"
+    finally:
+        random.setstate(saved[0])
+        np.random.set_state(saved[1])  # noqa: NPY002
+        torch.set_rng_state(saved[2])

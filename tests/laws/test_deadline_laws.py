@@ -1,0 +1,90 @@
+"""Every deadline: deterministic, monotone, in no unit of its own, and unmoved by an empty round."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fedcohort.deadline.base import PaceContext
+from fedcohort.device.base import Timing
+from fedcohort.types import Population, RoundOutcome, Selection
+from global_rng import untouched
+from yaml_words import make, words
+
+K, UNITS = 20, 5
+POPULATION = Population(K, 10, 6, {"n_train": np.arange(10, 10 + K)})
+
+
+@pytest.fixture(params=words("deadline"))
+def deadline(request: pytest.FixtureRequest) -> Any:
+    return make("deadline", request.param)
+
+
+def context(seed: int = 0, scale: float = 1.0) -> PaceContext:
+    rng = np.random.default_rng(seed)
+    phases = [scale * rng.exponential(1.0, K) for _ in range(4)]
+    selected = np.sort(rng.choice(K, 6, replace=False))
+    return PaceContext(1, selected, UNITS, Timing(*phases), Timing(*(phase[selected] for phase in phases)))
+
+
+def closing(deadline: Any, ctx: PaceContext, finish: np.ndarray) -> float:
+    state = deadline.init(POPULATION)
+    return float(deadline.close(state, finish, deadline.announce(state, ctx)))
+
+
+def test_deterministic_without_global_generators(deadline: Any) -> None:
+    with untouched():
+        first = closing(deadline, context(), context().expected.finish(UNITS))
+    with untouched():
+        assert closing(deadline, context(), context().expected.finish(UNITS)) == first
+
+
+def test_announced_and_closed_after_the_start(deadline: Any) -> None:
+    for seed in range(20):
+        ctx = context(seed)
+        assert deadline.announce(deadline.init(POPULATION), ctx) > 0
+        close = closing(deadline, ctx, ctx.expected.finish(UNITS))
+        assert 0 < close < np.inf
+
+
+def test_nobody_is_waited_for_longer_than_announced_or_than_the_slowest_takes(deadline: Any) -> None:
+    for seed in range(20):
+        ctx = context(seed)
+        finish = ctx.expected.finish(UNITS)
+        announced = deadline.announce(deadline.init(POPULATION), ctx)
+        close = closing(deadline, ctx, finish)
+        assert close <= (announced if np.isfinite(announced) else finish.max())
+
+
+def test_the_order_of_the_clients_does_not_matter(deadline: Any) -> None:
+    ctx = context()
+    finish = ctx.expected.finish(UNITS)
+    assert closing(deadline, ctx, finish[::-1].copy()) == closing(deadline, ctx, finish)
+
+
+def test_a_slower_client_never_closes_the_round_earlier(deadline: Any) -> None:
+    for seed in range(20):
+        ctx = context(seed)
+        finish = ctx.expected.finish(UNITS)
+        before = closing(deadline, ctx, finish)
+        for i in range(len(finish)):
+            slower = finish.copy()
+            slower[i] *= 3
+            assert closing(deadline, ctx, slower) >= before
+
+
+def test_no_unit_of_its_own(deadline: Any) -> None:
+    """Everything a thousand times slower is announced and closed a thousand times later."""
+    for seed in range(10):
+        ctx, slow = context(seed), context(seed, scale=1000.0)
+        state = deadline.init(POPULATION)
+        assert deadline.announce(state, slow) == pytest.approx(1000 * deadline.announce(state, ctx))
+        finish = ctx.expected.finish(UNITS)
+        assert closing(deadline, slow, 1000 * finish) == pytest.approx(1000 * closing(deadline, ctx, finish))
+
+
+def test_an_empty_round_changes_nothing(deadline: Any) -> None:
+    state, ctx = deadline.init(POPULATION), context()
+    before = deadline.announce(state, ctx)
+    nobody = np.empty(0, dtype=np.int64)
+    outcome = RoundOutcome(1, Selection(ctx.selected), nobody, ctx.selected, {}, {}, 9.0)
+    assert deadline.announce(deadline.observe(state, outcome), ctx) == before

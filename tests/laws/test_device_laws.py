@@ -1,0 +1,82 @@
+"""Every device model: deterministic, keyed by client, proportional to the work, expected where it says so."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fedcohort.device.base import Timing, Work
+from fedcohort.rng import Draws
+from fedcohort.types import Ids
+from global_rng import untouched
+from yaml_words import make, words
+
+K = 40
+PHASES = ("down", "infer", "unit", "up")
+
+
+@pytest.fixture(params=words("device"))
+def device(request: pytest.FixtureRequest) -> Any:
+    return make("device", request.param)
+
+
+def work(clients: Ids, scale: float = 1.0) -> Work:
+    n = scale * (10.0 + clients)
+    return Work(n / 5, n / 15, 5, np.full(len(clients), 4e6), np.full(len(clients), 4e6))
+
+
+def same(a: Timing, b: Timing) -> bool:
+    return all(np.array_equal(getattr(a, phase), getattr(b, phase)) for phase in PHASES)
+
+
+def test_deterministic_without_global_generators(device: Any) -> None:
+    clients = np.arange(K)
+    with untouched():
+        first = device.sample(clients, work(clients), Draws(0, K, 3)), device.expected(clients, work(clients), Draws(0, K))
+    with untouched():
+        again = device.sample(clients, work(clients), Draws(0, K, 3)), device.expected(clients, work(clients), Draws(0, K))
+    assert same(first[0], again[0])
+    assert same(first[1], again[1])
+
+
+@pytest.mark.parametrize("asked", [[7], [3, 7, 20], [0, 7, 8, 39], list(range(K))])
+def test_a_latency_does_not_depend_on_who_else_is_asked(device: Any, asked: list[int]) -> None:
+    everybody, some = np.arange(K), np.array(asked)
+    for method in (device.sample, device.expected):
+        whole, part = method(everybody, work(everybody), Draws(0, K, 3)), method(some, work(some), Draws(0, K, 3))
+        for phase in PHASES:
+            np.testing.assert_array_equal(getattr(whole, phase)[some], getattr(part, phase))
+
+
+def test_shapes_and_signs(device: Any) -> None:
+    clients = np.array([2, 9, 11])
+    for timing in (device.sample(clients, work(clients), Draws(0, K, 0)), device.expected(clients, work(clients), Draws(0, K))):
+        for phase in PHASES:
+            seconds = getattr(timing, phase)
+            assert seconds.shape == (3,)
+            assert seconds.dtype == np.float64
+            assert (seconds >= 0).all()
+            assert np.isfinite(seconds).all()
+
+
+def test_twice_the_samples_take_twice_the_time(device: Any) -> None:
+    clients = np.arange(K)
+    once, twice = (device.sample(clients, work(clients, scale), Draws(0, K, 3)) for scale in (1.0, 2.0))
+    np.testing.assert_allclose(twice.unit, 2 * once.unit)
+    np.testing.assert_allclose(twice.infer, 2 * once.infer)
+    np.testing.assert_allclose(twice.down, once.down)
+
+
+def test_timed_says_whether_anything_takes_time(device: Any) -> None:
+    clients = np.arange(K)
+    finish = device.sample(clients, work(clients), Draws(0, K, 3)).finish(5)
+    assert device.timed == bool((finish > 0).all())
+    other = device.sample(clients, work(clients), Draws(0, K, 4)).finish(5)
+    assert device.timed == bool((finish != other).any())
+
+
+def test_expected_is_the_mean_over_rounds(device: Any) -> None:
+    clients = np.arange(K)
+    rounds = np.stack([device.sample(clients, work(clients), Draws(0, K, t)).finish(5) for t in range(600)])
+    expected = device.expected(clients, work(clients), Draws(0, K)).finish(5)
+    tolerance = 5 * rounds.std(0) / np.sqrt(600)
+    assert (np.abs(rounds.mean(0) - expected) <= tolerance).all()

@@ -1,0 +1,60 @@
+"""Every partition: disjoint, sorted, deterministic, blind to the rows' inputs, and clear where it can't be done."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fedcohort.errors import FedcohortError
+from fedcohort.types import Ids
+from global_rng import untouched
+from yaml_words import make, words
+
+N, C, K = 1200, 10, 12
+
+
+@pytest.fixture(params=words("partition"))
+def partition(request: pytest.FixtureRequest) -> Any:
+    return make("partition", request.param)
+
+
+def labels(seed: int = 0) -> Ids:
+    return np.random.default_rng(seed).permutation(np.arange(N) % C)
+
+
+def split(partition: Any, seed: int = 0, clients: int | None = K) -> list[Ids]:
+    owner = np.random.default_rng(9).permutation(np.arange(N) % K)
+    return partition.split(labels(), C, clients, owner, np.random.default_rng(seed))  # type: ignore[no-any-return]
+
+
+def test_disjoint_exhaustive_sorted(partition: Any) -> None:
+    for seed in range(5):
+        parts = split(partition, seed)
+        assert len(parts) == K
+        assert all(part.dtype == np.int64 and (np.diff(part) > 0).all() and len(part) for part in parts)
+        np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(N))
+
+
+def test_deterministic_without_global_generators(partition: Any) -> None:
+    with untouched():
+        first = split(partition)
+    with untouched():
+        again = split(partition)
+    for a, b in zip(first, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_arguments_are_left_alone(partition: Any) -> None:
+    y, owner = labels(), np.arange(N) % K
+    y.flags.writeable = owner.flags.writeable = False
+    partition.split(y, C, K, owner, np.random.default_rng(0))
+
+
+def test_a_class_that_nobody_has_is_no_obstacle(partition: Any) -> None:
+    y = labels() % 7  # classes 7, 8, 9 are empty, 0, 1, 2 have twice as many
+    parts = partition.split(y, C, K, np.arange(N) % K, np.random.default_rng(0))
+    assert sum(len(part) for part in parts) == N
+
+
+def test_more_clients_than_samples_is_refused_with_a_feasible_number(partition: Any) -> None:
+    with pytest.raises(FedcohortError, match=r"feasible: .*\d"):
+        split(partition, clients=N + 1)

@@ -1,0 +1,53 @@
+"""Every choice of samples: positions of one's own, at least one, the same for the same generator."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fedcohort.samples.base import SampleRequest
+from fedcohort.types import Population
+from global_rng import untouched
+from yaml_words import make, words
+
+SIZES = (1, 2, 7, 30, 100)
+
+
+@pytest.fixture(params=words("samples"))
+def samples(request: pytest.FixtureRequest) -> Any:
+    return make("samples", request.param)
+
+
+def population() -> Population:
+    return Population(len(SIZES), 10, 3, {"n_train": np.array(SIZES)})
+
+
+def request(n: int, deadline_s: float, seed: int = 0) -> SampleRequest:
+    losses = np.random.default_rng(n).exponential(1.0, n)
+    return SampleRequest(
+        client=SIZES.index(n),
+        n=n,
+        deadline_s=deadline_s,
+        unit_s=float(n),
+        units=5,
+        losses=lambda: losses.copy(),
+        rng=np.random.default_rng(seed),
+    )
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("deadline_s", [0.001, 40.0, np.inf])
+def test_sorted_distinct_positions_at_least_one(samples: Any, n: int, deadline_s: float) -> None:
+    chosen = samples.choose(samples.init(population()), request(n, deadline_s))
+    assert chosen.dtype == np.int64
+    assert 1 <= len(chosen) <= n
+    assert (np.diff(chosen) > 0).all()
+    assert chosen[0] >= 0
+    assert chosen[-1] < n
+
+
+def test_deterministic_without_global_generators(samples: Any) -> None:
+    state = samples.init(population())
+    with untouched():
+        first = samples.choose(state, request(30, 40.0))
+    with untouched():
+        np.testing.assert_array_equal(samples.choose(state, request(30, 40.0)), first)

@@ -1,0 +1,142 @@
+"""A small federation for tests of selectors: rounds as the engine plays them, with made-up answers and no model."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from fedcohort import rng
+from fedcohort.signal.base import Measured, Reported, Static, find
+from fedcohort.state import pack, unpack
+from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
+
+Corrupt = Callable[[str, np.ndarray], np.ndarray]
+ALL_WORDS = ("n_train", "train_loss", "train_loss_std", "duration")
+
+
+def ids(*clients: int) -> Ids:
+    return np.array(clients, np.int64)
+
+
+def context(
+    round: int = 0,
+    cohort: int = 2,
+    n_clients: int = 5,
+    available: Sequence[int] | None = None,
+    signals: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> RoundContext:
+    """What the server knows before a round; everybody is available unless said otherwise."""
+    here = np.arange(n_clients) if available is None else np.array(available, np.int64)
+    return RoundContext(round, cohort, n_clients, here, signals or {}, rng.generator(seed, "selector", round))
+
+
+def outcome(
+    round: int,
+    clients: Sequence[int],
+    probes: Mapping[str, ProbeResult] | None = None,
+    failed: Sequence[int] = (),
+    **signals: Sequence[float],
+) -> RoundOutcome:
+    """`clients` arrived with `signals`, `failed` did not."""
+    chosen = Selection(np.sort(np.array([*clients, *failed], np.int64)))
+    values = {word: np.array(column, float) for word, column in signals.items()}
+    return RoundOutcome(round, chosen, ids(*clients), ids(*failed), values, probes or {}, 1.0)
+
+
+def _clean(word: str, values: np.ndarray) -> np.ndarray:
+    return values
+
+
+@dataclass(frozen=True)
+class World:
+    """Answers are keyed by (seed, word, round), so that what a client says doesn't depend on who else is asked.
+
+    available: ids in a round. lost: those of a cohort that fail. corrupt: changes what clients say.
+    """
+
+    n_clients: int = 12
+    cohort: int = 3
+    seed: int = 0
+    available: Callable[[int], Sequence[int]] | None = None
+    lost: Callable[[int, Ids], Sequence[int]] = field(default=lambda round, cohort: ())
+    corrupt: Corrupt = _clean
+
+    def values(self, word: str, round: int = rng.ONCE) -> np.ndarray:
+        """What each client would say."""
+        draws = rng.generator(self.seed, f"world/{word}", round).random(self.n_clients)
+        if word == "n_train":
+            return (20 + 100 * draws).astype(np.int64)
+        return self.corrupt(word, 0.2 + draws)
+
+    def static(self, needs: frozenset[str]) -> Signals:
+        """Every static signal there is; only those in `needs` can be read."""
+        return Signals({word: self.values(word) for word in ALL_WORDS if isinstance(find(word), Static)}, needs, "it")
+
+    def population(self, needs: frozenset[str]) -> Population:
+        return Population(self.n_clients, 4, self.cohort, self.static(needs))
+
+    def context(self, round: int, needs: frozenset[str]) -> RoundContext:
+        here = None if self.available is None else self.available(round)
+        return context(round, self.cohort, self.n_clients, here, self.static(needs), self.seed)
+
+    def answer(self, probe: Probe, round: int) -> ProbeResult:
+        return ProbeResult(probe.clients, self.values(probe.signal, round)[probe.clients])
+
+    def outcome(
+        self, round: int, selection: Selection, probes: Mapping[str, ProbeResult], needs: frozenset[str]
+    ) -> RoundOutcome:
+        failed = np.intersect1d(selection.clients, np.array(self.lost(round, selection.clients), np.int64))
+        arrived = np.setdiff1d(selection.clients, failed)
+        reported = [word for word in {*ALL_WORDS, *needs} if isinstance(find(word), Reported)]
+        values = {word: self.values(word, round)[arrived] for word in reported}
+        return RoundOutcome(round, selection, arrived, failed, Signals(values, needs, "it"), probes, 1.0)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One round as it went: `before` and `after` are states, `chosen` the one between selection and outcome."""
+
+    before: Any
+    ctx: RoundContext
+    probes: Sequence[Probe]
+    blocking: Mapping[str, ProbeResult]
+    selection: Selection
+    chosen: Any
+    outcome: RoundOutcome
+    after: Any
+
+
+def play_round(selector: Any, state: Any, world: World, round: int) -> Step:
+    ctx = world.context(round, selector.needs)
+    probes = tuple(selector.plan(state, ctx)) if len(ctx.available) else ()
+    assert all(isinstance(find(probe.signal), Measured) for probe in probes)
+    blocking = {probe.signal: world.answer(probe, round) for probe in probes if not probe.concurrent}
+    concurrent = {probe.signal: world.answer(probe, round) for probe in probes if probe.concurrent}
+    selection, chosen = selector.select(state, ctx, blocking)
+    result = world.outcome(round, selection, concurrent, selector.needs)
+    after = selector.observe(chosen, result)[1]
+    return Step(state, ctx, probes, blocking, selection, chosen, result, after)
+
+
+def play(selector: Any, world: World, rounds: int, state: Any = None, start: int = 0) -> list[Step]:
+    """`rounds` rounds from `start`, from a new state unless one is given."""
+    state = selector.init(world.population(selector.needs)) if state is None else state
+    steps: list[Step] = []
+    for round in range(start, start + rounds):
+        steps.append(play_round(selector, state, world, round))
+        state = steps[-1].after
+    return steps
+
+
+def stored(state: Any) -> Any:
+    """The state after a checkpoint and a resume."""
+    return unpack(pack(state), type(state))
+
+
+def cohorts(steps: Sequence[Step]) -> list[list[int]]:
+    return [step.selection.clients.tolist() for step in steps]
+
+
+def at(world: World, **changes: Any) -> World:
+    return replace(world, **changes)
