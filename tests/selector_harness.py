@@ -1,9 +1,11 @@
 """A small federation for tests of selectors: rounds as the engine plays them, with made-up answers and no model."""
 
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+import fedcohort.signal
 import numpy as np
 from fedcohort import rng
 from fedcohort.signal.base import Measured, Reported, Static, find
@@ -11,7 +13,12 @@ from fedcohort.state import pack, unpack
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 
 Corrupt = Callable[[str, np.ndarray], np.ndarray]
-ALL_WORDS = ("n_train", "train_loss", "train_loss_std", "duration")
+EVERY_WORD = sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name != "base")
+
+# How a word is made up from uniform draws, one a client; others are 0.2 + draws. A new shape of signal goes in here.
+MADE_UP: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "n_train": lambda draws: (20 + 100 * draws).astype(np.int64),
+}
 
 
 def ids(*clients: int) -> Ids:
@@ -44,15 +51,24 @@ def outcome(
     return RoundOutcome(round, chosen, ids(*clients), ids(*failed), values, probes or {}, 1.0)
 
 
-def _clean(word: str, values: np.ndarray) -> np.ndarray:
-    return values
+class Spied(Signals):
+    """Signals that remember which words were read."""
+
+    def __init__(self, values: Mapping[str, Any], declared: frozenset[str], read: set[str]) -> None:
+        super().__init__(values, declared, "it")
+        self.read = read
+
+    def __getitem__(self, word: str) -> Any:
+        self.read.add(word)
+        return super().__getitem__(word)
 
 
 @dataclass(frozen=True)
 class World:
     """Answers are keyed by (seed, word, round), so that what a client says doesn't depend on who else is asked.
 
-    available: ids in a round. lost: those of a cohort that fail. corrupt: changes what clients say.
+    available: ids in a round. lost: those of a cohort that fail. corrupt: changes what clients say about themselves,
+    static signals excepted. read: the words that were read or probed.
     """
 
     n_clients: int = 12
@@ -60,18 +76,18 @@ class World:
     seed: int = 0
     available: Callable[[int], Sequence[int]] | None = None
     lost: Callable[[int, Ids], Sequence[int]] = field(default=lambda round, cohort: ())
-    corrupt: Corrupt = _clean
+    corrupt: Corrupt = field(default=lambda word, values: values)
+    read: set[str] = field(default_factory=set)
 
     def values(self, word: str, round: int = rng.ONCE) -> np.ndarray:
         """What each client would say."""
         draws = rng.generator(self.seed, f"world/{word}", round).random(self.n_clients)
-        if word == "n_train":
-            return (20 + 100 * draws).astype(np.int64)
-        return self.corrupt(word, 0.2 + draws)
+        made_up = MADE_UP.get(word, lambda draws: 0.2 + draws)(draws)
+        return made_up if isinstance(find(word), Static) else self.corrupt(word, made_up)
 
     def static(self, needs: frozenset[str]) -> Signals:
         """Every static signal there is; only those in `needs` can be read."""
-        return Signals({word: self.values(word) for word in ALL_WORDS if isinstance(find(word), Static)}, needs, "it")
+        return Spied({word: self.values(word) for word in EVERY_WORD if isinstance(find(word), Static)}, needs, self.read)
 
     def population(self, needs: frozenset[str]) -> Population:
         return Population(self.n_clients, 4, self.cohort, self.static(needs))
@@ -81,6 +97,8 @@ class World:
         return context(round, self.cohort, self.n_clients, here, self.static(needs), self.seed)
 
     def answer(self, probe: Probe, round: int) -> ProbeResult:
+        assert isinstance(find(probe.signal), Measured)
+        self.read.add(probe.signal)
         return ProbeResult(probe.clients, self.values(probe.signal, round)[probe.clients])
 
     def outcome(
@@ -88,9 +106,8 @@ class World:
     ) -> RoundOutcome:
         failed = np.intersect1d(selection.clients, np.array(self.lost(round, selection.clients), np.int64))
         arrived = np.setdiff1d(selection.clients, failed)
-        reported = [word for word in {*ALL_WORDS, *needs} if isinstance(find(word), Reported)]
-        values = {word: self.values(word, round)[arrived] for word in reported}
-        return RoundOutcome(round, selection, arrived, failed, Signals(values, needs, "it"), probes, 1.0)
+        values = {w: self.values(w, round)[arrived] for w in EVERY_WORD if isinstance(find(w), Reported)}
+        return RoundOutcome(round, selection, arrived, failed, Spied(values, needs, self.read), probes, 1.0)
 
 
 @dataclass(frozen=True)
@@ -110,7 +127,6 @@ class Step:
 def play_round(selector: Any, state: Any, world: World, round: int) -> Step:
     ctx = world.context(round, selector.needs)
     probes = tuple(selector.plan(state, ctx)) if len(ctx.available) else ()
-    assert all(isinstance(find(probe.signal), Measured) for probe in probes)
     blocking = {probe.signal: world.answer(probe, round) for probe in probes if not probe.concurrent}
     concurrent = {probe.signal: world.answer(probe, round) for probe in probes if probe.concurrent}
     selection, chosen = selector.select(state, ctx, blocking)
@@ -136,7 +152,3 @@ def stored(state: Any) -> Any:
 
 def cohorts(steps: Sequence[Step]) -> list[list[int]]:
     return [step.selection.clients.tolist() for step in steps]
-
-
-def at(world: World, **changes: Any) -> World:
-    return replace(world, **changes)

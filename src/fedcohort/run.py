@@ -3,7 +3,6 @@
 import logging
 import os
 import platform
-import signal
 import subprocess
 import sys
 import time
@@ -129,6 +128,7 @@ def _fit(
     from fedcohort.engine.checkpoint import FinalWeights, RoundCheckpoint, load
     from fedcohort.engine.data import CohortDataModule
     from fedcohort.engine.module import ClientModule
+    from fedcohort.engine.stop import GracefulStop
     from fedcohort.engine.strategy import strategy_for
 
     _quiet()
@@ -140,7 +140,8 @@ def _fit(
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     loop.observers = _observers(made)
     loop.info = partial(_info, made, home, loop, network, digest, sweep)
-    callbacks = [FinalWeights(home.path), loop, RoundCheckpoint(home.path, config["checkpoint"]["every"])]
+    stop = GracefulStop(partial(setattr, loop, "stop"))
+    callbacks = [FinalWeights(home.path), stop, loop, RoundCheckpoint(home.path, config["checkpoint"]["every"])]
     trainer = pl.Trainer(
         accelerator=trainer_config["accelerator"],
         strategy=strategy_for(trainer_config["accelerator"], trainer_config["devices"], trainer_config["num_nodes"]),
@@ -148,7 +149,7 @@ def _fit(
         num_nodes=trainer_config["num_nodes"],
         max_epochs=config["rounds"],
         check_val_every_n_epoch=config["eval"]["every"],
-        num_sanity_val_steps=-1,
+        num_sanity_val_steps=-1 if checkpoint is None else 0,  # it scores w_0: step 0
         callbacks=callbacks,
         logger=False,
         enable_progress_bar=False,
@@ -157,7 +158,7 @@ def _fit(
     )
     module = ClientModule(network, loop.federation.n_classes)
     data = CohortDataModule(loop.federation, config["engine"]["slices"])
-    with _log_file(home.path), _signals(loop):
+    with _log_file(home.path):
         try:
             trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=True)
         finally:
@@ -262,21 +263,3 @@ def _log_file(path: Path) -> Iterator[None]:
         log.debug("process %d worked for %.1f s", os.getpid(), time.time() - began)
         log.removeHandler(handler)
         handler.close()
-
-
-@contextmanager
-def _signals(loop: "FederatedLoop") -> Iterator[None]:
-    """Ctrl-C and SIGTERM finish the round and save; a second one drops the round, the last checkpoint stands."""
-
-    def ask(number: int, frame: Any) -> None:
-        if loop.stop:
-            raise KeyboardInterrupt
-        loop.stop = 128 + number
-        log.warning("%s: finishing the round; once more to drop it", signal.Signals(number).name)
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

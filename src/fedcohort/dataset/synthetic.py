@@ -5,8 +5,10 @@ Sec. 5.1 and App. C.1).
     x ~ N(v_k, Sigma),  Sigma_jj = j^-1.2,   v_k ~ N(B_k, 1),   B_k ~ N(0, beta)
     n_k = min_samples + floor(LogNormal(4, 2));  60 features, 10 classes;  the last tenth of the rows is the test part
 
-alpha: how much local models differ; beta: how much local data differ. The sizes have a heavy tail (mean 400, median
-55, one in a hundred above 5,700 besides `min_samples`); `max_samples` cuts it.
+alpha is meant as how much local models differ, but u_k is one number for all entries of W_k and b_k: it shifts all
+logits alike and changes no label. Local models differ by the N(., 1) alone, at alpha = 0 as well. beta is how much
+local inputs differ. The sizes have a heavy tail (besides `min_samples`: mean 403, median 55, one in a hundred above
+5,700); `max_samples` cuts it.
 
 Departures from the paper: alpha and beta are variances, as N(0, alpha) is commonly read; the released generator takes
 them for standard deviations. (0, 0) and (1, 1) are the same either way; its Synthetic(0.5, 0.5) is ours with 0.25.

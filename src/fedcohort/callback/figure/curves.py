@@ -61,10 +61,10 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
 
 def _column(column: np.ndarray, metrics: "pd.DataFrame", x: np.ndarray) -> None:
     for axes, panel in zip(column, LINES, strict=True):
-        if panel == "accuracy":
-            _band(axes, metrics, x)
         for name, label, colour, dash in LINES[panel]:
             _line(axes, metrics, x, name, label=label, color=colour, linestyle=dash)
+        if panel == "accuracy":
+            _band(axes, metrics, x)
         style.tidy(axes)
     _mark_best(column[0], metrics, x)
 

@@ -1,0 +1,267 @@
+"""What must hold of every selector with its yaml's defaults; a new word is tested before its author writes a test."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fedcohort.selector.base import TIE
+from fedcohort.state import pack
+from fedcohort.types import Ids, ProbeResult, RoundOutcome, Selection
+from selector_harness import World, cohorts, ids, play, play_round, stored
+from yaml_words import make, words
+
+WORDS = words("selector")
+ROUNDS = 8
+every = pytest.mark.parametrize("word", WORDS)
+
+
+def some(round: int) -> list[int]:
+    """Ever other clients, of ever other number."""
+    return [k for k in range(12) if (k * 7 + round * 5) % 11 < 3 + round % 5]
+
+
+def half_lost(round: int, cohort: Ids) -> Ids:
+    return cohort[round % 2 :: 2]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two states are equal to the last bit."""
+    return _text(pack(a)) == _text(pack(b))
+
+
+def _text(payload: Any) -> str:
+    """Plain data as text, with the bits of every array."""
+    if isinstance(payload, dict):
+        return str([(key, _text(value)) for key, value in payload.items()])
+    if isinstance(payload, list):
+        return str([_text(item) for item in payload])
+    if isinstance(payload, torch.Tensor):
+        return str((payload.dtype, payload.shape, payload.numpy().tobytes()))
+    return repr(payload)
+
+
+def check_choice(selection: Selection, available: Ids, cohort: int) -> None:
+    chosen = selection.clients
+    assert chosen.dtype == np.int64
+    assert np.array_equal(chosen, np.unique(chosen)), "sorted and distinct"
+    assert np.isin(chosen, available).all()
+    assert len(chosen) == (len(available) if selection.cold_start else min(cohort, len(available)))
+
+
+@every
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(World(), id="everybody available"),
+        pytest.param(World(available=some, lost=half_lost), id="coming and going"),
+        pytest.param(World(available=lambda t: [t % 12]), id="one available"),
+        pytest.param(World(available=lambda t: [] if t % 3 == 0 else some(t)), id="nobody available at times"),
+        pytest.param(World(cohort=12), id="cohort of everybody"),
+        pytest.param(World(cohort=40, available=some), id="cohort above the population"),
+        pytest.param(World(n_clients=1, cohort=1), id="one client"),
+        pytest.param(World(lost=lambda t, cohort: cohort), id="everybody fails"),
+    ],
+)
+def test_a_cohort_is_available_distinct_and_complete(word: str, world: World) -> None:
+    for step in play(make("selector", word), world, ROUNDS):
+        check_choice(step.selection, step.ctx.available, world.cohort)
+
+
+@every
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), float("inf"), -float("inf"), 0.0, 1.0, 1e300, -1.0],
+)
+@pytest.mark.parametrize("share", ["all", "half"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_no_signal_makes_it_raise(word: str, value: float, share: str) -> None:
+    def corrupt(signal: str, values: np.ndarray) -> np.ndarray:
+        return np.where(np.arange(len(values)) % 2 < (2 if share == "all" else 1), value, values)
+
+    world = World(corrupt=corrupt, available=some)
+    for step in play(make("selector", word), world, ROUNDS):
+        check_choice(step.selection, step.ctx.available, world.cohort)
+
+
+@every
+def test_equal_runs_are_equal(word: str) -> None:
+    first, second = (play(make("selector", word), World(lost=half_lost), ROUNDS) for _ in range(2))
+    assert cohorts(first) == cohorts(second)
+    assert same(first[-1].after, second[-1].after)
+
+
+@every
+def test_global_generators_are_neither_read_nor_moved(word: str) -> None:
+    runs = []
+    for seed in (1, 2):
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        torch.manual_seed(seed)
+        before = (random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist())  # noqa: NPY002
+        runs.append(cohorts(play(make("selector", word), World(), ROUNDS)))
+        assert before == (random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist())  # noqa: NPY002
+    assert runs[0] == runs[1]
+
+
+@every
+def test_it_reads_exactly_what_it_declares(word: str) -> None:
+    """Reading a word that is not in `needs` raises; declaring one that is never read would charge for nothing."""
+    world = World()
+    selector = make("selector", word)
+    play(selector, world, ROUNDS)
+    assert world.read == selector.needs
+
+
+@every
+def test_observe_draws_nothing(word: str) -> None:
+    selector = make("selector", word)
+    for step in play(selector, World(), 3):
+        before = str(step.ctx.rng.bit_generator.state)
+        first, second = (selector.observe(step.chosen, step.outcome) for _ in range(2))
+        assert str(step.ctx.rng.bit_generator.state) == before
+        assert same(first, second)
+
+
+@every
+def test_only_those_that_say_so_advise(word: str) -> None:
+    selector = make("selector", word)
+    advice = [selector.observe(step.chosen, step.outcome)[0] for step in play(selector, World(), 3)]
+    assert selector.advises or advice == [None, None, None]
+
+
+@every
+def test_states_are_never_modified(word: str) -> None:
+    selector = make("selector", word)
+    state = selector.init(World().population(selector.needs))
+    for round in range(ROUNDS):
+        before = pack(state)
+        step = play_round(selector, state, World(), round)
+        chosen = pack(step.chosen)
+        selector.observe(step.chosen, step.outcome)
+        assert _text(pack(state)) == _text(before)
+        assert _text(pack(step.chosen)) == _text(chosen)
+        state = step.after
+
+
+@every
+@pytest.mark.parametrize("stop", [1, 4])
+def test_resuming_is_continuing(word: str, stop: int) -> None:
+    world = World(available=some, lost=half_lost)
+    whole = play(make("selector", word), world, ROUNDS)
+    rest = play(make("selector", word), world, ROUNDS - stop, stored(whole[stop - 1].after), start=stop)
+    assert cohorts(rest) == cohorts(whole)[stop:]
+    assert same(rest[-1].after, whole[-1].after)
+
+
+@every
+def test_a_failed_client_is_as_one_never_asked(word: str) -> None:
+    selector = make("selector", word)
+    for step in play(selector, World(lost=half_lost), ROUNDS):
+        asked = replace(step.outcome.selection, clients=step.outcome.clients)
+        never = replace(step.outcome, selection=asked, failed=ids())
+        assert len(step.outcome.failed)
+        assert same(selector.observe(step.chosen, step.outcome), selector.observe(step.chosen, never))
+
+
+@every
+def test_the_order_of_arrival_does_not_matter(word: str) -> None:
+    selector, world = make("selector", word), World(lost=half_lost)
+    steps = play(selector, world, 4)
+    last = steps[-1]
+    signals = {signal: column[::-1] for signal, column in last.outcome.signals.items()}
+    turned = replace(last.outcome, clients=last.outcome.clients[::-1].copy(), signals=signals)
+    a = play(selector, world, 2, last.after, start=4)
+    b = play(selector, world, 2, selector.observe(last.chosen, turned)[1], start=4)
+    assert cohorts(a) == cohorts(b)
+    for one, other in zip(a, b, strict=True):
+        if one.selection.scores is not None:
+            np.testing.assert_allclose(one.selection.scores, other.selection.scores, rtol=1e-7)
+
+
+@every
+def test_scores_are_one_a_client_and_their_parts_add_up(word: str) -> None:
+    for step in play(make("selector", word), World(), ROUNDS):
+        scores, parts = step.selection.scores, step.selection.parts
+        if scores is None:
+            assert not parts
+            continue
+        assert scores.shape == (12,)
+        assert all(part.shape == (12,) for part in parts.values())
+        if {"exploit", "explore"} == set(parts):
+            np.testing.assert_allclose(parts["exploit"] + parts["explore"], scores, atol=1e-9)
+
+
+@every
+def test_traces_are_means_and_deviations(word: str) -> None:
+    selector = make("selector", word)
+    steps = play(selector, World(), ROUNDS)
+    for state in (steps[0].before, steps[-1].after):
+        for mean, sd in selector.trace(state).values():
+            assert isinstance(mean, float)
+            assert np.isfinite(mean)
+            assert sd >= 0
+
+
+def early_shares(round: int) -> list[int]:
+    """Three clients of twelve, in turn, so that a cohort of three is forced; then everybody."""
+    return list(range(12)) if round >= 4 else list(range(3 * round, 3 * round + 3))
+
+
+@every
+def test_relabelled_clients_have_relabelled_scores(word: str) -> None:
+    """And relabelled places in the cohort, unless the choice hangs on a draw or a tie, where the comparison ends."""
+    new = np.random.default_rng(5).permutation(12)
+    world = World(available=early_shares)
+    steps = play(make("selector", word), world, ROUNDS)
+    selector = make("selector", word)
+    state = selector.init(_population(world, selector.needs, new))
+    for round, step in enumerate(steps):
+        ctx = world.context(round, selector.needs)
+        static = {w: _moved(v, new) for w, v in ctx.signals.items()}
+        ctx = replace(ctx, available=np.sort(new[ctx.available]), signals=static)
+        selector.plan(state, ctx)
+        answers = {w: _relabelled(p, new) for w, p in step.blocking.items()}
+        selection, state = selector.select(state, ctx, answers)
+        scores = step.selection.scores
+        if scores is not None:
+            np.testing.assert_allclose(selection.scores, _moved(scores, new), rtol=1e-6, atol=1e-9)
+        if not np.array_equal(selection.clients, np.sort(new[step.selection.clients])):
+            assert round >= 4
+            assert scores is None or _tied_at_the_cut(scores[step.ctx.available], world.cohort)
+            return
+        state = selector.observe(state, _relabelled_outcome(step.outcome, selection, new))[1]
+
+
+def _moved(values: np.ndarray, new: Ids) -> np.ndarray:
+    out = np.empty_like(values)
+    out[new] = values
+    return out
+
+
+def _population(world: World, needs: frozenset[str], new: Ids) -> Any:
+    population = world.population(needs)
+    return replace(population, signals={w: _moved(v, new) for w, v in population.signals.items()})
+
+
+def _relabelled(answers: ProbeResult, new: Ids) -> ProbeResult:
+    order = np.argsort(new[answers.clients])
+    return ProbeResult(new[answers.clients][order], answers.values[order])
+
+
+def _relabelled_outcome(outcome: RoundOutcome, selection: Selection, new: Ids) -> RoundOutcome:
+    order = np.argsort(new[outcome.clients])
+    return replace(
+        outcome,
+        selection=selection,
+        clients=new[outcome.clients][order],
+        signals={w: column[order] for w, column in outcome.signals.items()},
+        probes={w: _relabelled(answers, new) for w, answers in outcome.probes.items()},
+    )
+
+
+def _tied_at_the_cut(scores: np.ndarray, cohort: int) -> bool:
+    last_in, first_out = np.sort(scores)[::-1][cohort - 1 : cohort + 1]
+    return bool(last_in == first_out or abs(last_in - first_out) <= TIE * max(1.0, abs(last_in), abs(first_out)))

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from fedcohort.errors import OptionError
+from fedcohort.partition.dirichlet import Dirichlet, dirichlet, top_up
+
+LABELS = np.arange(6000) % 10
+
+
+def split(alpha: float, min_samples: int, clients: int, labels: np.ndarray = LABELS, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return list(Dirichlet(alpha, min_samples).split(labels, 10, clients, None, rng))
+
+
+def skew(parts: list[np.ndarray]) -> float:
+    """Mean share of the most frequent class."""
+    return float(np.mean([np.bincount(LABELS[part]).max() / len(part) for part in parts]))
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 1e-3, 0.1, 1.0, 1e6])
+@pytest.mark.parametrize(("clients", "least"), [(10, 10), (1000, 5), (1000, 6), (6000, 1), (1, 6000)])
+def test_always_ends_disjoint_exhaustive_and_nobody_below_the_minimum(alpha: float, clients: int, least: int) -> None:
+    """Drawing again until everybody has enough would never end in most of these cases."""
+    parts = split(alpha, least, clients)
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(6000))
+    assert min(len(part) for part in parts) >= least
+
+
+def test_alpha_orders_the_skew() -> None:
+    at = {alpha: skew(split(alpha, 10, 20)) for alpha in (0.01, 0.1, 1.0, 100.0)}
+    assert at[0.01] > at[0.1] > at[1.0] > at[100.0]
+    assert at[0.01] > 0.8
+    assert at[100.0] < 0.15
+
+
+def test_large_alpha_is_uniform() -> None:
+    counts = np.stack([np.bincount(LABELS[part], minlength=10) for part in split(1e9, 1, 20)])
+    assert np.abs(counts - 30).max() <= 1
+
+
+@pytest.mark.parametrize("alpha", [0.2, 1.0, 5.0])
+def test_moments_of_one_draw(alpha: float) -> None:
+    """Dir_K(alpha): mean 1/K, variance (K - 1) / (K^2 (K alpha + 1))."""
+    K, rng = 5, np.random.default_rng(0)
+    p = np.stack([dirichlet(alpha, K, rng) for _ in range(20_000)])
+    np.testing.assert_allclose(p.sum(1), 1)
+    variance = (K - 1) / (K**2 * (K * alpha + 1))
+    np.testing.assert_allclose(p.mean(0), 1 / K, atol=5 * np.sqrt(variance / 20_000))
+    np.testing.assert_allclose(p.var(0), variance, rtol=0.06)
+
+
+@pytest.mark.parametrize("alpha", [5e-324, 1e-300, 1e-3, 1e300])
+def test_one_draw_is_never_undefined(alpha: float) -> None:
+    """For small alpha every Gamma(alpha) underflows and the usual quotient is 0 / 0."""
+    for seed in range(50):
+        p = dirichlet(alpha, 1000, np.random.default_rng(seed))
+        assert p.sum() == pytest.approx(1)
+        assert (p >= 0).all()
+
+
+def test_topping_up_takes_from_the_largest_and_no_more_than_needed() -> None:
+    parts = [np.arange(10), np.array([], dtype=np.int64), np.arange(10, 16), np.arange(16, 18)]
+    after = top_up(parts, 3)
+    assert [len(part) for part in after] == [6, 3, 6, 3]
+    np.testing.assert_array_equal(np.sort(np.concatenate(after)), np.arange(18))
+    np.testing.assert_array_equal(after[2], parts[2])
+
+
+def test_an_impossible_minimum_names_the_largest_possible() -> None:
+    with pytest.raises(OptionError, match=r"partition.min_samples=7 .* 1000 clients; feasible: .*min_samples<=6$"):
+        split(0.5, 7, 1000)
+    assert len(split(0.5, 6, 1000)) == 1000

@@ -1,0 +1,30 @@
+import numpy as np
+import pytest
+from fedcohort.errors import OptionError
+from fedcohort.partition.iid import Iid
+
+LABELS = np.arange(1003) % 10
+
+
+def split(clients: int | None, seed: int = 0) -> list[np.ndarray]:
+    return list(Iid().split(LABELS, 10, clients, None, np.random.default_rng(seed)))
+
+
+@pytest.mark.parametrize("clients", [1, 7, 50, 1003])
+def test_sizes_differ_by_one_at_most(clients: int) -> None:
+    sizes = [len(part) for part in split(clients)]
+    assert set(sizes) <= {1003 // clients, 1003 // clients + 1}
+    assert sum(sizes) == 1003
+
+
+def test_every_sample_may_go_anywhere() -> None:
+    """Sample 0 is with each of 4 clients about 500 times in 2000."""
+    where = [next(k for k, part in enumerate(split(4, seed)) if part[0] == 0) for seed in range(2000)]
+    assert np.abs(np.bincount(where, minlength=4) - 500).max() < 4.5 * np.sqrt(2000 * 3 / 16)
+
+
+def test_clients_must_be_a_feasible_number() -> None:
+    with pytest.raises(OptionError, match=r"clients=1004 exceeds the 1003 .* clients<=1003"):
+        split(1004)
+    with pytest.raises(OptionError, match=r"clients must be an integer .* got None .*partition=natural"):
+        split(None)
