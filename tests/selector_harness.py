@@ -87,7 +87,9 @@ class World:
 
     def static(self, needs: frozenset[str]) -> Signals:
         """Every static signal there is; only those in `needs` can be read."""
-        return Spied({word: self.values(word) for word in EVERY_WORD if isinstance(find(word), Static)}, needs, self.read)
+        return Spied(
+            {word: self.values(word) for word in EVERY_WORD if isinstance(find(word), Static)}, needs, self.read
+        )
 
     def population(self, needs: frozenset[str]) -> Population:
         return Population(self.n_clients, 4, self.cohort, self.static(needs))

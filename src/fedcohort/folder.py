@@ -1,6 +1,6 @@
 """Run folders: one per run, never overwritten, found again by the hash of the config.
 
-<logs>/runs/<name>-<hash>-s<seed>[-2, -3, ...]/   config.yaml run.json run.log journal.jsonl clients.parquet
+<logs>/runs/<name>-<hash>-s<seed>[-2, -3, ...]/   config.yaml status.json run.log journal.jsonl clients.parquet
                                                   last.ckpt weights.pt summary.json figures/
 """
 
@@ -52,9 +52,9 @@ class RunFolder:
 
 
 def status_of(path: Path) -> dict[str, Any]:
-    """`run.json`: status and rounds done; {} for a run that was killed before it wrote one."""
+    """`status.json`: status and rounds done; {} for a run that was killed before it wrote one."""
     try:
-        found: dict[str, Any] = json.loads((path / "run.json").read_text())
+        found: dict[str, Any] = json.loads((path / "status.json").read_text())
     except (OSError, json.JSONDecodeError):
         return {}
     return found

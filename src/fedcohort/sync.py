@@ -10,11 +10,11 @@ from pathlib import Path
 
 from fedcohort.callback import card, history
 from fedcohort.callback.base import RunInfo
-from fedcohort.callback.journal import writer_lock
 from fedcohort.callback.lock import is_held
-from fedcohort.callback.tracking import identity, record, server
+from fedcohort.callback.tracking import identity, server
 from fedcohort.callback.tracking.feed import open_feed
 from fedcohort.errors import FedcohortError, TrackingError
+from fedcohort.folder import status_of
 
 EXPERIMENT = "fedcohort"  # for runs that were not tracked at all
 
@@ -34,7 +34,7 @@ def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None =
 
 
 def _send(info: RunInfo, where: server.Place) -> str:
-    running = is_held(writer_lock(info.folder))
+    running = is_held(info.folder / "run.lock")
     feed = open_feed(info, where, running=running)
     rounds = feed.send()
     files = 0
@@ -56,11 +56,9 @@ def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> se
 
 
 def _status(folder: Path) -> str:
-    """How the run ended: as its summary says, unless more rounds were done after that and then it was killed."""
-    summary = record.summary(folder)
-    lines, _ = history.lines(folder / history.NAME)
-    ended = bool(lines) and summary.get("rounds") == lines[-1].step
-    return str(summary["status"]) if ended else "interrupted"
+    """How the run ended; nobody holds its lock, so one that says "running" was killed."""
+    status = str(status_of(folder).get("status", "running"))
+    return "interrupted" if status == "running" else status
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

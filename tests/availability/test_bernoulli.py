@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from fedcohort.availability.bernoulli import Bernoulli
 from fedcohort.rng import Draws
 

@@ -10,7 +10,9 @@ from fedcohort.callback.base import Observer, RunInfo
 from fedcohort.types import RoundReport
 
 
-def info(folder: Path, *, clients: int = 12, classes: int = 10, rounds: int = 6, start: int = 0, **other: Any) -> RunInfo:
+def info(
+    folder: Path, *, clients: int = 12, classes: int = 10, rounds: int = 6, start: int = 0, **other: Any
+) -> RunInfo:
     """A third of the clients skewed, a fifth of them noisy, unequal in size and speed."""
     rng = np.random.default_rng(7)
     size = rng.lognormal(4, 0.5, clients).astype(np.int64) + 10

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from fedcohort.deadline.base import settle
 from fedcohort.device.base import Timing
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from fedcohort.deadline.base import PaceContext, settle
 from fedcohort.deadline.fixed import Fixed
 from fedcohort.device.base import Timing
@@ -38,7 +39,7 @@ def test_the_deadline_is_for_the_whole_job(units: int) -> None:
 
 
 def test_partial_work_keeps_the_slowest() -> None:
-    """Client 4: 4 - 3 seconds of travel and inference leave 1 s, and an epoch takes it 1.4 s; at 2T 5 s are 3 epochs."""
+    """Client 4 travels and infers for 3 s, an epoch takes it 1.4 s: 1 s left is no epoch, at 2T 5 s left are three."""
     ctx = context([0, 1, 2, 3, 4])
     for k, units in ((1.0, 0), (2.0, 3)):
         fixed = Fixed(k, partial_work=True)

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+
 from fedcohort.deadline.base import PaceContext, settle
 from fedcohort.deadline.wait_for_all import WaitForAll
 from fedcohort.device.base import Timing

@@ -1,4 +1,5 @@
 import numpy as np
+
 from fedcohort.device.base import Work
 from fedcohort.device.instant import Instant
 from fedcohort.rng import Draws

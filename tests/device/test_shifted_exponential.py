@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from fedcohort.device.base import Work
 from fedcohort.device.shifted_exponential import ShiftedExponential
 from fedcohort.errors import OptionError

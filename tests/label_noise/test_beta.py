@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from fedcohort.label_noise.base import flip
 from fedcohort.label_noise.beta import Beta
 from fedcohort.rng import Draws

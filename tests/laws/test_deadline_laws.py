@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from fedcohort.deadline.base import PaceContext
 from fedcohort.device.base import Timing
 from fedcohort.types import Population, RoundOutcome, Selection

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from fedcohort.device.base import Timing, Work
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
@@ -31,9 +32,15 @@ def same(a: Timing, b: Timing) -> bool:
 def test_deterministic_without_global_generators(device: Any) -> None:
     clients = np.arange(K)
     with untouched():
-        first = device.sample(clients, work(clients), Draws(0, K, 3)), device.expected(clients, work(clients), Draws(0, K))
+        first = (
+            device.sample(clients, work(clients), Draws(0, K, 3)),
+            device.expected(clients, work(clients), Draws(0, K)),
+        )
     with untouched():
-        again = device.sample(clients, work(clients), Draws(0, K, 3)), device.expected(clients, work(clients), Draws(0, K))
+        again = (
+            device.sample(clients, work(clients), Draws(0, K, 3)),
+            device.expected(clients, work(clients), Draws(0, K)),
+        )
     assert same(first[0], again[0])
     assert same(first[1], again[1])
 
@@ -49,7 +56,10 @@ def test_a_latency_does_not_depend_on_who_else_is_asked(device: Any, asked: list
 
 def test_shapes_and_signs(device: Any) -> None:
     clients = np.array([2, 9, 11])
-    for timing in (device.sample(clients, work(clients), Draws(0, K, 0)), device.expected(clients, work(clients), Draws(0, K))):
+    for timing in (
+        device.sample(clients, work(clients), Draws(0, K, 0)),
+        device.expected(clients, work(clients), Draws(0, K)),
+    ):
         for phase in PHASES:
             seconds = getattr(timing, phase)
             assert seconds.shape == (3,)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from fedcohort.errors import FedcohortError
 from fedcohort.types import Ids
 from global_rng import untouched

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from fedcohort.samples.base import SampleRequest
 from fedcohort.types import Population
 from global_rng import untouched

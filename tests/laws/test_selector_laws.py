@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+
 from fedcohort.selector.base import TIE
 from fedcohort.state import pack
 from fedcohort.types import Ids, ProbeResult, RoundOutcome, Selection

@@ -2,6 +2,7 @@ import re
 
 import numpy as np
 import pytest
+
 from fedcohort.errors import OptionError
 from fedcohort.partition.dominant_class import UNIFORM, DominantClass, Plan, level
 from fedcohort.partition.sizes import even
@@ -101,7 +102,7 @@ def test_any_feasible_plan_is_carried_out() -> None:
     [
         (1.0, 1.0, 10, [120, 80] * 5),  # a class of 80 can't fill a client of 100
         (0.8, 0.8, 15, [100] * 10),  # two clients of a class need 108 of its 100 samples
-        (1.0, 0.1, 4, [10, 390]),  # nobody takes the 390 who may have no more than 10 % of them
+        (1.0, 0.1, 4, [40, 360]),  # three clients may have no more than 10 of the 360 each
     ],
 )
 def test_what_is_infeasible_names_what_is_feasible(

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from fedcohort.errors import OptionError
 from fedcohort.partition.iid import Iid
 

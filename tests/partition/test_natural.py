@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.natural import Natural
 

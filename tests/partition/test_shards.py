@@ -1,15 +1,22 @@
 import numpy as np
 import pytest
+
 from fedcohort.partition.shards import dealt, natural_owners, nearest, owned, quotas
 
 
 def test_quotas_that_are_whole_numbers_are_met_exactly() -> None:
     counts = np.array([[80, 20], [20, 80], [100, 0]])
-    np.testing.assert_array_equal(quotas(counts, np.array([20, 10]), np.random.default_rng(0)), [[8, 2], [2, 8], [10, 0]])
+    np.testing.assert_array_equal(
+        quotas(counts, np.array([20, 10]), np.random.default_rng(0)), [[8, 2], [2, 8], [10, 0]]
+    )
 
 
-@pytest.mark.parametrize(("clients", "classes", "ratio"), [(50, 10, 0.25), (200, 10, 0.02), (8, 2, 1.0), (100, 62, 0.1)])
-def test_quotas_deal_everything_to_holders_and_follow_classes_and_sizes(clients: int, classes: int, ratio: float) -> None:
+@pytest.mark.parametrize(
+    ("clients", "classes", "ratio"), [(50, 10, 0.25), (200, 10, 0.02), (8, 2, 1.0), (100, 62, 0.1)]
+)
+def test_quotas_deal_everything_to_holders_and_follow_classes_and_sizes(
+    clients: int, classes: int, ratio: float
+) -> None:
     for seed in range(10):
         rng = np.random.default_rng(seed)
         counts = np.rint(rng.dirichlet(np.full(classes, 0.3), clients) * rng.integers(3, 300, (clients, 1))).astype(int)

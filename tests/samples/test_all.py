@@ -1,4 +1,5 @@
 import numpy as np
+
 from fedcohort.samples.all import All
 from fedcohort.samples.base import SampleRequest
 

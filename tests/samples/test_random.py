@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from fedcohort.samples.base import SampleRequest
 from fedcohort.samples.random import Random
 

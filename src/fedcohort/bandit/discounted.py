@@ -46,9 +46,9 @@ def mean(past: Discounted) -> Values:
 
 
 def width(past: Discounted, sigma: float) -> Values:
-    """The confidence width in units of sigma's rewards, infinite for an arm without pulls."""
-    squared = 2 * sigma**2 * math.log(max(past.rounds, 1.0))
+    """The confidence width, in sigma's units; infinite for an arm without pulls."""
     out = np.full_like(past.count, np.inf)
-    np.divide(squared, past.count, out=out, where=past.count >= FORGOTTEN)
-    widths: Values = np.sqrt(out)
-    return widths
+    known = past.count >= FORGOTTEN
+    np.divide(2 * math.log(max(past.rounds, 1.0)), past.count, out=out, where=known)
+    out[known] = sigma * np.sqrt(out[known])  # sigma**2 would overflow first
+    return out

@@ -1,4 +1,4 @@
-"""`run.json`: the RunInfo of a folder, so that figures can be redrawn and rounds sent without the process that ran.
+"""`info.json`: the RunInfo of a folder, so that figures can be redrawn and rounds sent without the process that ran.
 
 It also keeps when each process of the run started: the wall time of a resumed run leaves out the gaps between them.
 """
@@ -11,20 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.callback.atomic import write_json
 from fedcohort.callback.base import RunInfo
 from fedcohort.errors import CheckpointError
+from fedcohort.folder import write_atomically
 
-NAME = "run.json"
+NAME = "info.json"
 
 
 def save(info: RunInfo) -> None:
-    """Write `run.json`, adding one process to those that it knows of."""
+    """Write `info.json`, adding one process to those that it knows of."""
     path = info.folder / NAME
     before: list[int] = json.loads(path.read_text())["starts_ms"] if path.exists() else []
     facts = {field.name: _encode(getattr(info, field.name)) for field in dataclasses.fields(info)}
     del facts["folder"]  # a folder may be copied to another machine
-    write_json(path, {"starts_ms": [*before, time.time_ns() // 1_000_000], "info": facts})
+    starts = [*before, time.time_ns() // 1_000_000]
+    write_atomically(path, json.dumps({"starts_ms": starts, "info": facts}, default=str) + "\n")
 
 
 def load(folder: Path) -> RunInfo:

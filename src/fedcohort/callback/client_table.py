@@ -4,15 +4,14 @@
 """
 
 import json
+import os
 import re
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from fedcohort.callback.atomic import replace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +32,7 @@ def write_part(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> No
     ids = {"step": np.full(count, step, dtype=np.int32), "client": np.arange(count, dtype=np.int32)}
     table = pa.table({**ids, **columns})
     (folder / PARTS).mkdir(exist_ok=True)
-    replace(folder / PARTS / f"{step:06d}.parquet", lambda draft: pq.write_table(table, draft))
+    _replace(folder / PARTS / f"{step:06d}.parquet", lambda draft: pq.write_table(table, draft))
 
 
 def load(folder: Path, steps: Collection[int], columns: Sequence[str] | None = None) -> "pd.DataFrame":
@@ -42,12 +41,11 @@ def load(folder: Path, steps: Collection[int], columns: Sequence[str] | None = N
     import pyarrow as pa
 
     wanted = None if columns is None else ["step", "client", *columns]
-    tables = [_picked(path, wanted) for path in _sources(folder, steps)]
+    tables = [_picked(path, steps, wanted) for path in _sources(folder, steps)]
     if not tables:
         return pd.DataFrame(columns=wanted or ["step", "client"])
     frame: pd.DataFrame = pa.concat_tables(tables, promote_options="permissive").to_pandas()
-    inside = frame["step"].isin(list(steps))
-    return frame[inside].sort_values(["step", "client"], kind="stable", ignore_index=True)
+    return frame.sort_values(["step", "client"], kind="stable", ignore_index=True)
 
 
 def consolidate(folder: Path, steps: Collection[int]) -> None:
@@ -68,8 +66,17 @@ def consolidate(folder: Path, steps: Collection[int]) -> None:
             for group in _groups(path for path in sources):
                 writer.write_table(_fitted(group, schema))
 
-    replace(folder / WHOLE, write)
+    _replace(folder / WHOLE, write)
     shutil.rmtree(folder / PARTS, ignore_errors=True)
+
+
+def _replace(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a file beside `path`, see it to the disk, and rename it: it is old or new, never half."""
+    draft = path.with_name(f".{path.name}.partial")
+    write(draft)
+    with draft.open("rb") as file:
+        os.fsync(file.fileno())
+    os.replace(draft, path)
 
 
 def _steps_of(path: Path) -> list[int]:
@@ -89,11 +96,14 @@ def _sources(folder: Path, steps: Collection[int]) -> list[Path]:
     return whole + [path for path in parts if int(path.stem) in steps and int(path.stem) not in done]
 
 
-def _picked(path: Path, columns: Sequence[str] | None) -> "pa.Table":
+def _picked(path: Path, steps: Collection[int], columns: Sequence[str] | None) -> "pa.Table":
+    import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     names = pq.read_schema(path).names
-    return pq.read_table(path, columns=None if columns is None else [name for name in columns if name in names])
+    table = pq.read_table(path, columns=None if columns is None else [name for name in columns if name in names])
+    return table.filter(pc.is_in(table["step"], pa.array(sorted(steps), pa.int32())))
 
 
 def _groups(sources: Iterable[Path]) -> "Iterator[pa.Table]":

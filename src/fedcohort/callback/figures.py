@@ -9,6 +9,7 @@ from fedcohort.callback.figure import belief, curves, partition, selection
 from fedcohort.callback.history import read
 from fedcohort.types import RoundReport
 
+log = logging.getLogger("fedcohort")
 FOLDER = "figures"
 
 
@@ -27,8 +28,12 @@ class Figures:
 
     def finish(self, status: str) -> None:
         """Draw, unless the run failed."""
-        if self._info is not None and status != "failed":
+        if self._info is None or status == "failed":
+            return
+        try:
             draw(self._info)
+        except (ValueError, LookupError, OSError) as error:  # a result without figures is better than none
+            log.warning("no figures (%s); try again: python -m fedcohort.figures %s", error, self._info.folder)
 
 
 def draw(info: RunInfo) -> list[Path]:

@@ -41,9 +41,12 @@ class History:
     cohorts: Sequence[Sequence[int]]
     arrived: Sequence[Sequence[int]]
 
-    def clients(self, columns: Sequence[str] | None = None) -> "pd.DataFrame":
-        """The per-client table, a row for each step and client; `columns` picks some beside `step` and `client`."""
-        return client_table.load(self.folder, set(self.steps), columns)
+    def clients(self, columns: Sequence[str] | None = None, *, first: int = 0) -> "pd.DataFrame":
+        """The per-client table from step `first` on, a row for each step and client.
+
+        columns: those wanted beside `step` and `client`; None for all.
+        """
+        return client_table.load(self.folder, {step for step in self.steps if step >= first}, columns)
 
 
 def lines(path: Path, offset: int = 0) -> tuple[list[Line], int]:

@@ -14,11 +14,10 @@ from typing import IO
 from fedcohort.callback import card, client_table
 from fedcohort.callback.base import RunInfo
 from fedcohort.callback.history import NAME, History, Line, lines, read
-from fedcohort.callback.lock import Held
 from fedcohort.errors import CheckpointError
 from fedcohort.types import RoundReport
 
-__all__ = ["History", "Journal", "read", "writer_lock"]
+__all__ = ["History", "Journal", "read"]
 
 
 class Journal:
@@ -27,18 +26,15 @@ class Journal:
     def __init__(self) -> None:
         self._folder = Path()
         self._file: IO[bytes] | None = None
-        self._held: Held | None = None
         self._fingerprints: dict[int, str] = {}
 
     def start(self, info: RunInfo) -> None:
         """Open the journal behind its last whole line.
 
-        Raises `CheckpointError` where another process writes to the folder, or where it lacks rounds that the
-        checkpoint has.
+        Raises `CheckpointError` where it lacks rounds that the checkpoint has.
         """
         self._folder = info.folder
         info.folder.mkdir(parents=True, exist_ok=True)
-        self._held = _hold(info.folder)
         committed = cut_torn_line(info.folder / NAME)
         self._fingerprints = {line.step: line.fingerprint for line in committed}
         _refuse_gap(info, self._fingerprints)
@@ -60,17 +56,12 @@ class Journal:
 
     def finish(self, status: str) -> None:
         """Close; a finished run's per-client tables become one file."""
-        if self._file is None or self._held is None:
+        if self._file is None:
             return
+        self._file.close()
+        self._file = None
         if status == "finished":
             client_table.consolidate(self._folder, set(self._fingerprints))
-        self._file.close()
-        self._held.close()
-
-
-def writer_lock(folder: Path) -> Path:
-    """The file that the process which runs in `folder` holds locked."""
-    return folder / ".writer.lock"
 
 
 def cut_torn_line(path: Path) -> list[Line]:
@@ -97,13 +88,6 @@ def commit(file: IO[bytes], report: RoundReport) -> None:
     file.write((json.dumps(asdict(line)) + "\n").encode())
     file.flush()
     os.fsync(file.fileno())
-
-
-def _hold(folder: Path) -> Held:
-    try:
-        return Held(writer_lock(folder), wait=False)
-    except BlockingIOError as error:
-        raise CheckpointError(f"another process runs in {folder}: wait until it ends before resume=true") from error
 
 
 def _refuse_gap(info: RunInfo, committed: dict[int, str]) -> None:

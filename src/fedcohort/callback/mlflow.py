@@ -28,7 +28,7 @@ class MlflowTracker:
     """
 
     def __init__(self, *, tracking_uri: str | None, experiment: str, every_s: float, logs: str) -> None:
-        ranges.number("logger.every_s", every_s, "[0, inf)")
+        ranges.number("every_s", every_s, "[0, inf)")
         self._every_s = every_s
         self._place = server.place(tracking_uri, experiment, Path(logs))
         self._info: RunInfo | None = None
@@ -55,6 +55,8 @@ class MlflowTracker:
 
     def finish(self, status: str) -> None:
         """Send the rest and the files, and end the MLflow run."""
+        if self._info is None:
+            return
 
         def close() -> None:
             feed, info = self._send()

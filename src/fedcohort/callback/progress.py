@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
+FIRST = ("selector", "agg", "dataset", "heterogeneity", "model")
+OUTSIDE = {"callback", "logger", "trainer"}  # they change no result
 SHOWN = ("test/acc", "test/loss", "time/virtual_s")
 
 
@@ -21,7 +23,7 @@ class Progress:
     """lines_every: rounds between plain lines, where the output is no terminal."""
 
     def __init__(self, *, lines_every: int) -> None:
-        ranges.integer("callback.progress.lines_every", lines_every, "[1, inf)")
+        ranges.integer("lines_every", lines_every, "[1, inf)")
         self._lines_every = lines_every
         self._rounds = 0
         self._seen: dict[str, float] = {}
@@ -68,12 +70,23 @@ def facts(report: RoundReport, seen: dict[str, float]) -> str:
 
 def show_start(out: "Console", info: RunInfo) -> None:
     """The composed choices, the partition, the number of parameters, and where to look."""
+    if not out.is_terminal:  # no padding, no folding: a log file's lines can be copied
+        for label, value in [("", info.name), *start_rows(info)]:
+            out.print(f"{label:<12}{value}".strip(), markup=False)
+        return
     from rich.table import Table
 
     table = Table(title=info.name, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
     for label, value in start_rows(info):
         table.add_row(f"[bold]{label}[/bold]", value)
     out.print(table)
+
+
+def choices(info: RunInfo) -> str:
+    """The word of each group, those that a comparison is about first."""
+    rest = [group for group in info.choices if group not in FIRST and group not in OUTSIDE]
+    groups = [group for group in FIRST if group in info.choices] + rest
+    return "  ".join(f"{group}={info.choices[group]}" for group in groups)
 
 
 def start_rows(info: RunInfo) -> list[tuple[str, str]]:
@@ -84,7 +97,7 @@ def start_rows(info: RunInfo) -> list[tuple[str, str]]:
     noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
     from_round = f", from round {info.start}" if info.start else ""
     lines = [
-        ("run", "  ".join(f"{group}={word}" for group, word in info.choices.items())),
+        ("run", choices(info)),
         ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
         ("rounds", f"{info.rounds}{from_round}"),
         ("clients", f"{len(info.n_train)} with {low:.0f} / {middle:.0f} / {high:.0f} samples (min / median / max)"),
@@ -93,7 +106,7 @@ def start_rows(info: RunInfo) -> list[tuple[str, str]]:
         ("parameters", f"{info.n_params:,}"),
         ("folder", str(info.folder)),
     ]
-    return lines + ([("tracking", info.tags["tracking"])] if "tracking" in info.tags else [])
+    return lines + ([("tracking", info.tags["tracking"])] if info.tags.get("tracking") else [])
 
 
 def _open_bar(out: "Console") -> "Bar":

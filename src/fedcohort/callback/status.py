@@ -1,4 +1,4 @@
-"""run.json: whether a run is running, finished, interrupted or failed, and how far it came.
+"""status.json: whether a run is running, finished, interrupted or failed, and how far it came.
 
 A resume and a sweep read it. A run that was killed still says "running", but nobody holds its lock.
 """
@@ -36,4 +36,4 @@ class RunStatus:
             "versions": dict(info.versions),
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
-        write_atomically(info.folder / "run.json", json.dumps(record, indent=1) + "\n")
+        write_atomically(info.folder / "status.json", json.dumps(record, indent=1) + "\n")

@@ -1,15 +1,18 @@
 """The result of a run: `summary.json` for programs, a table for people."""
 
+import json
+import math
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from fedcohort.callback import card, units
-from fedcohort.callback.atomic import without_nan, write_json
 from fedcohort.callback.base import RunInfo
 from fedcohort.callback.console import console
 from fedcohort.callback.history import History, read, wall_s
+from fedcohort.folder import write_atomically
 from fedcohort.types import RoundReport
 
 NAME = "summary.json"
@@ -46,7 +49,7 @@ class Summary:
         if self._info is None:
             return
         summary = summarise(self._info, read(self._info.folder), status)
-        write_json(self._info.folder / NAME, without_nan(summary), indent=2)
+        write_atomically(self._info.folder / NAME, json.dumps(_finite(summary), indent=1, default=str) + "\n")
         show(summary)
 
 
@@ -106,6 +109,13 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     found.append(("wall time", units.seconds(summary["wall_s"])))
     found.append(("fingerprint", str(summary["fingerprint"])))
     return found
+
+
+def _finite(value: Any) -> Any:
+    """`value` with null for what is not finite, for readers stricter than Python's."""
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _best(history: History, name: str) -> dict[str, float] | None:

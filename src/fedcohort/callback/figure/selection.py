@@ -46,19 +46,16 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
 
 def fates(history: History, n_clients: int) -> Fates:
     """What each client did in each round: one of IDLE, AWAY, LATE, ARRIVED."""
-    table = history.clients(["available", "selected", "arrived"])
-    steps = [step for step in history.steps if step > 0]
-    column = np.full(max(steps, default=0) + 1, -1, dtype=np.int64)
-    column[steps] = np.arange(len(steps))
+    table = history.clients(["available", "selected", "arrived"], first=1)
+    steps = np.unique(table["step"].to_numpy(dtype=np.int64))
     fate = np.full((n_clients, len(steps)), IDLE, dtype=np.int64)
-    if not len(table) or not steps:
-        return fate[:, :0]
-    at = table["client"].to_numpy(), column[table["step"].to_numpy()]
+    if not len(steps):
+        return fate
+    at = table["client"].to_numpy(), np.searchsorted(steps, table["step"].to_numpy())
     facts = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
     available, selected, arrived = facts
     codes = np.select([selected & arrived, selected, ~available], [ARRIVED, LATE, AWAY], IDLE)
-    inside = at[1] >= 0
-    fate[at[0][inside], at[1][inside]] = codes[inside]
+    fate[at] = codes
     return fate
 
 

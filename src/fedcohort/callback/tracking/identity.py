@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from fedcohort.callback import card
-from fedcohort.callback.atomic import write_json
 from fedcohort.callback.base import RunInfo
 from fedcohort.callback.lock import exclusive
 from fedcohort.callback.tracking import record
 from fedcohort.callback.tracking.server import Place, experiment_id
+from fedcohort.folder import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,4 +119,4 @@ def _create(client: "MlflowClient", info: RunInfo, identity: Identity, experimen
 
 
 def _write(folder: "Path", identity: Identity) -> None:
-    write_json(folder / NAME, asdict(identity), indent=2)
+    write_atomically(folder / NAME, json.dumps(asdict(identity), indent=1) + "\n")

@@ -55,9 +55,9 @@ def place(uri: str | None, experiment: str, logs: Path) -> Place:
     uri = uri or f"{SQLITE}{logs.absolute() / 'mlflow.db'}"
     if uri.startswith("file:") or ("://" not in uri and uri != "databricks"):
         allowed = "null, sqlite:///<file>, or the address of a server (MLflow >= 3.13 refuses folders of files)"
-        raise refuse("logger.tracking_uri", allowed, uri)
+        raise refuse("tracking_uri", allowed, uri)
     if not isinstance(experiment, str) or not experiment:
-        raise refuse("logger.experiment", "a text that is not empty", experiment)
+        raise refuse("experiment", "a text that is not empty", experiment)
     if uri.startswith(SQLITE):
         file = Path(uri.removeprefix(SQLITE)).absolute()
         return Place(f"{SQLITE}{file}", experiment, (file.parent / "mlartifacts").as_uri())

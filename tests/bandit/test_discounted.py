@@ -1,0 +1,65 @@
+"""Discounted sums against their definition, and UCB1 as the undiscounted case."""
+
+import numpy as np
+import pytest
+from fedcohort.bandit import discounted
+from fedcohort.bandit.discounted import Discounted
+
+
+def played(discount: float, history: list[tuple[list[int], list[float]]], n_arms: int = 3) -> Discounted:
+    past = discounted.nothing(n_arms)
+    for arms, rewards in history:
+        past = discounted.after(past, discount, np.array(arms, np.int64), np.array(rewards))
+    return past
+
+
+ONE_EACH = [([0], [2.0]), ([1], [1.0]), ([2], [3.0])]
+
+
+def test_three_rounds_by_hand() -> None:
+    """.7^2 * 2, .7 * 1, 3; the same with ones; T = 1 + .7 + .49."""
+    past = played(0.7, ONE_EACH)
+    np.testing.assert_allclose(past.total, [0.98, 0.7, 3.0], rtol=1e-14)
+    np.testing.assert_allclose(past.count, [0.49, 0.7, 1.0], rtol=1e-14)
+    assert past.rounds == pytest.approx(2.19, rel=1e-14)
+    np.testing.assert_allclose(discounted.mean(past), [2.0, 1.0, 3.0], rtol=1e-14)
+    # .5 sqrt(2 ln 2.19 / N)
+    np.testing.assert_allclose(discounted.width(past, 0.5), [0.89437103, 0.74828449, 0.62605972], atol=1e-8)
+
+
+def test_sums_are_powers_of_the_discount() -> None:
+    """L = sum over rounds of discount^(last - round) reward, against an explicit sum."""
+    rng = np.random.default_rng(3)
+    history = [(sorted(rng.choice(5, 2, replace=False).tolist()), rng.random(2).tolist()) for _ in range(20)]
+    past = played(0.9, history, 5)
+    power = 0.9 ** np.arange(19, -1, -1)
+    for arm in range(5):
+        paid = [dict(zip(arms, rewards, strict=True)).get(arm, 0.0) for arms, rewards in history]
+        pulled = [float(arm in arms) for arms, _ in history]
+        assert past.total[arm] == pytest.approx(power @ paid, rel=1e-12)
+        assert past.count[arm] == pytest.approx(power @ pulled, rel=1e-12)
+    assert past.rounds == pytest.approx((1 - 0.9**20) / (1 - 0.9), rel=1e-12)
+
+
+def test_without_discount_it_is_ucb1() -> None:
+    """discount = 1: the plain mean, and Auer's sqrt(2 ln n / n_j) for sigma = 1."""
+    past = played(1.0, [([0, 1], [1.0, 4.0]), ([0], [2.0]), ([0], [6.0])])
+    np.testing.assert_allclose(discounted.mean(past)[:2], [3.0, 4.0], rtol=1e-15)
+    np.testing.assert_allclose(discounted.width(past, 1.0)[:2], np.sqrt(2 * np.log(3) / np.array([3, 1])), rtol=1e-14)
+
+
+def test_without_memory_it_is_the_last_round() -> None:
+    past = played(0.0, ONE_EACH)
+    np.testing.assert_array_equal(discounted.mean(past), [0.0, 0.0, 3.0])
+    np.testing.assert_array_equal(discounted.width(past, 0.5), [np.inf, np.inf, 0.0])  # T = 1, ln T = 0
+
+
+def test_an_arm_that_is_forgotten_is_as_one_never_pulled() -> None:
+    past = played(0.1, [([0], [5.0])] + [([1], [1.0])] * 13)
+    assert past.count[0] == pytest.approx(1e-13)
+    assert discounted.mean(past)[0] == 0.0
+    assert discounted.width(past, 1.0)[0] == np.inf
+
+
+def test_the_logarithm_never_sees_less_than_one() -> None:
+    assert np.isfinite(discounted.width(Discounted(np.ones(1), np.ones(1), 0.7), 1.0)).all()

@@ -1,0 +1,85 @@
+"""The ridge posterior against closed forms, numpy and scipy."""
+
+import numpy as np
+import pytest
+from fedcohort.bandit import ridge
+from scipy import stats
+
+# lam = 1, rows (1, 0) and (1, 1) with rewards 1/2 and 1:  V = I + [[2, 1], [1, 1]],  b = (1/2 + 1, 1),  det V = 5
+SMALL = ridge.learn(ridge.prior(2, 1.0), np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([0.5, 1.0]))
+INVERSE = np.array([[0.4, -0.2], [-0.2, 0.6]])
+
+
+def test_two_rows_by_hand() -> None:
+    np.testing.assert_allclose(SMALL.V, [[3, 1], [1, 2]], rtol=1e-15)
+    np.testing.assert_allclose(SMALL.b, [1.5, 1.0], rtol=1e-15)
+    np.testing.assert_allclose(ridge.estimate(SMALL), [0.4, 0.3], rtol=1e-14)  # (2*1.5 - 1, -1.5 + 3*1) / 5
+    np.testing.assert_allclose(ridge.deviation(SMALL), np.sqrt([0.4, 0.6]), rtol=1e-14)
+
+
+def test_a_draw_by_hand() -> None:
+    """C = [[sqrt 3, 0], [1/sqrt 3, sqrt(5/3)]]; theta = theta_hat + gamma C^-T (1, -1), scores of three contexts."""
+    theta = ridge.sample(SMALL, ridge.exploration(0, 2, 2, 1.0, 0.05), np.array([1.0, -1.0]))
+    np.testing.assert_allclose(theta, [3.28076196, -2.37061321], atol=1e-8)
+    scores = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]) @ theta
+    np.testing.assert_allclose(scores, [3.28076196, 0.91014875, -4.74122642], atol=1e-8)
+
+
+def test_draws_have_covariance_gamma_squared_times_the_inverse() -> None:
+    """z -> theta is affine, theta = theta_hat + M z, so the covariance is M M' exactly; M's columns answer unit z."""
+    gamma = ridge.exploration(0, 2, 2, 1.0, 0.05)
+    M = np.stack([ridge.sample(SMALL, gamma, z) - ridge.estimate(SMALL) for z in np.eye(2)], axis=1)
+    np.testing.assert_allclose(M @ M.T, gamma**2 * INVERSE, rtol=1e-12)
+    np.testing.assert_allclose(np.diag(M @ M.T), [4.75478, 7.13217], atol=5e-6)
+
+
+def test_draws_pass_for_the_posterior() -> None:
+    """Mahalanobis distances of draws are chi-square with d degrees of freedom."""
+    z = np.random.default_rng(0).standard_normal((4000, 2))
+    draws = np.array([ridge.sample(SMALL, 2.0, row) for row in z]) - ridge.estimate(SMALL)
+    distances = np.einsum("ij,jk,ik->i", draws, np.linalg.inv(4.0 * INVERSE), draws)
+    assert stats.kstest(distances, stats.chi2(2).cdf).pvalue > 0.01
+
+
+@pytest.mark.parametrize(
+    ("t", "n", "d", "gamma"),
+    [
+        (0, 2, 2, 3.447747),  # 1 + sqrt(2 ln 20)
+        (0, 50, 4, 4.461637),  # 1 + sqrt(4 ln 20)
+        (1, 50, 4, 6.264051),  # 1 + sqrt(4 ln 1020)
+        (100, 50, 4, 7.786199),
+        (100, 50, 3, 6.877021),
+        (100, 3550, 4, 8.943704),
+    ],
+)
+def test_exploration(t: int, n: int, d: int, gamma: float) -> None:
+    assert ridge.exploration(t, n, d, 1.0, 0.05) == pytest.approx(gamma, abs=1e-6)
+
+
+def test_ridge_regression_is_least_squares_with_lam_more_rows() -> None:
+    """Minimising |r - X theta|^2 + lam |theta|^2 is least squares with rows sqrt(lam) I of reward zero below."""
+    rng = np.random.default_rng(1)
+    X, r, lam = rng.normal(size=(30, 4)), rng.normal(size=30), 0.7
+    theta = np.linalg.lstsq(np.vstack([X, np.sqrt(lam) * np.eye(4)]), np.r_[r, np.zeros(4)], rcond=None)[0]
+    at_once = ridge.learn(ridge.prior(4, lam), X, r)
+    in_parts = ridge.learn(ridge.learn(ridge.prior(4, lam), X[:7], r[:7]), X[7:], r[7:])
+    np.testing.assert_allclose(ridge.estimate(at_once), theta, rtol=1e-10)
+    np.testing.assert_allclose(ridge.estimate(in_parts), theta, rtol=1e-10)
+    np.testing.assert_allclose(ridge.deviation(at_once) ** 2, np.diag(np.linalg.inv(X.T @ X + lam * np.eye(4))))
+
+
+def test_rows_that_are_no_measurement_teach_nothing() -> None:
+    X = np.array([[np.nan, 0.0], [1.0, 0.0], [np.inf, 1.0], [1e200, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
+    r = np.array([1.0, 0.5, 1.0, 1.0, 1.0, np.nan, -np.inf])
+    learned = ridge.learn(ridge.prior(2, 1.0), X, r)
+    np.testing.assert_array_equal(learned.V, SMALL.V)
+    np.testing.assert_array_equal(learned.b, SMALL.b)
+
+
+def test_collinear_features_that_swamp_lam_are_survived() -> None:
+    """1e9 (1, 1) makes V = 1e18 [[1, 1], [1, 1]] + I, singular in float64: numpy alone refuses it."""
+    swamped = ridge.learn(ridge.prior(2, 1.0), np.full((3, 2), 1e9), np.ones(3))
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(swamped.V)
+    assert np.isfinite(ridge.sample(swamped, 1.0, np.ones(2))).all()
+    assert ridge.estimate(swamped).sum() == pytest.approx(1e-9, rel=1e-6)  # fits x'theta = 1

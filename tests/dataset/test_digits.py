@@ -1,0 +1,35 @@
+import numpy as np
+from sklearn.datasets import load_digits
+
+from fedcohort.dataset.digits import Digits
+
+
+def keys(x: np.ndarray) -> set[bytes]:
+    return {row.tobytes() for row in x}
+
+
+def test_images_in_the_unit_interval_and_a_stratified_fifth_for_the_test() -> None:
+    raw = Digits().load(0)
+    assert raw.train_x.dtype == np.float32
+    assert raw.train_x.shape[1:] == (1, 8, 8)
+    assert (raw.train_x.min(), raw.train_x.max()) == (0, 1)
+    assert len(raw.train_y) + len(raw.test_y) == 1797
+    whole = np.bincount(load_digits().target)
+    np.testing.assert_array_equal(np.bincount(raw.test_y), np.rint(whole * 0.2))
+    assert raw.train_owner is None
+
+
+def test_nothing_is_in_both_parts_and_nothing_is_lost() -> None:
+    raw, bundle = Digits().load(0), load_digits()
+    images = (bundle.images / 16).astype(np.float32)[:, None]
+    order = np.lexsort(images.reshape(1797, -1).T)
+    both = np.concatenate([raw.train_x, raw.test_x])
+    again = np.lexsort(both.reshape(1797, -1).T)
+    np.testing.assert_array_equal(images[order], both[again])
+    np.testing.assert_array_equal(bundle.target[order], np.concatenate([raw.train_y, raw.test_y])[again])
+
+
+def test_the_seed_decides_the_split() -> None:
+    first, again, other = Digits().load(0), Digits().load(0), Digits().load(1)
+    np.testing.assert_array_equal(first.test_x, again.test_x)
+    assert keys(first.test_x) != keys(other.test_x)

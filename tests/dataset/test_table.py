@@ -1,0 +1,177 @@
+import io
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from PIL import Image
+
+from fedcohort.dataset.table import Frame, hub, local, read
+from fedcohort.errors import DataError
+
+
+def frame(**columns: object) -> Frame:
+    return Frame("made.parquet", pa.table(columns))
+
+
+def encoded(pixels: np.ndarray, kind: str = "PNG") -> dict[str, object]:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, kind, lossless=True)
+    return {"bytes": buffer.getvalue(), "path": None}
+
+
+def test_a_missing_column_is_named_with_those_there_are() -> None:
+    with pytest.raises(DataError, match=r"made.parquet has no column 'y'; it has a, b"):
+        frame(a=[1], b=[2]).labels("y")
+
+
+@pytest.mark.parametrize(
+    ("values", "n_classes", "message"),
+    [
+        ([0, 3, 1], 3, r"made.parquet: column 'y', row 1 has label 3; labels must be at least 0 and at most 2"),
+        ([0, 1, -2], None, r"column 'y', row 2 has label -2; labels must be at least 0$"),
+        ([0, None], 3, r"column 'y', row 1 is empty"),
+        (["cat", "dog"], 2, r"column 'y' must hold labels 0, 1, 2, ..., it holds string"),
+        ([0.0, 1.0], 2, r"column 'y' must hold labels .* it holds double"),
+    ],
+)
+def test_labels_that_are_none(values: list[object], n_classes: int | None, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        frame(y=values).labels("y", n_classes)
+
+
+def test_numbers_side_by_side() -> None:
+    np.testing.assert_array_equal(frame(a=[1, 2], b=[0.5, 4.0]).numbers(["b", "a"]), [[0.5, 1], [4, 2]])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1.0, float("nan")], "column 'b', row 1 has a value that is NaN or infinite"),
+        ([float("inf"), 1.0], "column 'b', row 0 has a value that is NaN or infinite"),
+        ([1.0, None], "column 'b', row 1 is empty"),
+        (["x", "y"], "column 'b' must hold numbers, it holds string"),
+    ],
+)
+def test_numbers_that_are_none(values: list[object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        frame(a=[1, 2], b=values).numbers(["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.uint8()), pa.large_list(pa.float32()), pa.list_(pa.int16(), 4)], ids=["list", "large", "fixed"]
+)
+def test_lists(kind: pa.DataType) -> None:
+    rows = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    whole = pa.chunked_array([pa.array(rows[:1], kind), pa.array(rows[1:], kind)])
+    np.testing.assert_array_equal(frame(x=whole).arrays("x"), rows)
+    # A slice starts in the middle of its buffer.
+    np.testing.assert_array_equal(Frame("cut", pa.table({"x": whole}).slice(1, 2)).arrays("x"), rows[1:])
+
+
+def test_lists_of_lists() -> None:
+    rows = np.arange(24).reshape(2, 3, 4).tolist()
+    np.testing.assert_array_equal(frame(x=rows).arrays("x"), rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[1, 2], [3]], "row 1 has a list of another length than the first"),
+        ([[1.0, 2.0], [3.0, float("nan")]], "row 1 has a value that is NaN or infinite"),
+        ([[1, 2], [3, None]], "must hold lists of numbers or images"),
+        ([["a"], ["b"]], "must hold lists of numbers or images, it holds list"),
+        ([1, 2], "must hold lists of numbers or images, it holds int64"),
+    ],
+)
+def test_lists_that_are_none(rows: list[object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        frame(x=rows).arrays("x")
+
+
+@pytest.mark.parametrize("kind", ["PNG", "WEBP"])
+def test_colour_images_put_the_channel_first(kind: str) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 4, 3)).astype(np.uint8)
+    images = frame(image=[encoded(image, kind) for image in pixels]).arrays("image")
+    np.testing.assert_array_equal(images, pixels.transpose(0, 3, 1, 2))
+
+
+def test_grey_images_have_one_channel_and_palettes_become_colours() -> None:
+    pixels = np.random.default_rng(0).integers(0, 2, (3, 5, 4)).astype(np.uint8)
+    assert frame(image=[encoded(image) for image in pixels]).arrays("image").shape == (3, 1, 5, 4)
+    palette = Image.fromarray(pixels[0], "P")
+    palette.putpalette([10, 20, 30, 40, 50, 60])
+    buffer = io.BytesIO()
+    palette.save(buffer, "PNG")
+    (image,) = frame(image=[{"bytes": buffer.getvalue(), "path": "a.png"}]).arrays("image")
+    np.testing.assert_array_equal(image, 10 * np.arange(1, 4)[:, None, None] + 30 * pixels[0])
+
+
+def test_images_that_are_none() -> None:
+    good = encoded(np.zeros((4, 4), np.uint8))
+    broken = {"bytes": good["bytes"][:40], "path": None}  # type: ignore[index]
+    with pytest.raises(DataError, match=r"column 'image', row 1 is no image that can be read"):
+        frame(image=[good, broken]).arrays("image")
+    other = encoded(np.zeros((4, 5), np.uint8))
+    with pytest.raises(DataError, match=r"row 1 is an image of \(1, 4, 5\), and the first is one of \(1, 4, 4\)"):
+        frame(image=[good, other]).arrays("image")
+
+
+def test_truncated_files_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "train.parquet"
+    pa.parquet.write_table(pa.table({"a": list(range(9999))}), file)
+    whole = file.read_bytes()
+    for size in (0, 100, len(whole) // 2, len(whole) - 5):
+        file.write_bytes(whole[:size])
+        with pytest.raises(DataError, match=r"train.parquet can't be read, it is truncated or no parquet file: "):
+            read(file)
+    file.write_bytes(whole[:50] + bytes(200) + whole[250:])  # the footer is there, the data are not
+    with pytest.raises(DataError, match=r"train.parquet can't be read"):
+        read(file)
+    ragged = tmp_path / "test.csv"
+    ragged.write_text("a,b\n1,2\n3\n")
+    with pytest.raises(DataError, match=r"test.csv can't be read, it is truncated or no csv file: "):
+        read(ragged)
+    pa.parquet.write_table(pa.table({"a": pa.array([], pa.int64())}), file)
+    with pytest.raises(DataError, match=r"train.parquet has no rows"):
+        read(file)
+
+
+def test_a_folder_that_lacks_something(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"dataset.path=.*nowhere: there is no such folder"):
+        local(str(tmp_path / "nowhere"))
+    with pytest.raises(DataError, match=r"needs train.parquet or train.csv; it holds nothing"):
+        local(str(tmp_path))
+    (tmp_path / "train.csv").write_text("a\n1\n")
+    with pytest.raises(DataError, match=r"needs test.parquet or test.csv; it holds train.csv"):
+        local(str(tmp_path))
+
+
+def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    parts = datasets.DatasetDict(
+        {part: datasets.Dataset.from_dict({"label": [1, 0], "x": [[1, 2], [3, 4]]}) for part in ("train", "test")}
+    )
+    monkeypatch.setattr(datasets, "load_dataset", lambda name: parts)
+    train, _ = hub("someone/something")
+    assert train.labels("label").tolist() == [1, 0]
+    assert train.arrays("x").tolist() == [[1, 2], [3, 4]]
+    del parts["test"]
+    with pytest.raises(DataError, match=r"dataset.hub=someone/something has no split 'test'; it has train"):
+        hub("someone/something")
+
+
+@pytest.mark.parametrize(
+    "failure", [ConnectionError("no route"), FileNotFoundError("no such dataset"), ValueError("?")]
+)
+def test_an_unreachable_hub_says_what_to_do_instead(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
+    import datasets
+
+    def fail(name: str) -> None:
+        raise failure
+
+    monkeypatch.setattr(datasets, "load_dataset", fail)
+    with pytest.raises(DataError, match=r"dataset.hub=a/b can't be loaded .*set dataset.path to a folder"):
+        hub("a/b")

@@ -1,0 +1,326 @@
+"""FLASH: contexts, rewards and their credit by hand; the bandit itself is in tests/bandit/test_ridge.py."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fedcohort.selector.flash import FEATURES, Flash, State
+from fedcohort.signal.robust_loss import robust
+from fedcohort.types import Population, ProbeResult
+from omegaconf import OmegaConf
+from selector_harness import World, cohorts, context, ids, outcome, play
+from yaml_words import CONFIGS, make, node
+
+NAN, INF = float("nan"), float("inf")
+RAW: dict[str, Any] = {"scale": "none"}
+
+
+def flash(**changes: Any) -> Flash:
+    return make("selector", "flash", **changes)
+
+
+def answered(robust_loss: Sequence[float], val_loss: Sequence[float]) -> Mapping[str, ProbeResult]:
+    everybody = np.arange(len(robust_loss))
+    values = {"robust_loss": robust_loss, "val_loss": val_loss}
+    return {word: ProbeResult(everybody, np.array(column, float)) for word, column in values.items()}
+
+
+def run(
+    selector: Flash,
+    losses: Sequence[tuple[Sequence[float], Sequence[float]]],
+    trained: Sequence[Mapping[int, float]],
+    n_train: Sequence[int] = (1, 1),
+    failed: Sequence[Sequence[int]] = (),
+) -> list[State]:
+    """States after each round. losses: (robust, val) of each w_t. trained: {client: seconds} of each round's cohort.
+
+    Ends with a selection of everybody, so that a fresh context has learnt from the last measurement.
+    """
+    K = len(n_train)
+    state = selector.init(Population(K, 2, 1, {"n_train": np.array(n_train)}))
+    fresh = selector.context == "fresh"
+    states = []
+    for t, (measured, seconds) in enumerate(itertools.zip_longest(losses, trained, fillvalue={})):
+        probes = answered(*measured)
+        chosen = sorted({*seconds, *(failed[t] if t < len(failed) else ())}) or [0]
+        ctx = context(t, len(chosen), K, available=chosen)
+        state = selector.select(state, ctx, probes if fresh else {})[1]
+        gone = [k for k in chosen if k not in seconds]
+        durations = {"duration": list(seconds.values())}
+        state = selector.observe(state, outcome(t, list(seconds), {} if fresh else probes, gone, **durations))[1]
+        states.append(state)
+    return states
+
+
+def theta(state: State) -> np.ndarray:
+    return np.linalg.solve(state.posterior.V, state.posterior.b)
+
+
+# Two clients, both trained in round 0 (1 s and 2 s), then client 1 alone (1 s). w_0, w_1, w_2 as measured:
+STORY = [([1.0, 1.0], [1.0, 1.0]), ([0.8, 0.5], [0.9, 0.6]), ([0.75, 0.1], [0.9, 0.6])]
+SECONDS = [{0: 1.0, 1: 2.0}, {1: 1.0}, {}]
+
+
+def test_causal_credit_by_hand() -> None:
+    """Rewards |1 - .8| / 2 = .1 and |1 - .5| / 2 = .25 on two contexts (1, 1, 0, 0), then |.5 - .1| / 1 = .4 on the
+    context that chose client 1: its ratios .5 and .6, its 2 s, its reward .25."""
+    state = run(flash(context="fresh", **RAW), STORY, SECONDS)[-1]
+    x = np.array([0.5, 0.6, 2.0, 0.25])
+    V = np.eye(4) + 2 * np.outer([1, 1, 0, 0], [1, 1, 0, 0]) + np.outer(x, x)
+    b = np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x
+    np.testing.assert_allclose(state.posterior.V, V, rtol=1e-14)
+    np.testing.assert_allclose(state.posterior.b, b, rtol=1e-14)
+    np.testing.assert_allclose(theta(state), [0.07373518, 0.07996049, 0.12450612, 0.01556326], atol=1e-8)
+
+
+@pytest.mark.parametrize("asked", ["lagged", "fresh"])
+def test_literal_credit_by_hand(asked: str) -> None:
+    """Two contexts (1, 1, 0, 0) with r_0 = 0, then (.5, .6, 2, r_0 = 0) with r_1 = .25: its own target isn't in it."""
+    state = run(flash(context=asked, credit="literal", **RAW), STORY[:2], SECONDS[:2])[1]
+    np.testing.assert_allclose(theta(state), [0.00292626, 0.00780336, 0.09754194, 0.0], atol=1e-8)
+
+
+def test_a_lagged_context_is_a_round_older() -> None:
+    """What chose client 1 in round 1 was measured at w_0: ratios 1, its 2 s, no reward yet. Its reward is the same."""
+    state = run(flash(**RAW), STORY, SECONDS)[-1]
+    x = np.array([1.0, 1.0, 2.0, 0.0])
+    V = np.eye(4) + 2 * np.outer([1, 1, 0, 0], [1, 1, 0, 0]) + np.outer(x, x)
+    np.testing.assert_allclose(state.posterior.V, V, rtol=1e-14)
+    np.testing.assert_allclose(state.posterior.b, np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x, rtol=1e-14)
+
+
+def test_the_contexts_of_the_next_selection() -> None:
+    """After w_1 was measured: ratios to w_0, each client's last seconds, its last reward (client 0's is of round 0)."""
+    lagged = run(flash(**RAW), STORY[:2], SECONDS[:2])[1]
+    np.testing.assert_allclose(lagged.X, [[0.8, 0.9, 1.0, 0.1], [0.5, 0.6, 1.0, 0.25]], rtol=1e-14)
+    literal = run(flash(credit="literal", **RAW), STORY[:2], SECONDS[:2])[1]
+    np.testing.assert_allclose(literal.X, [[0.8, 0.9, 1.0, 0.0], [0.5, 0.6, 2.0, 0.0]], rtol=1e-14)  # tau_0, r_0
+
+
+@pytest.mark.parametrize("asked", ["lagged", "fresh"])
+@pytest.mark.parametrize(("change", "rewards"), [("abs", [0.25, 0.125, 0.1]), ("signed", [0.25, -0.125, 0.1])])
+def test_rewards_are_changes_per_second(asked: str, change: str, rewards: list[float]) -> None:
+    """Losses 2, 1.5, 2, 1.9 around rounds of 2, 4 and 1 s: .5/2, -.5/4, .1/1."""
+    losses = [([loss], [1.0]) for loss in (2.0, 1.5, 2.0, 1.9)]
+    states = run(flash(context=asked, change=change, **RAW), losses, [{0: 2.0}, {0: 4.0}, {0: 1.0}, {}], [1])
+    np.testing.assert_allclose([state.r[0] for state in states[1:]], rewards, rtol=1e-12)
+
+
+def test_a_reward_is_over_the_slowest_arrival_or_the_clients_own_time() -> None:
+    for kind, rewards in (("round", [0.1, 0.25]), ("client", [0.2, 0.25])):
+        states = run(flash(reward_tau=kind, **RAW), STORY[:2], SECONDS[:2])
+        np.testing.assert_allclose(states[1].r, rewards, rtol=1e-12)
+
+
+def test_a_global_reward_is_the_weighted_mean_change() -> None:
+    """p = (3/4, 1/4): (3/4 .2 + 1/4 .5) / 2 s for both."""
+    state = run(flash(reward="global", **RAW), STORY[:2], SECONDS[:2], n_train=[3, 1])[1]
+    np.testing.assert_allclose(state.r, [0.1375, 0.1375], rtol=1e-12)
+    rising = [([1.0, 1.0], [1.0, 1.0]), ([0.8, 1.6], [1.0, 1.0])]  # 3/4 .2 - 1/4 .6 = 0: changes may cancel
+    np.testing.assert_allclose(run(flash(reward="global"), rising, SECONDS[:2], n_train=[3, 1])[1].r, 0, atol=1e-15)
+
+
+def test_running_scale() -> None:
+    """tau in units of mean(1, 2, 1) s; r and the target in units of mean(.1, .25), then of mean(.1, .25, .4)."""
+    state = run(flash(context="fresh"), STORY, SECONDS)[-1]
+    x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
+    b = np.array([2.0, 2.0, 0.0, 0.0]) + 0.4 / 0.25 * x  # (.1 + .25) / .175 = 2
+    np.testing.assert_allclose(state.posterior.b, b, rtol=1e-12)
+    assert state.tau_unit.value() == pytest.approx(4 / 3)
+    np.testing.assert_allclose(state.X[1], [0.1, 0.6, 1.0 * 3 / 4, 0.4 / 0.25], rtol=1e-12)
+
+
+def test_first_round_scale() -> None:
+    """As above, with the units of round 0 kept: 1.5 s and .175."""
+    state = run(flash(context="fresh", scale="first_round"), STORY, SECONDS)[-1]
+    x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
+    np.testing.assert_allclose(state.posterior.b, [2, 2, 0, 0] + 0.4 / 0.175 * x, rtol=1e-12)
+    assert state.tau_unit.value() == 1.5
+
+
+def test_scaled_choices_do_not_depend_on_the_unit_of_time() -> None:
+    """Seconds or hours, a million in the losses: ratios and scaled features are the same; raw ones are not."""
+
+    def units(word: str, values: np.ndarray) -> np.ndarray:
+        return values * {"duration": 3600.0, "robust_loss": 1e6}.get(word, 1.0)
+
+    for scale, equal in (("running", True), ("first_round", True), ("none", False)):
+        plain, other = (play(flash(scale=scale), world, 12) for world in (World(), World(corrupt=units)))
+        assert (cohorts(plain) == cohorts(other)) is equal
+
+
+def test_the_first_contexts_can_be_left_out() -> None:
+    """Their rewards stay known: as a feature, and as a scale."""
+    for credit in ("causal", "literal"):
+        states = run(flash(context="fresh", credit=credit, skip_first_update=True, **RAW), STORY[:2], [SECONDS[0], {}])
+        np.testing.assert_array_equal(states[1].posterior.V, np.eye(4))
+        np.testing.assert_allclose(states[1].r, [0.1, 0.25] if credit == "causal" else [0.0, 0.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("asked", ["lagged", "fresh"])
+def test_everybody_first_then_the_cohort(asked: str) -> None:
+    steps = play(flash(context=asked), World(), 4)
+    assert [len(step.selection.clients) for step in steps] == [12, 3, 3, 3]
+    assert [step.selection.cold_start for step in steps] == [True, False, False, False]
+    for step in steps:
+        assert {(p.signal, p.concurrent) for p in step.probes} == {
+            ("robust_loss", asked == "lagged"),
+            ("val_loss", asked == "lagged"),
+        }
+        assert all(len(p.clients) == 12 for p in step.probes)
+    assert dict(steps[0].probes[0].options) == {"alpha": 0.1, "beta": 4.0, "A": -4.0}
+
+
+def test_the_draw_for_the_first_choice_has_gamma_0() -> None:
+    """Nothing is learnt before S_1 when contexts lag: V = I, x = (1, 1, tau, 0), so score = x'z gamma_0 with the very
+    normals of the round's generator, and gamma_0 = 1 + sqrt(4 ln 20) for 12 clients; gamma_scale multiplies it."""
+    for gamma_scale in (1.0, 0.01):
+        world = World()
+        step = play(flash(gamma_scale=gamma_scale), world, 2)[1]
+        z = world.context(1, frozenset()).rng.standard_normal(4)
+        gamma = gamma_scale * (1 + np.sqrt(4 * np.log(20)))
+        np.testing.assert_allclose(step.selection.scores, step.before.X @ z * gamma, rtol=1e-12)
+
+
+def test_without_exploration_it_is_greedy_ridge_regression() -> None:
+    """gamma_scale = 0: scores are x'theta_hat, and the best of them train."""
+    for step in play(flash(gamma_scale=0.0), World(), 8)[1:]:
+        scores = step.before.X @ theta(step.before)
+        np.testing.assert_allclose(step.selection.scores, scores, rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(step.selection.parts["explore"], np.zeros(12))
+        if scores.any():  # all zero before the first reward
+            assert step.selection.clients.tolist() == sorted(np.argsort(-scores)[:3].tolist())
+
+
+def test_a_planted_reward_is_found() -> None:
+    """Clients' losses fall in proportion to a rate of their own, which their last reward tells: the fast six of twelve
+    are chosen far more often than by chance (.5), once exploration is small against rewards of size 1."""
+    rate = np.where(np.arange(12) < 6, 0.10, 0.01)
+    fall = {
+        "robust_loss": lambda t: np.exp(-rate * t),
+        "val_loss": lambda t: np.ones(12),
+        "duration": lambda t: np.ones(12),
+    }
+
+    class Falling(World):
+        def values(self, word: str, round: int = -1) -> np.ndarray:
+            return fall[word](round) if word in fall else super().values(word, round)
+
+    steps = play(flash(gamma_scale=0.01), Falling(), 30)[10:]
+    assert np.mean(np.concatenate(cohorts(steps)) < 6) > 0.9
+
+
+def test_trace_is_theta_with_its_deviation() -> None:
+    selector = flash(context="fresh", **RAW)
+    state = run(selector, STORY, SECONDS)[-1]
+    trace = selector.trace(state)
+    assert tuple(trace) == FEATURES == ("train_ratio", "val_ratio", "duration", "prev_reward")
+    np.testing.assert_allclose([mean for mean, _ in trace.values()], theta(state), rtol=1e-10)
+    sd = np.sqrt(np.diag(np.linalg.inv(state.posterior.V)))
+    np.testing.assert_allclose([sd for _, sd in trace.values()], sd, rtol=1e-10)
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+@pytest.mark.parametrize("word", ["robust_loss", "val_loss"])
+def test_a_client_that_answers_nonsense_is_never_preferred(bad: float, word: str) -> None:
+    def corrupt(signal: str, values: np.ndarray) -> np.ndarray:
+        return np.where((np.arange(12) == 4) & (signal == word), bad, values)
+
+    steps = play(flash(), World(corrupt=corrupt), 8)
+    for step in steps[1:]:
+        assert step.selection.scores is not None
+        assert step.selection.scores[4] == -INF
+        assert 4 not in step.selection.clients
+        assert np.isfinite(step.after.posterior.b).all()
+    assert steps[-1].after.posterior.b.any(), "the others still teach"
+
+
+def test_an_absent_client_keeps_its_last_values() -> None:
+    """Client 0 is away in round 2, when w_2 is measured."""
+    world = World(3, 2, available=lambda t: [1, 2] if t == 2 else [0, 1, 2])
+    steps = play(flash(**RAW), world, 4)
+    np.testing.assert_array_equal(steps[2].after.X[0, :2], steps[1].after.X[0, :2])
+    assert np.isfinite(steps[3].after.X).all()
+
+
+def test_a_reward_is_of_one_round_only() -> None:
+    """Client 0 trains in round 1 and is away when w_2 is measured: what w_3 gains over w_1 isn't that round's doing."""
+    selector = flash(context="fresh", **RAW)
+    state = selector.init(Population(2, 2, 2, {}))
+    away = {word: ProbeResult(ids(1), np.array([0.5])) for word in ("robust_loss", "val_loss")}
+    measured = [
+        answered([1.0, 1.0], [1.0, 1.0]),
+        answered([0.8, 0.8], [1.0, 1.0]),
+        away,
+        answered([0.1, 0.1], [1.0, 1.0]),
+    ]
+    for t, probes in enumerate(measured):
+        here = [1] if t == 2 else [0, 1]
+        state = selector.select(state, context(t, 2, 2, available=here), probes)[1]
+        if t < 3:
+            state = selector.observe(state, outcome(t, here, duration=[1.0] * len(here)))[1]
+    np.testing.assert_allclose(state.r, [0.2, 0.4], rtol=1e-12)  # client 0's is still round 0's
+
+
+def test_failed_clients_teach_nothing_and_do_not_set_the_time() -> None:
+    """Client 0 fails in round 0: only client 1's row, over its own 2 s."""
+    state = run(flash(context="fresh", **RAW), STORY[:2], [{1: 2.0}, {1: 1.0}], failed=[[0]])[1]
+    np.testing.assert_allclose(state.posterior.V, np.eye(4) + np.outer([1, 1, 0, 0], [1, 1, 0, 0]), rtol=1e-14)
+    np.testing.assert_allclose(state.r, [0.0, 0.25], rtol=1e-12)
+
+
+def test_a_client_that_was_never_timed_stands_at_the_mean() -> None:
+    state = run(flash(**RAW), STORY[:2], [{1: 2.0}, {1: 4.0}], n_train=[1, 1], failed=[[0]])[1]
+    np.testing.assert_array_equal(state.X[:, 2], [4.0, 4.0])
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, NAN, INF])
+def test_rounds_that_take_no_time_teach_nothing(seconds: float) -> None:
+    """device=instant is refused at start-up; here a division by zero would end all learning."""
+    state = run(flash(context="fresh"), STORY[:2], [{0: seconds, 1: seconds}, {}])[1]
+    np.testing.assert_array_equal(state.posterior.V, np.eye(4))
+    assert np.isfinite(state.X).all()
+
+
+OPTIONS = {
+    "context": ["lagged", "fresh"],
+    "credit": ["causal", "literal"],
+    "reward": ["client", "global"],
+    "change": ["abs", "signed"],
+    "reward_tau": ["round", "client"],
+    "scale": ["running", "first_round", "none"],
+    "skip_first_update": [False, True],
+}
+
+
+def test_every_combination_of_options_learns_and_reads_what_it_declares() -> None:
+    for values in itertools.product(*OPTIONS.values()):
+        selector, world = flash(**dict(zip(OPTIONS, values, strict=True))), World()
+        last = play(selector, world, 4)[-1]
+        assert last.after.posterior.b.any(), values
+        assert np.isfinite(last.selection.scores).all(), values
+        assert world.read == selector.needs, values
+
+
+def test_the_robust_loss_it_asks_for() -> None:
+    """p = (.7, .2, .1), y = 0: CE = -ln .7, entropy .8018186, RCE = 4 (1 - .7)."""
+    logp, y = torch.tensor([[0.7, 0.2, 0.1]], dtype=torch.float64).log(), torch.tensor([0])
+    for (alpha, beta), value in (((0.1, 4.0), 5.2368568), ((1.0, 1.0), 2.3584935), ((0.0, 0.0), 0.3566749)):
+        found = robust(logp, y, {"alpha": alpha, "beta": beta, "A": -4.0})
+        assert found.item() == pytest.approx(value, abs=5e-8)
+
+
+def test_the_literal_experiment_overrides_options_that_there_are() -> None:
+    literal = OmegaConf.to_container(OmegaConf.load(CONFIGS / "experiment" / "flash_literal.yaml"))["selector"]  # type: ignore[index,call-overload]
+    assert set(literal) < set(node("selector", "flash"))
+    made = flash(**literal)
+    assert (made.context, made.credit, made.change, made.scale, made.gamma_scale) == (
+        "lagged",
+        "literal",
+        "abs",
+        "none",
+        1,
+    )

@@ -1,0 +1,97 @@
+"""pow-d: the m largest losses among those polled, and what polling d = m and d = K comes to."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fedcohort.selector.base import Stateless, draw
+from fedcohort.selector.powd import PowD
+from fedcohort.types import ProbeResult
+from selector_harness import World, context, ids, play
+
+NAN, INF = float("nan"), float("inf")
+
+
+def chosen(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
+    answers = {"loss": ProbeResult(ids(*polled), np.array(losses))}
+    return PowD(None, "size").select(Stateless(), context(**kwargs), answers)[0].clients.tolist()
+
+
+def test_the_largest_losses_win() -> None:
+    """Ascending order would give {1, 4}; positions among the candidates instead of ids, {1, 2}."""
+    assert chosen([1, 3, 4], [0.2, 0.9, 0.5]) == [3, 4]
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+def test_a_loss_that_is_not_finite_is_never_preferred(bad: float) -> None:
+    for seed in range(20):
+        assert chosen([0, 1, 3, 4], [bad, 0.1, bad, 0.2], seed=seed) == [1, 4]
+
+
+def test_too_few_finite_losses_are_filled_up_from_those_who_answered() -> None:
+    picks = {tuple(chosen([0, 1, 3], [NAN, 0.1, NAN], seed=seed)) for seed in range(40)}
+    assert picks == {(0, 1), (1, 3)}
+
+
+def test_too_few_answers_are_filled_up_from_the_available() -> None:
+    picks = {tuple(chosen([1], [0.1], available=[0, 1, 4], seed=seed)) for seed in range(40)}
+    assert picks == {(0, 1), (1, 4)}
+    assert len(chosen([], [], cohort=3)) == 3
+
+
+def test_equal_losses_at_the_cut_are_equally_likely() -> None:
+    """10 000 seeds; one standard deviation of the share is .5 %."""
+    ones = sum(chosen([0, 1, 3], [0.9, 0.5, 0.5], seed=seed) == [0, 1] for seed in range(10_000))
+    assert 0.48 < ones / 10_000 < 0.52
+
+
+@pytest.mark.parametrize(
+    ("candidates", "cohort", "available", "polled"),
+    [(None, 2, 12, 4), (None, 8, 12, 12), (5, 2, 12, 5), (1, 3, 12, 3), (40, 3, 12, 12), (5, 3, 4, 4), (5, 3, 2, 2)],
+)
+def test_number_of_candidates(candidates: int | None, cohort: int, available: int, polled: int) -> None:
+    """d = clip(candidates or 2 m, m, those available)."""
+    world = World(12, cohort, available=lambda t: range(available))
+    (probe,) = play(PowD(candidates, "size"), world, 1)[0].probes
+    assert len(np.unique(probe.clients)) == polled
+    assert probe.signal == "loss"
+    assert not probe.concurrent
+
+
+def test_polling_no_more_than_the_cohort_is_proportional_sampling() -> None:
+    """d = m: S = A, the draw in proportion to n_k that `random` makes with weights=proportional."""
+    world = World(cohort=4)
+    for step in play(PowD(4, "size"), world, 10):
+        fresh = world.context(step.ctx.round, frozenset({"n_train"}))
+        proportional = draw(world.values("n_train").astype(float), fresh.available, 4, fresh.rng)
+        assert step.selection.clients.tolist() == step.probes[0].clients.tolist() == proportional.tolist()
+
+
+def test_polling_everybody_is_the_global_top() -> None:
+    world = World()
+    for step in play(PowD(12, "uniform"), world, 10):
+        largest = np.argsort(-world.values("loss", step.ctx.round))[:3]
+        assert step.selection.clients.tolist() == sorted(largest.tolist())
+
+
+def test_candidates_are_drawn_by_size() -> None:
+    """One candidate of three with n = (50, 30, 20): chances .5, .3, .2; uniform: 1/3 each. 4 sigma of 4000 draws."""
+    n = {"n_train": np.array([50, 30, 20])}
+    for candidate, chances in (("size", [0.5, 0.3, 0.2]), ("uniform", [1 / 3] * 3)):
+        rounds = (context(t, 1, 3, signals=n) for t in range(4000))
+        drawn = [PowD(1, candidate).plan(Stateless(), ctx)[0].clients[0] for ctx in rounds]
+        p = np.array(chances)
+        assert (np.abs(np.bincount(drawn, minlength=3) / 4000 - p) < 4 * np.sqrt(p * (1 - p) / 4000)).all()
+
+
+def test_sizes_are_read_only_where_they_count() -> None:
+    for candidate, needs in (("uniform", {"loss"}), ("size", {"loss", "n_train"})):
+        world = World()
+        play(PowD(None, candidate), world, 2)
+        assert world.read == PowD(None, candidate).needs == needs
+
+
+def test_scores_are_the_losses_of_those_who_answered() -> None:
+    answers = {"loss": ProbeResult(ids(0, 3), np.array([0.5, NAN]))}
+    scores = PowD(None, "size").select(Stateless(), context(), answers)[0].scores
+    np.testing.assert_array_equal(scores, [0.5, NAN, NAN, -INF, NAN])
