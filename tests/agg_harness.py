@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+
 from fedcohort.agg.base import Arrived
 from fedcohort.engine.gather import Gathered, Gatherer
 from fedcohort.flat import Block, Layout

@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from hydra import compose, initialize_config_dir
+
 from fedcohort import assemble, run
 from fedcohort.types import RoundReport
-from hydra import compose, initialize_config_dir
 from yaml_words import CONFIGS
 
 SMALL = ("clients=12", "cohort=4", "rounds=3", "model=logreg", "client.epochs=2", "callback=none", "logger=none")

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import fedcohort.signal
 import numpy as np
+
+import fedcohort.signal
 from fedcohort import rng
 from fedcohort.signal.base import Measured, Reported, Static, find
 from fedcohort.state import pack, unpack

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fedcohort import assemble
-from fedcohort.errors import OptionError
 from hydra import compose, initialize_config_dir
 from hydra.utils import get_class
 from omegaconf import OmegaConf
+
+from fedcohort import assemble
+from fedcohort.errors import OptionError
 from yaml_words import CONFIGS, OURS, ROOT, make, node, words
 
 PARTS = [(group, word) for group in OURS for word in words(group)]
@@ -91,8 +92,8 @@ def test_every_option_states_its_range(group: str, word: str) -> None:
 
 @pytest.mark.parametrize(("group", "word", "option", "value"), _options())
 def test_out_of_range_is_refused_by_name(group: str, word: str, option: str, value: Any) -> None:
+    made = assemble.Composed({group: {**node(group, word), option: value}}, {group: word}, ())
     with pytest.raises(OptionError, match=rf"\b{option} must be .*got") as caught:
-        made = assemble.Composed({group: {**node(group, word), option: value}}, {group: word}, ())
         assemble.part(made, group)
     assert f"{group}." in str(caught.value)
 

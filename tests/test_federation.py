@@ -33,7 +33,7 @@ def raw(n: int = N, m: int = M, **changes: Any) -> Raw:
 
 
 def natural(n: int = N, owners: int = 20, **changes: Any) -> Raw:
-    return raw(n, train_owner=np.arange(n) // C % owners, test_owner=np.arange(M) // C % owners, **changes)
+    return raw(n, **{"train_owner": np.arange(n) // C % owners, "test_owner": np.arange(M) // C % owners, **changes})
 
 
 def made(
@@ -170,8 +170,9 @@ def test_each_client_has_its_own_noise_rate_in_both_parts() -> None:
 
 def test_test_shards_have_the_classes_and_the_sizes_of_their_clients() -> None:
     """Digits with FLASH's heterogeneity: 80 % of a skewed client's test rows are of its class too."""
-    fed = made(Digits().load(0), clients=20)
-    assert len(fed.test.y) == 360
+    data = Digits().load(0)
+    fed = made(data, clients=20)
+    assert len(fed.test.y) == len(data.test_y)
     share = fed.class_counts.max(1) / fed.class_counts.sum(1)
     for k in np.flatnonzero(share > 0.5):
         y = fed.test.of(int(k))[1].numpy()
@@ -199,15 +200,11 @@ def test_a_part_of_the_natural_clients() -> None:
     assert len(fed.server_test.y) == M
 
 
-def test_other_partitions_of_natural_data_deal_the_test_split() -> None:
-    fed = made(natural(), Iid())
-    assert len(fed.test.y) == M
-    assert {i // C % 20 for i in ids(fed.test.of(0)[0])} != {0}
-
-
-def test_natural_clients_without_owners_of_the_test_rows_share_them() -> None:
-    fed = made(natural(test_owner=None), Natural(), clients=None)
+@pytest.mark.parametrize(("partition", "owners"), [(Iid(), np.arange(M) // C % 20), (Natural(), None)])
+def test_clients_that_are_not_natural_or_test_rows_without_owners_are_dealt(partition: Any, owners: Any) -> None:
+    fed = made(natural(test_owner=owners), partition)
     assert sorted(ids(fed.test.x)) == list(range(M))
+    assert {i // C % 20 for i in ids(fed.test.of(0)[0])} != {0}
 
 
 def test_some_natural_clients_may_have_no_test_rows_but_not_all() -> None:

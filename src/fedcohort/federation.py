@@ -4,7 +4,8 @@
     labels of T_k and V_k are flipped with the client's noise rate;   E_k: a share of the test split, original labels
 
 server_val (DESIGN 9.6) is cut before partitioning: a random share of each class, so that it has the classes of the
-whole. Where the dataset has natural clients, three random rows of each owner are never taken for it.
+whole. Where the dataset has natural clients, three random rows of each owner are never taken for it. server_val and
+server_test come from all owners, also where only some of them take part.
 
 E_k of a natural client are its own test rows, otherwise its share of the test split (`partition.shards`). A client with
 few samples may have an empty E_k.
@@ -23,7 +24,7 @@ from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError, FedcohortError, OptionError
 from fedcohort.label_noise.base import LabelNoise, flip
 from fedcohort.partition.base import Partition
-from fedcohort.partition.shards import dealt, natural_owners, owned
+from fedcohort.partition.shards import Counts, dealt, natural_owners, owned
 from fedcohort.rng import Draws, generator
 from fedcohort.types import Ids
 
@@ -76,7 +77,7 @@ class Federation:
     test: Shard
     server_val: Rows
     server_test: Rows
-    class_counts: Int64[np.ndarray, "clients classes"]
+    class_counts: Counts
     noise_rate: Float64[np.ndarray, "clients"]
 
     @property
@@ -191,7 +192,7 @@ def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, seed:
     return [rows[part] for part in split]
 
 
-def _test_rows(raw: Raw, parts: Sequence[Ids], counts: Ids, seed: int) -> list[Ids]:
+def _test_rows(raw: Raw, parts: Sequence[Ids], counts: Counts, seed: int) -> list[Ids]:
     """Positions of each client's E_k in the test split."""
     owners = None if raw.train_owner is None else natural_owners(raw.train_owner, parts)
     if owners is None or raw.test_owner is None:

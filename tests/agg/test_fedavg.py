@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
+
 from agg_harness import arrived, direction, gather, population, update_of
 from fedcohort.flat import FlatModel
-from torch import nn
 from yaml_words import make
 
 EXACT = {"atol": 1e-12, "rtol": 0}

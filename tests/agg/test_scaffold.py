@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from agg_harness import arrived, gather, layout_of, population, update_of
 from yaml_words import make
 
@@ -96,8 +97,10 @@ def test_a_client_that_did_nothing_changes_nothing() -> None:
     agg = make("agg", "scaffold")
     state = agg.init(population(2), 1)
     c_i = {"c": torch.tensor([0.25], dtype=torch.float64)}
-    sent = agg.hooks[0].begin(torch.zeros(1, dtype=torch.float64), agg.broadcast(state), c_i).finish(
-        torch.zeros(1, dtype=torch.float64), 0, 0.1
+    sent = (
+        agg.hooks[0]
+        .begin(torch.zeros(1, dtype=torch.float64), agg.broadcast(state), c_i)
+        .finish(torch.zeros(1, dtype=torch.float64), 0, 0.1)
     )
     assert float(sent.uploads["delta_c"]) == 0.0
     assert float(sent.stored["c"]) == 0.25

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from fedcohort.bandit import discounted
 from fedcohort.bandit.discounted import Discounted
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from fedcohort.bandit import ridge
 from scipy import stats
+
+from fedcohort.bandit import ridge
 
 # lam = 1, rows (1, 0) and (1, 1) with rewards 1/2 and 1:  V = I + [[2, 1], [1, 1]],  b = (1/2 + 1, 1),  det V = 5
 SMALL = ridge.learn(ridge.prior(2, 1.0), np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([0.5, 1.0]))

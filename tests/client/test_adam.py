@@ -1,6 +1,7 @@
 """Local Adam."""
 
 import torch
+
 from yaml_words import make
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from yaml_words import make
 
 

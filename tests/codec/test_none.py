@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+
 from agg_harness import layout_of
 from yaml_words import make
 

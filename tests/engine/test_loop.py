@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
 from fedcohort.engine.evaluate import correct, mean_over_samples
 from run_harness import Ran, go, same_bits
 

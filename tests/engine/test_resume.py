@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from fedcohort import folder
 from fedcohort.engine import checkpoint
 from fedcohort.errors import CheckpointError

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from fedcohort.errors import IncompatibleConfig
 from yaml_words import make
 

@@ -1,6 +1,7 @@
 """Logistic regression."""
 
 import torch
+
 from yaml_words import make
 
 

@@ -1,6 +1,7 @@
 """The multi-layer perceptron."""
 
 import torch
+
 from yaml_words import make
 
 

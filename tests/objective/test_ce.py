@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from yaml_words import make
 
 

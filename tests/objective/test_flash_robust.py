@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from yaml_words import make
 
 P = torch.tensor([[0.5, 0.3, 0.2]], dtype=torch.float64)

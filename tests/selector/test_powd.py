@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from fedcohort.selector.base import Stateless, draw
 from fedcohort.selector.powd import PowD
 from fedcohort.types import ProbeResult

@@ -3,6 +3,7 @@
 from itertools import permutations
 
 import numpy as np
+
 from fedcohort import rng
 from fedcohort.selector.base import Stateless
 from fedcohort.selector.random import Random
@@ -26,14 +27,14 @@ def test_proportional_inclusion_without_replacement() -> None:
     for a, b in permutations(range(3), 2):
         exact[[a, b]] += p[a] * p[b] / (1 - p[a])
     np.testing.assert_allclose(exact, [0.8392857, 0.675, 0.4857143], atol=5e-8)
-    share, sizes = inclusion("proportional", 20_000)
-    assert (np.abs(share - exact) < 4 * np.sqrt(exact * (1 - exact) / 20_000)).all()
+    share, sizes = inclusion("proportional", 10_000)
+    assert (np.abs(share - exact) < 4 * np.sqrt(exact * (1 - exact) / 10_000)).all()
     assert set(sizes) == {2}
 
 
 def test_uniform_inclusion() -> None:
-    share, sizes = inclusion("uniform", 20_000)
-    assert (np.abs(share - 2 / 3) < 4 * np.sqrt(2 / 9 / 20_000)).all()
+    share, sizes = inclusion("uniform", 10_000)
+    assert (np.abs(share - 2 / 3) < 4 * np.sqrt(2 / 9 / 10_000)).all()
     assert set(sizes) == {2}
 
 

@@ -1,6 +1,7 @@
 """Round robin: laps by hand, and nobody ever more than one turn ahead."""
 
 import numpy as np
+
 from fedcohort.selector.round_robin import RoundRobin
 from selector_harness import World, cohorts, play
 

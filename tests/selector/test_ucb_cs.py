@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from fedcohort.selector.ucb_cs import State, UcbCs
 from fedcohort.types import Population, Selection
 from selector_harness import context, outcome

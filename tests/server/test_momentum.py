@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from fedcohort.state import pack, unpack
 from yaml_words import make
 

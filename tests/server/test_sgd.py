@@ -1,6 +1,7 @@
 """w <- w + lr G."""
 
 import torch
+
 from yaml_words import make
 
 

@@ -44,7 +44,7 @@ class Progress:
         """Advance. A metric that this round did not measure keeps its last value."""
         self._seen.update({name: report.metrics[name] for name in SHOWN if name in report.metrics})
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=report.step, facts=facts(report, self._seen))
+            self._bar.update(self._task, completed=report.step, facts=short_facts(report, self._seen))
         elif report.step % self._lines_every == 0 or report.step == self._rounds:
             self._line(f"round {report.step}/{self._rounds}  {facts(report, self._seen)}")
 
@@ -65,6 +65,14 @@ def facts(report: RoundReport, seen: dict[str, float]) -> str:
     parts += [f"{name} {seen[name]:.3g}" for name in ("test/acc", "test/loss") if name in seen]
     if "time/virtual_s" in seen:
         parts.append(f"virtual {seen['time/virtual_s']:.0f} s")
+    return "  ".join(parts)
+
+
+def short_facts(report: RoundReport, seen: dict[str, float]) -> str:
+    """`9/10 clients  acc 0.873  20 min 34 s`: beside the bar, 80 columns must do."""
+    parts = [f"{len(report.arrived)}/{len(report.cohort)} clients"]
+    parts += [f"acc {seen['test/acc']:.3f}"] if "test/acc" in seen else []
+    parts += [units.seconds(seen["time/virtual_s"])] if "time/virtual_s" in seen else []
     return "  ".join(parts)
 
 
@@ -122,7 +130,7 @@ def _open_bar(out: "Console") -> "Bar":
     bar = Progress(
         TextColumn("round"),
         MofNCompleteColumn(),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=12),
         TextColumn("{task.fields[facts]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),

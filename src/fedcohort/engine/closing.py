@@ -69,7 +69,7 @@ class Closer:
             self.server.buffers.copy_(_known(gathered.buffers))
             self.server.counters.copy_(_known(gathered.counters))
         for client in gathered.clients:
-            self.store.commit(int(client), gathered.stored[int(client)])
+            self.store.commit(int(client), gathered.stored.get(int(client), {}))
         pace = self._outcome(opened, gathered, "the pace", frozenset({"n_train"}))
         return replace(
             state,

@@ -1,6 +1,7 @@
 """FederatedLoop: the Lightning callback that makes an epoch a communication round."""
 
 import copy
+import logging
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -24,6 +25,9 @@ from fedcohort.engine.strategy import reduce_max, reduce_sum, share_of
 from fedcohort.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.types import RoundReport, Values
+
+
+log = logging.getLogger("fedcohort")
 
 
 class Watcher(Protocol):
@@ -60,6 +64,7 @@ class FederatedLoop(pl.Callback):
         self.info: Callable[[Values, int], Any] = lambda expected_s, done: None
         self.store = ClientStore()
         self.stop = 0
+        self.started = False  # in the process whose observers watch: rank 0, which may be a child of this one
         self._restored: dict[str, Any] | None = None
         facts = {"n_train": federation.n_train}
         self.populations = Populations(federation.n_clients, federation.n_classes, settings.cohort, facts)
@@ -92,6 +97,7 @@ class FederatedLoop(pl.Callback):
         self.state = fresh if self._restored is None else ServerState.unpacked(self._restored, fresh)
         if trainer.is_global_zero:
             info = self.info(self.opener.expected_s(), trainer.current_epoch)
+            self.started = True
             for observer in self.observers:
                 observer.start(info)
 
@@ -178,9 +184,19 @@ class FederatedLoop(pl.Callback):
         self._finish(trainer, "interrupted" if isinstance(exception, KeyboardInterrupt) else "failed")
 
     def _finish(self, trainer: pl.Trainer, status: str) -> None:
-        if trainer.is_global_zero:
-            for observer in self.observers:
-                observer.finish(status)
+        """One observer's failure never costs the others their end."""
+        if not self.started:
+            return
+        self.started = False
+        failures: list[Exception] = []
+        for observer in self.observers:
+            try:
+                observer.finish("failed" if failures else status)
+            except Exception as error:
+                log.exception("%s could not finish", type(observer).__name__)
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     # --- state -------------------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:

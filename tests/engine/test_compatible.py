@@ -1,0 +1,38 @@
+"""What can't work together is refused at start-up, by name, before a folder is made."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.errors import FedcohortError, IncompatibleConfig
+from run_harness import go
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("selector=flash", "device=instant"), "the selector reads how long clients take, but device=instant"),
+        (
+            ("agg=scaffold", "agg.control=displacement", "client=adam"),
+            "choose agg.control=mean_gradient, or client=sgd",
+        ),
+        (("agg=scaffold", "agg.control=displacement", "client.momentum=0.9"), "only holds for plain SGD"),
+        (("dataset=synthetic", "model=cnn"), "model=cnn needs images"),
+        (("clients=3000", "cohort=4"), "clients"),
+        (("partition=natural",), "client column"),
+    ],
+)
+def test_it_is_refused(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(FedcohortError, match=message):
+        go(tmp_path, *words)
+    assert not list(tmp_path.iterdir()), "no half-written run"
+
+
+def test_a_cohort_larger_than_the_natural_population(tmp_path: Path) -> None:
+    with pytest.raises(IncompatibleConfig, match=r"cohort=40 exceeds clients=30"):
+        go(tmp_path, "dataset=synthetic", "clients=30", "cohort=40")
+
+
+@pytest.mark.parametrize("words", [("agg=scaffold", "agg.control=displacement"), ("selector=ucb_cs", "device=instant")])
+def test_what_can_work_runs(tmp_path: Path, words: tuple[str, ...]) -> None:
+    assert go(tmp_path, *words, "rounds=2").last.step == 2

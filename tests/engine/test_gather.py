@@ -1,0 +1,80 @@
+"""Sums do not depend on who comes first, and a rank's part is a part."""
+
+import itertools
+
+import numpy as np
+import torch
+
+from agg_harness import gather, layout_of, update_of
+from fedcohort.engine.gather import Gatherer, reweighted
+from yaml_words import make
+
+
+def updates(n: int = 5, p: int = 40) -> list:
+    g = torch.Generator().manual_seed(0)
+    return [
+        update_of(
+            k, torch.randn(p, generator=g, dtype=torch.float64).tolist(), n=k + 1, buffers=torch.randn(2, generator=g)
+        )
+        for k in range(n)
+    ]
+
+
+def test_two_ranks_sum_to_one_process() -> None:
+    # dealing the same clients over two gatherers and adding their tensors is what the all-reduce does
+    rows, agg, layout = updates(), make("agg", "fedavg"), layout_of(40, 2)
+    whole = gather(agg, rows, layout)
+    halves = []
+    for part in (rows[:2], rows[2:]):
+        cohort = np.arange(5)
+        weights = np.arange(1.0, 6.0)
+        g = Gatherer(layout, cohort, weights, [], [], {}, False, False, torch.device("cpu"), 2)
+        for update in part:
+            g.add(update)
+        halves.append(g)
+    other = halves[1]
+    tensors = iter([torch.from_numpy(other.table), other.buffers, other.sum])
+    joined = halves[0].finish(lambda t: t + next(tensors), lambda t: t)
+    torch.testing.assert_close(joined.mean, whole.mean, atol=1e-12, rtol=0)
+    torch.testing.assert_close(joined.buffers, whole.buffers, atol=1e-6, rtol=0)
+    assert joined.clients.tolist() == whole.clients.tolist()
+
+
+def test_order_of_arrival_changes_at_most_the_last_bits() -> None:
+    # The engine adds in a fixed order, so that runs repeat bit for bit; the sum itself is order-free to rounding.
+    rows, agg = updates(4), make("agg", "fedavg")
+    reference = gather(agg, rows, layout_of(40, 2))
+    for order in itertools.permutations(range(4)):
+        got = gather(agg, [rows[i] for i in order], layout_of(40, 2))
+        torch.testing.assert_close(got.mean, reference.mean, atol=1e-14, rtol=0)
+        assert got.clients.tolist() == reference.clients.tolist()
+
+
+def test_advice_reweighs() -> None:
+    agg = make("agg", "fedavg")
+    object.__setattr__(agg, "stacked", True)
+    gathered = gather(agg, [update_of(0, [4.0, 0.0]), update_of(1, [0.0, 4.0])])
+    assert reweighted(gathered, np.array([3.0, 1.0])).mean.tolist() == [3.0, 1.0]
+    assert reweighted(gathered, np.array([0.0, 2.0])).mean.tolist() == [0.0, 4.0]
+
+
+def test_a_column_is_kept_per_word() -> None:
+    agg = make("agg", "fedavg")
+    rows = [update_of(2, [1.0]), update_of(7, [2.0])]
+    g = Gatherer(
+        layout_of(1),
+        np.array([2, 7]),
+        np.ones(2),
+        [],
+        [],
+        {"id": lambda u: float(u.client)},
+        False,
+        False,
+        torch.device("cpu"),
+        1,
+    )
+    for row in reversed(rows):
+        g.add(row)
+    done = g.finish(lambda t: t, lambda t: t)
+    assert done.reports["id"].tolist() == [2.0, 7.0]
+    assert agg.needs == frozenset()

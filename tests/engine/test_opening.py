@@ -1,0 +1,129 @@
+"""What a round costs, against the formulas of the papers' specs on a toy of known size."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from run_harness import Ran, go
+
+P = 64 * 10 + 10  # logistic regression on 8x8 digits
+MODEL = 4 * P
+K, M, EPOCHS = 12, 4, 2
+FORWARD = 2 * 64 * 10  # FLOPs of one sample's forward pass, multiply and add
+
+
+def costs(ran: Ran) -> list[dict[str, float]]:
+    """Each round's own cost."""
+    names = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes", "comp/client_flops", "time/virtual_s")
+    rows = [[report.metrics[name] for name in names] for report in ran.reports]
+    return [dict(zip([n.split("/")[1] for n in names], row, strict=True)) for row in np.diff(rows, axis=0)]
+
+
+def trained_flops(ran: Ran, t: int) -> float:
+    chosen = ran.reports[t + 1].cohort
+    return 3.0 * FORWARD * EPOCHS * float(ran.info.n_train[chosen].sum())
+
+
+def n_val(ran: Ran) -> np.ndarray:
+    return ran.info.class_counts.sum(1) - ran.info.n_train
+
+
+def test_random_costs_a_broadcast_and_an_upload(tmp_path: Path) -> None:
+    ran = go(tmp_path)
+    for t, cost in enumerate(costs(ran)):
+        assert cost["down_bytes"] == M * MODEL
+        assert cost["up_bytes"] == M * MODEL
+        assert cost["probe_bytes"] == 0
+        assert cost["client_flops"] == pytest.approx(trained_flops(ran, t))
+
+
+def test_powd_pays_for_the_losers_download_and_every_answer(tmp_path: Path) -> None:
+    # extra = (d - m) P B + 4 d bytes, and a forward pass over each candidate's training data (selectors.md 3.2)
+    d = 7
+    ran = go(tmp_path, "selector=powd", f"selector.candidates={d}")
+    for t, cost in enumerate(costs(ran)):
+        assert cost["down_bytes"] == d * MODEL
+        assert cost["probe_bytes"] == (d - M) * MODEL + 4 * d
+        assert cost["up_bytes"] == M * MODEL + 4 * d
+        assert cost["client_flops"] > trained_flops(ran, t)
+    assert ran.reports[0].metrics["comm/up_bytes"] == 4 * K  # n_k, once
+
+
+def test_flash_polls_everybody_every_round(tmp_path: Path) -> None:
+    # (K - m) P B more down and 2 numbers up from all K: the third of the paper's three, the duration, costs no bytes
+    ran = go(tmp_path, "selector=flash")
+    passes = FORWARD * float(ran.info.n_train.sum() + n_val(ran).sum())
+    for t, cost in enumerate(costs(ran)):
+        m = len(ran.reports[t + 1].cohort)
+        assert cost["down_bytes"] == K * MODEL
+        assert cost["probe_bytes"] == (K - m) * MODEL + 2 * 4 * K
+        assert cost["client_flops"] == pytest.approx(trained_flops(ran, t) + passes)
+
+
+def test_ucb_cs_adds_eight_bytes_a_client(tmp_path: Path) -> None:
+    for cost in costs(go(tmp_path, "selector=ucb_cs")):
+        assert cost["up_bytes"] == M * (MODEL + 8)
+        assert cost["probe_bytes"] == 0
+
+
+def test_scaffold_doubles_the_traffic(tmp_path: Path) -> None:
+    for cost in costs(go(tmp_path, "agg=scaffold")):
+        assert cost["down_bytes"] == 2 * M * MODEL
+        assert cost["up_bytes"] == 2 * M * MODEL
+
+
+@pytest.mark.parametrize(("context", "longer"), [("fresh", True), ("lagged", False)])
+def test_a_blocking_poll_takes_time_of_its_own(tmp_path: Path, context: str, longer: bool) -> None:
+    ran = go(tmp_path, "selector=flash", f"selector.context={context}")
+    slowest = [float(np.nanmax(report.clients["finish_s"])) for report in ran.reports[1:]]
+    took = [cost["virtual_s"] for cost in costs(ran)]
+    assert all(a > b + 1e-9 for a, b in zip(took, slowest, strict=True)) == longer
+
+
+def test_a_whole_job_is_n_sample_times(tmp_path: Path) -> None:
+    # E[T] = (alpha + lambda) n, whatever the number of epochs (FLASH Sec. IV-B)
+    for epochs in (1, 5):
+        ran = go(tmp_path / str(epochs), f"client.epochs={epochs}", "rounds=1")
+        assert ran.info.expected_s.tolist() == pytest.approx((2.0 * ran.info.n_train).tolist())
+
+
+def test_a_number_of_steps_takes_what_it_processes(tmp_path: Path) -> None:
+    ran = go(tmp_path, "client.steps=6", "client.batch=5", "rounds=1")
+    assert ran.info.expected_s.tolist() == pytest.approx([2.0 * 6 * 5] * K)
+
+
+def test_slow_devices_delay_the_round(tmp_path: Path) -> None:
+    fast, slow = (go(tmp_path / str(lam), f"device.lam={lam}") for lam in (1, 100))
+    assert slow.last.metrics["time/virtual_s"] > 10 * fast.last.metrics["time/virtual_s"]
+    assert fast.choices == slow.choices
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [([0, 0], "not distinct"), ([99], "not available"), ([0, 1, 2, 3, 4], "chose 5 clients where cohort=4")],
+)
+def test_a_selector_that_breaks_its_contract_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: list[int], message: str
+) -> None:
+    from fedcohort.errors import FedcohortError
+    from fedcohort.selector.random import Random
+    from fedcohort.types import Selection
+
+    def bad(self: Any, state: Any, ctx: Any, probes: Any) -> Any:
+        return Selection(np.array(chosen, dtype=np.int64)), state
+
+    monkeypatch.setattr(Random, "select", bad)
+    with pytest.raises(FedcohortError, match=message):
+        go(tmp_path)
+
+
+def test_a_probe_that_is_not_declared_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fedcohort.errors import UndeclaredSignal
+    from fedcohort.selector.random import Random
+    from fedcohort.types import Probe
+
+    monkeypatch.setattr(Random, "plan", lambda self, state, ctx: [Probe("loss", ctx.available)])
+    with pytest.raises(UndeclaredSignal, match="probes 'loss' without declaring it"):
+        go(tmp_path)

@@ -1,0 +1,53 @@
+"""A cohort over ranks: everybody once, largest first; and two processes end where one does."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.engine.strategy import in_order, share_of
+from run_harness import go
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 7])
+def test_each_client_trains_once(ranks: int) -> None:
+    clients, cost = np.array([3, 5, 8, 11, 20]), np.array([10.0, 50.0, 50.0, 1.0, 7.0])
+    shares = [share_of(rank, ranks, clients, cost) for rank in range(ranks)]
+    assert sorted(i for share in shares for i in share) == list(range(5))
+
+
+def test_largest_first_to_the_least_loaded() -> None:
+    clients, cost = np.arange(4), np.array([3.0, 9.0, 5.0, 4.0])
+    assert in_order(clients, cost) == [1, 2, 3, 0]
+    assert share_of(0, 2, clients, cost) == [1, 0]  # 9, then 3 onto the first of two equal loads of 9
+    assert share_of(1, 2, clients, cost) == [2, 3]
+
+
+def test_nobody_is_shared_as_nobody() -> None:
+    nobody = np.empty(0, dtype=np.int64)
+    assert share_of(0, 2, nobody, np.empty(0)) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("agg=fedavg",),
+        ("agg=scaffold", "client=adam"),
+        ("agg=fedavgm", "engine.slices=3", "cohort=5"),
+        ("availability=bernoulli", "availability.p=0.15", "agg=scaffold"),
+    ],
+    ids=" ".join,
+)
+def test_two_ranks_equal_one_process(tmp_path: Path, words: tuple[str, ...]) -> None:
+    torch.set_num_threads(1)
+    one = go(tmp_path / "one", *words).weights()
+    two = go(tmp_path / "two", *words, "trainer.devices=2").weights()
+    torch.testing.assert_close(two, one, atol=1e-5, rtol=0)
+
+
+def test_no_process_is_left_behind(tmp_path: Path) -> None:
+    go(tmp_path, "trainer.devices=2", "rounds=1")
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

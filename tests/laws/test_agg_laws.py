@@ -1,0 +1,109 @@
+"""Laws over every yaml of agg (specs/aggregators.md part I)."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agg_harness import arrived, gather, population, update_of
+from fedcohort.state import pack, unpack
+from yaml_words import make, words
+
+WORDS = words("agg")
+P = 5
+
+
+def vector(seed: int) -> torch.Tensor:
+    return torch.randn(P, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def update(agg: Any, client: int, delta: torch.Tensor, n: int = 2) -> Any:
+    uploads = {name: vector(100 + client) for hook in agg.hooks for name in hook.uploads}
+    stored = {name: vector(200 + client) for hook in agg.hooks for name in hook.remembers}
+    return update_of(client, delta.tolist(), n=n, uploads=uploads, stored=stored)
+
+
+def step(agg: Any, state: Any, updates: list[Any]) -> tuple[torch.Tensor, Any]:
+    direction, after = agg.direction(state, arrived(gather(agg, updates)))
+    return direction, after
+
+
+@pytest.fixture(params=WORDS)
+def agg(request: pytest.FixtureRequest) -> Any:
+    return make("agg", request.param)
+
+
+def fresh(agg: Any) -> Any:
+    return agg.init(population(6), P)
+
+
+def test_equal_updates_give_that_direction(agg: Any) -> None:
+    delta = vector(0)
+    direction, _ = step(agg, fresh(agg), [update(agg, k, delta, n=k + 1) for k in range(4)])
+    torch.testing.assert_close(direction, delta, atol=1e-12, rtol=0)
+
+
+def test_one_client_is_enough(agg: Any) -> None:
+    direction, _ = step(agg, fresh(agg), [update(agg, 3, vector(1))])
+    torch.testing.assert_close(direction, vector(1), atol=1e-12, rtol=0)
+
+
+def test_order_of_arrival_is_irrelevant(agg: Any) -> None:
+    rows = [update(agg, k, vector(k), n=k + 1) for k in range(4)]
+    forward, after = step(agg, fresh(agg), rows)
+    backward, other = step(agg, fresh(agg), rows[::-1])
+    torch.testing.assert_close(forward, backward, atol=1e-14, rtol=0)
+    assert_same(pack(after), pack(other), 1e-14)
+
+
+def test_dropping_a_client_equals_never_having_selected_it(agg: Any) -> None:
+    rows = [update(agg, k, vector(k)) for k in range(3)]
+    broken = update(agg, 5, torch.full((P,), float("nan"), dtype=torch.float64))
+    with_it, after = step(agg, fresh(agg), [*rows, broken])
+    without, other = step(agg, fresh(agg), rows)
+    torch.testing.assert_close(with_it, without, atol=0, rtol=0)
+    assert_same(pack(after), pack(other), 0)
+
+
+def test_saved_and_loaded_it_goes_on(agg: Any) -> None:
+    state = step(agg, fresh(agg), [update(agg, k, vector(k)) for k in range(3)])[1]
+    loaded = unpack(pack(state), type(state))
+    rows = [update(agg, k, vector(10 + k)) for k in (1, 4)]
+    a, after = step(agg, copy.deepcopy(state), rows)
+    b, other = step(agg, loaded, rows)
+    assert torch.equal(a, b)
+    assert_same(pack(after), pack(other), 0)
+
+
+def test_the_state_that_goes_in_is_not_changed(agg: Any) -> None:
+    state = fresh(agg)
+    before = copy.deepcopy(pack(state))
+    step(agg, state, [update(agg, 0, vector(3))])
+    assert_same(pack(state), before, 0)
+
+
+def test_global_generators_are_untouched(agg: Any) -> None:
+    before = (torch.get_rng_state(), np.random.get_state()[1].copy())  # noqa: NPY002
+    step(agg, fresh(agg), [update(agg, k, vector(k)) for k in range(3)])
+    assert torch.equal(before[0], torch.get_rng_state())
+    assert np.array_equal(before[1], np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_what_its_hooks_download_is_broadcast(agg: Any) -> None:
+    wanted = {name for hook in agg.hooks for name in hook.downloads}
+    assert set(agg.broadcast(fresh(agg))) == wanted
+    assert all(v.shape == (P,) for v in agg.broadcast(fresh(agg)).values())
+
+
+def assert_same(a: Any, b: Any, atol: float) -> None:
+    """Two packed states."""
+    if isinstance(a, torch.Tensor):
+        torch.testing.assert_close(a, b, atol=atol, rtol=0)
+    elif isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for name in a:
+            assert_same(a[name], b[name], atol)
+    else:
+        assert a == b

@@ -1,0 +1,56 @@
+"""Laws over every yaml of objective and of server."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from yaml_words import make, words
+
+
+@pytest.fixture(params=words("objective"))
+def objective(request: pytest.FixtureRequest) -> Any:
+    return make("objective", request.param)
+
+
+def batch(n: int = 6, c: int = 4) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    g = torch.Generator().manual_seed(2)
+    logits = torch.randn(n, c, generator=g, dtype=torch.float64)
+    return logits, torch.randint(0, c, (n,), generator=g), F.softmax(torch.randn(n, c, generator=g).double(), 1)
+
+
+def test_cross_entropy_comes_beside_it(objective: Any) -> None:
+    logits, y, z = batch()
+    _, ce = objective.per_sample(logits, y, z)
+    torch.testing.assert_close(ce, F.cross_entropy(logits, y, reduction="none"))
+
+
+def test_samples_are_independent(objective: Any) -> None:
+    logits, y, z = batch()
+    whole, _ = objective.per_sample(logits, y, z)
+    for i in range(len(y)):
+        alone, _ = objective.per_sample(logits[i : i + 1], y[i : i + 1], z[i : i + 1])
+        torch.testing.assert_close(alone[0], whole[i])
+
+
+def test_shifted_logits_are_the_same_prediction(objective: Any) -> None:
+    logits, y, z = batch()
+    torch.testing.assert_close(objective.per_sample(logits + 7, y, z)[0], objective.per_sample(logits, y, z)[0])
+
+
+def test_hopeless_logits_stay_finite(objective: Any) -> None:
+    logits = torch.tensor([[200.0, -200.0, 0.0]]).requires_grad_()
+    loss, _ = objective.per_sample(logits, torch.tensor([1]), torch.full((1, 3), 1 / 3))
+    (gradient,) = torch.autograd.grad(loss.sum(), logits)
+    assert torch.isfinite(loss).all()
+    assert torch.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize("word", words("server"))
+def test_a_server_moves_along_the_direction(word: str) -> None:
+    server, g = make("server", word), torch.tensor([1.0, -2.0], dtype=torch.float64)
+    moved, _ = server.step(server.init(2), g)
+    assert float(moved @ g) > 0
+    still, _ = server.step(server.init(2), torch.zeros(2, dtype=torch.float64))
+    assert still.tolist() == [0, 0]

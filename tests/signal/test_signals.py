@@ -1,0 +1,59 @@
+"""Every word of signal/ says what it costs and reveals; numbers by hand."""
+
+import pkgutil
+
+import numpy as np
+import pytest
+import torch
+
+import fedcohort.signal
+from agg_harness import update_of
+from fedcohort.errors import IncompatibleConfig, UndeclaredSignal
+from fedcohort.signal.base import find
+from fedcohort.types import Signals
+
+WORDS = sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name != "base")
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_signal_states_its_price(word: str) -> None:
+    signal = find(word)
+    assert signal.reveals
+    assert signal.bytes_up >= 0
+
+
+def test_an_unknown_word_is_named_with_those_there_are() -> None:
+    with pytest.raises(IncompatibleConfig, match=r"no signal is called 'mood'; there are: .*loss"):
+        find("mood")
+
+
+def test_path_average_and_spread() -> None:
+    # batches of 10, 10, 5 with mean losses 3, 2, 1: (30 + 20 + 5) / 25; the std over batches is unweighted
+    update = update_of(
+        0, [0.0], steps=3, batch_loss=np.array([3.0, 2.0, 1.0]), batch_size=np.array([10, 10, 5], dtype=np.int64)
+    )
+    assert find("train_loss").read(update) == pytest.approx(2.2)
+    assert find("train_loss_std").read(update) == pytest.approx(np.sqrt(2 / 3))
+
+
+def test_without_a_step_there_is_no_loss() -> None:
+    update = update_of(0, [0.0], steps=0, batch_loss=np.empty(0), batch_size=np.empty(0, dtype=np.int64))
+    assert np.isnan(find("train_loss").read(update))
+    assert np.isnan(find("train_loss_std").read(update))
+
+
+def test_robust_loss_at_the_model_itself() -> None:
+    # p = (.7, .2, .1), y = 0: CE .3566749, entropy .8018186, RCE 1.2 (selectors.md 6.6 b)
+    logp = torch.tensor([[0.7, 0.2, 0.1]], dtype=torch.float64).log()
+    value = find("robust_loss").per_sample(logp, torch.tensor([0]), {"alpha": 0.1, "beta": 4.0, "A": -4.0})
+    assert float(value) == pytest.approx(5.2368568, abs=1e-7)
+    assert float(find("loss").per_sample(logp, torch.tensor([0]), {})) == pytest.approx(0.3566749, abs=1e-7)
+
+
+def test_undeclared_reads_raise() -> None:
+    signals = Signals({"loss": 1, "duration": 2}, frozenset({"loss"}), "the selector")
+    assert signals["loss"] == 1
+    assert list(signals) == ["loss"]
+    assert len(signals) == 1
+    with pytest.raises(UndeclaredSignal, match=r"the selector reads the signal 'duration' but declares only"):
+        signals["duration"]

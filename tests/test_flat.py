@@ -1,0 +1,66 @@
+"""A model is a vector: views, not copies."""
+
+import copy
+
+import torch
+from torch import nn
+
+from fedcohort.flat import FlatModel
+
+
+def network() -> nn.Module:
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+    net[0].bias.requires_grad_(False)
+    return net
+
+
+def test_parameters_and_gradients_are_views() -> None:
+    model = FlatModel(network())
+    model.w.fill_(0.5)
+    assert all(bool((p == 0.5).all()) for p in model.parameters)
+    model.network(torch.randn(6, 3)).sum().backward()
+    assert torch.equal(torch.cat([p.grad.flatten() for p in model.parameters]), model.g)
+    assert float(model.g.abs().sum()) > 0
+
+
+def test_flattening_changes_no_value() -> None:
+    net = network()
+    before = copy.deepcopy(net.state_dict())
+    after = FlatModel(net).network.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_frozen_parameters_go_with_the_buffers_and_counters_apart() -> None:
+    layout = FlatModel(network()).layout
+    assert "0.bias" in [b.name for b in layout.buffers]
+    assert [b.name for b in layout.counters] == ["1.num_batches_tracked"]
+    assert layout.n_params == 12 + 4 + 4 + 8 + 2
+    means, variances = layout.batch_norm()
+    assert len(means) == len(variances) == 4
+
+
+def test_training_writes_the_statistics_through() -> None:
+    model = FlatModel(network())
+    buffers = model.buffers.clone()
+    model.network.train()
+    model.network(torch.randn(6, 3))
+    assert not torch.equal(buffers, model.buffers)
+    assert model.counters.tolist() == [1]
+    assert model.counters.dtype == torch.int64
+
+
+def test_a_state_dict_loads_through_the_views() -> None:
+    model, other = FlatModel(network()), network()
+    model.network.load_state_dict(other.state_dict())
+    assert torch.equal(model.w, torch.cat([p.detach().flatten() for p in other.parameters() if p.requires_grad]))
+
+
+def test_a_broadcast_copies_everything() -> None:
+    a, b = FlatModel(network()), FlatModel(network())
+    a.network.train()
+    a.network(torch.randn(6, 3))
+    b.load(a)
+    assert all(
+        torch.equal(x, y) for x, y in zip(a.network.state_dict().values(), b.network.state_dict().values(), strict=True)
+    )

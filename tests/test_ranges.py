@@ -1,0 +1,37 @@
+"""The message of a range error: the option, the allowed range, the value."""
+
+import re
+from typing import Any
+
+import pytest
+
+from fedcohort import ranges
+from fedcohort.errors import OptionError
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        (lambda: ranges.number("discount", 1.2, "(0, 1]"), "discount must be a number in (0, 1], got 1.2"),
+        (lambda: ranges.number("lr", float("nan"), "(0, inf)"), "lr must be a number in (0, inf), got nan"),
+        (lambda: ranges.number("lr", "fast", "(0, inf)"), "lr must be a number in (0, inf), got 'fast'"),
+        (lambda: ranges.integer("k", 2.0, "[1, inf) "[:-1]), "k must be an integer in [1, inf), got 2.0"),
+        (lambda: ranges.integer("k", True, "[1, inf)"), "k must be an integer in [1, inf), got True"),
+        (lambda: ranges.choice("tie", "coin", "random", "id"), "tie must be one of random, id, got 'coin'"),
+        (lambda: ranges.flag("ok", 1), "ok must be true or false, got 1"),
+        (lambda: ranges.numbers("ms", [1, -1], "[0, inf)"), "each of ms must be a number in [0, inf), got -1"),
+    ],
+)
+def test_messages(check: Any, message: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(message)):
+        check()
+
+
+def test_ends_of_intervals() -> None:
+    ranges.number("x", 1, "(0, 1]")
+    ranges.number("x", -4.0, "(-inf, 0)")
+    ranges.integer("x", None, "[1, inf)", optional=True)
+    with pytest.raises(OptionError):
+        ranges.number("x", 0, "(0, 1]")
+    with pytest.raises(OptionError):
+        ranges.number("x", float("inf"), "[0, inf)")

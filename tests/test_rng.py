@@ -1,0 +1,38 @@
+"""Every draw is a function of (seed, purpose, round, client), and of nothing else."""
+
+import numpy as np
+import torch
+
+from fedcohort.rng import Draws, generator, key, torch_scope
+
+
+def test_keys_are_the_same_everywhere() -> None:
+    # blake2b of b"0/partition/-1/-1", little endian; another number here would change every published fingerprint
+    assert key(0, "partition") == 261314017855825213128752185870381186178
+    assert key(0, "partition", -1, -1) == key(0, "partition")
+
+
+def test_every_part_of_the_key_counts() -> None:
+    draws = {generator(*k).random() for k in [(0, "a"), (1, "a"), (0, "b"), (0, "a", 0), (0, "a", 1), (0, "a", 0, 1)]}
+    assert len(draws) == 6
+
+
+def test_seed_zero_is_a_seed() -> None:
+    assert generator(0, "x").random() == generator(0, "x").random() != generator(1, "x").random()
+
+
+def test_what_a_client_draws_does_not_depend_on_the_population_asked() -> None:
+    draws = Draws(3, 100, 7)
+    assert np.array_equal(draws.uniform("u")[[4, 9]], Draws(3, 100, 7).uniform("u")[[4, 9]])
+    assert not np.array_equal(draws.uniform("u"), Draws(3, 100, 8).uniform("u"))
+    assert np.array_equal(draws.once().exponential("d"), Draws(3, 100).exponential("d"))
+
+
+def test_torch_scope_is_keyed_and_gives_the_generator_back() -> None:
+    before = torch.get_rng_state()
+    with torch_scope(5, "weights"):
+        a = torch.rand(3)
+    with torch_scope(5, "weights"):
+        b = torch.rand(3)
+    assert torch.equal(a, b)
+    assert torch.equal(before, torch.get_rng_state())

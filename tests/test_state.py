@@ -1,0 +1,64 @@
+"""States survive a checkpoint that torch loads with weights_only."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.errors import CheckpointError
+from fedcohort.state import pack, unpack
+
+
+@dataclass(frozen=True)
+class Inner:
+    ids: np.ndarray
+    when: int
+
+
+@dataclass(frozen=True)
+class State:
+    v: torch.Tensor
+    mask: np.ndarray
+    pending: Inner | None
+    pair: tuple[Inner, float]
+    table: dict[int, Inner]
+    names: list[str] = field(default_factory=list)
+
+
+def state(pending: Inner | None) -> State:
+    inner = Inner(np.array([3, 1]), 7)
+    v = torch.arange(3, dtype=torch.float64)
+    return State(v, np.array([True, False]), pending, (inner, float("nan")), {4: inner}, ["a"])
+
+
+@pytest.mark.parametrize("pending", [None, Inner(np.array([2.5]), 1)])
+def test_a_round_trip(tmp_path: Path, pending: Inner | None) -> None:
+    torch.save(pack(state(pending)), tmp_path / "x")
+    back = unpack(torch.load(tmp_path / "x", weights_only=True), State)
+    assert torch.equal(back.v, torch.arange(3, dtype=torch.float64))
+    assert back.mask.dtype == bool
+    assert back.mask.tolist() == [True, False]
+    assert isinstance(back.pair[0], Inner)
+    assert np.isnan(back.pair[1])
+    assert back.table[4].ids.tolist() == [3, 1]
+    assert back.names == ["a"]
+    assert (back.pending is None) if pending is None else back.pending.ids.tolist() == [2.5]
+
+
+def test_what_cant_be_saved_is_refused() -> None:
+    with pytest.raises(TypeError, match="a State can't hold a function"):
+        pack(lambda: None)
+
+
+def test_other_fields_are_named() -> None:
+    with pytest.raises(CheckpointError, match=r"Inner has the fields \['ids', 'when'\], the checkpoint \['ids'\]"):
+        unpack({"record": {"ids": 1}}, Inner)
+
+
+def test_the_arrays_are_copies() -> None:
+    original = np.zeros(2)
+    packed = pack(original)
+    original[0] = 5
+    assert unpack(packed).tolist() == [0, 0]
