@@ -62,7 +62,7 @@ def _outside(text: str) -> list[Any]:
         values += [high + 1, high] if interval[-1] == ")" else [high + 1]
         values += [0.5] if kind == "integer" else []
         finite = [v for v in values if not isinstance(v, float) or abs(v) != float("inf")]
-        return [int(v) if isinstance(v, float) and v == int(v) and kind == "integer" else v for v in finite]
+        return [int(v) if kind == "integer" and isinstance(v, float) and v == v and v == int(v) else v for v in finite]
     if text.startswith("one of "):
         return ["no-such-word", 3, None]
     if text == "true or false":

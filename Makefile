@@ -1,0 +1,39 @@
+# Each target sets itself up on a fresh machine: Python 3.11 or newer and make are all that is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Machines without a GPU save gigabytes with a CPU build of torch, see the README.
+PIP_ARGS ?=
+
+.PHONY: demo test check bench new-selector clean
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(BIN)/pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable ".[test]"
+	touch $@
+
+demo: $(VENV)/.installed  ## FLASH and random on digits, same seed, about a minute
+	$(BIN)/python -m fedcohort.demo
+
+test: $(VENV)/.installed-test  ## the whole suite
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.installed-test  ## style, types, import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-test  ## against bare PyTorch loops, interleaved
+	$(BIN)/python benchmarks/run.py
+
+new-selector: $(VENV)/.installed  ## make new-selector NAME=mine
+	@test -n "$(NAME)" || { echo "usage: make new-selector NAME=mine"; exit 2; }
+	$(BIN)/python -m fedcohort.new_selector $(NAME)
+
+clean:
+	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,141 @@
+"""fedcohort on a workload: the Lightning run as `python train.py` makes it, tracking off, evaluation on.
+
+    python benchmarks/peer.py W1 [rounds]   prints RESULT {json}: seconds of each round, the first one's too, the loss
+"""
+
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import lightning.pytorch as pl
+import numpy as np
+import torch
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+
+from fedcohort.engine.data import CohortDataModule
+from fedcohort.engine.loop import FederatedLoop
+from fedcohort.engine.module import ClientModule
+from fedcohort.engine.parts import Parts, Settings
+from fedcohort.engine.strategy import strategy_for
+from fedcohort.federation import Federation, Rows, Shard
+from fedcohort.types import RoundReport, Selection
+
+CONFIGS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "configs")
+
+
+class FixedCohorts:
+    """Everybody trains the same cohorts."""
+
+    needs: frozenset[str] = frozenset()
+    advises = False
+
+    def __init__(self, chosen: Callable[[int], np.ndarray]) -> None:
+        self.chosen = chosen
+
+    def init(self, population: Any) -> None: ...
+
+    def plan(self, state: None, ctx: Any) -> tuple[()]:
+        return ()
+
+    def select(self, state: None, ctx: Any, probes: Any) -> tuple[Selection, None]:
+        return Selection(self.chosen(ctx.round)), None
+
+    def observe(self, state: None, outcome: Any) -> tuple[None, None]:
+        return None, None
+
+    def trace(self, state: None) -> dict[str, tuple[float, float]]:
+        return {}
+
+
+class Clock:
+    """Wall seconds between reports."""
+
+    def __init__(self) -> None:
+        self.ticks: list[float] = []
+        self.losses: list[float] = []
+
+    def start(self, info: Any) -> None:
+        self.last = time.perf_counter()
+
+    def observe(self, report: RoundReport) -> None:
+        now = time.perf_counter()
+        if report.step:
+            self.ticks.append(now - self.last)
+            self.losses.append(report.metrics["test/loss"])
+        self.last = now
+
+    def finish(self, status: str) -> None: ...
+
+
+def part(group: str, word: str, **changes: Any) -> Any:
+    node = OmegaConf.to_container(OmegaConf.load(f"{CONFIGS}/{group}/{word}.yaml"))
+    return instantiate({**node, **changes}, _convert_="all")  # type: ignore[dict-item]
+
+
+def federation_of(offsets: np.ndarray, x: Any, y: Any, x_eval: Any, y_eval: Any, n_classes: int) -> Federation:
+    """Exactly the workload's samples: nothing is held out of a client's data."""
+    clients = len(offsets) - 1
+    nothing = np.zeros(clients + 1, dtype=np.int64)
+    held = Shard(x[:0], y[:0], y[:0], nothing)
+    train = Shard(x, y, y, np.asarray(offsets, dtype=np.int64))
+    counts, rates = np.zeros((clients, n_classes), dtype=np.int64), np.zeros(clients)
+    server_val = Rows(x_eval[:100], y_eval[:100])
+    return Federation("bench", n_classes, train, held, held, server_val, Rows(x_eval, y_eval), counts, rates)
+
+
+def run(
+    network: Any,
+    federation: Federation,
+    chosen: Callable[[int], np.ndarray],
+    cohort: int,
+    batch: int,
+    lr: float,
+    rounds: int,
+    processes: int = 1,
+) -> Clock:
+    """The run; every option as `train.py` has it, but for the fixed cohorts."""
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    groups = [g for g in Parts.__dataclass_fields__ if g not in ("selector", "client")]
+    words = {"agg": "fedavg", "server": "sgd", "objective": "ce", "samples": "all", "deadline": "wait_for_all"}
+    words |= {"regulariser": "none", "codec": "none", "device": "shifted_exponential", "availability": "always"}
+    objects = {group: part(group, words[group]) for group in groups}
+    client = part("client", "sgd", lr=lr, epochs=1, batch=batch)
+    parts = Parts(selector=FixedCohorts(chosen), client=client, **objects)
+    settings = Settings(0, cohort, rounds, 1, 1, 0, False, "bench")
+    loop, clock = FederatedLoop(parts, settings, federation), Clock()
+    loop.observers = [clock]
+    trainer = pl.Trainer(
+        accelerator="cpu",
+        strategy=strategy_for("cpu", processes, 1),
+        devices=processes,
+        max_epochs=rounds,
+        num_sanity_val_steps=-1,
+        callbacks=[loop],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+    trainer.fit(ClientModule(network, federation.n_classes), datamodule=CohortDataModule(federation, 1))
+    return clock
+
+
+def main(name: str, rounds: int) -> None:
+    from workloads import WORKLOADS
+
+    work = WORKLOADS[name]
+    held = federation_of(work.offsets(), *work.data(), work.n_classes)
+    clock = run(work.network(), held, work.chosen, work.cohort, work.batch, work.lr, rounds)
+    result = {"peer": "fedcohort", "workload": name, "times": clock.ticks, "losses": clock.losses}
+    sys.stdout.write("RESULT " + json.dumps(result) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 6)
