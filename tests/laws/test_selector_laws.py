@@ -77,14 +77,30 @@ def test_a_cohort_is_available_distinct_and_complete(word: str, world: World) ->
     [float("nan"), float("inf"), -float("inf"), 0.0, 1.0, 1e300, -1.0],
 )
 @pytest.mark.parametrize("share", ["all", "half"])
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_no_signal_makes_it_raise(word: str, value: float, share: str) -> None:
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_no_signal_makes_it_raise_or_warn(word: str, value: float, share: str) -> None:
     def corrupt(signal: str, values: np.ndarray) -> np.ndarray:
         return np.where(np.arange(len(values)) % 2 < (2 if share == "all" else 1), value, values)
 
     world = World(corrupt=corrupt, available=some)
     for step in play(make("selector", word), world, ROUNDS):
         check_choice(step.selection, step.ctx.available, world.cohort)
+
+
+@every
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_no_mixture_of_signals_makes_it_raise(word: str) -> None:
+    """A third of all answers are nonsense, others in every round."""
+
+    def corrupt(signal: str, values: np.ndarray) -> np.ndarray:
+        generator = np.random.default_rng(int(1e9 * values[0]))
+        nonsense = generator.choice([np.nan, np.inf, -np.inf, 0.0, 1e300, -1.0], len(values))
+        return np.where(generator.random(len(values)) < 1 / 3, nonsense, values)
+
+    for seed in range(20):
+        world = World(seed=seed, corrupt=corrupt, available=some)
+        for step in play(make("selector", word), world, ROUNDS):
+            check_choice(step.selection, step.ctx.available, world.cohort)
 
 
 @every

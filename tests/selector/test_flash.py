@@ -134,6 +134,13 @@ def test_running_scale() -> None:
     np.testing.assert_allclose(state.X[1], [0.1, 0.6, 1.0 * 3 / 4, 0.4 / 0.25], rtol=1e-12)
 
 
+def test_the_scale_of_signed_rewards_is_their_mean_size() -> None:
+    """.2/2 and -.6/2: mean size .2, where the mean of the values would be negative and of the positive ones .1."""
+    losses = [([1.0, 1.0], [1.0, 1.0]), ([0.8, 1.6], [1.0, 1.0])]
+    state = run(flash(change="signed"), losses, SECONDS[:2])[1]
+    np.testing.assert_allclose(state.X[:, 3], [0.5, -1.5], rtol=1e-12)
+
+
 def test_first_round_scale() -> None:
     """As above, with the units of round 0 kept: 1.5 s and .175."""
     state = run(flash(context="fresh", scale="first_round"), STORY, SECONDS)[-1]
@@ -271,6 +278,30 @@ def test_failed_clients_teach_nothing_and_do_not_set_the_time() -> None:
 def test_a_client_that_was_never_timed_stands_at_the_mean() -> None:
     state = run(flash(**RAW), STORY[:2], [{1: 2.0}, {1: 4.0}], n_train=[1, 1], failed=[[0]])[1]
     np.testing.assert_array_equal(state.X[:, 2], [4.0, 4.0])
+
+
+def test_a_duration_that_is_not_finite_leaves_the_last_one() -> None:
+    state = run(flash(**RAW), STORY[:2], [{0: 1.0, 1: 2.0}, {0: 4.0, 1: NAN}])[1]
+    np.testing.assert_array_equal(state.X[:, 2], [4.0, 2.0])
+
+
+def test_ratios_are_to_the_first_finite_loss_and_never_over_zero() -> None:
+    """Client 0 answers infinity first, so that its baseline is w_1's; client 1's is 0, taken for 1e-8."""
+    losses = [([INF, 0.0], [NAN, 1.0]), ([4.0, 0.0], [2.0, 1.0]), ([3.0, 2e-8], [1.0, 0.5])]
+    states = run(flash(**RAW), losses, SECONDS)
+    assert np.isnan(states[0].X[0, :2]).all()
+    np.testing.assert_allclose(states[1].X[:, :2], [[1.0, 1.0], [0.0, 1.0]], rtol=1e-12)
+    np.testing.assert_allclose(states[2].X[:, :2], [[0.75, 0.5], [2.0, 0.5]], rtol=1e-12)
+
+
+def test_a_round_without_anybody_postpones_the_reward() -> None:
+    """The engine asks nobody and skips observe: w_2 is w_1, which is then measured in round 2."""
+    selector = flash(context="fresh", skip_first_update=True, **RAW)
+    state = run(selector, STORY[:1], SECONDS[:1])[0]
+    state = selector.select(state, context(1, 2, 2, available=[]), {})[1]
+    state = selector.select(state, context(2, 2, 2), answered(*STORY[1]))[1]
+    np.testing.assert_allclose(state.r, [0.1, 0.25], rtol=1e-12)
+    np.testing.assert_array_equal(state.posterior.V, np.eye(4))  # they are round 0's contexts still
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, NAN, INF])

@@ -139,6 +139,12 @@ def test_a_client_that_never_gave_a_finite_loss_is_not_visited_for_ever() -> Non
     assert scores(ucb(), state).tolist() == [-np.inf, np.inf, np.inf]
 
 
+def test_a_deviation_that_is_not_finite_leaves_the_last_one() -> None:
+    state = after(ucb(), [*ONE_EACH, (0, 1.0, NAN)])
+    assert state.std.tolist() == [0.5, 0.3, 0.2]
+    assert state.sigma == 0.5
+
+
 def test_rounds_pass_where_nobody_arrives() -> None:
     """L and N shrink together, T and with it every width grows; sigma stays."""
     for sigma in ("all_latest", "last_round"):

@@ -199,7 +199,7 @@ class Flash:
         state = replace(state, train=state.train.after(robust), val=state.val.after(val))
         state = replace(state, loss=loss, gain=self._gain(state, loss))
         if state.pending is not None:
-            state = self._credited(replace(state, pending=None), state.pending, state.gain[state.pending.clients])
+            state = self._credited(state, state.pending, state.gain[state.pending.clients])
         return replace(state, X=self._contexts(state))
 
     def _gain(self, state: State, loss: Values) -> Values:

@@ -1,0 +1,52 @@
+"""`make demo`: FLASH and random on the same seed, beside each other."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+RUNS = {"flash": ["selector=flash", "agg=scaffold"], "random": ["selector=random", "agg=scaffold"]}
+ROWS = (
+    ("test accuracy", "test/acc", 100.0, "%"),
+    ("best so far (early stop)", "test/acc_best", 100.0, "%"),
+    ("worst 5 % of clients", "clients/acc_worst5", 100.0, "%"),
+    ("virtual time", "time/virtual_s", 1 / 60, "min"),
+    ("bytes down", "comm/down_bytes", 1e-6, "MB"),
+)
+
+
+def train(words: list[str]) -> dict[str, Any]:
+    """`python train.py <words>`; returns the summary that it wrote."""
+    command = ["python", "train.py", *words]
+    sys.stdout.write(f"\n$ {' '.join(command)}\n")
+    sys.stdout.flush()
+    subprocess.run([sys.executable, *command[1:]], check=True)
+    folders = Path("logs/runs").glob(f"{words[0].split('=')[1]}-scaffold-digits-*/summary.json")
+    newest = max(folders, key=lambda path: path.stat().st_mtime)
+    summary: dict[str, Any] = json.loads(newest.read_text())
+    return summary
+
+
+def main() -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    summaries = {name: train(words) for name, words in RUNS.items()}
+    table = Table("same seed, same data, same clients' draws", *RUNS, title="FLASH beside random, both with SCAFFOLD")
+    for label, name, scale, unit in ROWS:
+        values = [scale * summary["final"][name] for summary in summaries.values()]
+        table.add_row(label, *(f"{value:.1f} {unit}" for value in values))
+    console = Console()
+    console.print()
+    console.print(table)
+    console.print("One seed says little: python train.py -m selector=random,flash seed=0,1,2,3,4", highlight=False)
+    database = (Path("logs") / "mlflow.db").absolute()
+    console.print(f"See both: .venv/bin/mlflow ui --backend-store-uri sqlite:///{database}", highlight=False)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except subprocess.CalledProcessError as error:
+        raise SystemExit(error.returncode) from None
