@@ -237,6 +237,7 @@ def test_a_client_that_answers_nonsense_is_never_preferred(bad: float, word: str
         assert step.selection.scores is not None
         assert step.selection.scores[4] == -INF
         assert 4 not in step.selection.clients
+        assert np.isnan(step.before.X[4]).sum() == 1
         assert np.isfinite(step.after.posterior.b).all()
     assert steps[-1].after.posterior.b.any(), "the others still teach"
 

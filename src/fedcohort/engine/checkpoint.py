@@ -45,10 +45,8 @@ def save(trainer: pl.Trainer, path: Path) -> None:
         if isinstance(error, RuntimeError) and "PytorchStreamWriter" not in str(error) and "iostream" not in str(error):
             raise
         kept = "the one before it is intact" if path.exists() else "there is none yet"
-        raise CheckpointError(
-            f"the checkpoint of round {trainer.current_epoch + 1} could not be written to {path.parent} ({error}); {kept}. "
-            "Make room and go on with resume=true"
-        ) from error
+        what = f"the checkpoint of round {trainer.current_epoch + 1} could not be written to {path.parent} ({error})"
+        raise CheckpointError(f"{what}; {kept}. Make room and go on with resume=true") from error
 
 
 class FinalWeights(pl.Callback):
