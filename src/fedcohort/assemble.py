@@ -29,7 +29,7 @@ class Composed:
 def composed(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composed:
     """The config as plain data. Raises `OptionError` for a value that is missing or can't be resolved."""
     try:
-        ours = OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"])
+        ours = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
         plain = OmegaConf.to_container(ours, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
         raise OptionError(str(error).split("\n")[0]) from error

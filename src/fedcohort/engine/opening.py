@@ -173,7 +173,8 @@ class Opener:
 
     def _samples_in(self, signal: Measured, clients: Ids) -> Ids:
         offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
-        return np.diff(offsets)[clients]
+        counts: Ids = np.diff(offsets)[clients]
+        return counts
 
     def _probe_s(self, probes: Sequence[Probe], draws: Draws) -> float:
         """A phase lasts until the slowest of those asked has run the forward passes that it was asked for."""

@@ -18,8 +18,9 @@ from fedcohort.regulariser.base import Regulariser
 from fedcohort.samples.base import Samples
 from fedcohort.selector.base import Selector
 from fedcohort.server.base import ServerOptimizer
+from fedcohort.signal.base import Static, find
 from fedcohort.state import pack, unpack
-from fedcohort.types import Ids, Population
+from fedcohort.types import Ids, Population, Signals
 
 
 @dataclass(frozen=True)
@@ -102,10 +103,7 @@ class Populations:
     cohort: int
     facts: dict[str, Ids]
 
-    def signals(self, needs: frozenset[str], reader: str) -> "Any":
-        from fedcohort.signal.base import Static, find
-        from fedcohort.types import Signals
-
+    def signals(self, needs: frozenset[str], reader: str) -> Signals:
         found = {word: find(word) for word in needs}
         values = {word: self.facts[s.fact] for word, s in found.items() if isinstance(s, Static)}
         return Signals(values, needs, reader)

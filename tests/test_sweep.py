@@ -1,0 +1,56 @@
+"""Sweeps from the command line: one bad job costs nothing but itself, and `resume=true` does what is left."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from yaml_words import ROOT
+
+SMALL = ["clients=12", "rounds=2", "model=logreg", "client.epochs=1", "callback=none", "logger=none"]
+
+
+def train(logs: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "train.py", *words, *SMALL, f"paths.logs={logs}"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def finished(logs: Path) -> int:
+    found = [json.loads(path.read_text())["status"] for path in (logs / "runs").glob("*/status.json")]
+    return found.count("finished")
+
+
+def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    done = train(tmp_path, "-m", "cohort=4,40,6")
+    assert done.returncode == 1
+    assert finished(tmp_path) == 2
+    assert "cohort=40 exceeds clients=12" in done.stderr
+    assert "failed: " in done.stderr
+    assert "Traceback" not in done.stderr
+    again = train(tmp_path, "-m", "cohort=4,5,6", "resume=true")
+    assert again.returncode == 0
+    assert finished(tmp_path) == 3
+    assert again.stderr.count("already finished") == 2
+
+
+def test_nothing_is_left_in_the_working_directory(tmp_path: Path) -> None:
+    before = {path.name for path in ROOT.iterdir()}
+    assert train(tmp_path, "cohort=4").returncode == 0
+    assert {path.name for path in ROOT.iterdir()} == before
+
+
+def test_a_mistake_is_one_line_and_exit_code_two(tmp_path: Path) -> None:
+    done = train(tmp_path, "cohort=4", "selector=ucb_cs", "selector.discount=2")
+    assert done.returncode == 2
+    assert done.stderr.strip() == "selector.discount must be a number in [0, 1], got 2"
+    assert done.stdout == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_unknown_words_and_keys_list_those_there_are(tmp_path: Path) -> None:
+    word = train(tmp_path, "selector=best")
+    assert word.returncode != 0
+    assert "ucb_cs" in word.stderr
+    key = train(tmp_path, "+selector.speed=3", "cohort=4")
+    assert key.returncode == 2
+    assert "selector=random: has no option 'speed'; its options are weights" in key.stderr
