@@ -43,7 +43,9 @@ def main(name: str, rounds: int) -> None:
             ]
         losses.append(float(torch.stack(parts).sum()) / len(y_eval))
         times.append(time.perf_counter() - began)
-    sys.stdout.write("RESULT " + json.dumps({"peer": "bare", "workload": name, "times": times, "losses": losses}) + "\n")
+    sys.stdout.write(
+        "RESULT " + json.dumps({"peer": "bare", "workload": name, "times": times, "losses": losses}) + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """fedcohort on a workload: the Lightning run as `python train.py` makes it, tracking off, evaluation on.
 
-    python benchmarks/peer.py W1 [rounds]   prints RESULT {json}: seconds of each round, the first one's too, the loss
+python benchmarks/peer.py W1 [rounds]   prints RESULT {json}: seconds of each round, the first one's too, the loss
 """
 
 import json

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from fedcohort.callback import client_table, journal
 from fedcohort.callback.tracking import feed
 from fedcohort.engine import checkpoint

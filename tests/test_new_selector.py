@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fedcohort.new_selector import files, main
 from omegaconf import OmegaConf
+
+from fedcohort.new_selector import files, main
 from selector_harness import context
 
 

@@ -99,11 +99,13 @@ def _loop(made: Composed, objects: Mapping[str, Any], federation: "Federation") 
     from fedcohort.engine.compatible import check
     from fedcohort.engine.loop import FederatedLoop
     from fedcohort.engine.parts import Parts, Settings
+    from fedcohort.engine.strategy import strategy_for
     from fedcohort.rng import torch_scope
 
     config = made.config
     parts = Parts(**{name: objects[name] for name in Parts.__dataclass_fields__})
     check(parts, config["cohort"], federation)
+    strategy_for(**_processes(made))
     settings = Settings(
         seed=config["seed"],
         cohort=config["cohort"],
@@ -117,6 +119,10 @@ def _loop(made: Composed, objects: Mapping[str, Any], federation: "Federation") 
     with torch_scope(config["seed"], "weights"):
         network = objects["model"].build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
     return FederatedLoop(parts, settings, federation), network
+
+
+def _processes(made: Composed) -> dict[str, Any]:
+    return {name: made.config["trainer"][name] for name in ("accelerator", "devices", "num_nodes")}
 
 
 def _fit(
@@ -144,7 +150,7 @@ def _fit(
     callbacks = [FinalWeights(home.path), stop, loop, RoundCheckpoint(home.path, config["checkpoint"]["every"])]
     trainer = pl.Trainer(
         accelerator=trainer_config["accelerator"],
-        strategy=strategy_for(trainer_config["accelerator"], trainer_config["devices"], trainer_config["num_nodes"]),
+        strategy=strategy_for(**_processes(made)),
         devices=trainer_config["devices"],
         num_nodes=trainer_config["num_nodes"],
         max_epochs=config["rounds"],

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from run_harness import go
@@ -20,6 +21,12 @@ from run_harness import go
         (("dataset=synthetic", "model=cnn"), "model=cnn needs images"),
         (("clients=3000", "cohort=4"), "clients"),
         (("partition=natural",), "client column"),
+        (("dataset=folder", "dataset.path=/nowhere/at/all"), "/nowhere/at/all"),
+        pytest.param(
+            ("trainer=gpu",),
+            "trainer.devices must be at most the number of CUDA devices",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device"),
+        ),
     ],
 )
 def test_it_is_refused(tmp_path: Path, words: tuple[str, ...], message: str) -> None:

@@ -64,7 +64,7 @@ class ControlVariate:
 
     def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor]) -> Correction:
         c_i = stored["c"] if "c" in stored else torch.zeros_like(w)
-        return _Drift(self.control, w, down["c"].to(w.dtype), c_i)
+        return _Drift(self.control, w, down["c"].to(w), c_i)
 
 
 @dataclass(frozen=True)

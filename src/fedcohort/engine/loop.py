@@ -26,7 +26,6 @@ from fedcohort.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.types import RoundReport, Values
 
-
 log = logging.getLogger("fedcohort")
 
 

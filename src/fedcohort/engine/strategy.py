@@ -9,6 +9,7 @@ import torch.distributed as dist
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
 from torch import Tensor
 
+from fedcohort.ranges import refuse
 from fedcohort.types import Ids, Values
 
 
@@ -27,7 +28,13 @@ class CohortStrategy(DDPStrategy):
 
 
 def strategy_for(accelerator: str, devices: int, num_nodes: int) -> Strategy | str:
-    """One process needs no communication; several talk through gloo on CPUs and NCCL on GPUs."""
+    """One process needs no communication; several talk through gloo on CPUs and NCCL on GPUs.
+
+    Raises `OptionError` where there are fewer GPUs than asked for.
+    """
+    if accelerator == "gpu" and torch.cuda.device_count() < devices:
+        found = torch.cuda.device_count()
+        raise refuse("trainer.devices", f"at most the number of CUDA devices, which is {found}", devices)
     if devices * num_nodes == 1:
         device = torch.device("cpu") if accelerator == "cpu" else torch.device("cuda", 0)
         return SingleDeviceStrategy(device=device)

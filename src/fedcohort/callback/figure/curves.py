@@ -21,7 +21,7 @@ MARKED = 30  # points up to which each gets a dot
 LINES = {  # panel -> (metric, label, colour, line style)
     "accuracy": (
         ("test/acc", "server's test set", style.BLUE, "-"),
-        ("clients/acc_mean", "clients' own test shards, mean", style.ORANGE, "-"),
+        ("clients/acc_mean", "clients' own test shards, mean", style.ORANGE, "--"),
     ),
     "loss": (
         ("test/loss", "server's test set", style.BLUE, "-"),

@@ -115,7 +115,8 @@ def _orphan(client: "MlflowClient", identity: Identity, experiment: str) -> "Run
 
 def _create(client: "MlflowClient", info: RunInfo, identity: Identity, experiment: str) -> "Run":
     tags = {**record.tags(info, "running"), KEY_TAG: identity.key}
-    return client.create_run(experiment, card.starts_ms(info.folder)[0], tags, run_name=info.name)
+    name = info.name.replace(f"-{info.config_hash}", "")  # the folder's name; pages cut long ones before the seed
+    return client.create_run(experiment, card.starts_ms(info.folder)[0], tags, run_name=name)
 
 
 def _write(folder: "Path", identity: Identity) -> None:

@@ -16,6 +16,7 @@ LONGEST_PARAM = 6000  # MLflow's limits, characters
 LONGEST_TAG = 8000
 LONGEST_KEY = 250
 NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
+OUTSIDE = {"callback", "logger"}  # groups that change no result
 NOT_PARAMS = ("paths.", "logger.", "callback.", "hydra.", "requires.", "name", "resume")
 OURS = "fedcohort."
 
@@ -24,7 +25,7 @@ def tags(info: RunInfo, status: str) -> dict[str, str]:
     """Everything to find the run by; the names with `mlflow.` fill columns of MLflow's own pages."""
     own = {
         **{key: str(value) for key, value in info.tags.items() if key not in NOT_SHOWN},
-        **info.choices,
+        **_choices(info),
         "seed": str(info.seed),
         "status": status,
         "config_hash": info.config_hash,
@@ -47,7 +48,7 @@ def params(info: RunInfo) -> dict[str, str]:
         for key, value in _flatten(info.config)
         if not key.startswith(NOT_PARAMS) and not str(value).startswith(OURS)
     }
-    facts = {**flat, **info.choices, "n_params": info.n_params, "n_clients": len(info.n_train)}
+    facts = {**flat, **_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
     return {key[:LONGEST_KEY]: _text(value)[:LONGEST_PARAM] for key, value in facts.items()}
 
 
@@ -73,10 +74,16 @@ def summary(folder: Path) -> dict[str, Any]:
 
 
 def note(summary: Mapping[str, Any]) -> str:
-    """The description on the run's page: its final metrics as a table."""
-    rows = [f"| {name} | {value:.6g} |" for name, value in summary.get("final", {}).items() if value is not None]
-    head = f"**{summary.get('status')}** after {summary.get('rounds')} rounds, in `{summary.get('folder', '')}`"
-    return "\n".join([head, "", "| metric | final |", "|---|---:|", *rows])
+    """The description on the run's page, where its metrics follow: how it ended, its accuracy, its folder."""
+    words = [f"**{summary.get('status')}** after {summary.get('rounds')} rounds"]
+    accuracy, best = summary.get("final", {}).get("test/acc"), summary.get("best", {}).get("test/acc")
+    words += [f"test accuracy {accuracy:.2%}"] if accuracy is not None else []
+    words += [f"best {best['value']:.2%} at round {best['round']}"] if best else []
+    return ", ".join(words) + f"\n\n`{summary.get('folder', '')}`"
+
+
+def _choices(info: RunInfo) -> dict[str, str]:
+    return {group: word for group, word in info.choices.items() if group not in OUTSIDE}
 
 
 def _flatten(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

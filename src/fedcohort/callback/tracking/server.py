@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from fedcohort.callback.lock import exclusive
+from fedcohort.callback.tracking import view
 from fedcohort.errors import TrackingError
 from fedcohort.ranges import refuse
 
@@ -103,8 +104,7 @@ def experiment_id(client: "MlflowClient", where: Place) -> str:
         found = client.get_experiment_by_name(where.experiment)
         if found is None:
             try:
-                location = where.artifacts and f"{where.artifacts}/{_slug(where.experiment)}"
-                return str(client.create_experiment(where.experiment, artifact_location=location))
+                return _create_experiment(client, where)
             except MlflowException as error:
                 if error.error_code != "RESOURCE_ALREADY_EXISTS":
                     raise
@@ -115,6 +115,13 @@ def experiment_id(client: "MlflowClient", where: Place) -> str:
             "or name another one with logger.experiment"
         )
     return str(found.experiment_id)
+
+
+def _create_experiment(client: "MlflowClient", where: Place) -> str:
+    location = where.artifacts and f"{where.artifacts}/{_slug(where.experiment)}"
+    made = str(client.create_experiment(where.experiment, artifact_location=location, tags=view.experiment_tags()))
+    client.set_experiment_tag(made, "mlflow.note.content", view.experiment_note(made))
+    return made
 
 
 def patient(action: Callable[[], T]) -> T:

@@ -1,0 +1,68 @@
+"""MLflow databases for tests: the tables take seconds to make, so they are made once and copied."""
+
+import logging
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fedcohort.callback.mlflow import MlflowTracker
+from fedcohort.callback.tracking import server
+from mlflow import MlflowClient
+from mlflow.entities import Run
+
+EXPERIMENT = "selectors"
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    logs = tmp_path_factory.mktemp("template")
+    server.connect(server.place(None, EXPERIMENT, logs))
+    return logs / "mlflow.db"
+
+
+@dataclass(frozen=True)
+class Logs:
+    """A folder of runs with a database."""
+
+    path: Path
+
+    @property
+    def uri(self) -> str:
+        return f"sqlite:///{self.path / 'mlflow.db'}"
+
+    def tracker(self, uri: str | None = None, every_s: float = 0) -> MlflowTracker:
+        return MlflowTracker(tracking_uri=uri, experiment=EXPERIMENT, every_s=every_s, logs=str(self.path))
+
+    def client(self) -> MlflowClient:
+        return MlflowClient(self.uri)
+
+    def runs(self) -> list[Run]:
+        experiment = self.client().get_experiment_by_name(EXPERIMENT)
+        return [] if experiment is None else self.client().search_runs([experiment.experiment_id])
+
+    def only_run(self) -> Run:
+        (run,) = self.runs()
+        return run
+
+
+@pytest.fixture
+def logs(template: Path, tmp_path: Path) -> Logs:
+    (tmp_path / "logs").mkdir()
+    shutil.copy(template, tmp_path / "logs" / "mlflow.db")
+    return Logs(tmp_path / "logs")
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """What the package's logger says; the entry point may have cut it off from the root logger."""
+    logger = logging.getLogger("fedcohort")
+    level = logger.level
+    logger.addHandler(caplog.handler)
+    logger.setLevel(logging.INFO)
+    propagate, logger.propagate = logger.propagate, False
+    yield caplog
+    logger.removeHandler(caplog.handler)
+    logger.setLevel(level)
+    logger.propagate = propagate

@@ -1,0 +1,50 @@
+"""Kill a forked child at a chosen call of a chosen function: the imports are done, and nothing of it is cleaned up."""
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed_at(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, when: str, work: Callable[[], object]
+) -> None:
+    """Run `work` in a child that dies before, after, or (for writers) in the middle of the `call`-th owner.name."""
+    original = getattr(owner, name)
+    count = {"n": 0}
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        count["n"] += 1
+        if count["n"] != call:
+            return original(*args, **kwargs)
+        if when == "before":
+            die()
+        result = original(*args, **kwargs)
+        die()
+        return result
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, counted)
+        status = in_a_child(work)
+    assert os.WIFSIGNALED(status), f"the child ended by itself ({status}): {name} was not called {call} times"
+
+
+def in_a_child(work: Callable[[], object]) -> int:
+    """Run `work` in a forked child; its exit status as os.waitpid gives it."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+            os._exit(70)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1]
