@@ -1,16 +1,8 @@
 """One run: config -> objects -> Trainer.fit. Nothing is written before every check has passed."""
 
 import logging
-import os
-import platform
-import subprocess
-import sys
-import time
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +10,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from fedcohort import assemble, folder
+from fedcohort import assemble, folder, messages, provenance
 from fedcohort.assemble import Composed
 from fedcohort.errors import FedcohortError
 
@@ -36,7 +28,7 @@ def start(cfg: DictConfig) -> None:
     """What `train.py` calls. A user's mistake ends in one line and exit code 2; in a sweep the other jobs go on."""
     hydra = HydraConfig.get()
     overrides = tuple(hydra.overrides.task)
-    _console()
+    messages.to_terminal()
     try:
         made = assemble.composed(cfg, hydra.runtime.choices, overrides)
         sweep = Path(hydra.sweep.dir).name if hydra.mode == RunMode.MULTIRUN else None
@@ -137,7 +129,7 @@ def _fit(
     from fedcohort.engine.stop import GracefulStop
     from fedcohort.engine.strategy import strategy_for
 
-    _quiet()
+    messages.quiet_lightning()
     config, trainer_config = made.config, made.config["trainer"]
     torch.set_num_threads(trainer_config["threads"])
     checkpoint = home.checkpoint if home.checkpoint.exists() else None
@@ -164,7 +156,7 @@ def _fit(
     )
     module = ClientModule(network, loop.federation.n_classes)
     data = CohortDataModule(loop.federation, config["engine"]["slices"])
-    with _log_file(home.path):
+    with messages.to_file(home.path):
         try:
             trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=True)
         finally:
@@ -200,10 +192,9 @@ def _info(
 ) -> "RunInfo":
     from fedcohort.callback.base import RunInfo
 
-    commit, dirty = _commit()
+    commit, dirty = provenance.commit()
     lines = [observer.opening_line() for observer in loop.observers if hasattr(observer, "opening_line")]
     federation = loop.federation
-    packages = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
     return RunInfo(
         folder=home.path,
         name=home.path.name,
@@ -213,7 +204,7 @@ def _info(
         seed=made.config["seed"],
         commit=commit,
         dirty=dirty,
-        versions={"python": platform.python_version(), **{name: metadata.version(name) for name in packages}},
+        versions=provenance.versions(),
         tags={"tracking": "".join(lines), **({"sweep_id": sweep} if sweep else {})},
         n_train=federation.n_train,
         class_counts=federation.class_counts,
@@ -223,49 +214,3 @@ def _info(
         rounds=made.config["rounds"],
         start=done,
     )
-
-
-def _commit() -> tuple[str, bool]:
-    """The commit of the code that runs, and whether it was changed since; ("unknown", True) outside of git."""
-    here = str(Path(__file__).parent)
-    try:
-        head = _git(here, "rev-parse", "HEAD")
-        return head, bool(_git(here, "status", "--porcelain", "--untracked-files=no"))
-    except (OSError, subprocess.SubprocessError):
-        return "unknown", True
-
-
-def _git(where: str, *words: str) -> str:
-    done = subprocess.run(["git", "-C", where, *words], capture_output=True, text=True, check=True, timeout=10)
-    return done.stdout.strip()
-
-
-def _console() -> None:
-    """Plain messages on the terminal; the log file has times and levels."""
-    log.setLevel(logging.INFO)
-    if not any(isinstance(handler, logging.StreamHandler) for handler in log.handlers):
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        log.addHandler(handler)
-    log.propagate = False
-
-
-def _quiet() -> None:
-    """Lightning's advice is about runs that it knows better than ours; its errors stay."""
-    warnings.filterwarnings("ignore", module="lightning")
-    for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-
-
-@contextmanager
-def _log_file(path: Path) -> Iterator[None]:
-    handler = logging.FileHandler(path / "run.log")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log.addHandler(handler)
-    began = time.time()
-    try:
-        yield
-    finally:
-        log.debug("process %d worked for %.1f s", os.getpid(), time.time() - began)
-        log.removeHandler(handler)
-        handler.close()

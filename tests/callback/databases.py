@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from fedcohort.callback.mlflow import MlflowTracker
-from fedcohort.callback.tracking import server
 from mlflow import MlflowClient
 from mlflow.entities import Run
+
+from fedcohort.callback.mlflow import MlflowTracker
+from fedcohort.callback.tracking import server
 
 EXPERIMENT = "selectors"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from callback.killing import killed_at
 from callback.made_up import info, play, report
 from fedcohort.callback import card, client_table, history, journal

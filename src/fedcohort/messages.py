@@ -1,0 +1,39 @@
+"""Where messages go: plain on the terminal, with times and levels into the run's log file."""
+
+import logging
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+log = logging.getLogger("fedcohort")
+
+
+def to_terminal() -> None:
+    """Plain messages on the terminal; the log file has times and levels."""
+    log.setLevel(logging.INFO)
+    if not any(isinstance(handler, logging.StreamHandler) for handler in log.handlers):
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        log.addHandler(handler)
+    log.propagate = False
+
+
+def quiet_lightning() -> None:
+    """Lightning's advice is about runs that it knows better than ours; its errors stay."""
+    warnings.filterwarnings("ignore", module="lightning")
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+@contextmanager
+def to_file(path: Path) -> Iterator[None]:
+    handler = logging.FileHandler(path / "run.log")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        handler.close()

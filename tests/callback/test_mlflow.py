@@ -1,0 +1,318 @@
+"""MLflow gets every round exactly once, and a run never waits for it."""
+
+import dataclasses
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow.entities import Run
+from mlflow.exceptions import MlflowException
+
+from callback.databases import EXPERIMENT, Logs, logs, said, template  # noqa: F401
+from callback.killing import in_a_child, killed_at
+from callback.made_up import info, play, report
+from fedcohort.callback import history
+from fedcohort.callback import mlflow as tracker_module
+from fedcohort.callback.base import Observer, RunInfo
+from fedcohort.callback.figures import Figures
+from fedcohort.callback.journal import Journal
+from fedcohort.callback.mlflow import MlflowTracker
+from fedcohort.callback.summary import Summary
+from fedcohort.callback.tracking import feed, identity, record, server
+from fedcohort.errors import OptionError, TrackingError
+
+DEAD = "http://127.0.0.1:9"
+
+
+def run_info(logs: Logs, **other: Any) -> RunInfo:
+    return info(logs.path / "runs" / "flash-a1b2c3d4-s0", **other)
+
+
+def watchers(logs: Logs) -> list[Observer]:
+    return [Journal(), logs.tracker()]
+
+
+def check(logs: Logs, last: int, status: str = "FINISHED") -> Run:
+    """One run, and each metric of each step in it once, with the journal's time."""
+    run = logs.only_run()
+    lines, _ = history.lines(Path(run.data.tags["folder"]) / "journal.jsonl")
+    assert [line.step for line in lines] == list(range(last + 1))
+    for name in report(1).metrics:
+        sent = [(m.step, m.timestamp, m.value) for m in logs.client().get_metric_history(run.info.run_id, name)]
+        assert sorted(sent) == [(line.step, line.time_ms, line.metrics[name]) for line in lines], name
+    assert run.info.status == status
+    assert len(run.inputs.dataset_inputs) == 1
+    return run
+
+
+def test_a_run_with_all_its_facts(logs: Logs) -> None:
+    facts = run_info(logs, tags={"sweep_id": "s1", "tracking": "mlflow ui"})
+    (facts.folder).mkdir(parents=True)
+    (facts.folder / "config.yaml").write_text("seed: 0\n")
+    play([Journal(), Summary(), Figures(), logs.tracker()], facts)
+    run = check(logs, 6)
+    assert run.info.run_name == "flash-s0"
+    tags, params = run.data.tags, run.data.params
+    expected = {"selector": "flash", "agg": "scaffold", "sweep_id": "s1", "status": "finished", "fedcohort": "0.1.0"}
+    assert {key: tags[key] for key in expected} == expected
+    assert (tags["config_hash"], tags["dirty"], tags["folder"]) == ("a1b2c3d4", "false", str(facts.folder))
+    assert tags["mlflow.source.git.commit"] == tags["commit"] == facts.commit
+    assert "tracking" not in tags
+    assert params["selector"] == "flash"
+    assert params["selector.discount"] == "0.99"
+    assert params["client.lr"] == "0.1"
+    assert not {"selector._target_", "paths.logs", "name"} & params.keys()
+    assert "best" in tags["mlflow.note.content"]
+    (used,) = run.inputs.dataset_inputs
+    assert (used.dataset.name, used.tags[0].value) == ("fashion_mnist", "noniid30_noise15")
+    found = {file.path for file in logs.client().list_artifacts(run.info.run_id)}
+    assert found == {"config.yaml", "summary.json", "clients.parquet", "figures"}
+    drawn = {file.path for file in logs.client().list_artifacts(run.info.run_id, "figures")}
+    assert "figures/accuracy.png" in drawn
+
+
+@pytest.mark.parametrize(("status", "theirs"), [("interrupted", "KILLED"), ("failed", "FAILED")])
+def test_how_a_run_ended(logs: Logs, status: str, theirs: str) -> None:
+    play(watchers(logs), run_info(logs), last=2, status=status)
+    assert check(logs, 2, theirs).data.tags["status"] == status
+
+
+def test_a_resumed_run_is_the_same_run(logs: Logs) -> None:
+    play(watchers(logs), run_info(logs), last=3, status="interrupted")
+    changed = dataclasses.replace(
+        run_info(logs, rounds=8, start=2), config={**run_info(logs).config, "rounds": 8}, tags={"sweep_id": "s2"}
+    )
+    play(watchers(logs), changed)
+    run = check(logs, 8)
+    assert (run.data.params["rounds"], run.data.tags["changed.rounds"]) == ("6", "8")
+    assert run.data.tags["sweep_id"] == "s2"
+
+
+def test_while_it_runs_it_says_so(logs: Logs) -> None:
+    play(watchers(logs), run_info(logs), last=3, status="interrupted")
+    again = watchers(logs)
+    for watcher in again:
+        watcher.start(run_info(logs, start=3))
+    run = logs.only_run()
+    assert (run.info.status, run.info.end_time, run.data.tags["status"]) == ("RUNNING", None, "running")
+    again[0].finish("failed")
+
+
+KILLS: list[tuple[Any, str, int, str]] = [
+    (identity, "_write", 1, "before"),  # nothing is known yet
+    (identity, "_create", 1, "before"),
+    (identity, "_create", 1, "after"),  # the run exists, the folder doesn't know it
+    (identity, "describe", 1, "before"),
+    (identity, "describe", 1, "after"),
+    (feed, "log_batch", 1, "before"),
+    (feed, "log_batch", 4, "before"),
+    (feed, "log_batch", 4, "after"),  # it has arrived, but nobody noted that
+    (feed.Feed, "set_status", 1, "before"),  # the files are there, the run is not ended
+    (feed.Feed, "close", 1, "after"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "call", "when"), KILLS, ids=lambda v: getattr(v, "__name__", str(v)))
+def test_a_kill_anywhere_sends_everything_once(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, when: str
+) -> None:
+    killed_at(monkeypatch, owner, name, call, when, lambda: play(watchers(logs), run_info(logs)))
+    lines, _ = history.lines(run_info(logs).folder / "journal.jsonl")
+    play(watchers(logs), run_info(logs, start=max(len(lines) - 3, 0)))
+    check(logs, 6)
+
+
+def test_sending_again_changes_nothing(logs: Logs) -> None:
+    """What the server has is asked for; where the answer is lost, the primary key keeps it exactly once."""
+    play(watchers(logs), run_info(logs))
+    lines, _ = history.lines(run_info(logs).folder / "journal.jsonl")
+    feed.log_batch(logs.client(), logs.only_run().info.run_id, lines)
+    check(logs, 6)
+
+
+def test_eight_processes_may_start_on_a_database_that_is_not_there(tmp_path: Path) -> None:
+    fresh = Logs(tmp_path / "logs")
+    children = []
+    for number in range(8):
+        facts = info(fresh.path / "runs" / f"run-{number}", rounds=2)
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if in_a_child(lambda facts=facts: play(watchers(fresh), facts)) == 0 else 1)
+        children.append(pid)
+    assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 8
+    assert sorted(run.info.status for run in fresh.runs()) == ["FINISHED"] * 8
+    steps = [m.step for run in fresh.runs() for m in fresh.client().get_metric_history(run.info.run_id, "test/acc")]
+    assert sorted(steps) == sorted([0, 1, 2] * 8)
+
+
+def test_a_kill_while_tables_are_made_leaves_no_half_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = Logs(tmp_path / "logs")
+    killed_at(monkeypatch, server.os, "replace", 3, "before", lambda: play(watchers(fresh), run_info(fresh)))
+    assert not (fresh.path / "mlflow.db").exists()
+    assert (fresh.path / ".mlflow.db.draft").exists()
+
+
+def test_without_a_server_the_run_goes_on_and_says_so_once(logs: Logs, said: pytest.LogCaptureFixture) -> None:
+    play([Journal(), logs.tracker(DEAD)], run_info(logs))
+    (warning,) = [entry for entry in said.records if entry.levelno >= logging.WARNING]
+    text = warning.getMessage()
+    assert f"MLflow at {DEAD} can't be reached" in text
+    assert f"python -m fedcohort.sync {run_info(logs).folder}" in text
+    assert len(history.lines(run_info(logs).folder / "journal.jsonl")[0]) == 7
+
+
+def test_a_dead_server_is_not_asked_every_round(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        asked.append(args)
+        raise MlflowException("connection refused")
+
+    monkeypatch.setattr(tracker_module, "open_feed", refuse)
+    play(watchers(logs), run_info(logs, rounds=50))
+    assert len(asked) == 2  # at the start and at the end
+
+
+def test_a_server_that_comes_back_gets_what_it_missed(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+) -> None:
+    sent, gone = feed.log_batch, {2, 3}
+
+    def flaky(client: Any, run_id: str, batch: list[history.Line]) -> None:
+        gone.discard(min(gone)) if (down := bool(gone) and batch[-1].step >= 2) else None
+        if down:
+            raise MlflowException("connection refused")
+        sent(client, run_id, batch)
+
+    monkeypatch.setattr(feed, "log_batch", flaky)
+    monkeypatch.setattr(MlflowTracker, "_pause", lambda self, took: 0.0)
+    play(watchers(logs), run_info(logs))
+    check(logs, 6)
+    texts = [entry.getMessage() for entry in said.records]
+    assert [("can't be reached" in text, "answers again" in text) for text in texts] == [(True, False), (False, True)]
+
+
+def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Logs) -> None:
+    tracker = logs.tracker(every_s=1)
+    assert (tracker._pause(0.01), tracker._pause(0.5)) == (1, 10)  # at most a twentieth of the time is spent sending
+    tracker._failures = 1
+    assert tracker._pause(0.01) == 2
+    tracker._failures = 60
+    assert tracker._pause(0.01) == 600
+    assert logs.tracker(every_s=0)._pause(0.5) == 0
+
+
+def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[int] = []
+    sent = feed.log_batch
+    monkeypatch.setattr(feed, "log_batch", lambda c, r, batch: (batches.append(len(batch)), sent(c, r, batch)))
+    play([Journal(), logs.tracker(every_s=3600)], run_info(logs, rounds=60))
+    check(logs, 60)
+    most = 1000 // len(report(1).metrics)
+    assert batches == [most, 61 - most]
+
+
+def test_a_deleted_run_is_made_anew(logs: Logs) -> None:
+    play(watchers(logs), run_info(logs), last=3, status="interrupted")
+    logs.client().delete_run(logs.only_run().info.run_id)
+    play(watchers(logs), run_info(logs, start=3))
+    check(logs, 6)
+
+
+def test_another_place_is_another_run(logs: Logs, tmp_path: Path, template: Path) -> None:
+    play(watchers(logs), run_info(logs), last=3, status="interrupted")
+    elsewhere = f"sqlite:///{tmp_path / 'other.db'}"
+    (tmp_path / "other.db").write_bytes(template.read_bytes())
+    play([Journal(), logs.tracker(elsewhere)], run_info(logs, start=3))
+    assert check(logs, 6, "KILLED") if False else logs.only_run().info.status == "KILLED"
+    known = json.loads((run_info(logs).folder / "mlflow.json").read_text())
+    assert known["tracking_uri"] == elsewhere
+
+
+def test_a_deleted_experiment_is_named(logs: Logs) -> None:
+    logs.client().delete_experiment(logs.client().create_experiment(EXPERIMENT))
+    with pytest.raises(TrackingError, match=r"'selectors' is deleted .* logger.experiment"):
+        play(watchers(logs), run_info(logs))
+
+
+def test_an_experiment_shows_the_columns_that_matter(logs: Logs) -> None:
+    play(watchers(logs), run_info(logs), last=0, status="interrupted")
+    tags = logs.client().get_experiment_by_name(EXPERIMENT).tags
+    view = json.loads(json.loads(tags["mlflow.sharedViewState.fedcohort"])["state"])
+    assert "params.`selector`" in view["selectedColumns"]
+    assert "viewStateShareKey=fedcohort" in tags["mlflow.note.content"]
+
+
+@pytest.mark.parametrize("uri", ["file:/tmp/mlruns", "file:///tmp/mlruns", "mlruns", "./mlruns"])
+def test_a_folder_of_files_is_refused_by_name(tmp_path: Path, uri: str) -> None:
+    with pytest.raises(OptionError, match=r"tracking_uri must be null, sqlite:///<file>, .* got '.*mlruns'"):
+        MlflowTracker(tracking_uri=uri, experiment="x", every_s=1, logs=str(tmp_path))
+
+
+@pytest.mark.parametrize(("every_s", "experiment"), [(-1, "x"), (None, "x"), (True, "x"), (1, ""), (1, None)])
+def test_options_out_of_range(tmp_path: Path, every_s: Any, experiment: Any) -> None:
+    with pytest.raises(OptionError, match=r"(every_s|experiment) must be .*got"):
+        MlflowTracker(tracking_uri=None, experiment=experiment, every_s=every_s, logs=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("uri", "line"),
+    [
+        (None, "mlflow ui --backend-store-uri sqlite:////a/logs/mlflow.db"),
+        ("sqlite:////b c/m.db", "mlflow ui --backend-store-uri 'sqlite:////b c/m.db'"),
+        ("https://mlflow.example", "https://mlflow.example"),
+    ],
+)
+def test_the_line_that_opens_the_page(uri: str | None, line: str) -> None:
+    assert MlflowTracker(tracking_uri=uri, experiment="x", every_s=1, logs="/a/logs").opening_line() == line
+
+
+def test_long_and_odd_values_fit_into_mlflow(logs: Logs) -> None:
+    odd = {"text": "x" * 9000, "nothing": None, "flag": True, "list": [1, 2], "deep": {"er": {"est": 1e-3}}}
+    facts = dataclasses.replace(run_info(logs), config=odd | {"cohort": 4}, tags={"long": "y" * 9000})
+    params = record.params(facts)
+    assert (params["nothing"], params["flag"], params["list"], params["deep.er.est"]) == (
+        "null",
+        "true",
+        "[1, 2]",
+        "0.001",
+    )
+    play(watchers(logs), facts, last=0)
+    assert len(logs.only_run().data.params["text"]) == 6000
+
+
+def test_equal_partitions_are_equal_datasets(logs: Logs) -> None:
+    facts = run_info(logs)
+    noisier = dataclasses.replace(facts, noise_rate=facts.noise_rate + 0.01)
+    digests = [record.dataset(each).dataset.digest for each in (facts, run_info(logs), noisier)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_nothing_slow_is_imported_before_a_run_starts() -> None:
+    modules = "fedcohort.callback.mlflow, fedcohort.callback.journal, fedcohort.callback.figures, "
+    modules += "fedcohort.callback.progress, fedcohort.callback.summary"
+    slow = "{'mlflow', 'matplotlib', 'pandas', 'rich', 'pyarrow', 'torch', 'sqlalchemy'}"
+    code = f"import sys, {modules}; found = {slow} & sys.modules.keys(); assert not found, found"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_mlflow_says_nothing_by_itself(tmp_path: Path) -> None:
+    """Not alembic's fifty lines for a fresh database either, whatever level the root logger has."""
+    code = f"""
+import logging
+logging.basicConfig(level=logging.INFO)
+from fedcohort.callback.tracking import server
+where = server.place(None, "x", __import__("pathlib").Path({str(tmp_path)!r}))
+server.experiment_id(server.connect(where), where)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout + done.stderr == ""
+
+
+Work = Callable[[], object]

@@ -1,0 +1,61 @@
+"""A FLASH that is told what it measures: toy losses and durations, round by round."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedcohort.selector.flash import Flash, State
+from fedcohort.types import Population, ProbeResult
+from selector_harness import context, outcome
+from yaml_words import make
+
+NAN, INF = float("nan"), float("inf")
+RAW: dict[str, Any] = {"scale": "none"}
+
+
+def flash(**changes: Any) -> Flash:
+    return make("selector", "flash", **changes)
+
+
+def answered(robust_loss: Sequence[float], val_loss: Sequence[float]) -> Mapping[str, ProbeResult]:
+    everybody = np.arange(len(robust_loss))
+    values = {"robust_loss": robust_loss, "val_loss": val_loss}
+    return {word: ProbeResult(everybody, np.array(column, float)) for word, column in values.items()}
+
+
+def run(
+    selector: Flash,
+    losses: Sequence[tuple[Sequence[float], Sequence[float]]],
+    trained: Sequence[Mapping[int, float]],
+    n_train: Sequence[int] = (1, 1),
+    failed: Sequence[Sequence[int]] = (),
+) -> list[State]:
+    """States after each round. losses: (robust, val) of each w_t. trained: {client: seconds} of each round's cohort.
+
+    Ends with a selection of everybody, so that a fresh context has learnt from the last measurement.
+    """
+    K = len(n_train)
+    state = selector.init(Population(K, 2, 1, {"n_train": np.array(n_train)}))
+    fresh = selector.context == "fresh"
+    states = []
+    for t, (measured, seconds) in enumerate(itertools.zip_longest(losses, trained, fillvalue={})):
+        probes = answered(*measured)
+        chosen = sorted({*seconds, *(failed[t] if t < len(failed) else ())}) or [0]
+        ctx = context(t, len(chosen), K, available=chosen)
+        state = selector.select(state, ctx, probes if fresh else {})[1]
+        gone = [k for k in chosen if k not in seconds]
+        durations = {"duration": list(seconds.values())}
+        state = selector.observe(state, outcome(t, list(seconds), {} if fresh else probes, gone, **durations))[1]
+        states.append(state)
+    return states
+
+
+def theta(state: State) -> np.ndarray:
+    return np.linalg.solve(state.posterior.V, state.posterior.b)
+
+
+# Two clients, both trained in round 0 (1 s and 2 s), then client 1 alone (1 s). w_0, w_1, w_2 as measured:
+STORY = [([1.0, 1.0], [1.0, 1.0]), ([0.8, 0.5], [0.9, 0.6]), ([0.75, 0.1], [0.9, 0.6])]
+SECONDS = [{0: 1.0, 1: 2.0}, {1: 1.0}, {}]
