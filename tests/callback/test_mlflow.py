@@ -6,7 +6,6 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +99,7 @@ def test_while_it_runs_it_says_so(logs: Logs) -> None:
     for watcher in again:
         watcher.start(run_info(logs, start=3))
     run = logs.only_run()
-    assert (run.info.status, run.info.end_time, run.data.tags["status"]) == ("RUNNING", None, "running")
-    again[0].finish("failed")
+    assert (run.info.status, run.data.tags["status"]) == ("RUNNING", "running")
 
 
 KILLS: list[tuple[Any, str, int, str]] = [
@@ -182,15 +180,14 @@ def test_a_dead_server_is_not_asked_every_round(logs: Logs, monkeypatch: pytest.
 def test_a_server_that_comes_back_gets_what_it_missed(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
 ) -> None:
-    sent, gone = feed.log_batch, {2, 3}
+    sent = feed.log_batch
 
-    def flaky(client: Any, run_id: str, batch: list[history.Line]) -> None:
-        gone.discard(min(gone)) if (down := bool(gone) and batch[-1].step >= 2) else None
-        if down:
+    def gone_from_2_to_4(client: Any, run_id: str, batch: list[history.Line]) -> None:
+        if 2 <= batch[-1].step <= 4:
             raise MlflowException("connection refused")
         sent(client, run_id, batch)
 
-    monkeypatch.setattr(feed, "log_batch", flaky)
+    monkeypatch.setattr(feed, "log_batch", gone_from_2_to_4)
     monkeypatch.setattr(MlflowTracker, "_pause", lambda self, took: 0.0)
     play(watchers(logs), run_info(logs))
     check(logs, 6)
@@ -230,7 +227,7 @@ def test_another_place_is_another_run(logs: Logs, tmp_path: Path, template: Path
     elsewhere = f"sqlite:///{tmp_path / 'other.db'}"
     (tmp_path / "other.db").write_bytes(template.read_bytes())
     play([Journal(), logs.tracker(elsewhere)], run_info(logs, start=3))
-    assert check(logs, 6, "KILLED") if False else logs.only_run().info.status == "KILLED"
+    assert logs.only_run().info.status == "KILLED"  # where it was first it stays as it ended
     known = json.loads((run_info(logs).folder / "mlflow.json").read_text())
     assert known["tracking_uri"] == elsewhere
 
@@ -313,6 +310,3 @@ server.experiment_id(server.connect(where), where)
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout + done.stderr == ""
-
-
-Work = Callable[[], object]

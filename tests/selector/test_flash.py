@@ -175,6 +175,17 @@ def test_trace_is_theta_with_its_deviation() -> None:
     np.testing.assert_allclose([sd for _, sd in trace.values()], sd, rtol=1e-10)
 
 
+OPTIONS = {
+    "context": ["lagged", "fresh"],
+    "credit": ["causal", "literal"],
+    "reward": ["client", "global"],
+    "change": ["abs", "signed"],
+    "reward_tau": ["round", "client"],
+    "scale": ["running", "first_round", "none"],
+    "skip_first_update": [False, True],
+}
+
+
 def test_every_combination_of_options_learns_and_reads_what_it_declares() -> None:
     for values in itertools.product(*OPTIONS.values()):
         selector, world = flash(**dict(zip(OPTIONS, values, strict=True))), World()

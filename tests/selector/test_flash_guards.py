@@ -93,14 +93,3 @@ def test_rounds_that_take_no_time_teach_nothing(seconds: float) -> None:
     state = run(flash(context="fresh"), STORY[:2], [{0: seconds, 1: seconds}, {}])[1]
     np.testing.assert_array_equal(state.posterior.V, np.eye(4))
     assert np.isfinite(state.X).all()
-
-
-OPTIONS = {
-    "context": ["lagged", "fresh"],
-    "credit": ["causal", "literal"],
-    "reward": ["client", "global"],
-    "change": ["abs", "signed"],
-    "reward_tau": ["round", "client"],
-    "scale": ["running", "first_round", "none"],
-    "skip_first_update": [False, True],
-}
