@@ -81,6 +81,7 @@ class FlatModel:
         integers = [(name, b) for name, b in network.named_buffers() if not b.is_floating_point()]
         self.layout = Layout(_blocks([(n, p) for n, p in trained]), _blocks([*frozen, *floats]), _blocks(integers))
         self.parameters = [p for _, p in trained]
+        self.tensors: list[Tensor] = list(self.parameters)
         like = trained[0][1]
         self.w = torch.empty(self.layout.n_params, dtype=like.dtype, device=like.device)
         self.g = torch.zeros_like(self.w)

@@ -30,7 +30,7 @@ def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None =
     try:
         return _send(info, where)
     except server.failures() as error:
-        raise TrackingError(f"{folder}: MLflow at {where.uri} can't be reached ({error})") from error
+        raise TrackingError(f"{folder}: MLflow at {where.uri} can't be reached ({server.reason(error)})") from error
 
 
 def _send(info: RunInfo, where: server.Place) -> str:

@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from fedcohort.dataset.base import Raw
+from fedcohort.engine.chain import layers_of
 from fedcohort.engine.local import ClientTask, LocalTrainer, cut
 from fedcohort.federation import build
 from fedcohort.flat import FlatModel
@@ -83,14 +84,38 @@ def test_it_trains_like_a_plain_loop(word: str, options: dict, reference: Any) -
     torch.testing.assert_close(delta, expected, atol=1e-12, rtol=0)
 
 
-def test_the_fast_path_and_the_general_one_agree() -> None:
-    federation, network = federation_of(dtype=torch.float64), network_of(torch.float64)
-    fast = trainer_of(federation, network)
-    general = trainer_of(federation, network)
-    general.fast = False
-    a, b = fast.train(task_of(0), {}), general.train(task_of(0), {})
+@pytest.mark.parametrize("hidden", [[], [8], [8, 6]])
+@pytest.mark.parametrize("objective", ["ce", "flash_robust"])
+@pytest.mark.parametrize("hooks", ["", "prox", "scaffold"])
+@pytest.mark.parametrize("client", [{}, {"momentum": 0.9}, {"clip": 0.1}, {"word": "adam"}], ids=str)
+def test_hand_written_gradients_are_autograds(hidden: list, objective: str, hooks: str, client: dict) -> None:
+    federation = federation_of(dtype=torch.float64)
+    with torch_scope(SEED, "weights"):
+        network = make("model", "mlp", hidden=hidden).build((5,), 3).double()
+    given = {"": (), "prox": make("regulariser", "prox", mu=0.5).hooks, "scaffold": make("agg", "scaffold").hooks}
+    down = {"c": torch.full((sum(p.numel() for p in network.parameters()),), 0.1, dtype=torch.float64)}
+    trainers = [trainer_of(federation, network, objective, given[hooks], batch=4, **client) for _ in range(2)]
+    assert trainers[0].chain is not None
+    trainers[1].chain = None
+    a, b = (trainer.train(task_of(0), down) for trainer in trainers)
     torch.testing.assert_close(a.delta, b.delta, atol=1e-12, rtol=0)
     assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-12)
+    for name in a.uploads:
+        torch.testing.assert_close(a.uploads[name], b.uploads[name], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)),
+        nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Dropout(), nn.Linear(4, 3)),
+        nn.Sequential(nn.Linear(5, 4, bias=False), nn.ReLU(), nn.Linear(4, 3)),
+        nn.Sequential(nn.Linear(5, 4), nn.ReLU()),
+    ],
+    ids=["tanh", "dropout", "no bias", "ends in ReLU"],
+)
+def test_other_networks_are_left_to_autograd(network: nn.Module) -> None:
+    assert layers_of(FlatModel(network)) is None
 
 
 def test_clients_leave_no_trace_on_each_other() -> None:
@@ -163,9 +188,9 @@ def test_only_the_chosen_samples_train() -> None:
 
 
 def test_a_batch_of_one_is_merged_for_batch_norm() -> None:
-    order = torch.arange(7)
-    assert [len(part) for part in cut(order, 3, merge_last=True)] == [3, 4]
-    assert [len(part) for part in cut(order, 3, merge_last=False)] == [3, 3, 1]
+    assert cut(7, 3, merge_last=True) == [(0, 3), (3, 7)]
+    assert cut(7, 3, merge_last=False) == [(0, 3), (3, 6), (6, 7)]
+    assert cut(1, 3, merge_last=True) == [(0, 1)]
     network = network_of(torch.float32, nn.BatchNorm1d(8))
     federation = federation_of()
     n = len(federation.train.of(0)[1])

@@ -94,12 +94,11 @@ class MlflowTracker:
         """Once an outage."""
         if self._failures or self._info is None:
             return
-        reason = " ".join(str(error).split())[:200]
         log.warning(
             "MLflow at %s can't be reached (%s). The run goes on: its metrics stay in %s, and `python -m "
             "fedcohort.sync %s` sends them later.",
             self._place.uri,
-            reason,
+            server.reason(error),
             self._info.folder,
             shlex.quote(str(self._info.folder)),
         )

@@ -4,6 +4,7 @@ One network serves every client of a process: its parameters are views into a fl
 copy, and its batches are slices of one gather; nothing is constructed per client but a permutation.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,12 +15,16 @@ from torch.nn import functional as F
 
 from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
+from fedcohort.engine.chain import Chain, layers_of
+from fedcohort.engine.step import Corrected, Plain, Step
 from fedcohort.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction, Hook
 from fedcohort.objective.base import Objective
 from fedcohort.rng import generator, torch_scope
 from fedcohort.types import ClientUpdate, Ids
+
+Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
 
 
 @dataclass(frozen=True)
@@ -39,12 +44,12 @@ class ClientTask:
     stored: Mapping[str, Tensor]
 
 
-def cut(order: Tensor, batch: int, merge_last: bool) -> list[Tensor]:
-    """`order` in mini-batches. merge_last: a last batch of one joins the one before it (batch norm needs two)."""
-    parts = list(torch.split(order, batch))
-    if merge_last and len(parts) > 1 and len(parts[-1]) == 1:
-        parts[-2:] = [torch.cat(parts[-2:])]
-    return parts
+def cut(n: int, batch: int, merge_last: bool) -> list[tuple[int, int]]:
+    """[0, n) in pieces of `batch`. merge_last: a last piece of one joins the one before it (batch norm needs two)."""
+    starts = list(range(0, n, batch))
+    if merge_last and len(starts) > 1 and n - starts[-1] == 1:
+        starts.pop()
+    return list(itertools.pairwise([*starts, n]))
 
 
 class LocalTrainer:
@@ -60,13 +65,11 @@ class LocalTrainer:
         codec: Codec,
         hooks: Sequence[Hook],
         seed: int,
+        closed_form: bool = True,
     ) -> None:
         self.server, self.worker, self.federation = server, worker, federation
         self.objective, self.client, self.codec, self.hooks, self.seed = objective, client, codec, hooks, seed
-        self.tensors: list[Tensor] = list(worker.parameters)
-        self.flat = torch.nn.Parameter(worker.w, requires_grad=True)
-        self.flat.grad = worker.g
-        self.fast = client.plain and not hooks
+        self.chain = layers_of(worker) if closed_form else None
 
     def train(self, task: ClientTask, down: Mapping[str, Tensor]) -> ClientUpdate:
         """Train `task.client` from the server's model; down: what the aggregator broadcast beside it."""
@@ -74,11 +77,12 @@ class LocalTrainer:
         x, y = self._samples(task)
         reference = self._reference(x)
         corrections = [hook.begin(self.server.w, down, task.stored) for hook in self.hooks]
+        data = (x, y, reference)
         if self.worker.has_dropout:
             with torch_scope(self.seed, "dropout", task.round, task.client):
-                losses, sizes = self._fit(task, x, y, reference, corrections)
+                losses, sizes = self._fit(task, data, corrections)
         else:
-            losses, sizes = self._fit(task, x, y, reference, corrections)
+            losses, sizes = self._fit(task, data, corrections)
         return self._update(task, len(y), losses, sizes, corrections)
 
     def _samples(self, task: ClientTask) -> tuple[Tensor, Tensor]:
@@ -95,65 +99,43 @@ class LocalTrainer:
         self.worker.network.eval()
         return F.softmax(self.worker.network(x), 1)
 
-    def _batches(self, task: ClientTask, n: int) -> Iterator[Tensor]:
-        """Positions of each mini-batch; the order is keyed by (seed, round, client), whoever else is selected."""
+    def _batches(self, task: ClientTask, data: Data) -> Iterator[Data]:
+        """Mini-batches; their order is keyed by (seed, round, client), whoever else is selected."""
         rng = generator(self.seed, "batches", task.round, task.client)
-        size = self.client.batch or n
-        left = task.units if self.client.steps is not None else None
-        epochs = task.units if left is None else 10**9
-        for _ in range(epochs):
-            order = torch.from_numpy(rng.permutation(n)).to(self.federation.train.y.device)
-            for part in cut(order, size, self.worker.has_batch_norm):
-                if left is not None:
-                    if left == 0:
-                        return
-                    left -= 1
-                yield part
+        n = len(data[1])
+        size, steps = self.client.batch or n, self.client.steps is not None
+        left = task.units
+        while left > 0:
+            order = torch.from_numpy(rng.permutation(n)).to(data[1].device)
+            x, y, z = (None if part is None else part.index_select(0, order) for part in data)
+            for start, stop in cut(n, size, self.worker.has_batch_norm):
+                rows = slice(start, stop)
+                yield x[rows], y[rows], None if z is None else z[rows]  # type: ignore[index]
+                left -= steps
+                if left == 0:
+                    return
+            left -= not steps
 
-    def _fit(
-        self,
-        task: ClientTask,
-        x: Tensor,
-        y: Tensor,
-        reference: Tensor | None,
-        corrections: Sequence[Correction],
-    ) -> tuple[list[Tensor], list[int]]:
+    def _fit(self, task: ClientTask, data: Data, corrections: Sequence[Correction]) -> tuple[list[Tensor], list[int]]:
         network = self.worker.network
         network.train()
-        if self.worker.has_batch_norm and len(y) == 1:
+        if self.worker.has_batch_norm and len(data[1]) == 1:
             network.eval()  # the statistics of a single sample are undefined
-        optimizer = None if self.client.plain else self.client.optimizer(self.flat, task.lr)
+        step = self._step(task.lr, corrections)
         losses: list[Tensor] = []
         sizes: list[int] = []
-        for part in self._batches(task, len(y)):
-            z = None if reference is None else reference.index_select(0, part)
-            objective, ce = self.objective.per_sample(network(x.index_select(0, part)), y.index_select(0, part), z)
-            loss = objective.mean()
-            losses.append(loss.detach() if ce is objective else ce.detach().mean())
-            sizes.append(len(part))
-            if self.fast:
-                grads = torch.autograd.grad(loss, self.worker.parameters)
-                with torch.no_grad():
-                    torch._foreach_add_(self.tensors, grads, alpha=-task.lr)
-            else:
-                self._step(loss, optimizer, task.lr, corrections)
+        for x, y, z in self._batches(task, data):
+            losses.append(step(x, y, z))
+            sizes.append(len(y))
         return losses, sizes
 
-    def _step(
-        self, loss: Tensor, optimizer: torch.optim.Optimizer | None, lr: float, corrections: Sequence[Correction]
-    ) -> None:
-        g, y = self.worker.g, self.worker.w
-        g.zero_()
-        loss.backward()  # type: ignore[no-untyped-call]
-        with torch.no_grad():
-            for correction in corrections:
-                correction.correct(g, y)
-            if self.client.clip is not None:
-                g.mul_(torch.clamp(self.client.clip / (g.norm() + 1e-12), max=1.0))
-            if optimizer is None:
-                y.add_(g, alpha=-lr)
-            else:
-                optimizer.step()
+    def _step(self, lr: float, corrections: Sequence[Correction]) -> Step:
+        """The leanest step that gives this method's numbers."""
+        if self.chain is not None:
+            return Chain(self.worker, self.chain, self.objective, self.client, lr, corrections)
+        if self.client.plain and not corrections:
+            return Plain(self.worker, self.objective, lr)
+        return Corrected(self.worker, self.objective, self.client, lr, corrections)
 
     @torch.no_grad()
     def _update(

@@ -29,7 +29,7 @@ KEY_TAG = "fedcohort.run"
 
 @dataclass(frozen=True)
 class Identity:
-    """What `mlflow.json` holds. The ids are None until the server has answered."""
+    """What `mlflow.json` holds for each place. The ids are None until the server has answered."""
 
     tracking_uri: str
     experiment: str
@@ -45,9 +45,9 @@ class Identity:
 
 
 def load(folder: "Path") -> Identity | None:
-    """What the folder knows of its MLflow run, or None where it was never tracked."""
-    path = folder / NAME
-    return Identity(**json.loads(path.read_text())) if path.exists() else None
+    """What the folder knows of the MLflow run that it was sent to last, or None where it was never tracked."""
+    known = _known_places(folder)
+    return known[0] if known else None
 
 
 def register(folder: "Path", where: Place) -> None:
@@ -57,10 +57,10 @@ def register(folder: "Path", where: Place) -> None:
 
 
 def _intend(folder: "Path", where: Place) -> Identity:
-    """The identity at this place, written down. A run that moves to another place starts there as a new one."""
-    known = load(folder)
-    if known is not None and known.place == where:
-        return known
+    """The identity at this place, written down. The run is another one at each place, the same when it comes back."""
+    for known in _known_places(folder):
+        if known.place == where:
+            return known
     fresh = Identity(where.uri, where.experiment, where.artifacts, uuid.uuid4().hex)
     _write(folder, fresh)
     return fresh
@@ -69,8 +69,8 @@ def _intend(folder: "Path", where: Place) -> Identity:
 def adopt(client: "MlflowClient", info: RunInfo, where: Place) -> str:
     """The id of the folder's MLflow run: the known one, one that a killed process created, or a new one."""
     with exclusive(info.folder / LOCK):
+        experiment = experiment_id(client, where)  # first: a server that is gone leaves mlflow.json as it was
         identity = _intend(info.folder, where)
-        experiment = experiment_id(client, where)
         run = _known(client, identity) or _orphan(client, identity, experiment)
         if run is None:
             run = _create(client, info, identity, experiment)
@@ -119,5 +119,16 @@ def _create(client: "MlflowClient", info: RunInfo, identity: Identity, experimen
     return client.create_run(experiment, card.starts_ms(info.folder)[0], tags, run_name=name)
 
 
-def _write(folder: "Path", identity: Identity) -> None:
-    write_atomically(folder / NAME, json.dumps(asdict(identity), indent=1) + "\n")
+def _known_places(folder: "Path") -> list[Identity]:
+    """The latest first."""
+    path = folder / NAME
+    if not path.exists():
+        return []
+    latest = json.loads(path.read_text())
+    earlier = latest.pop("earlier")
+    return [Identity(**fields) for fields in (latest, *earlier)]
+
+
+def _write(folder: "Path", latest: Identity) -> None:
+    earlier = [asdict(known) for known in _known_places(folder) if known.place != latest.place]
+    write_atomically(folder / NAME, json.dumps({**asdict(latest), "earlier": earlier}, indent=1) + "\n")

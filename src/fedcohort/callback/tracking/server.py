@@ -74,6 +74,13 @@ def failures() -> tuple[type[Exception], ...]:
     return (MlflowException, SQLAlchemyError, OSError)
 
 
+def reason(error: BaseException) -> str:
+    """What went wrong at the bottom, in one line: MLflow wraps it in several others."""
+    while below := error.__cause__ or error.__context__:
+        error = below
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
 def connect(where: Place) -> "MlflowClient":
     """A client. A fresh SQLite file gets its tables under a lock, all of them or none."""
     for name, value in QUIET_AND_QUICK.items():
@@ -83,6 +90,7 @@ def connect(where: Place) -> "MlflowClient":
 
     logging.getLogger("mlflow").setLevel(logging.CRITICAL)  # it logs a traceback for what we handle
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
     with alone(where):
         if where.database is not None and not where.database.exists():
             _make_tables(where.database)

@@ -1,0 +1,81 @@
+"""One mini-batch step on the flat model, three ways with the same numbers: the engine takes the leanest that applies.
+
+    Plain      y <- y - lr g with no object in between, for plain SGD without hooks
+    Corrected  the flat gradient passes through the hooks, then through a real torch.optim or y <- y - lr g
+    Chain      hand-written gradients, for chains of Linear and ReLU under SGD (`engine/chain.py`)
+
+Each returns the batch's mean cross-entropy before the step, detached.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from fedcohort.client.base import Client
+from fedcohort.flat import FlatModel
+from fedcohort.hook import Correction
+from fedcohort.objective.base import Objective
+
+
+class Step(Protocol):
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor: ...
+
+
+def losses(model: FlatModel, objective: Objective, x: Tensor, y: Tensor, z: Tensor | None) -> tuple[Tensor, Tensor]:
+    """(mean objective with its graph, mean cross-entropy detached)."""
+    value, ce = objective.per_sample(model.network(x), y, z)
+    mean = value.mean()
+    return mean, mean.detach() if ce is value else ce.detach().mean()
+
+
+class Plain:
+    def __init__(self, model: FlatModel, objective: Objective, lr: float) -> None:
+        self.model, self.objective, self.lr = model, objective, lr
+
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
+        loss, ce = losses(self.model, self.objective, x, y, reference)
+        grads = torch.autograd.grad(loss, self.model.tensors)
+        with torch.no_grad():
+            torch._foreach_add_(self.model.tensors, grads, alpha=-self.lr)
+        return ce
+
+
+class Corrected:
+    def __init__(
+        self, model: FlatModel, objective: Objective, client: Client, lr: float, corrections: Sequence[Correction]
+    ) -> None:
+        self.model, self.objective, self.corrections = model, objective, corrections
+        self.move = Move(model, client, lr)
+
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
+        loss, ce = losses(self.model, self.objective, x, y, reference)
+        self.model.g.zero_()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.move(self.corrections)
+        return ce
+
+
+class Move:
+    """From the raw gradient in `model.g` to the next `model.w`: hooks, clipping, optimizer, in that order."""
+
+    def __init__(self, model: FlatModel, client: Client, lr: float) -> None:
+        self.model, self.clip, self.lr = model, client.clip, lr
+        self.optimizer = None
+        if not client.plain:
+            flat = torch.nn.Parameter(model.w)
+            flat.grad = model.g
+            self.optimizer = client.optimizer(flat, lr)
+
+    @torch.no_grad()
+    def __call__(self, corrections: Sequence[Correction]) -> None:
+        g, y = self.model.g, self.model.w
+        for correction in corrections:
+            correction.correct(g, y)
+        if self.clip is not None:
+            g.mul_(torch.clamp(self.clip / (g.norm() + 1e-12), max=1.0))
+        if self.optimizer is None:
+            y.add_(g, alpha=-self.lr)
+        else:
+            self.optimizer.step()
