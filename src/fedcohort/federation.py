@@ -13,6 +13,7 @@ few samples may have an empty E_k.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -84,7 +85,7 @@ class Federation:
     def n_clients(self) -> int:
         return len(self.noise_rate)
 
-    @property
+    @cached_property
     def n_train(self) -> Ids:
         return np.diff(self.train.offsets)
 

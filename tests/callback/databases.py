@@ -1,7 +1,8 @@
 """MLflow databases for tests: the tables take seconds to make, so they are made once and copied."""
 
+import functools
 import logging
-import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +17,12 @@ from fedcohort.callback.tracking import server
 EXPERIMENT = "selectors"
 
 
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    logs = tmp_path_factory.mktemp("template")
-    server.connect(server.place(None, EXPERIMENT, logs))
-    return logs / "mlflow.db"
+@functools.cache
+def template() -> bytes:
+    """A database with all its tables and nothing in them."""
+    with tempfile.TemporaryDirectory() as folder:
+        server.connect(server.place(None, EXPERIMENT, Path(folder)))
+        return (Path(folder) / "mlflow.db").read_bytes()
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,9 @@ class Logs:
 
 
 @pytest.fixture
-def logs(template: Path, tmp_path: Path) -> Logs:
+def logs(tmp_path: Path) -> Logs:
     (tmp_path / "logs").mkdir()
-    shutil.copy(template, tmp_path / "logs" / "mlflow.db")
+    (tmp_path / "logs" / "mlflow.db").write_bytes(template())
     return Logs(tmp_path / "logs")
 
 

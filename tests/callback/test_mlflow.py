@@ -1,53 +1,27 @@
-"""MLflow gets every round exactly once, and a run never waits for it."""
+"""What MLflow is told of a run, and that a run never waits for it."""
 
 import dataclasses
 import json
 import logging
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mlflow.entities import Run
 from mlflow.exceptions import MlflowException
 
-from callback.databases import EXPERIMENT, Logs, logs, said, template  # noqa: F401
-from callback.killing import in_a_child, killed_at
-from callback.made_up import info, play, report
+from callback.databases import EXPERIMENT, Logs
+from callback.made_up import play
+from callback.tracked import DEAD, check, run_info, watchers
 from fedcohort.callback import history
 from fedcohort.callback import mlflow as tracker_module
-from fedcohort.callback.base import Observer, RunInfo
 from fedcohort.callback.figures import Figures
 from fedcohort.callback.journal import Journal
 from fedcohort.callback.mlflow import MlflowTracker
 from fedcohort.callback.summary import Summary
-from fedcohort.callback.tracking import feed, identity, record, server
+from fedcohort.callback.tracking import record
 from fedcohort.errors import OptionError, TrackingError
-
-DEAD = "http://127.0.0.1:9"
-
-
-def run_info(logs: Logs, **other: Any) -> RunInfo:
-    return info(logs.path / "runs" / "flash-a1b2c3d4-s0", **other)
-
-
-def watchers(logs: Logs) -> list[Observer]:
-    return [Journal(), logs.tracker()]
-
-
-def check(logs: Logs, last: int, status: str = "FINISHED") -> Run:
-    """One run, and each metric of each step in it once, with the journal's time."""
-    run = logs.only_run()
-    lines, _ = history.lines(Path(run.data.tags["folder"]) / "journal.jsonl")
-    assert [line.step for line in lines] == list(range(last + 1))
-    for name in report(1).metrics:
-        sent = [(m.step, m.timestamp, m.value) for m in logs.client().get_metric_history(run.info.run_id, name)]
-        assert sorted(sent) == [(line.step, line.time_ms, line.metrics[name]) for line in lines], name
-    assert run.info.status == status
-    assert len(run.inputs.dataset_inputs) == 1
-    return run
 
 
 def test_a_run_with_all_its_facts(logs: Logs) -> None:
@@ -82,17 +56,6 @@ def test_how_a_run_ended(logs: Logs, status: str, theirs: str) -> None:
     assert check(logs, 2, theirs).data.tags["status"] == status
 
 
-def test_a_resumed_run_is_the_same_run(logs: Logs) -> None:
-    play(watchers(logs), run_info(logs), last=3, status="interrupted")
-    changed = dataclasses.replace(
-        run_info(logs, rounds=8, start=2), config={**run_info(logs).config, "rounds": 8}, tags={"sweep_id": "s2"}
-    )
-    play(watchers(logs), changed)
-    run = check(logs, 8)
-    assert (run.data.params["rounds"], run.data.tags["changed.rounds"]) == ("6", "8")
-    assert run.data.tags["sweep_id"] == "s2"
-
-
 def test_while_it_runs_it_says_so(logs: Logs) -> None:
     play(watchers(logs), run_info(logs), last=3, status="interrupted")
     again = watchers(logs)
@@ -102,65 +65,11 @@ def test_while_it_runs_it_says_so(logs: Logs) -> None:
     assert (run.info.status, run.data.tags["status"]) == ("RUNNING", "running")
 
 
-KILLS: list[tuple[Any, str, int, str]] = [
-    (identity, "_write", 1, "before"),  # nothing is known yet
-    (identity, "_create", 1, "before"),
-    (identity, "_create", 1, "after"),  # the run exists, the folder doesn't know it
-    (identity, "describe", 1, "before"),
-    (identity, "describe", 1, "after"),
-    (feed, "log_batch", 1, "before"),
-    (feed, "log_batch", 4, "before"),
-    (feed, "log_batch", 4, "after"),  # it has arrived, but nobody noted that
-    (feed.Feed, "set_status", 1, "before"),  # the files are there, the run is not ended
-    (feed.Feed, "close", 1, "after"),
-]
-
-
-@pytest.mark.parametrize(("owner", "name", "call", "when"), KILLS, ids=lambda v: getattr(v, "__name__", str(v)))
-def test_a_kill_anywhere_sends_everything_once(
-    logs: Logs, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, when: str
-) -> None:
-    killed_at(monkeypatch, owner, name, call, when, lambda: play(watchers(logs), run_info(logs)))
-    lines, _ = history.lines(run_info(logs).folder / "journal.jsonl")
-    play(watchers(logs), run_info(logs, start=max(len(lines) - 3, 0)))
-    check(logs, 6)
-
-
-def test_sending_again_changes_nothing(logs: Logs) -> None:
-    """What the server has is asked for; where the answer is lost, the primary key keeps it exactly once."""
-    play(watchers(logs), run_info(logs))
-    lines, _ = history.lines(run_info(logs).folder / "journal.jsonl")
-    feed.log_batch(logs.client(), logs.only_run().info.run_id, lines)
-    check(logs, 6)
-
-
-def test_eight_processes_may_start_on_a_database_that_is_not_there(tmp_path: Path) -> None:
-    fresh = Logs(tmp_path / "logs")
-    children = []
-    for number in range(8):
-        facts = info(fresh.path / "runs" / f"run-{number}", rounds=2)
-        pid = os.fork()
-        if pid == 0:
-            os._exit(0 if in_a_child(lambda facts=facts: play(watchers(fresh), facts)) == 0 else 1)
-        children.append(pid)
-    assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 8
-    assert sorted(run.info.status for run in fresh.runs()) == ["FINISHED"] * 8
-    steps = [m.step for run in fresh.runs() for m in fresh.client().get_metric_history(run.info.run_id, "test/acc")]
-    assert sorted(steps) == sorted([0, 1, 2] * 8)
-
-
-def test_a_kill_while_tables_are_made_leaves_no_half_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh = Logs(tmp_path / "logs")
-    killed_at(monkeypatch, server.os, "replace", 3, "before", lambda: play(watchers(fresh), run_info(fresh)))
-    assert not (fresh.path / "mlflow.db").exists()
-    assert (fresh.path / ".mlflow.db.draft").exists()
-
-
 def test_without_a_server_the_run_goes_on_and_says_so_once(logs: Logs, said: pytest.LogCaptureFixture) -> None:
     play([Journal(), logs.tracker(DEAD)], run_info(logs))
     (warning,) = [entry for entry in said.records if entry.levelno >= logging.WARNING]
     text = warning.getMessage()
-    assert f"MLflow at {DEAD} can't be reached" in text
+    assert f"MLflow at {DEAD} can't be reached ([Errno 111] Connection refused)" in text
     assert f"python -m fedcohort.sync {run_info(logs).folder}" in text
     assert len(history.lines(run_info(logs).folder / "journal.jsonl")[0]) == 7
 
@@ -177,24 +86,6 @@ def test_a_dead_server_is_not_asked_every_round(logs: Logs, monkeypatch: pytest.
     assert len(asked) == 2  # at the start and at the end
 
 
-def test_a_server_that_comes_back_gets_what_it_missed(
-    logs: Logs, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
-) -> None:
-    sent = feed.log_batch
-
-    def gone_from_2_to_4(client: Any, run_id: str, batch: list[history.Line]) -> None:
-        if 2 <= batch[-1].step <= 4:
-            raise MlflowException("connection refused")
-        sent(client, run_id, batch)
-
-    monkeypatch.setattr(feed, "log_batch", gone_from_2_to_4)
-    monkeypatch.setattr(MlflowTracker, "_pause", lambda self, took: 0.0)
-    play(watchers(logs), run_info(logs))
-    check(logs, 6)
-    texts = [entry.getMessage() for entry in said.records]
-    assert [("can't be reached" in text, "answers again" in text) for text in texts] == [(True, False), (False, True)]
-
-
 def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Logs) -> None:
     tracker = logs.tracker(every_s=1)
     assert (tracker._pause(0.01), tracker._pause(0.5)) == (1, 10)  # at most a twentieth of the time is spent sending
@@ -203,33 +94,6 @@ def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Lo
     tracker._failures = 60
     assert tracker._pause(0.01) == 600
     assert logs.tracker(every_s=0)._pause(0.5) == 0
-
-
-def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
-    batches: list[int] = []
-    sent = feed.log_batch
-    monkeypatch.setattr(feed, "log_batch", lambda c, r, batch: (batches.append(len(batch)), sent(c, r, batch)))
-    play([Journal(), logs.tracker(every_s=3600)], run_info(logs, rounds=60))
-    check(logs, 60)
-    most = 1000 // len(report(1).metrics)
-    assert batches == [most, 61 - most]
-
-
-def test_a_deleted_run_is_made_anew(logs: Logs) -> None:
-    play(watchers(logs), run_info(logs), last=3, status="interrupted")
-    logs.client().delete_run(logs.only_run().info.run_id)
-    play(watchers(logs), run_info(logs, start=3))
-    check(logs, 6)
-
-
-def test_another_place_is_another_run(logs: Logs, tmp_path: Path, template: Path) -> None:
-    play(watchers(logs), run_info(logs), last=3, status="interrupted")
-    elsewhere = f"sqlite:///{tmp_path / 'other.db'}"
-    (tmp_path / "other.db").write_bytes(template.read_bytes())
-    play([Journal(), logs.tracker(elsewhere)], run_info(logs, start=3))
-    assert logs.only_run().info.status == "KILLED"  # where it was first it stays as it ended
-    known = json.loads((run_info(logs).folder / "mlflow.json").read_text())
-    assert known["tracking_uri"] == elsewhere
 
 
 def test_a_deleted_experiment_is_named(logs: Logs) -> None:

@@ -31,7 +31,7 @@ def request(n: int, deadline_s: float, seed: int = 0) -> SampleRequest:
         unit_s=float(n),
         units=5,
         losses=lambda: losses.copy(),
-        rng=np.random.default_rng(seed),
+        rng=lambda: np.random.default_rng(seed),
     )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-CHANCE = 4.0  # standard deviations above what dealing at random would give
+CHANCE = 3.09  # standard normal: dealing at random exceeds it once in a thousand clients
 
 
 def shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
@@ -22,8 +22,8 @@ def classes_held(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
 def skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
     """Clients whose classes depart from the federation's by more than chance.
 
-    Pearson's chi-square of a client's counts against the federation's shares has mean d and variance 2d (d degrees of
-    freedom) when samples are dealt at random, whatever the client's size: skewed is d + 4 sqrt(2 d) and above.
+    Pearson's chi-square of a client's counts against the federation's shares, whatever the client's size; its
+    quantile by Wilson and Hilferty (1931): d (1 - 2/(9d) + z sqrt(2/(9d)))^3 for d degrees of freedom.
     """
     counts = class_counts[:, class_counts.sum(axis=0) > 0].astype(np.float64)
     freedom = counts.shape[1] - 1
@@ -31,7 +31,8 @@ def skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
         return np.zeros(len(class_counts), dtype=bool)
     expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
     distance = ((counts - expected) ** 2 / np.where(expected > 0, expected, 1.0)).sum(axis=1)
-    above: np.ndarray = distance > freedom + CHANCE * np.sqrt(2 * freedom)
+    spread = 2 / (9 * freedom)
+    above: np.ndarray = distance > freedom * (1 - spread + CHANCE * np.sqrt(spread)) ** 3
     return above
 
 

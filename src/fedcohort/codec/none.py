@@ -1,5 +1,6 @@
 """No compression: an update is P float32 numbers, and arrives as it was sent."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,5 +14,5 @@ class NoCodec:
     def bytes_up(self, layout: Layout) -> int:
         return 4 * layout.n_params
 
-    def transmit(self, delta: Vector, layout: Layout, rng: np.random.Generator) -> Vector:
+    def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
         return delta

@@ -7,6 +7,7 @@ copy, and its batches are slices of one gather; nothing is constructed per clien
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -149,7 +150,7 @@ class LocalTrainer:
         worker, layout = self.worker, self.worker.layout
         sent = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
         delta = worker.w - self.server.w
-        codec_rng = generator(self.seed, "codec", task.round, task.client)
+        codec_rng = partial(generator, self.seed, "codec", task.round, task.client)
         batch_loss = torch.stack(losses).double().cpu().numpy() if losses else np.empty(0)
         return ClientUpdate(
             client=task.client,

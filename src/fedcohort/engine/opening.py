@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -198,7 +199,6 @@ class Opener:
         rows: list[Ids | None] = []
         looked = np.zeros(len(selected), dtype=np.int64)
         for i, k in enumerate(selected):
-            rng = draws.generator("samples", int(k))
             request = SampleRequest(
                 client=int(k),
                 n=int(n[k]),
@@ -206,7 +206,7 @@ class Opener:
                 unit_s=float(expected.unit[i]),
                 units=self.units,
                 losses=lambda i=i, k=int(k): self._losses(i, k, looked),  # type: ignore[misc]
-                rng=rng,
+                rng=partial(draws.generator, "samples", int(k)),
             )
             chosen = parts.samples.choose(state.samples, request)
             rows.append(None if len(chosen) == n[k] else chosen)

@@ -17,7 +17,7 @@ class SampleRequest:
 
     unit_s: expected virtual seconds of one unit of work on all n samples. units: units asked.
     losses: measures and returns the per-sample cross-entropy of w_t, float64 [n]; calling it is charged.
-    rng: the client's own generator for this round.
+    rng: makes the client's own generator for this round; only those who draw pay for it.
     """
 
     client: int
@@ -26,7 +26,7 @@ class SampleRequest:
     unit_s: float
     units: int
     losses: Callable[[], Values]
-    rng: np.random.Generator
+    rng: Callable[[], np.random.Generator]
 
 
 class Samples(Protocol[S]):

@@ -3,15 +3,13 @@
 (1 / sum_l b_l) sum_l sum_{xi in batch l} f(w_k^(l), xi),   each batch's cross-entropy before its step
 """
 
-import numpy as np
-
 from fedcohort.signal.base import Reported
 from fedcohort.types import ClientUpdate
 
 
 def path_average(update: ClientUpdate) -> float:
     """The sample mean of the mini-batch losses in nats, NaN without a step."""
-    return float(np.average(update.batch_loss, weights=update.batch_size)) if update.steps else float("nan")
+    return float(update.batch_loss @ update.batch_size / update.batch_size.sum()) if update.steps else float("nan")
 
 
 signal = Reported(reveals="how well the model fits a client's training data", bytes_up=4, read=path_average)

@@ -125,7 +125,7 @@ def _known_places(folder: "Path") -> list[Identity]:
     if not path.exists():
         return []
     latest = json.loads(path.read_text())
-    earlier = latest.pop("earlier")
+    earlier = latest.pop("earlier", [])
     return [Identity(**fields) for fields in (latest, *earlier)]
 
 

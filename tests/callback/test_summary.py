@@ -1,0 +1,107 @@
+"""The summary: the same numbers for programs and for people, of the whole run."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callback.made_up import info, play, report
+from fedcohort.callback import card
+from fedcohort.callback.base import Observer
+from fedcohort.callback.journal import Journal
+from fedcohort.callback.summary import Summary
+
+
+def watchers() -> list[Observer]:
+    return [Journal(), Summary()]
+
+
+def written(folder: Path) -> dict[str, Any]:
+    def refuse(word: str) -> None:
+        raise ValueError(f"{word} is no JSON")
+
+    return dict(json.loads((folder / "summary.json").read_text(), parse_constant=refuse))
+
+
+def test_what_it_holds(tmp_path: Path) -> None:
+    facts = info(tmp_path / "run", tags={"sweep_id": "s1", "tracking": "mlflow ui"})
+    play(watchers(), facts)
+    found, last = written(facts.folder), report(6)
+    assert found["final"] == last.metrics
+    best = max(range(7), key=lambda step: report(step).metrics["test/acc"])
+    assert found["best"]["test/acc"] == {"value": report(best).metrics["test/acc"], "round": best}
+    assert (found["status"], found["rounds"], found["rounds_asked"]) == ("finished", 6, 6)
+    assert found["fingerprint"] == last.fingerprint
+    assert (found["virtual_s"], found["client_flops"]) == (1860.0, 3.2e11 * 6)
+    assert found["bytes"] == {"down": 1.5e7, "up": 2.4e6 * 6, "probe": 24_000.0}
+    assert (found["seed"], found["config_hash"], found["commit"]) == (0, "a1b2c3d4", facts.commit)
+    assert found["versions"]["torch"] == "2.13.0"
+    assert found["tags"] == {"sweep_id": "s1"}
+    assert 0 < found["wall_s"] < 60
+
+
+def test_a_resumed_run_counts_the_processes_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    play(watchers(), info(tmp_path / "run"), last=3, status="interrupted")
+    assert (written(tmp_path / "run")["status"], written(tmp_path / "run")["rounds"]) == ("interrupted", 3)
+    lines = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
+    ago = 3_600_000
+    shifted = [{**line, "time_ms": line["time_ms"] - ago + 5_000 * line["step"]} for line in lines]
+    (tmp_path / "run" / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in shifted))
+    earlier = card.starts_ms(tmp_path / "run")[0] - ago
+    monkeypatch.setattr(card, "starts_ms", lambda folder: [earlier, lines[-1]["time_ms"]])
+    play(watchers(), info(tmp_path / "run", start=3))
+    found = written(tmp_path / "run")
+    assert 15 < found["wall_s"] < 60  # not the hour in between
+    assert (found["rounds"], found["final"]) == (6, report(6).metrics)
+
+
+def test_the_last_measured_value_is_the_final_one(tmp_path: Path) -> None:
+    journal, summary = watchers()
+    facts = info(tmp_path / "run", rounds=2)
+    for watcher in (journal, summary):
+        watcher.start(facts)
+    rounds = [{"test/acc": 0.5, "test/loss": 2.0}, {"test/acc": 0.7, "test/loss": float("inf")}, {"comm/up_bytes": 9.0}]
+    for step, metrics in enumerate(rounds):
+        journal.observe(dataclasses.replace(report(step), metrics=metrics))
+    for watcher in (journal, summary):
+        watcher.finish("finished")
+    found = written(facts.folder)
+    assert found["final"] == {"test/acc": 0.7, "test/loss": None, "comm/up_bytes": 9.0}
+    assert found["best"] == {"test/acc": {"value": 0.7, "round": 1}}
+    assert found["bytes"] == {"down": None, "up": 9.0, "probe": None}
+
+
+def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    play(watchers(), info(tmp_path / "run"))
+    said = capsys.readouterr().out
+    cells = {
+        line.split("│")[1].strip(): line.split("│")[2].strip() for line in said.splitlines() if line.count("│") == 3
+    }
+    metrics = report(6).metrics
+    assert "run: finished after 6 of 6 rounds" in said
+    assert cells["test accuracy"] == f"{100 * metrics['test/acc']:.1f} %"
+    assert "at round" in cells["best so far (early stop)"]
+    assert cells["clients: worst 5 %"] == f"{100 * metrics['clients/acc_worst5']:.1f} %"
+    assert (cells["virtual time"], cells["bytes down"], cells["client computation"]) == (
+        "31 min 0 s",
+        "15 MB",
+        "1.92 TFLOP",
+    )
+    assert cells["share of selections, least and most"] == "0.0 % to 5.0 %"
+    assert cells["fingerprint"] == report(6).fingerprint
+    assert f"folder  {tmp_path / 'run'}" in said
+
+
+def test_a_run_that_failed_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Summary().finish("failed")
+    assert capsys.readouterr().out == ""
+    facts = info(tmp_path / "run")
+    both = watchers()
+    for watcher in both:
+        watcher.start(facts)
+    for watcher in both:
+        watcher.finish("failed")
+    found = written(facts.folder)
+    assert (found["status"], found["rounds"], found["final"], found["fingerprint"]) == ("failed", 0, {}, None)
