@@ -115,7 +115,10 @@ def _born(path: Path) -> float:
 
 def _is_finished(path: Path, rounds: int) -> bool:
     status = status_of(path)
-    return status.get("status") == "finished" and status.get("rounds_done", 0) >= rounds
+    if status.get("status") != "finished":
+        return False
+    stopped_early = status.get("early", False) and rounds <= status["rounds"]
+    return bool(stopped_early or status.get("rounds_done", 0) >= rounds)
 
 
 def _lock(path: Path) -> IO[str] | None:

@@ -136,10 +136,13 @@ def _fit(
     if checkpoint is not None:
         load(checkpoint, loop.settings.config_hash)
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
-    loop.observers = _observers(made)
+    found = _callbacks(made)
+    loop.observers = [part for part in found if not isinstance(part, pl.Callback)]
     loop.info = partial(_info, made, home, loop, network, digest, sweep)
     stop = GracefulStop(partial(setattr, loop, "stop"))
-    callbacks = [FinalWeights(home.path), stop, loop, RoundCheckpoint(home.path, config["checkpoint"]["every"])]
+    theirs = [part for part in found if isinstance(part, pl.Callback)]
+    last = RoundCheckpoint(home.path, config["checkpoint"]["every"])
+    callbacks = [FinalWeights(home.path), stop, loop, *theirs, last]
     trainer = pl.Trainer(
         accelerator=trainer_config["accelerator"],
         strategy=strategy_for(**_processes(made)),
@@ -170,8 +173,10 @@ def _fit(
         raise SystemExit(loop.stop or 1)
 
 
-def _observers(made: Composed) -> list[Any]:
-    """In the order of configs/callback; then the tracker, which uploads what they wrote; the status comes last."""
+def _callbacks(made: Composed) -> list[Any]:
+    """Observers and Lightning callbacks in the order of configs/callback; then the tracker, which uploads what they
+    wrote; the status comes last.
+    """
     from fedcohort.callback.status import RunStatus
 
     nodes = made.config["callback"]

@@ -28,6 +28,7 @@ class RunStatus:
             "status": status,
             "rounds_done": self.done,
             "rounds": info.rounds,
+            "early": status == "finished" and self.done < info.rounds,
             "config_hash": info.config_hash,
             "seed": info.seed,
             "choices": dict(info.choices),

@@ -63,6 +63,7 @@ class FederatedLoop(pl.Callback):
         self.info: Callable[[Values, int], Any] = lambda expected_s, done: None
         self.store = ClientStore()
         self.stop = 0
+        self.asked_to_stop = False  # on any rank
         self.started = False  # in the process whose observers watch: rank 0, which may be a child of this one
         self._restored: dict[str, Any] | None = None
         facts = {"n_train": federation.n_train}
@@ -141,7 +142,8 @@ class FederatedLoop(pl.Callback):
         step = trainer.current_epoch + 1
         table = dict(columns(self.opened, self.gathered, self.federation.n_clients))
         self._report(trainer, self._module(pl_module), step, self.opened, self.gathered, table)
-        if int(reduce_max(torch.tensor(self.stop))):
+        self.asked_to_stop = int(reduce_max(torch.tensor(self.stop))) > 0
+        if self.asked_to_stop:
             trainer.should_stop = True
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -177,7 +179,9 @@ class FederatedLoop(pl.Callback):
 
     # --- end -----------------------------------------------------------------------------------------------------
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._finish(trainer, "finished" if trainer.current_epoch >= self.settings.rounds else "interrupted")
+        """A run that a callback stopped early (EarlyStopping) is finished; one that a signal stopped is not."""
+        done = trainer.current_epoch >= self.settings.rounds
+        self._finish(trainer, "finished" if done or not self.asked_to_stop else "interrupted")
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         self._finish(trainer, "interrupted" if isinstance(exception, KeyboardInterrupt) else "failed")
