@@ -40,9 +40,13 @@ def main() -> None:
     console = Console()
     console.print()
     console.print(table)
-    console.print("One seed says little: python train.py -m selector=random,flash seed=0,1,2,3,4", highlight=False)
+    console.print(
+        "One seed says little: python train.py -m selector=random,flash seed=0,1,2,3,4", highlight=False, soft_wrap=True
+    )
     database = (Path("logs") / "mlflow.db").absolute()
-    console.print(f"See both: .venv/bin/mlflow ui --backend-store-uri sqlite:///{database}", highlight=False)
+    console.print(
+        f"See both: .venv/bin/mlflow ui --backend-store-uri sqlite:///{database}", highlight=False, soft_wrap=True
+    )
 
 
 if __name__ == "__main__":

@@ -115,5 +115,7 @@ class FlatModel:
     def load(self, other: "FlatModel") -> None:
         """Become a copy of `other`: the broadcast."""
         self.w.copy_(other.w)
-        self.buffers.copy_(other.buffers)
-        self.counters.copy_(other.counters)
+        if len(self.buffers):
+            self.buffers.copy_(other.buffers)
+        if len(self.counters):
+            self.counters.copy_(other.counters)

@@ -4,7 +4,9 @@ import dataclasses
 import json
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +14,16 @@ import pytest
 from callback.killing import killed_at
 from callback.made_up import info, play, report
 from fedcohort.callback import card, client_table, history, journal
+from fedcohort.callback.base import Observer
+from fedcohort.callback.figures import Figures
 from fedcohort.callback.history import Line, wall_s
 from fedcohort.callback.journal import Journal, read
-from fedcohort.errors import CheckpointError
+from fedcohort.callback.mlflow import MlflowTracker
+from fedcohort.callback.summary import Summary
+from fedcohort.errors import CheckpointError, IncompatibleConfig
 from fedcohort.types import RoundReport
+
+TRACKER: dict[str, Any] = {"tracking_uri": None, "experiment": "x", "every_s": 1, "logs": "/a/logs"}
 
 
 def texts(folder: Path) -> list[bytes]:
@@ -176,6 +184,16 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
         read(tmp_path)
     with pytest.raises(CheckpointError, match="is not the folder of a run"):
         card.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "reader", [Summary, Figures, lambda: MlflowTracker(**TRACKER)], ids=["summary", "figures", "mlflow"]
+)
+def test_who_reads_the_journal_misses_it_at_the_start(tmp_path: Path, reader: Callable[[], Observer]) -> None:
+    facts = info(tmp_path / "run")
+    facts.folder.mkdir()
+    with pytest.raises(IncompatibleConfig, match=r"reads the journal: leave callback.journal in"):
+        reader().start(facts)
 
 
 def test_the_card_gives_back_what_the_run_was_told(tmp_path: Path) -> None:

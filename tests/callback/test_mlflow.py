@@ -12,7 +12,7 @@ import pytest
 from mlflow.exceptions import MlflowException
 
 from callback.databases import EXPERIMENT, Logs
-from callback.made_up import play
+from callback.made_up import play, report
 from callback.tracked import DEAD, check, run_info, watchers
 from fedcohort.callback import history
 from fedcohort.callback import mlflow as tracker_module
@@ -94,6 +94,28 @@ def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Lo
     tracker._failures = 60
     assert tracker._pause(0.01) == 600
     assert logs.tracker(every_s=0)._pause(0.5) == 0
+
+
+def test_the_first_rounds_are_sent_soon(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long importing MLflow and connecting took."""
+    clock = [0.0]
+    monkeypatch.setattr(tracker_module.time, "monotonic", lambda: clock[0])
+    opened = tracker_module.open_feed
+
+    def slow(*args: Any) -> Any:
+        clock[0] += 30
+        return opened(*args)
+
+    monkeypatch.setattr(tracker_module, "open_feed", slow)
+    journal, tracker = Journal(), logs.tracker(every_s=1)
+    for watcher in (journal, tracker):
+        watcher.start(run_info(logs))
+    for step in range(3):
+        clock[0] += 0.6
+        for watcher in (journal, tracker):
+            watcher.observe(report(step))
+    run = logs.only_run()
+    assert [m.step for m in logs.client().get_metric_history(run.info.run_id, "test/acc")] == [0, 1]
 
 
 def test_a_deleted_experiment_is_named(logs: Logs) -> None:

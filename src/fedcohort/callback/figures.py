@@ -6,7 +6,7 @@ from pathlib import Path
 from fedcohort.callback import card
 from fedcohort.callback.base import RunInfo
 from fedcohort.callback.figure import belief, curves, partition, selection
-from fedcohort.callback.history import read
+from fedcohort.callback.history import expect, read
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
@@ -20,7 +20,8 @@ class Figures:
         self._info: RunInfo | None = None
 
     def start(self, info: RunInfo) -> None:
-        """Keep what the figures say about the run."""
+        """Keep what the figures say about the run. Raises `IncompatibleConfig` where there is no journal."""
+        expect(info.folder, "callback.figures")
         self._info = info
 
     def observe(self, report: RoundReport) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.callback import client_table
-from fedcohort.errors import CheckpointError
+from fedcohort.errors import CheckpointError, IncompatibleConfig
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +70,12 @@ def lines(path: Path, offset: int = 0) -> tuple[list[Line], int]:
         found.append(line)
         offset += len(text) + 1
     return found, offset
+
+
+def expect(folder: Path, reader: str) -> None:
+    """Raise `IncompatibleConfig` at the start, not after hours, where no journal is written that `reader` can read."""
+    if not (folder / NAME).exists():
+        raise IncompatibleConfig(f"{reader} reads the journal: leave callback.journal in, before the others")
 
 
 def _parsed(text: bytes) -> Line | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.callback.base import RunInfo
+from fedcohort.callback.history import expect
 from fedcohort.callback.tracking import server
 from fedcohort.callback.tracking.feed import Feed, open_feed
 from fedcohort.callback.tracking.identity import register
@@ -43,10 +44,16 @@ class MlflowTracker:
         return f"mlflow ui --backend-store-uri {shlex.quote(self._place.uri)}"
 
     def start(self, info: RunInfo) -> None:
-        """Find or make the run. Raises `TrackingError` where the experiment was deleted."""
+        """Find or make the run.
+
+        Raises `TrackingError` where the experiment was deleted, `IncompatibleConfig` where there is no journal.
+        """
+        expect(info.folder, "logger=mlflow")
         self._info = info
         register(info.folder, self._place)
         self._attempt(self._send)
+        if not self._failures:  # what imports and connecting took says nothing of what sending takes
+            self._due = time.monotonic() + self._every_s
 
     def observe(self, report: RoundReport) -> None:
         """Send what the journal has gained, when it is time to."""

@@ -11,7 +11,7 @@ import numpy as np
 from fedcohort.callback import card, units
 from fedcohort.callback.base import RunInfo
 from fedcohort.callback.console import console
-from fedcohort.callback.history import History, read, wall_s
+from fedcohort.callback.history import History, expect, read, wall_s
 from fedcohort.folder import write_atomically
 from fedcohort.types import RoundReport
 
@@ -38,7 +38,8 @@ class Summary:
         self._info: RunInfo | None = None
 
     def start(self, info: RunInfo) -> None:
-        """Keep what the summary says about the run."""
+        """Keep what the summary says about the run. Raises `IncompatibleConfig` where there is no journal."""
+        expect(info.folder, "callback.summary")
         self._info = info
 
     def observe(self, report: RoundReport) -> None:

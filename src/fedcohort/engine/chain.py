@@ -8,6 +8,7 @@ operations on the logits.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +41,12 @@ def layers_of(model: FlatModel) -> list[Layer] | None:
     return [(m.weight.data, m.bias.data, m.weight.grad, m.bias.grad) for m in linear]  # type: ignore[misc]
 
 
+@lru_cache(maxsize=4)
+def onehot(n_classes: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The rows of the identity."""
+    return torch.eye(n_classes, dtype=dtype, device=device)
+
+
 class Chain:
     """A step of such a network; under plain SGD without hooks the gradient is never stored."""
 
@@ -56,6 +63,7 @@ class Chain:
         self.direct = client.plain and not corrections
         self.move = None if self.direct else Move(model, client, lr)
         self.simple = type(objective) is CrossEntropy
+        self.onehot = onehot(len(layers[-1][1]), model.w.dtype, model.w.device)
 
     @torch.no_grad()
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
@@ -83,9 +91,7 @@ class Chain:
         if self.simple:
             logp = torch.log_softmax(logits, 1)
             ce = F.nll_loss(logp, y)
-            delta = logp.exp_()
-            delta.scatter_add_(1, y[:, None], delta.new_full((len(y), 1), -1.0))
-            return delta.div_(len(y)), ce
+            return logp.exp_().sub_(self.onehot.index_select(0, y)).div_(len(y)), ce
         with torch.enable_grad():
             leaf = logits.requires_grad_()
             value, plain = self.objective.per_sample(leaf, y, reference)

@@ -79,7 +79,7 @@ class Gatherer:
 
     def add(self, update: ClientUpdate) -> None:
         row = self.row[update.client]
-        if not math.isfinite(float(update.delta.abs().sum())):
+        if not math.isfinite(float(update.delta.sum())):
             return
         weight = float(self.weights[row])
         self.table[row, 0], self.table[row, 1] = 1.0, update.n_used
@@ -89,10 +89,12 @@ class Gatherer:
             self.matrix[row] = update.delta
         for name, total in self.totals.items():
             total.add_(update.uploads[name])
-        buffers = update.buffers.double()
-        buffers[self.variances] += buffers[self.means] ** 2
-        self.buffers.add_(buffers, alpha=float(update.n_used))
-        self.counters = torch.maximum(self.counters, update.counters)
+        if len(self.buffers):
+            buffers = update.buffers.double()
+            buffers[self.variances] += buffers[self.means] ** 2
+            self.buffers.add_(buffers, alpha=float(update.n_used))
+        if len(self.counters):
+            self.counters = torch.maximum(self.counters, update.counters)
         self.stored[update.client] = update.stored
 
     def finish(self, reduce: Reduce, reduce_max: Reduce) -> Gathered:
