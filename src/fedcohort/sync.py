@@ -10,11 +10,11 @@ from pathlib import Path
 
 from fedcohort.callback import card, history
 from fedcohort.callback.base import RunInfo
-from fedcohort.callback.lock import is_held
 from fedcohort.callback.tracking import identity, server
 from fedcohort.callback.tracking.feed import open_feed
 from fedcohort.errors import FedcohortError, TrackingError
 from fedcohort.folder import status_of
+from fedcohort.lock import is_held
 
 EXPERIMENT = "fedcohort"  # for runs that were not tracked at all
 

@@ -50,7 +50,8 @@ class Journal:
             return
         if report.clients:
             client_table.write_part(self._folder, report.step, report.clients)
-        assert self._file is not None, "observe before start"
+        if self._file is None:
+            raise RuntimeError("observe before start")
         commit(self._file, report)
         self._fingerprints[report.step] = report.fingerprint
 

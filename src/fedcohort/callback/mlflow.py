@@ -72,7 +72,8 @@ class MlflowTracker:
         self._attempt(close)
 
     def _send(self) -> tuple[Feed, RunInfo]:
-        assert self._info is not None, "observe before start"
+        if self._info is None:
+            raise RuntimeError("observe before start")
         if self._feed is None:
             self._feed = open_feed(self._info, self._place)
         sent = self._feed.send()

@@ -54,7 +54,8 @@ class Progress:
             self._bar.stop()
 
     def _line(self, text: str) -> None:
-        assert self._console is not None, "observe before start"
+        if self._console is None:
+            raise RuntimeError("observe before start")
         self._console.print(text, soft_wrap=True, markup=False)
         self._console.file.flush()  # a log file is read while it grows
 

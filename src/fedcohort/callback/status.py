@@ -12,6 +12,10 @@ from fedcohort.types import RoundReport
 
 
 class RunStatus:
+    def __init__(self) -> None:
+        self.info: RunInfo | None = None
+        self.done = 0
+
     def start(self, info: RunInfo) -> None:
         self.info, self.done = info, info.start
         self._write("running")
@@ -24,6 +28,8 @@ class RunStatus:
 
     def _write(self, status: str) -> None:
         info = self.info
+        if info is None:  # an observer before this one could not start: there is no run to speak of
+            return
         record = {
             "status": status,
             "rounds_done": self.done,

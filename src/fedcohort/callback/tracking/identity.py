@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from fedcohort.callback import card
 from fedcohort.callback.base import RunInfo
-from fedcohort.callback.lock import exclusive
 from fedcohort.callback.tracking import record
 from fedcohort.callback.tracking.server import Place, experiment_id
 from fedcohort.folder import write_atomically
+from fedcohort.lock import exclusive
 
 if TYPE_CHECKING:
     from pathlib import Path

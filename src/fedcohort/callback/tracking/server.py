@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from fedcohort.callback.lock import exclusive
 from fedcohort.callback.tracking import view
 from fedcohort.errors import TrackingError
+from fedcohort.lock import exclusive
 from fedcohort.ranges import refuse
 
 if TYPE_CHECKING:
