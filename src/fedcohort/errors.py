@@ -27,3 +27,7 @@ class CheckpointError(FedcohortError):
 
 class TrackingError(FedcohortError):
     """The tracking server can't be used as configured."""
+
+
+class ClientError(FedcohortError):
+    """A client's local training failed: which client, in which round, at which stage (engine=debug)."""

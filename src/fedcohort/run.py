@@ -106,6 +106,9 @@ def _loop(made: Composed, objects: Mapping[str, Any], federation: "Federation") 
         eval_every=config["eval"]["every"],
         clients_every=config["eval"]["clients_every"],
         bn_moments=config["engine"]["bn_var"] == "moments",
+        engine=config["engine"]["kind"],
+        closed_form=config["engine"]["closed_form"],
+        chunk=config["engine"]["chunk"],
         config_hash=f"{folder.config_hash(config)}-s{config['seed']}",
     )
     with torch_scope(config["seed"], "weights"):

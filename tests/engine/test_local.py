@@ -8,47 +8,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from fedcohort.dataset.base import Raw
+from engine_toy import SEED, federation_of, flat, network_of, task_of, trainer_of
 from fedcohort.engine.chain import layers_of
-from fedcohort.engine.local import ClientTask, LocalTrainer, cut
-from fedcohort.federation import build
+from fedcohort.engine.local import ClientTask, cut
 from fedcohort.flat import FlatModel
 from fedcohort.rng import generator, torch_scope
 from yaml_words import make
-
-SEED = 3
-
-
-def federation_of(n: int = 90, clients: int = 3, dtype: torch.dtype = torch.float32) -> Any:
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(n, 5)).astype(np.float32), rng.integers(0, 3, n)
-    raw = Raw("toy", x, y, x[:30], y[:30], 3)
-    parts = (make("partition", "iid"), make("label_noise", "none"))
-    held = build(raw, *parts, seed=0, clients=clients, server_val=0.1, client_val=0.1)
-    object.__setattr__(held.train, "x", held.train.x.to(dtype))
-    return held
-
-
-def network_of(dtype: torch.dtype = torch.float32, *extra: nn.Module) -> nn.Module:
-    with torch_scope(SEED, "weights"):
-        return nn.Sequential(nn.Linear(5, 8), *extra, nn.ReLU(), nn.Linear(8, 3)).to(dtype)
-
-
-def trainer_of(federation: Any, network: nn.Module, objective: str = "ce", hooks: tuple = (), **client: Any) -> Any:
-    import copy
-
-    word = client.pop("word", "sgd")
-    server, worker = FlatModel(copy.deepcopy(network)), FlatModel(copy.deepcopy(network))
-    parts = (make("objective", objective), make("client", word, **client), make("codec", "none"))
-    return LocalTrainer(server, worker, federation, *parts, hooks, SEED)
-
-
-def task_of(client: int, units: int = 2, round: int = 4, lr: float = 0.1, rows: Any = None, stored: Any = None) -> Any:
-    return ClientTask(round, client, rows, units, units, lr, 1.0, stored or {})
-
-
-def flat(network: nn.Module) -> torch.Tensor:
-    return torch.cat([p.detach().flatten() for p in network.parameters()])
 
 
 def by_hand(federation: Any, network: nn.Module, task: ClientTask, batch: int, optimizer: Any) -> torch.Tensor:

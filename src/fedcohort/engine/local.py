@@ -5,7 +5,7 @@ copy, and its batches are slices of one gather; nothing is constructed per clien
 """
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,7 +23,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction, Hook
 from fedcohort.objective.base import Objective
 from fedcohort.rng import generator, torch_scope
-from fedcohort.types import ClientUpdate, Ids
+from fedcohort.types import ClientUpdate, Ids, Values
 
 Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
 
@@ -71,12 +71,18 @@ class LocalTrainer:
         self.server, self.worker, self.federation = server, worker, federation
         self.objective, self.client, self.codec, self.hooks, self.seed = objective, client, codec, hooks, seed
         self.chain = layers_of(worker) if closed_form else None
+        self.watch: Callable[[Step], Step] = lambda step: step
+
+    def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+        """One client after the other, in the order of the tasks."""
+        for task in tasks:
+            yield self.train(task, down)
 
     def train(self, task: ClientTask, down: Mapping[str, Tensor]) -> ClientUpdate:
         """Train `task.client` from the server's model; down: what the aggregator broadcast beside it."""
         self.worker.load(self.server)
-        x, y = self._samples(task)
-        reference = self._reference(x)
+        x, y = self.samples(task)
+        reference = self.reference(x)
         corrections = [hook.begin(self.server.w, down, task.stored) for hook in self.hooks]
         data = (x, y, reference)
         if self.worker.has_dropout:
@@ -84,9 +90,10 @@ class LocalTrainer:
                 losses, sizes = self._fit(task, data, corrections)
         else:
             losses, sizes = self._fit(task, data, corrections)
-        return self._update(task, len(y), losses, sizes, corrections)
+        table = torch.stack(losses).double().cpu().numpy() if losses else np.empty(0)
+        return self.update(task, len(y), table, np.asarray(sizes, dtype=np.int64), corrections)
 
-    def _samples(self, task: ClientTask) -> tuple[Tensor, Tensor]:
+    def samples(self, task: ClientTask) -> tuple[Tensor, Tensor]:
         x, y = self.federation.train.of(task.client)
         if task.rows is None:
             return x, y
@@ -94,35 +101,47 @@ class LocalTrainer:
         return x.index_select(0, rows), y.index_select(0, rows)
 
     @torch.no_grad()
-    def _reference(self, x: Tensor) -> Tensor | None:
+    def reference(self, x: Tensor) -> Tensor | None:
         if not self.objective.uses_reference:
             return None
         self.worker.network.eval()
         return F.softmax(self.worker.network(x), 1)
 
-    def _batches(self, task: ClientTask, data: Data) -> Iterator[Data]:
-        """Mini-batches; their order is keyed by (seed, round, client), whoever else is selected."""
+    def orders(self, task: ClientTask) -> Iterator[Tensor]:
+        """Positions of each mini-batch; keyed by (seed, round, client), whoever else is selected."""
+        for order, pieces in self._passes(task, self._count(task)):
+            for start, stop in pieces:
+                yield order[start:stop]
+
+    def _count(self, task: ClientTask) -> int:
+        offsets = self.federation.train.offsets
+        return int(offsets[task.client + 1] - offsets[task.client]) if task.rows is None else len(task.rows)
+
+    def _passes(self, task: ClientTask, n: int) -> Iterator[tuple[Tensor, list[tuple[int, int]]]]:
+        """Passes over the samples: an order, and how it is cut; the last one ends where the work does."""
         rng = generator(self.seed, "batches", task.round, task.client)
-        n = len(data[1])
-        size, steps = self.client.batch or n, self.client.steps is not None
-        left = task.units
+        pieces = cut(n, self.client.batch or n, self.worker.has_batch_norm)
+        left = task.units if self.client.steps is not None else task.units * len(pieces)
         while left > 0:
-            order = torch.from_numpy(rng.permutation(n)).to(data[1].device)
-            x, y, z = (None if part is None else part.index_select(0, order) for part in data)
-            for start, stop in cut(n, size, self.worker.has_batch_norm):
-                rows = slice(start, stop)
-                yield x[rows], y[rows], None if z is None else z[rows]  # type: ignore[index]
-                left -= steps
-                if left == 0:
-                    return
-            left -= not steps
+            order = torch.from_numpy(rng.permutation(n)).to(self.federation.train.y.device)
+            yield order, pieces[:left]
+            left -= len(pieces)
+
+    def _batches(self, task: ClientTask, data: Data) -> Iterator[Data]:
+        """One gather a pass, then views."""
+        x_all, y_all, z_all = data
+        for order, pieces in self._passes(task, len(y_all)):
+            x, y = x_all.index_select(0, order), y_all.index_select(0, order)
+            z = None if z_all is None else z_all.index_select(0, order)
+            for start, stop in pieces:
+                yield x[start:stop], y[start:stop], None if z is None else z[start:stop]
 
     def _fit(self, task: ClientTask, data: Data, corrections: Sequence[Correction]) -> tuple[list[Tensor], list[int]]:
         network = self.worker.network
         network.train()
         if self.worker.has_batch_norm and len(data[1]) == 1:
             network.eval()  # the statistics of a single sample are undefined
-        step = self._step(task.lr, corrections)
+        step = self.watch(self._step(task.lr, corrections))
         losses: list[Tensor] = []
         sizes: list[int] = []
         for x, y, z in self._batches(task, data):
@@ -139,19 +158,13 @@ class LocalTrainer:
         return Corrected(self.worker, self.objective, self.client, lr, corrections)
 
     @torch.no_grad()
-    def _update(
-        self,
-        task: ClientTask,
-        n_used: int,
-        losses: list[Tensor],
-        sizes: list[int],
-        corrections: Sequence[Correction],
+    def update(
+        self, task: ClientTask, n_used: int, losses: Values, sizes: Ids, corrections: Sequence[Correction]
     ) -> ClientUpdate:
+        """What the client sends, read off `worker` after its last step."""
         worker, layout = self.worker, self.worker.layout
         sent = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
-        delta = worker.w - self.server.w
         codec_rng = partial(generator, self.seed, "codec", task.round, task.client)
-        batch_loss = torch.stack(losses).double().cpu().numpy() if losses else np.empty(0)
         return ClientUpdate(
             client=task.client,
             n_train=int(self.federation.n_train[task.client]),
@@ -160,12 +173,12 @@ class LocalTrainer:
             units_done=task.units,
             units_asked=task.units_asked,
             lr=task.lr,
-            delta=self.codec.transmit(delta, layout, codec_rng),
+            delta=self.codec.transmit(worker.w - self.server.w, layout, codec_rng),
             buffers=worker.buffers.clone() if len(worker.buffers) else worker.buffers,
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
             uploads={name: vector for part in sent for name, vector in part.uploads.items()},
             stored={name: vector for part in sent for name, vector in part.stored.items()},
-            batch_loss=batch_loss,
-            batch_size=np.asarray(sizes, dtype=np.int64),
+            batch_loss=losses,
+            batch_size=sizes,
             duration=task.duration,
         )

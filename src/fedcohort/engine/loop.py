@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from fedcohort.engine.choose import choose
 from fedcohort.engine.closing import Closer, columns, report_of, reported, weights_hash
 from fedcohort.engine.data import CohortDataModule
 from fedcohort.engine.evaluate import FederationLab, client_metrics
@@ -82,7 +83,7 @@ class FederatedLoop(pl.Callback):
         layout = self.server.layout
         self.opener = Opener(self.parts, self.settings, self.federation, self.populations, layout, lab, flops)
         self.closer = Closer(self.parts, self.server, self.store)
-        module.local = LocalTrainer(
+        trainer_of_clients = LocalTrainer(
             self.server,
             worker,
             self.federation,
@@ -91,13 +92,16 @@ class FederatedLoop(pl.Callback):
             self.parts.codec,
             self.parts.hooks,
             self.settings.seed,
+            self.settings.closed_form,
         )
+        module.engine, reason = choose(self.settings.engine, trainer_of_clients, self.settings.chunk)
         fresh = ServerState.fresh(self.parts, self.populations, layout.n_params)
         fresh.spent = self.opener.registration
         self.state = fresh if self._restored is None else ServerState.unpacked(self._restored, fresh)
         if trainer.is_global_zero:
             info = self.info(self.opener.expected_s(), trainer.current_epoch)
             self.started = True
+            log.info("engine      %s", reason)
             for observer in self.observers:
                 observer.start(info)
 

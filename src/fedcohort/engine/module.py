@@ -10,8 +10,9 @@ from torch.nn import functional as F
 from torchmetrics import MeanMetric, MetricCollection
 from torchmetrics.classification import MulticlassAccuracy
 
+from fedcohort.engine.choose import Engine
 from fedcohort.engine.gather import Gatherer
-from fedcohort.engine.local import ClientTask, LocalTrainer
+from fedcohort.engine.local import ClientTask
 
 LOADERS = ("server_val", "test")
 
@@ -19,10 +20,10 @@ LOADERS = ("server_val", "test")
 class ClientModule(pl.LightningModule):
     """One training batch is a slice of the cohort; the registered parameters are the global model.
 
-    network: inputs [B, ...] to logits [B, n_classes]. `local`, `gatherer` and `down` are set by the loop.
+    network: inputs [B, ...] to logits [B, n_classes]. `engine`, `gatherer` and `down` are set by the loop.
     """
 
-    local: LocalTrainer
+    engine: Engine
     gatherer: Gatherer
     down: Mapping[str, Tensor]
 
@@ -46,8 +47,8 @@ class ClientModule(pl.LightningModule):
         """Clients and the server have optimizers of their own."""
 
     def training_step(self, batch: Sequence[ClientTask], batch_idx: int) -> None:
-        for task in batch:
-            self.gatherer.add(self.local.train(task, self.down))
+        for update in self.engine.updates(batch, self.down):
+            self.gatherer.add(update)
 
     def on_validation_epoch_start(self) -> None:
         for collection in self._scores:

@@ -47,7 +47,10 @@ class Parts:
 
 @dataclass(frozen=True)
 class Settings:
-    """seed: of training and selection. cohort: clients asked for a round. clients_every: 0 for never."""
+    """seed: of training and selection. cohort: clients asked for a round. clients_every: 0 for never.
+
+    engine, closed_form, chunk: see configs/engine.
+    """
 
     seed: int
     cohort: int
@@ -57,6 +60,9 @@ class Settings:
     clients_every: int
     bn_moments: bool
     config_hash: str
+    engine: str = "auto"
+    closed_form: bool = True
+    chunk: int = 16
 
 
 @dataclass
