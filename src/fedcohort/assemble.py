@@ -60,7 +60,8 @@ def check_numbers(config: Mapping[str, Any]) -> None:
     ranges.integer("engine.chunk", config["engine"]["chunk"], "[1, inf)")
     ranges.integer("checkpoint.every", config["checkpoint"]["every"], "[1, inf)")
     ranges.choice("trainer.accelerator", config["trainer"]["accelerator"], "cpu", "gpu")
-    ranges.integer("trainer.devices", config["trainer"]["devices"], "[1, inf)")
+    if config["trainer"]["devices"] != "auto":
+        ranges.integer("trainer.devices", config["trainer"]["devices"], "[1, inf)")
     ranges.integer("trainer.num_nodes", config["trainer"]["num_nodes"], "[1, inf)")
     ranges.integer("trainer.threads", config["trainer"]["threads"], "[1, inf)")
     clients, cohort = config["clients"], config["cohort"]

@@ -117,7 +117,11 @@ def _loop(made: Composed, objects: Mapping[str, Any], federation: "Federation") 
 
 
 def _processes(made: Composed) -> dict[str, Any]:
-    return {name: made.config["trainer"][name] for name in ("accelerator", "devices", "num_nodes")}
+    from fedcohort.engine.strategy import count
+
+    trainer = made.config["trainer"]
+    devices = count(trainer["accelerator"], trainer["devices"])
+    return {"accelerator": trainer["accelerator"], "devices": devices, "num_nodes": trainer["num_nodes"]}
 
 
 def _fit(
@@ -147,10 +151,8 @@ def _fit(
     last = RoundCheckpoint(home.path, config["checkpoint"]["every"])
     callbacks = [FinalWeights(home.path), stop, loop, *theirs, last]
     trainer = pl.Trainer(
-        accelerator=trainer_config["accelerator"],
         strategy=strategy_for(**_processes(made)),
-        devices=trainer_config["devices"],
-        num_nodes=trainer_config["num_nodes"],
+        **_processes(made),
         max_epochs=config["rounds"],
         check_val_every_n_epoch=config["eval"]["every"],
         num_sanity_val_steps=-1 if checkpoint is None else 0,  # it scores w_0: step 0

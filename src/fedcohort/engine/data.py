@@ -7,6 +7,7 @@ import lightning.pytorch as pl
 from torch import Tensor
 
 from fedcohort.engine.local import ClientTask
+from fedcohort.engine.strategy import rank, ranks
 from fedcohort.federation import Federation
 
 EVAL_BATCH = 1000
@@ -35,17 +36,25 @@ class Slices:
 
 
 class Pieces:
-    """Tensors in memory, in batches; a DataLoader would copy them row by row."""
+    """This rank's share of tensors in memory, in batches; a DataLoader would copy them row by row.
+
+    Always the same number of batches on every rank (Lightning asks for one at least): the last may be empty.
+    """
 
     def __init__(self, x: Tensor, y: Tensor, batch: int = EVAL_BATCH) -> None:
         self.x, self.y, self.batch = x, y, batch
 
     def __len__(self) -> int:
-        return -(-len(self.y) // self.batch)
+        return max(1, -(-len(self.y) // (self.batch * ranks())))
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        for start in range(0, len(self.y), self.batch):
-            yield self.x[start : start + self.batch], self.y[start : start + self.batch]
+        parts = len(self) * ranks()
+        bounds = [len(self.y) * i // parts for i in range(parts + 1)] if ranks() > 1 else self._plain()
+        for i in range(rank() * len(self), (rank() + 1) * len(self)):
+            yield self.x[bounds[i] : bounds[i + 1]], self.y[bounds[i] : bounds[i + 1]]
+
+    def _plain(self) -> list[int]:
+        return [min(i * self.batch, len(self.y)) for i in range(len(self) + 1)]
 
 
 class CohortDataModule(pl.LightningDataModule):

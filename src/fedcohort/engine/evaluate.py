@@ -8,6 +8,7 @@ from jaxtyping import Float64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fedcohort.engine.strategy import rank, ranks, reduce_sum, share_of
 from fedcohort.federation import Federation, Shard
 from fedcohort.types import Ids, Values
 
@@ -54,8 +55,18 @@ def _segment_mean(part: list[Tensor], segment: Ids, counts: Ids) -> Values:
     return mean
 
 
+def over_ranks(network: nn.Module, shard: Shard, clients: Ids, functions: Sequence[PerSample]) -> list[Values]:
+    """`mean_over_samples`, each rank for its share of the clients; every rank gets all of it."""
+    mine = share_of(rank(), ranks(), clients, np.diff(shard.offsets)[clients].astype(np.float64))
+    table = torch.zeros((len(functions), len(clients)), dtype=torch.float64)
+    at = np.sort(np.array(mine, dtype=np.int64))
+    for row, values in zip(table, mean_over_samples(network, shard, clients[at], functions), strict=True):
+        row[torch.from_numpy(at)] = torch.from_numpy(values)
+    return list(reduce_sum(table).numpy())
+
+
 class FederationLab:
-    """Where probes are measured: the global network beside every client's data."""
+    """Where probes are measured: the global network beside every client's data, shared out over the ranks."""
 
     def __init__(self, network: nn.Module, federation: Federation) -> None:
         self.network = network
@@ -63,7 +74,7 @@ class FederationLab:
 
     def mean_over_samples(self, split: str, clients: Ids, per_sample: PerSample) -> Values:
         shard = self.federation.train if split == "train" else self.federation.val
-        return mean_over_samples(self.network, shard, clients, [per_sample])[0]
+        return over_ranks(self.network, shard, clients, [per_sample])[0]
 
     @torch.no_grad()
     def per_sample_losses(self, client: int) -> Values:
@@ -99,8 +110,8 @@ def client_metrics(network: nn.Module, federation: Federation) -> tuple[dict[str
     Accuracy is on each client's test shard E_i (variance in %^2), the loss and Jain's index on T_i.
     """
     everybody = np.arange(federation.n_clients)
-    (accuracy,) = mean_over_samples(network, federation.test, everybody, [correct])
-    (loss,) = mean_over_samples(network, federation.train, everybody, [cross_entropy])
+    (accuracy,) = over_ranks(network, federation.test, everybody, [correct])
+    (loss,) = over_ranks(network, federation.train, everybody, [cross_entropy])
     scored = accuracy[~np.isnan(accuracy)]
     metrics = {"clients/jain": jain(loss), "clients/loss_mean": float(loss.mean())}
     if len(scored):

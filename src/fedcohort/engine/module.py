@@ -34,8 +34,8 @@ class ClientModule(pl.LightningModule):
         scores = [
             MetricCollection(
                 {
-                    "acc": MulticlassAccuracy(n_classes, average="micro", validate_args=False, sync_on_compute=False),
-                    "loss": MeanMetric("error", sync_on_compute=False),
+                    "acc": MulticlassAccuracy(n_classes, average="micro", validate_args=False),
+                    "loss": MeanMetric("error"),
                 }
             )
             for _ in LOADERS
@@ -57,6 +57,8 @@ class ClientModule(pl.LightningModule):
 
     def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int, dataloader_idx: int = 0) -> None:
         x, y = batch
+        if not len(y):
+            return
         logits = self.network(x)
         collection = self._scores[dataloader_idx]
         collection["acc"].update(logits, y)

@@ -1,6 +1,7 @@
 """How a cohort is spread over processes: each rank trains its share, one all-reduce of flat vectors a round."""
 
 import heapq
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,13 @@ class CohortStrategy(DDPStrategy):
             super().barrier(*args, **kwargs)
 
 
+def count(accelerator: str, devices: int | str) -> int:
+    """Processes on this machine; "auto" is one per core that we may use, or per GPU."""
+    if devices != "auto":
+        return int(devices)
+    return len(os.sched_getaffinity(0)) if accelerator == "cpu" else max(1, torch.cuda.device_count())
+
+
 def strategy_for(accelerator: str, devices: int, num_nodes: int) -> Strategy | str:
     """One process needs no communication; several talk through gloo on CPUs and NCCL on GPUs.
 
@@ -43,6 +51,18 @@ def strategy_for(accelerator: str, devices: int, num_nodes: int) -> Strategy | s
     return CohortStrategy(process_group_backend="nccl")
 
 
+def _spread() -> bool:
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+
+
+def rank() -> int:
+    return dist.get_rank() if _spread() else 0
+
+
+def ranks() -> int:
+    return dist.get_world_size() if _spread() else 1
+
+
 def reduce_sum(tensor: Tensor) -> Tensor:
     """The sum over ranks, in place; the tensor itself in a single process."""
     return _reduce(tensor, dist.ReduceOp.SUM)
@@ -54,7 +74,7 @@ def reduce_max(tensor: Tensor) -> Tensor:
 
 
 def _reduce(tensor: Tensor, operation: Any) -> Tensor:
-    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1 and tensor.numel():
+    if _spread() and tensor.numel():
         dist.all_reduce(tensor, op=operation)
     return tensor
 
