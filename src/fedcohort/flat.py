@@ -13,15 +13,24 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Block:
-    """One tensor of the network inside a flat vector."""
+    """One tensor of the network inside a flat vector. channels_last: images' layout, the channel varies fastest."""
 
     name: str
     shape: tuple[int, ...]
     offset: int
+    channels_last: bool = False
 
     @property
     def size(self) -> int:
         return int(torch.Size(self.shape).numel())
+
+    def of(self, vector: Tensor) -> Tensor:
+        """The block as a view of `vector`, in the network's shape whatever the memory layout."""
+        part = vector[self.offset : self.offset + self.size]
+        if not self.channels_last:
+            return part.view(self.shape)
+        outputs, inputs, height, width = self.shape
+        return part.view(outputs, height, width, inputs).permute(0, 3, 1, 2)
 
 
 @dataclass(frozen=True)
@@ -53,10 +62,10 @@ class Layout:
         return torch.tensor(means, dtype=torch.int64), torch.tensor(variances, dtype=torch.int64)
 
 
-def _blocks(tensors: list[tuple[str, Tensor]]) -> tuple[Block, ...]:
+def _blocks(tensors: list[tuple[str, Tensor]], channels_last: bool = False) -> tuple[Block, ...]:
     blocks, offset = [], 0
     for name, tensor in tensors:
-        blocks.append(Block(name, tuple(tensor.shape), offset))
+        blocks.append(Block(name, tuple(tensor.shape), offset, channels_last and tensor.dim() == 4))
         offset += tensor.numel()
     return tuple(blocks)
 
@@ -72,14 +81,16 @@ class FlatModel:
     buffers: Float[Tensor, "b"]
     counters: Int64[Tensor, "i"]
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, channels_last: bool = False) -> None:
         self.network = network
         named = list(network.named_parameters())
         trained = [(name, p) for name, p in named if p.requires_grad]
         frozen = [(name, p) for name, p in named if not p.requires_grad]
         floats = [(name, b) for name, b in network.named_buffers() if b.is_floating_point()]
         integers = [(name, b) for name, b in network.named_buffers() if not b.is_floating_point()]
-        self.layout = Layout(_blocks([(n, p) for n, p in trained]), _blocks([*frozen, *floats]), _blocks(integers))
+        self.layout = Layout(
+            _blocks([(n, p) for n, p in trained], channels_last), _blocks([*frozen, *floats]), _blocks(integers)
+        )
         self.parameters = [p for _, p in trained]
         self.tensors: list[Tensor] = list(self.parameters)
         like = trained[0][1]
@@ -99,13 +110,13 @@ class FlatModel:
     def _attach(self, vector: Tensor, blocks: tuple[Block, ...]) -> None:
         parameters = dict(self.network.named_parameters())
         for block in blocks:
-            view = vector[block.offset : block.offset + block.size].view(block.shape)
+            view = block.of(vector)
             if block.name in parameters:
                 parameter = parameters[block.name]
                 view.copy_(parameter.data)
                 parameter.data = view
                 if parameter.requires_grad:
-                    parameter.grad = self.g[block.offset : block.offset + block.size].view(block.shape)
+                    parameter.grad = block.of(self.g)
             else:
                 path, _, leaf = block.name.rpartition(".")
                 module = self.network.get_submodule(path)

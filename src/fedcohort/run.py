@@ -54,8 +54,7 @@ def run(made: Composed, sweep: str | None = None) -> Path:
     assemble.check_aliases(made)
     objects = {group: assemble.part(made, group) for group in assemble.LIGHT}
     objects |= {group: assemble.part(made, group) for group in assemble.HEAVY}
-    federation = _federation(made, objects)
-    loop, network = _loop(made, objects, federation)
+    loop, network = _loop(made, objects, _federation(made, objects))
     digest, seed = folder.config_hash(config), int(config["seed"])
     name = config["name"] or "-".join(made.choices[g] for g in ("selector", "agg", "dataset"))
     logs = Path(config["paths"]["logs"]).absolute()
@@ -108,6 +107,7 @@ def _loop(made: Composed, objects: Mapping[str, Any], federation: "Federation") 
         bn_moments=config["engine"]["bn_var"] == "moments",
         engine=config["engine"]["kind"],
         closed_form=config["engine"]["closed_form"],
+        channels_last=config["engine"]["channels_last"],
         chunk=config["engine"]["chunk"],
         config_hash=f"{folder.config_hash(config)}-s{config['seed']}",
     )

@@ -59,7 +59,10 @@ class FinalWeights(pl.Callback):
         if trainer.is_global_zero:
             partial = self.path.with_suffix(".partial")
             network: torch.nn.Module = pl_module.network  # type: ignore[assignment]
-            torch.save({name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}, partial)
+            torch.save(
+                {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()},
+                partial,
+            )
             rename(partial, self.path)
 
 

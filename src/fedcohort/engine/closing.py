@@ -119,8 +119,11 @@ def chained(before: str, opened: Opened, gathered: Gathered) -> str:
 def weights_hash(server: FlatModel) -> str:
     """A hash of the global model in canonical parameter order."""
     digest = hashlib.blake2b(digest_size=6)
-    for tensor in (server.w, server.buffers, server.counters):
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    layout = server.layout
+    parts = ((server.w, layout.parameters), (server.buffers, layout.buffers), (server.counters, layout.counters))
+    for vector, blocks in parts:
+        for block in blocks:
+            digest.update(block.of(vector.detach()).cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -8,6 +8,7 @@ from jaxtyping import Float64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fedcohort.engine.memory import gather
 from fedcohort.engine.strategy import rank, ranks, reduce_sum, share_of
 from fedcohort.federation import Federation, Shard
 from fedcohort.types import Ids, Values
@@ -38,14 +39,20 @@ def mean_over_samples(
     chunk = max(256, CHUNK_BYTES // width)
     parts: list[list[Tensor]] = [[] for _ in functions]
     for start in range(0, n_rows, chunk):
-        at = slice(start, start + chunk) if rows is None else rows[start : start + chunk]
-        logp, y = F.log_softmax(network(shard.x[at]), 1), shard.y[at]
+        x, y = _piece(shard, rows, start, start + chunk)
+        logp = F.log_softmax(network(x), 1)
         for part, function in zip(parts, functions, strict=True):
             part.append(function(logp, y).double())
     network.train(was_training)
     counts = np.diff(shard.offsets)[clients]
     segment = np.repeat(np.arange(len(clients)), counts)
     return [_segment_mean(part, segment, counts) for part in parts]
+
+
+def _piece(shard: Shard, rows: Tensor | None, start: int, stop: int) -> tuple[Tensor, Tensor]:
+    if rows is None:
+        return shard.x[start:stop], shard.y[start:stop]
+    return gather(shard.x, rows[start:stop]), shard.y[rows[start:stop]]
 
 
 def _segment_mean(part: list[Tensor], segment: Ids, counts: Ids) -> Values:

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
 from fedcohort.engine.chain import Chain, layers_of
+from fedcohort.engine.memory import gather
 from fedcohort.engine.step import Corrected, Plain, Step
 from fedcohort.federation import Federation
 from fedcohort.flat import FlatModel
@@ -98,7 +99,7 @@ class LocalTrainer:
         if task.rows is None:
             return x, y
         rows = torch.from_numpy(task.rows).to(y.device)
-        return x.index_select(0, rows), y.index_select(0, rows)
+        return gather(x, rows), y.index_select(0, rows)
 
     @torch.no_grad()
     def reference(self, x: Tensor) -> Tensor | None:
@@ -131,7 +132,7 @@ class LocalTrainer:
         """One gather a pass, then views."""
         x_all, y_all, z_all = data
         for order, pieces in self._passes(task, len(y_all)):
-            x, y = x_all.index_select(0, order), y_all.index_select(0, order)
+            x, y = gather(x_all, order), y_all.index_select(0, order)
             z = None if z_all is None else z_all.index_select(0, order)
             for start, stop in pieces:
                 yield x[start:stop], y[start:stop], None if z is None else z[start:stop]

@@ -18,6 +18,7 @@ from fedcohort.engine.data import CohortDataModule
 from fedcohort.engine.evaluate import FederationLab, client_metrics
 from fedcohort.engine.gather import Gathered, Gatherer
 from fedcohort.engine.local import LocalTrainer
+from fedcohort.engine.memory import laid_out, wants_channels_last
 from fedcohort.engine.module import ClientModule
 from fedcohort.engine.opening import Opened, Opener
 from fedcohort.engine.parts import Parts, Populations, ServerState, Settings
@@ -75,10 +76,12 @@ class FederatedLoop(pl.Callback):
         """The network stands on its device, restored weights in it: make the flat models."""
         module = self._module(pl_module)
         self.federation = self.federation.to(module.device)
-        self._data(trainer).federation = self.federation
         flops = forward_flops(module.network, self.federation)
-        worker = FlatModel(copy.deepcopy(module.network))
-        self.server = FlatModel(module.network)
+        last = wants_channels_last(self.settings.channels_last, module.network)
+        if last:
+            self.federation = laid_out(self.federation)
+        worker = FlatModel(copy.deepcopy(module.network), last)
+        self.server = FlatModel(module.network, last)
         lab = FederationLab(module.network, self.federation)
         layout = self.server.layout
         self.opener = Opener(self.parts, self.settings, self.federation, self.populations, layout, lab, flops)
@@ -94,6 +97,7 @@ class FederatedLoop(pl.Callback):
             self.settings.seed,
             self.settings.closed_form,
         )
+        self._data(trainer).federation = self.federation
         module.engine, reason = choose(self.settings.engine, trainer_of_clients, self.settings.chunk)
         fresh = ServerState.fresh(self.parts, self.populations, layout.n_params)
         fresh.spent = self.opener.registration

@@ -49,7 +49,7 @@ class Parts:
 class Settings:
     """seed: of training and selection. cohort: clients asked for a round. clients_every: 0 for never.
 
-    engine, closed_form, chunk: see configs/engine.
+    engine, closed_form, channels_last, chunk: see configs/engine.
     """
 
     seed: int
@@ -62,6 +62,7 @@ class Settings:
     config_hash: str
     engine: str = "auto"
     closed_form: bool = True
+    channels_last: str = "auto"
     chunk: int = 16
 
 

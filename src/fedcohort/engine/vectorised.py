@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
 from fedcohort.engine.local import ClientTask, LocalTrainer
+from fedcohort.engine.memory import gather
 from fedcohort.hook import Correction
 from fedcohort.types import ClientUpdate
 
@@ -44,7 +45,7 @@ class Vectorised:
             yield from self._side_by_side(tasks[start : start + self.chunk], down)
 
     def _loss(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-        views = {b.name: w[b.offset : b.offset + b.size].view(b.shape) for b in self.blocks}
+        views = {block.name: block.of(w) for block in self.blocks}
         logits = functional_call(self.trainer.worker.network, views, (x,))
         objective = self.trainer.objective
         value, ce = objective.per_sample(logits, y, z if objective.uses_reference else None)
@@ -90,7 +91,7 @@ class Vectorised:
         losses = []
         for s in range(len(plan.mask)):
             rows, mask = plan.rows[s], plan.mask[s]
-            x = data.x[rows]
+            x = gather(data.x, rows.flatten()).reshape(*rows.shape, *data.x.shape[1:])
             given = z[here, plan.positions[s]] if trainer.objective.uses_reference else z
             g, (_, ce) = self.gradient(w, x, data.y[rows], mask, given)
             self._move(g, w, mask.any(1), begun, flat, optimizer, lr)
