@@ -58,6 +58,7 @@ def check_numbers(config: Mapping[str, Any]) -> None:
     ranges.flag("engine.closed_form", config["engine"]["closed_form"])
     ranges.choice("engine.channels_last", config["engine"]["channels_last"], "auto", "yes", "no")
     ranges.integer("engine.chunk", config["engine"]["chunk"], "[1, inf)")
+    ranges.number("client_store.limit_gb", config["client_store"]["limit_gb"], "[0, inf)")
     ranges.integer("checkpoint.every", config["checkpoint"]["every"], "[1, inf)")
     ranges.choice("trainer.accelerator", config["trainer"]["accelerator"], "cpu", "gpu")
     if config["trainer"]["devices"] != "auto":

@@ -109,6 +109,7 @@ def _loop(made: Composed, objects: Mapping[str, Any], federation: "Federation") 
         closed_form=config["engine"]["closed_form"],
         channels_last=config["engine"]["channels_last"],
         chunk=config["engine"]["chunk"],
+        store_limit_gb=config["client_store"]["limit_gb"],
         config_hash=f"{folder.config_hash(config)}-s{config['seed']}",
     )
     with torch_scope(config["seed"], "weights"):
@@ -148,7 +149,8 @@ def _fit(
     loop.info = partial(_info, made, home, loop, network, digest, sweep)
     stop = GracefulStop(partial(setattr, loop, "stop"))
     theirs = [part for part in found if isinstance(part, pl.Callback)]
-    last = RoundCheckpoint(home.path, config["checkpoint"]["every"])
+    last = RoundCheckpoint(home.path, config["checkpoint"]["every"], loop.checkpointed)
+    loop.folder = home.path
     callbacks = [FinalWeights(home.path), stop, loop, *theirs, last]
     trainer = pl.Trainer(
         strategy=strategy_for(**_processes(made)),

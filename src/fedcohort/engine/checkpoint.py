@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,17 @@ log = logging.getLogger("fedcohort")
 class RoundCheckpoint(Checkpoint):
     """Saves `<folder>/last.ckpt`. A `Checkpoint` subclass, so that Lightning calls it after every other callback."""
 
-    def __init__(self, folder: Path, every: int) -> None:
+    def __init__(self, folder: Path, every: int, saved: Callable[[], None]) -> None:
+        """saved: told after each checkpoint that is on disk."""
         self.path = folder / "last.ckpt"
         self.every = every
+        self.saved = saved
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         done = trainer.current_epoch + 1
         if done % self.every == 0 or done == trainer.max_epochs or trainer.should_stop:
             save(trainer, self.path)
+            self.saved()
 
 
 def save(trainer: pl.Trainer, path: Path) -> None:

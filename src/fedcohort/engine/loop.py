@@ -4,6 +4,7 @@ import copy
 import logging
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import lightning.pytorch as pl
@@ -22,7 +23,7 @@ from fedcohort.engine.memory import laid_out, wants_channels_last
 from fedcohort.engine.module import ClientModule
 from fedcohort.engine.opening import Opened, Opener
 from fedcohort.engine.parts import Parts, Populations, ServerState, Settings
-from fedcohort.engine.store import ClientStore
+from fedcohort.engine.store import ClientStore, store_for
 from fedcohort.engine.strategy import reduce_max, reduce_sum, share_of
 from fedcohort.federation import Federation
 from fedcohort.flat import FlatModel
@@ -63,7 +64,8 @@ class FederatedLoop(pl.Callback):
         self.parts, self.settings, self.federation = parts, settings, federation
         self.observers: Sequence[Watcher] = ()
         self.info: Callable[[Values, int], Any] = lambda expected_s, done: None
-        self.store = ClientStore()
+        self.store: ClientStore
+        self.folder: Path | None = None  # where a client store too large for memory may live
         self.stop = 0
         self.asked_to_stop = False  # on any rank
         self.started = False  # in the process whose observers watch: rank 0, which may be a child of this one
@@ -85,6 +87,9 @@ class FederatedLoop(pl.Callback):
         lab = FederationLab(module.network, self.federation)
         layout = self.server.layout
         self.opener = Opener(self.parts, self.settings, self.federation, self.populations, layout, lab, flops)
+        names = [name for hook in self.parts.hooks for name in hook.remembers]
+        n_clients, limit_gb = self.federation.n_clients, self.settings.store_limit_gb
+        self.store = store_for(self.folder, names, n_clients, layout.n_params, limit_gb)
         self.closer = Closer(self.parts, self.server, self.store)
         trainer_of_clients = LocalTrainer(
             self.server,
@@ -101,7 +106,10 @@ class FederatedLoop(pl.Callback):
         module.engine, reason = choose(self.settings.engine, trainer_of_clients, self.settings.chunk)
         fresh = ServerState.fresh(self.parts, self.populations, layout.n_params)
         fresh.spent = self.opener.registration
-        self.state = fresh if self._restored is None else ServerState.unpacked(self._restored, fresh)
+        self.state = fresh
+        if self._restored is not None:
+            self.state = ServerState.unpacked(self._restored["server"], fresh)
+            self.store.load_state_dict(self._restored["clients"])
         if trainer.is_global_zero:
             info = self.info(self.opener.expected_s(), trainer.current_epoch)
             self.started = True
@@ -218,8 +226,11 @@ class FederatedLoop(pl.Callback):
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._restored = state_dict["server"]
-        self.store.load_state_dict(state_dict["clients"])
+        self._restored = state_dict
+
+    def checkpointed(self) -> None:
+        """The state that was last asked for is on disk."""
+        self.store.checkpointed()
 
     @staticmethod
     def _module(pl_module: pl.LightningModule) -> ClientModule:

@@ -1,0 +1,72 @@
+"""What clients keep: in memory or in files, the same; and a kill never mixes two rounds."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.test_resume import die, in_a_child, stop_after
+from fedcohort.engine import checkpoint, closing
+from fedcohort.engine.store import MappedStore, MemoryStore, store_for
+from run_harness import go, same_bits
+
+WORDS = ("agg=scaffold", "rounds=5")
+MAPPED = (*WORDS, "client_store.limit_gb=0")
+
+
+def row(value: float) -> dict[str, torch.Tensor]:
+    return {"c": torch.full((3,), value)}
+
+
+def value(store: MappedStore, client: int) -> float | None:
+    kept = store.get(client)
+    return float(kept["c"][0]) if kept else None
+
+
+def test_a_row_is_what_was_committed(tmp_path: Path) -> None:
+    store = MappedStore(tmp_path, ["c"], 4, 3)
+    assert store.get(2) == {}
+    store.commit(2, row(1.5))
+    assert value(store, 2) == 1.5
+    assert value(store, 1) is None
+
+
+def test_the_rows_of_a_checkpoint_survive_what_comes_after_it(tmp_path: Path) -> None:
+    store = MappedStore(tmp_path, ["c"], 4, 3)
+    store.commit(0, row(1.0))
+    saved = store.state_dict()
+    store.checkpointed()
+    for newer in (2.0, 3.0):
+        store.commit(0, row(newer))
+        store.commit(1, row(newer))
+    lost = store.state_dict()  # asked for, but the checkpoint never reached the disk
+    assert lost["slots"].tolist() != saved["slots"].tolist()
+    back = MappedStore(tmp_path, ["c"], 4, 3)
+    back.load_state_dict(saved)
+    assert (value(back, 0), value(back, 1)) == (1.0, None)
+
+
+def test_memory_where_it_fits(tmp_path: Path) -> None:
+    assert isinstance(store_for(tmp_path, ["c"], 1000, 10**6, 4.1), MemoryStore)
+    assert isinstance(store_for(tmp_path, ["c"], 1000, 10**6, 3.9), MappedStore)
+    assert isinstance(store_for(tmp_path, [], 1000, 10**6, 0), MemoryStore)
+
+
+def test_files_change_no_bit(tmp_path: Path) -> None:
+    mapped, memory = go(tmp_path / "a", *MAPPED), go(tmp_path / "b", *WORDS)
+    assert same_bits(mapped, memory)
+    assert (mapped.folder / "client_store.c").exists()
+    small = (mapped.folder / "last.ckpt").stat().st_size
+    assert small < (memory.folder / "last.ckpt").stat().st_size
+
+
+@pytest.mark.parametrize(("owner", "name", "call"), [(closing, "chained", 3), (checkpoint, "rename", 3)])
+def test_a_killed_run_goes_on_exactly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int
+) -> None:
+    whole = go(tmp_path / "whole", *MAPPED)
+    stop_after(monkeypatch, owner, name, call, die)
+    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *MAPPED) and None))
+    monkeypatch.undo()
+    assert same_bits(whole, go(tmp_path / "killed", *MAPPED, "resume=true"))
