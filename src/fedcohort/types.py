@@ -182,6 +182,7 @@ class RoundReport:
 
     metrics: scalars by name (`test/acc`, `time/virtual_s`, ...). clients: one column per fact, each [n_clients].
     trace: named mean and standard deviation of what the selector believes (FLASH: its theta).
+    wall_s: host seconds by stage since the report before; of no consequence to any result.
     """
 
     step: int
@@ -191,3 +192,4 @@ class RoundReport:
     clients: Mapping[str, np.ndarray]
     trace: Mapping[str, tuple[float, float]]
     fingerprint: str
+    wall_s: Mapping[str, float] = field(default_factory=dict)

@@ -4,6 +4,7 @@ import copy
 import logging
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ from fedcohort.engine.memory import laid_out, wants_channels_last
 from fedcohort.engine.module import ClientModule
 from fedcohort.engine.opening import Opened, Opener
 from fedcohort.engine.parts import Parts, Populations, ServerState, Settings
+from fedcohort.engine.stopwatch import Stopwatch
 from fedcohort.engine.store import ClientStore, store_for
 from fedcohort.engine.strategy import reduce_max, reduce_sum, share_of
 from fedcohort.federation import Federation
@@ -65,6 +67,7 @@ class FederatedLoop(pl.Callback):
         self.observers: Sequence[Watcher] = ()
         self.info: Callable[[Values, int], Any] = lambda expected_s, done: None
         self.store: ClientStore
+        self.watch = Stopwatch()
         self.folder: Path | None = None  # where a client store too large for memory may live
         self.stop = 0
         self.asked_to_stop = False  # on any rank
@@ -86,7 +89,8 @@ class FederatedLoop(pl.Callback):
         self.server = FlatModel(module.network, last)
         lab = FederationLab(module.network, self.federation)
         layout = self.server.layout
-        self.opener = Opener(self.parts, self.settings, self.federation, self.populations, layout, lab, flops)
+        common = (self.parts, self.settings, self.federation, self.populations)
+        self.opener = Opener(*common, layout, lab, flops, self.watch)
         names = [name for hook in self.parts.hooks for name in hook.remembers]
         n_clients, limit_gb = self.federation.n_clients, self.settings.store_limit_gb
         self.store = store_for(self.folder, names, n_clients, layout.n_params, limit_gb)
@@ -103,6 +107,7 @@ class FederatedLoop(pl.Callback):
             self.settings.closed_form,
         )
         self._data(trainer).federation = self.federation
+        module.watch = self.watch
         module.engine, reason = choose(self.settings.engine, trainer_of_clients, self.settings.chunk)
         fresh = ServerState.fresh(self.parts, self.populations, layout.n_params)
         fresh.spent = self.opener.registration
@@ -122,7 +127,8 @@ class FederatedLoop(pl.Callback):
         """Decide who trains what, and deal this rank's share over its slices."""
         module = self._module(pl_module)
         module.evaluated = {}
-        opened = self.opener.open(trainer.current_epoch, self.state, self.store)
+        with self.watch.stage("select"):
+            opened = self.opener.open(trainer.current_epoch, self.state, self.store)
         clients = np.array([task.client for task in opened.tasks], dtype=np.int64)
         mine = share_of(trainer.global_rank, trainer.world_size, clients, opened.cost)
         self._data(trainer).slices.deal([opened.tasks[i] for i in mine])
@@ -147,8 +153,9 @@ class FederatedLoop(pl.Callback):
         """Aggregate after the last slice: in `on_train_epoch_end` the old model would have been validated."""
         if batch_idx + 1 < self.settings.slices:
             return
-        self.gathered: Gathered = self._module(pl_module).gatherer.finish(reduce_sum, reduce_max)
-        self.state = self.closer.close(self.opened, self.gathered, self.state)
+        with self.watch.stage("aggregate"):
+            self.gathered: Gathered = self._module(pl_module).gatherer.finish(reduce_sum, reduce_max)
+            self.state = self.closer.close(self.opened, self.gathered, self.state)
         # Manual optimization never advances global_step, and a monitored ModelCheckpoint then saves nothing.
         progress = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress
         progress.increment_ready()
@@ -179,7 +186,8 @@ class FederatedLoop(pl.Callback):
         metrics = dict(module.evaluated)
         every = self.settings.clients_every
         if every and step % every == 0:
-            scalars, per_client = client_metrics(module.network, self.federation)
+            with self.watch.stage("evaluate"):
+                scalars, per_client = client_metrics(module.network, self.federation)
             metrics |= scalars
             table |= per_client
         if "test/acc" in metrics:
@@ -188,10 +196,12 @@ class FederatedLoop(pl.Callback):
             metrics["test/acc_best"] = self.state.best_acc
         trace = self.parts.selector.trace(self.state.selector)
         fingerprint = weights_hash(self.server)
-        self.report = report_of(step, opened, gathered, self.state, metrics, table, trace, fingerprint)
+        report = report_of(step, opened, gathered, self.state, metrics, table, trace, fingerprint)
+        self.report = replace(report, wall_s=self.watch.lap())
         if trainer.is_global_zero:
-            for observer in self.observers:
-                observer.observe(self.report)
+            with self.watch.stage("log"):
+                for observer in self.observers:
+                    observer.observe(self.report)
 
     # --- end -----------------------------------------------------------------------------------------------------
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

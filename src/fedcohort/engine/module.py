@@ -13,6 +13,7 @@ from torchmetrics.classification import MulticlassAccuracy
 from fedcohort.engine.choose import Engine
 from fedcohort.engine.gather import Gatherer
 from fedcohort.engine.local import ClientTask
+from fedcohort.engine.stopwatch import Stopwatch
 
 LOADERS = ("server_val", "test")
 
@@ -20,12 +21,13 @@ LOADERS = ("server_val", "test")
 class ClientModule(pl.LightningModule):
     """One training batch is a slice of the cohort; the registered parameters are the global model.
 
-    network: inputs [B, ...] to logits [B, n_classes]. `engine`, `gatherer` and `down` are set by the loop.
+    network: inputs [B, ...] to logits [B, n_classes]. `engine`, `gatherer`, `down` and `watch` are set by the loop.
     """
 
     engine: Engine
     gatherer: Gatherer
     down: Mapping[str, Tensor]
+    watch: Stopwatch
 
     def __init__(self, network: nn.Module, n_classes: int) -> None:
         super().__init__()
@@ -47,8 +49,9 @@ class ClientModule(pl.LightningModule):
         """Clients and the server have optimizers of their own."""
 
     def training_step(self, batch: Sequence[ClientTask], batch_idx: int) -> None:
-        for update in self.engine.updates(batch, self.down):
-            self.gatherer.add(update)
+        with self.watch.stage("train"):
+            for update in self.engine.updates(batch, self.down):
+                self.gatherer.add(update)
 
     def on_validation_epoch_start(self) -> None:
         for collection in self._scores:
@@ -59,10 +62,11 @@ class ClientModule(pl.LightningModule):
         x, y = batch
         if not len(y):
             return
-        logits = self.network(x)
-        collection = self._scores[dataloader_idx]
-        collection["acc"].update(logits, y)
-        collection["loss"].update(F.cross_entropy(logits, y, reduction="none"))
+        with self.watch.stage("evaluate"):
+            logits = self.network(x)
+            collection = self._scores[dataloader_idx]
+            collection["acc"].update(logits, y)
+            collection["loss"].update(F.cross_entropy(logits, y, reduction="none"))
 
     def on_validation_epoch_end(self) -> None:
         """`server_val/*` is what callbacks may monitor; nothing selects on `test/*`."""

@@ -10,6 +10,7 @@ from fedcohort.deadline.base import Closing, PaceContext, settle
 from fedcohort.device.base import Work
 from fedcohort.engine.local import ClientTask
 from fedcohort.engine.parts import Parts, Populations, ServerState, Settings
+from fedcohort.engine.stopwatch import Stopwatch
 from fedcohort.engine.store import ClientStore
 from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.federation import Federation
@@ -55,7 +56,9 @@ class Opener:
         layout: Layout,
         lab: Lab,
         flops: float,
+        watch: Stopwatch,
     ) -> None:
+        self.watch = watch
         self.parts, self.settings, self.federation, self.populations = parts, settings, federation, populations
         self.layout, self.lab, self.flops = layout, lab, flops
         client = parts.client
@@ -132,7 +135,8 @@ class Opener:
         signal = find(probe.signal)
         if not isinstance(signal, Measured) or not np.isin(probe.clients, available).all():
             raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
-        return ProbeResult(probe.clients, signal.measure(self.lab, probe.clients, probe.options))
+        with self.watch.stage("probe"):
+            return ProbeResult(probe.clients, signal.measure(self.lab, probe.clients, probe.options))
 
     def _verify(self, selection: Selection, available: Ids) -> None:
         chosen, cohort = selection.clients, self.settings.cohort
