@@ -12,7 +12,16 @@ from fedcohort import assemble, run
 from fedcohort.types import RoundReport
 from yaml_words import CONFIGS
 
-SMALL = ("clients=12", "cohort=4", "rounds=3", "model=logreg", "client.epochs=2", "callback=none", "logger=none")
+SMALL = (
+    "clients=12",
+    "cohort=4",
+    "rounds=3",
+    "model=logreg",
+    "client.epochs=2",
+    "checkpoint.every_s=0",
+    "callback=none",
+    "logger=none",
+)
 
 
 @dataclass

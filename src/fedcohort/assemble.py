@@ -65,6 +65,7 @@ def check_numbers(config: Mapping[str, Any]) -> None:
         ranges.integer("trainer.devices", config["trainer"]["devices"], "[1, inf)")
     ranges.integer("trainer.num_nodes", config["trainer"]["num_nodes"], "[1, inf)")
     ranges.integer("trainer.threads", config["trainer"]["threads"], "[1, inf)")
+    ranges.number("checkpoint.every_s", config["checkpoint"]["every_s"], "[0, inf)")
     clients, cohort = config["clients"], config["cohort"]
     if clients is not None and cohort > clients:
         raise IncompatibleConfig(f"cohort={cohort} exceeds clients={clients}")

@@ -149,7 +149,8 @@ def _fit(
     loop.info = partial(_info, made, home, loop, network, digest, sweep)
     stop = GracefulStop(partial(setattr, loop, "stop"))
     theirs = [part for part in found if isinstance(part, pl.Callback)]
-    last = RoundCheckpoint(home.path, config["checkpoint"]["every"], loop.checkpointed)
+    pauses = (config["checkpoint"]["every"], config["checkpoint"]["every_s"])
+    last = RoundCheckpoint(home.path, *pauses, loop.watch, loop.checkpointed)
     loop.folder = home.path
     callbacks = [FinalWeights(home.path), stop, loop, *theirs, last]
     trainer = pl.Trainer(

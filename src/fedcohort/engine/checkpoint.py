@@ -1,7 +1,9 @@
 """The resume checkpoint: at the end of every k-th round, atomic, last of all callbacks, loadable with weights_only."""
 
 import logging
+import math
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Checkpoint
 
+from fedcohort.engine.stopwatch import Stopwatch
+from fedcohort.engine.strategy import reduce_max
 from fedcohort.errors import CheckpointError
 
 FORMAT = 1
@@ -19,17 +23,20 @@ log = logging.getLogger("fedcohort")
 class RoundCheckpoint(Checkpoint):
     """Saves `<folder>/last.ckpt`. A `Checkpoint` subclass, so that Lightning calls it after every other callback."""
 
-    def __init__(self, folder: Path, every: int, saved: Callable[[], None]) -> None:
-        """saved: told after each checkpoint that is on disk."""
+    def __init__(self, folder: Path, every: int, every_s: float, watch: Stopwatch, saved: Callable[[], None]) -> None:
+        """every, every_s: rounds and seconds between two. saved: told after each checkpoint that is on disk."""
         self.path = folder / "last.ckpt"
-        self.every = every
-        self.saved = saved
+        self.every, self.every_s, self.watch, self.saved = every, every_s, watch, saved
+        self.last = -math.inf
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         done = trainer.current_epoch + 1
-        if done % self.every == 0 or done == trainer.max_epochs or trainer.should_stop:
-            save(trainer, self.path)
+        due = done % self.every == 0 and time.monotonic() - self.last >= self.every_s
+        if int(reduce_max(torch.tensor(int(due)))) or done == trainer.max_epochs or trainer.should_stop:
+            with self.watch.stage("checkpoint"):
+                save(trainer, self.path)
             self.saved()
+            self.last = time.monotonic()
 
 
 def save(trainer: pl.Trainer, path: Path) -> None:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-STAGES = ("select", "probe", "train", "aggregate", "evaluate", "log")
+STAGES = ("select", "probe", "train", "aggregate", "evaluate", "log", "checkpoint")
 
 
 class Stopwatch:
