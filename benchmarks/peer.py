@@ -97,6 +97,7 @@ def run(
     lr: float,
     rounds: int,
     processes: int = 1,
+    **engine: Any,
 ) -> Clock:
     """The run; every option as `train.py` has it, but for the fixed cohorts."""
     warnings.filterwarnings("ignore")
@@ -107,7 +108,7 @@ def run(
     objects = {group: part(group, words[group]) for group in groups}
     client = part("client", "sgd", lr=lr, epochs=1, batch=batch)
     parts = Parts(selector=FixedCohorts(chosen), client=client, **objects)
-    settings = Settings(0, cohort, rounds, 1, 1, 0, False, "bench")
+    settings = Settings(0, cohort, rounds, 1, 1, 0, False, "bench", **engine)
     loop, clock = FederatedLoop(parts, settings, federation), Clock()
     loop.observers = [clock]
     trainer = pl.Trainer(

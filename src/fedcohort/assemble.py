@@ -57,6 +57,7 @@ def check_numbers(config: Mapping[str, Any]) -> None:
     ranges.choice("engine.kind", config["engine"]["kind"], "auto", "sequential", "vectorised", "debug")
     ranges.flag("engine.closed_form", config["engine"]["closed_form"])
     ranges.choice("engine.channels_last", config["engine"]["channels_last"], "auto", "yes", "no")
+    ranges.choice("engine.precision", config["engine"]["precision"], "float32", "bf16")
     ranges.integer("engine.chunk", config["engine"]["chunk"], "[1, inf)")
     ranges.number("client_store.limit_gb", config["client_store"]["limit_gb"], "[0, inf)")
     ranges.integer("checkpoint.every", config["checkpoint"]["every"], "[1, inf)")

@@ -81,8 +81,8 @@ class FlatModel:
     buffers: Float[Tensor, "b"]
     counters: Int64[Tensor, "i"]
 
-    def __init__(self, network: nn.Module, channels_last: bool = False) -> None:
-        self.network = network
+    def __init__(self, network: nn.Module, channels_last: bool = False, bf16: bool = False) -> None:
+        self.network, self.bf16 = network, bf16
         named = list(network.named_parameters())
         trained = [(name, p) for name, p in named if p.requires_grad]
         frozen = [(name, p) for name, p in named if not p.requires_grad]
@@ -122,6 +122,15 @@ class FlatModel:
                 module = self.network.get_submodule(path)
                 view.copy_(module._buffers[leaf])  # type: ignore[arg-type]
                 module._buffers[leaf] = view
+
+    def logits(self, x: Tensor) -> Tensor:
+        """The network's output, float32; with `bf16` its matrix products and convolutions are in bfloat16."""
+        if not self.bf16:
+            out: Tensor = self.network(x)
+            return out
+        with torch.autocast(x.device.type, torch.bfloat16):
+            out = self.network(x)
+        return out.float()
 
     def load(self, other: "FlatModel") -> None:
         """Become a copy of `other`: the broadcast."""

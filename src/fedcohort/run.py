@@ -109,6 +109,7 @@ def _loop(made: Composed, objects: Mapping[str, Any], federation: "Federation") 
         closed_form=config["engine"]["closed_form"],
         channels_last=config["engine"]["channels_last"],
         chunk=config["engine"]["chunk"],
+        bf16=config["engine"]["precision"] == "bf16",
         store_limit_gb=config["client_store"]["limit_gb"],
         config_hash=f"{folder.config_hash(config)}-s{config['seed']}",
     )
@@ -130,6 +131,7 @@ def _fit(
 ) -> None:
     import lightning.pytorch as pl
     import torch
+    from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
     from fedcohort.engine.checkpoint import FinalWeights, RoundCheckpoint, load
     from fedcohort.engine.data import CohortDataModule
@@ -170,6 +172,8 @@ def _fit(
     with messages.to_file(home.path):
         try:
             trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=True)
+        except (ProcessExitedException, ProcessRaisedException) as error:
+            raise FedcohortError(_death_of_a_rank(error)) from error
         finally:
             status = folder.status_of(home.path)
             if status.get("status") == "interrupted":
@@ -179,6 +183,12 @@ def _fit(
                 )
     if status.get("status") == "interrupted":
         raise SystemExit(loop.stop or 1)
+
+
+def _death_of_a_rank(error: Any) -> str:
+    """One line from what torch says of a process that died or raised."""
+    last = str(error).strip().splitlines()[-1].strip()
+    return f"training process {error.error_index} ended ({last}); go on from the last checkpoint with resume=true"
 
 
 def _callbacks(made: Composed) -> list[Any]:

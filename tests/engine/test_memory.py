@@ -61,3 +61,12 @@ def test_a_resumed_cnn_ends_with_the_same_bits(tmp_path: Path) -> None:
     whole = go(tmp_path / "whole", *words, "rounds=3")
     go(tmp_path / "parts", *words, "rounds=1")
     assert go(tmp_path / "parts", *words, "rounds=3", "resume=true").last.fingerprint == whole.last.fingerprint
+
+
+@pytest.mark.parametrize("kind", ["sequential", "vectorised"])
+def test_bf16_is_near_float32_and_no_more_than_near(tmp_path: Path, kind: str) -> None:
+    words = ("model=cnn", "model.dense=16", "rounds=2", "cohort=2", f"engine={kind}", "client.lr=0.02")
+    one, half = (go(tmp_path / word, *words, f"engine.precision={word}") for word in ("float32", "bf16"))
+    difference = float((one.weights() - half.weights()).norm() / one.weights().norm())
+    assert 0 < difference < 0.02
+    assert half.weights().dtype == torch.float64  # of float32 parameters

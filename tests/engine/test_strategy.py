@@ -1,13 +1,17 @@
 """A cohort over ranks: everybody once, largest first; and two processes end where one does."""
 
 import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from fedcohort.engine.strategy import in_order, share_of
+from fedcohort.engine.local import ClientTask, LocalTrainer
+from fedcohort.engine.strategy import count, in_order, share_of
+from fedcohort.errors import FedcohortError
 from run_harness import go
 
 
@@ -51,3 +55,26 @@ def test_no_process_is_left_behind(tmp_path: Path) -> None:
     go(tmp_path, "trainer.devices=2", "rounds=1")
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = go(tmp_path / "whole", "trainer.devices=2", "agg=scaffold", "rounds=4").weights()
+    train = LocalTrainer.train
+
+    def mortal(self: LocalTrainer, task: ClientTask, down: Any) -> Any:
+        if torch.distributed.get_rank() == 1 and task.round == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return train(self, task, down)
+
+    monkeypatch.setattr(LocalTrainer, "train", mortal)
+    with pytest.raises(FedcohortError, match=r"training process \d ended .*resume=true"):
+        go(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4")
+    monkeypatch.undo()
+    resumed = go(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4", "resume=true")
+    assert len(list((tmp_path / "killed" / "runs").iterdir())) == 1
+    torch.testing.assert_close(resumed.weights(), whole, atol=1e-6, rtol=0)
+
+
+def test_auto_is_a_process_per_core() -> None:
+    assert count("cpu", "auto") == len(os.sched_getaffinity(0))
+    assert count("cpu", 3) == 3

@@ -71,7 +71,7 @@ class LocalTrainer:
     ) -> None:
         self.server, self.worker, self.federation = server, worker, federation
         self.objective, self.client, self.codec, self.hooks, self.seed = objective, client, codec, hooks, seed
-        self.chain = layers_of(worker) if closed_form else None
+        self.chain = layers_of(worker) if closed_form and not worker.bf16 else None
         self.watch: Callable[[Step], Step] = lambda step: step
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:

@@ -85,7 +85,7 @@ class FederatedLoop(pl.Callback):
         last = wants_channels_last(self.settings.channels_last, module.network)
         if last:
             self.federation = laid_out(self.federation)
-        worker = FlatModel(copy.deepcopy(module.network), last)
+        worker = FlatModel(copy.deepcopy(module.network), last, self.settings.bf16)
         self.server = FlatModel(module.network, last)
         lab = FederationLab(module.network, self.federation)
         layout = self.server.layout

@@ -49,7 +49,7 @@ class Parts:
 class Settings:
     """seed: of training and selection. cohort: clients asked for a round. clients_every: 0 for never.
 
-    engine, closed_form, channels_last, chunk: see configs/engine. store_limit_gb: client state above it lives in files.
+    engine, closed_form, channels_last, chunk: see configs/engine. bf16: of local training. store_limit_gb: client state above it lives in files.
     """
 
     seed: int
@@ -64,6 +64,7 @@ class Settings:
     closed_form: bool = True
     channels_last: str = "auto"
     chunk: int = 16
+    bf16: bool = False
     store_limit_gb: float = 4.0
 
 

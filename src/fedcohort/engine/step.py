@@ -25,7 +25,7 @@ class Step(Protocol):
 
 def losses(model: FlatModel, objective: Objective, x: Tensor, y: Tensor, z: Tensor | None) -> tuple[Tensor, Tensor]:
     """(mean objective with its graph, mean cross-entropy detached)."""
-    value, ce = objective.per_sample(model.network(x), y, z)
+    value, ce = objective.per_sample(model.logits(x), y, z)
     mean = value.mean()
     return mean, mean.detach() if ce is value else ce.detach().mean()
 

@@ -46,7 +46,8 @@ class Vectorised:
 
     def _loss(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         views = {block.name: block.of(w) for block in self.blocks}
-        logits = functional_call(self.trainer.worker.network, views, (x,))
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.trainer.worker.bf16):
+            logits = functional_call(self.trainer.worker.network, views, (x,)).to(w.dtype)
         objective = self.trainer.objective
         value, ce = objective.per_sample(logits, y, z if objective.uses_reference else None)
         count = mask.sum().clamp(min=1.0)
