@@ -49,7 +49,8 @@ class Parts:
 class Settings:
     """seed: of training and selection. cohort: clients asked for a round. clients_every: 0 for never.
 
-    engine, closed_form, channels_last, chunk: see configs/engine. bf16: of local training. store_limit_gb: client state above it lives in files.
+    engine, closed_form, channels_last, chunk: see configs/engine. bf16: precision of local training.
+    store_limit_gb: what clients keep lives in files above it.
     """
 
     seed: int
