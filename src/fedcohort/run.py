@@ -228,7 +228,7 @@ def _info(
         commit=commit,
         dirty=dirty,
         versions=provenance.versions(),
-        tags={"tracking": "".join(lines), **({"sweep_id": sweep} if sweep else {})},
+        tags={"tracking": "".join(lines), "engine": loop.reason, **({"sweep_id": sweep} if sweep else {})},
         n_train=federation.n_train,
         class_counts=federation.class_counts,
         noise_rate=federation.noise_rate,

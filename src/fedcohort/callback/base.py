@@ -20,7 +20,7 @@ class RunInfo:
     n_train: T_i sizes, int64 [K]. class_counts: true labels of T_i and V_i, int64 [K, n_classes].
     noise_rate: each client's label-noise rate, [K]. expected_s: expected virtual seconds of a full local job, [K].
     n_params: P. rounds: the number that the run goes to. start: rounds done before (0 for a fresh run).
-    tags["tracking"]: the line that opens the tracking page.
+    tags["tracking"]: the line that opens the tracking page. tags["engine"]: which engine trains, and why.
     """
 
     folder: Path

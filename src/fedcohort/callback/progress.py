@@ -115,7 +115,7 @@ def start_rows(info: RunInfo) -> list[tuple[str, str]]:
         ("parameters", f"{info.n_params:,}"),
         ("folder", str(info.folder)),
     ]
-    return lines + ([("tracking", info.tags["tracking"])] if info.tags.get("tracking") else [])
+    return lines + [(name, info.tags[name]) for name in ("engine", "tracking") if info.tags.get(name)]
 
 
 def _open_bar(out: "Console") -> "Bar":

@@ -68,6 +68,7 @@ class FederatedLoop(pl.Callback):
         self.info: Callable[[Values, int], Any] = lambda expected_s, done: None
         self.store: ClientStore
         self.watch = Stopwatch()
+        self.reason = ""  # for the engine that was chosen
         self.folder: Path | None = None  # where a client store too large for memory may live
         self.stop = 0
         self.asked_to_stop = False  # on any rank
@@ -108,7 +109,7 @@ class FederatedLoop(pl.Callback):
         )
         self._data(trainer).federation = self.federation
         module.watch = self.watch
-        module.engine, reason = choose(self.settings.engine, trainer_of_clients, self.settings.chunk)
+        module.engine, self.reason = choose(self.settings.engine, trainer_of_clients, self.settings.chunk)
         fresh = ServerState.fresh(self.parts, self.populations, layout.n_params)
         fresh.spent = self.opener.registration
         self.state = fresh
@@ -118,7 +119,6 @@ class FederatedLoop(pl.Callback):
         if trainer.is_global_zero:
             info = self.info(self.opener.expected_s(), trainer.current_epoch)
             self.started = True
-            log.info("engine      %s", reason)
             for observer in self.observers:
                 observer.start(info)
 
