@@ -9,6 +9,7 @@ import time
 
 import torch
 from torch.nn import functional as F
+
 from workloads import WORKLOADS
 
 
