@@ -50,9 +50,10 @@ OPTION = re.compile(r"^ *(?P<name>\w+): *(?P<value>.*?) +# (?P<range>[^;]+)")
 
 def _outside(text: str) -> list[Any]:
     """Values that a range comment excludes."""
-    if text.startswith("list of numbers in "):
-        low, high = (float(end) for end in text.removeprefix("list of numbers in ").strip()[1:-1].split(","))
-        return ["word", 3, [float("nan")], [low - 1] if low > -float("inf") else [high + 1]]
+    if text.startswith(("list of numbers in ", "list of integers in ")):
+        low, high = (float(end) for end in text.split(" in ")[1].strip()[1:-1].split(","))
+        halves = [[low + 0.5]] if "integers" in text else []
+        return ["word", 3, [float("nan")], [low - 1] if low > -float("inf") else [high + 1], *halves]
     if text.startswith(("number in ", "integer in ")):
         null = text.endswith(" or null")
         kind, interval = text.removesuffix(" or null").split(" in ")

@@ -1,6 +1,7 @@
 """From a composed config to objects; every error names the option that a user typed."""
 
 import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -40,8 +41,25 @@ def composed(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tupl
     return Composed(config, words, overrides)
 
 
+ROOT = "name seed data_seed clients cohort rounds resume split eval checkpoint client_store paths requires"
+
+
+def check_keys(made: Composed) -> None:
+    """Every group is there, and nothing else is: `+foo=1` would be obeyed by nobody. Raises `OptionError`."""
+    known = {*ROOT.split(), *made.choices, "logger", "callback"}
+    for key in made.config:
+        if key not in known:
+            raise OptionError(f"there is no option {key!r}; there are {', '.join(sorted(known))}")
+    for group in (*LIGHT, *HEAVY, "engine", "trainer"):
+        if not made.config.get(group):
+            raise OptionError(f"{group} must be one of the words in configs/{group}, got nothing")
+
+
 def check_numbers(config: Mapping[str, Any]) -> None:
     """Range checks of the options that belong to no part."""
+    name = config["name"] or "unnamed"
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", name):
+        raise ranges.refuse("name", "letters, digits, '.', '_' and '-', as in a file's name, or null", name)
     ranges.integer("seed", config["seed"], "[0, inf)")
     ranges.integer("data_seed", config["data_seed"], "[0, inf)", optional=True)
     ranges.integer("clients", config["clients"], "[1, inf)", optional=True)

@@ -52,6 +52,14 @@ def flag(option: str, value: Any) -> None:
         raise refuse(option, "true or false", value)
 
 
+def integers(option: str, value: Any, interval: str) -> None:
+    """Check that `value` is a list of integers inside `interval`; it may be empty."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise refuse(option, f"a list of integers in {interval}", value)
+    for item in value:
+        integer(f"each of {option}", item, interval)
+
+
 def numbers(option: str, value: Any, interval: str) -> None:
     """Check that `value` is a list of numbers inside `interval`; it may be empty."""
     if not isinstance(value, Sequence) or isinstance(value, str):

@@ -50,11 +50,13 @@ def exit_code() -> int:
 def run(made: Composed, sweep: str | None = None) -> Path:
     """One run from start-up checks to artifacts; returns its folder. Raises `FedcohortError`, `SystemExit`."""
     config = made.config
+    assemble.check_keys(made)
     assemble.check_numbers(config)
     assemble.check_aliases(made)
     objects = {group: assemble.part(made, group) for group in assemble.LIGHT}
     objects |= {group: assemble.part(made, group) for group in assemble.HEAVY}
     loop, network = _loop(made, objects, _federation(made, objects))
+    observers = _callbacks(made)
     digest, seed = folder.config_hash(config), int(config["seed"])
     name = config["name"] or "-".join(made.choices[g] for g in ("selector", "agg", "dataset"))
     logs = Path(config["paths"]["logs"]).absolute()
@@ -63,7 +65,7 @@ def run(made: Composed, sweep: str | None = None) -> Path:
         if home.finished:
             log.info("already finished: %s (raise rounds= to extend it)", home.path)
         else:
-            _fit(made, home, loop, network, digest, sweep)
+            _fit(made, home, loop, network, observers, digest, sweep)
     finally:
         home.release()
     return home.path
@@ -127,7 +129,13 @@ def _processes(made: Composed) -> dict[str, Any]:
 
 
 def _fit(
-    made: Composed, home: folder.RunFolder, loop: "FederatedLoop", network: Any, digest: str, sweep: str | None
+    made: Composed,
+    home: folder.RunFolder,
+    loop: "FederatedLoop",
+    network: Any,
+    observers: list[Any],
+    digest: str,
+    sweep: str | None,
 ) -> None:
     import lightning.pytorch as pl
     import torch
@@ -146,11 +154,10 @@ def _fit(
     if checkpoint is not None:
         load(checkpoint, loop.settings.config_hash)
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
-    found = _callbacks(made)
-    loop.observers = [part for part in found if not isinstance(part, pl.Callback)]
+    loop.observers = [part for part in observers if not isinstance(part, pl.Callback)]
     loop.info = partial(_info, made, home, loop, network, digest, sweep)
     stop = GracefulStop(partial(setattr, loop, "stop"))
-    theirs = [part for part in found if isinstance(part, pl.Callback)]
+    theirs = [part for part in observers if isinstance(part, pl.Callback)]
     pauses = (config["checkpoint"]["every"], config["checkpoint"]["every_s"])
     last = RoundCheckpoint(home.path, *pauses, loop.watch, loop.checkpointed)
     loop.folder = home.path

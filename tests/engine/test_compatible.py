@@ -22,6 +22,13 @@ from run_harness import go
         (("clients=3000", "cohort=4"), "clients"),
         (("partition=natural",), "client column"),
         (("dataset=folder", "dataset.path=/nowhere/at/all"), "/nowhere/at/all"),
+        (("name=../../evil",), "name must be letters, digits"),
+        (("name=a/b",), "name must be letters, digits"),
+        (("+foo=1",), "there is no option 'foo'; there are"),
+        (("~selector",), "selector must be one of the words in configs/selector, got nothing"),
+        (("logger=mlflow", "logger.experiment="), "logger.experiment must be a text"),
+        (("callback=default", "callback.progress.lines_every=0"), "callback.progress.lines_every must be"),
+        (("trainer.num_nodes=2",), "trainer.num_nodes must be 1 where neither SLURM nor torchrun"),
         pytest.param(
             ("trainer=gpu",),
             "trainer.devices must be at most the number of CUDA devices",

@@ -41,7 +41,7 @@ def check_work(epochs: object, steps: object, batch: object, clip: object) -> No
 def check_schedule(lr: object, decay: object, milestones: object, factor: object) -> None:
     ranges.number("lr", lr, "(0, inf)")
     ranges.number("decay", decay, "(0, 1]")
-    ranges.numbers("milestones", milestones, "[1, inf)")
+    ranges.integers("milestones", milestones, "[1, inf)")
     ranges.number("factor", factor, "(0, 1]")
 
 

@@ -13,6 +13,8 @@ from torch import Tensor
 from fedcohort.ranges import refuse
 from fedcohort.types import Ids, Values
 
+CLUSTER = {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "GROUP_RANK"}
+
 
 class CohortStrategy(DDPStrategy):
     """DDP's processes without its wrapper: gradients stay with the client that they belong to.
@@ -38,8 +40,10 @@ def count(accelerator: str, devices: int | str) -> int:
 def strategy_for(accelerator: str, devices: int, num_nodes: int) -> Strategy | str:
     """One process needs no communication; several talk through gloo on CPUs and NCCL on GPUs.
 
-    Raises `OptionError` where there are fewer GPUs than asked for.
+    Raises `OptionError` where there are fewer GPUs than asked for, or nobody who starts the other nodes.
     """
+    if num_nodes > 1 and not CLUSTER & set(os.environ):
+        raise refuse("trainer.num_nodes", "1 where neither SLURM nor torchrun starts the processes", num_nodes)
     if accelerator == "gpu" and torch.cuda.device_count() < devices:
         found = torch.cuda.device_count()
         raise refuse("trainer.devices", f"at most the number of CUDA devices, which is {found}", devices)

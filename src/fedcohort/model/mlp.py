@@ -17,7 +17,7 @@ class Mlp:
     hidden: Sequence[int]
 
     def __post_init__(self) -> None:
-        ranges.numbers("hidden", self.hidden, "[1, inf)")
+        ranges.integers("hidden", self.hidden, "[1, inf)")
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> nn.Module:
         sizes = [math.prod(shape), *(int(units) for units in self.hidden)]
