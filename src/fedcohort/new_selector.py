@@ -67,6 +67,7 @@ power: 1.0           # number in [0, inf); how much size counts
 TEST = '''"""{title}: closed forms. The laws of tests/laws run over it already."""
 
 import numpy as np
+
 from selector_harness import context
 from yaml_words import make
 
