@@ -99,6 +99,8 @@ def _resumable(runs: Path, digest: str, seed: int, rounds: int) -> RunFolder | N
     found = [p for p in runs.glob(f"*-{digest}-s{seed}*") if p.name.split(f"-{digest}-s{seed}")[1][:1] in ("", "-")]
     found.sort(key=lambda path: path.stat().st_ctime if not (path / "config.yaml").exists() else _born(path))
     unfinished = [p for p in found if not _is_finished(p, rounds)]
+    # a start that was broken off leaves a newer folder with nothing in it: it must not hide a run that got somewhere
+    unfinished.sort(key=lambda path: (path / "last.ckpt").exists())
     if unfinished:
         lock = _lock(unfinished[-1])
         if lock is None:

@@ -207,3 +207,13 @@ def test_a_folder_that_cant_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match=r"paths.logs must be a folder that can be written, got '.*file'"):
         go(tmp_path / "file")
+
+
+def test_a_start_that_was_broken_off_never_hides_progress(tmp_path: Path) -> None:
+    first = go(tmp_path, "rounds=2")
+    debris = first.folder.with_name(first.folder.name + "-2")
+    debris.mkdir()
+    (debris / "config.yaml").write_text("")
+    resumed = go(tmp_path, "rounds=4", "resume=true")
+    assert resumed.folder == first.folder
+    assert resumed.reports[0].step == 3
