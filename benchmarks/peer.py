@@ -1,6 +1,8 @@
 """fedcohort on a workload: the Lightning run as `python train.py` makes it, tracking off, evaluation on.
 
-python benchmarks/peer.py W1 [rounds]   prints RESULT {json}: seconds of each round, the first one's too, the loss
+python benchmarks/peer.py W1 [rounds] [processes] [device] [precision]
+
+prints RESULT {json}: seconds of each round and until the first one's end, the server's losses.
 """
 
 import json
@@ -53,9 +55,11 @@ class FixedCohorts:
 
 
 class Clock:
-    """Wall seconds between reports."""
+    """Wall seconds between reports. It watches in rank 0, which may be a child process: the result is printed there."""
 
     def __init__(self) -> None:
+        self.began = time.perf_counter()
+        self.first = float("nan")
         self.ticks: list[float] = []
         self.losses: list[float] = []
 
@@ -67,9 +71,14 @@ class Clock:
         if report.step:
             self.ticks.append(now - self.last)
             self.losses.append(report.metrics["test/loss"])
+        if report.step == 1:
+            self.first = now - self.began
         self.last = now
 
-    def finish(self, status: str) -> None: ...
+    def finish(self, status: str) -> None:
+        result = {"peer": "fedcohort", "times": self.ticks, "losses": self.losses, "first_s": self.first}
+        sys.stdout.write("RESULT " + json.dumps(result) + "\n")
+        sys.stdout.flush()
 
 
 def part(group: str, word: str, **changes: Any) -> Any:
@@ -97,6 +106,7 @@ def run(
     lr: float,
     rounds: int,
     processes: int = 1,
+    device: str = "cpu",
     **engine: Any,
 ) -> Clock:
     """The run; every option as `train.py` has it, but for the fixed cohorts."""
@@ -109,11 +119,12 @@ def run(
     client = part("client", "sgd", lr=lr, epochs=1, batch=batch)
     parts = Parts(selector=FixedCohorts(chosen), client=client, **objects)
     settings = Settings(0, cohort, rounds, 1, 1, 0, False, "bench", **engine)
+    accelerator = "gpu" if device == "cuda" else "cpu"
     loop, clock = FederatedLoop(parts, settings, federation), Clock()
     loop.observers = [clock]
     trainer = pl.Trainer(
-        accelerator="cpu",
-        strategy=strategy_for("cpu", processes, 1),
+        accelerator=accelerator,
+        strategy=strategy_for(accelerator, processes, 1),
         devices=processes,
         max_epochs=rounds,
         num_sanity_val_steps=-1,
@@ -128,15 +139,15 @@ def run(
     return clock
 
 
-def main(name: str, rounds: int) -> None:
+def main(name: str, rounds: int, processes: int, device: str, precision: str) -> None:
     from workloads import WORKLOADS
 
     work = WORKLOADS[name]
     held = federation_of(work.offsets(), *work.data(), work.n_classes)
-    clock = run(work.network(), held, work.chosen, work.cohort, work.batch, work.lr, rounds)
-    result = {"peer": "fedcohort", "workload": name, "times": clock.ticks, "losses": clock.losses}
-    sys.stdout.write("RESULT " + json.dumps(result) + "\n")
+    sizes = (work.cohort, work.batch, work.lr, rounds, processes, device)
+    run(work.network(), held, work.chosen, *sizes, bf16=precision == "bf16")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 6)
+    words = sys.argv[1:] + ["6", "1", "cpu", "float32"][len(sys.argv) - 2 :]
+    main(words[0], int(words[1]), int(words[2]), words[3], words[4])

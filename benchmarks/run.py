@@ -1,8 +1,9 @@
 """`make bench`: fedcohort and the bare loop in turn, so that ratios hold when the machine's speed drifts.
 
-python benchmarks/run.py [W1,W3] [repeats]   writes benchmarks/results.md
+python benchmarks/run.py [W1,W2,W3,W4] [repeats]   writes benchmarks/results.md
 """
 
+import contextlib
 import datetime
 import json
 import os
@@ -10,40 +11,93 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
+
+import torch
 
 HERE = Path(__file__).parent
-PEERS = {"bare": "bare.py", "fedcohort": "peer.py"}
 MISTAKE = ("selector=ucb_cs", "selector.discount=2")
 ROUNDS = {"W1": 10, "W2": 4, "W3": 6, "W4": 4}
+PAGE_S = 0.05  # between two looks at a peer's memory
 
 
-def once(peer: str, workload: str) -> dict[str, list[float]]:
-    """One process of `peer`, one thread."""
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(HERE / PEERS[peer]), workload, str(ROUNDS[workload])]
-    done = subprocess.run(command, env=env, cwd=HERE, capture_output=True, text=True, check=True)
-    found: dict[str, list[float]] = json.loads(done.stdout.split("RESULT ")[-1])
+@dataclass(frozen=True)
+class Peer:
+    """A line of the table. only: workloads that it is for, all where empty."""
+
+    name: str
+    script: str
+    words: tuple[str, ...]
+    only: tuple[str, ...] = ()
+
+
+def peers() -> list[Peer]:
+    """What this machine can run: bf16 where its processor multiplies in it, CUDA where there is a card."""
+    found = [
+        Peer("bare, 1 process", "bare.py", ("1",)),
+        Peer("fedcohort, 1 process", "peer.py", ("1",)),
+        Peer("bare, 2 processes", "bare.py", ("2",)),
+        Peer("fedcohort, 2 processes", "peer.py", ("2",)),
+    ]
+    if any(word in Path("/proc/cpuinfo").read_text() for word in ("avx512_bf16", "amx_bf16")):
+        found.append(Peer("fedcohort, 2 processes, bf16", "peer.py", ("2", "cpu", "bf16"), ("W2", "W4")))
+    if torch.cuda.is_available():
+        cuda = ("W1", "W3", "W4")
+        found.append(Peer("bare, CUDA", "bare.py", ("1", "cuda"), cuda))
+        found.append(Peer("fedcohort, CUDA", "peer.py", ("1", "cuda"), cuda))
     return found
 
 
-def rate(result: dict[str, list[float]]) -> float:
+def memory(pid: int) -> float:
+    """Proportional set size of a process and its descendants, MB: shared pages count once."""
+    total = 0.0
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1]) / 1024
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        total += sum(memory(int(child)) for child in children)
+    return total
+
+
+def once(peer: Peer, workload: str) -> dict[str, Any]:
+    """One run of `peer`, one thread a process."""
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(HERE / peer.script), workload, str(ROUNDS[workload]), *peer.words]
+    with tempfile.TemporaryFile("w+") as out:
+        process = subprocess.Popen(command, env=env, cwd=HERE, stdout=out, stderr=subprocess.DEVNULL, text=True)
+        peak = 0.0
+        while process.poll() is None:
+            peak = max(peak, memory(process.pid))
+            time.sleep(PAGE_S)
+        out.seek(0)
+        found: dict[str, Any] = json.loads(out.read().split("RESULT ")[-1])
+    return {**found, "peak_mb": peak}
+
+
+def rate(result: dict[str, Any]) -> float:
     """Seconds a round: the fastest but the first."""
-    return min(result["times"][1:])
+    return float(min(result["times"][1:]))
 
 
 def compare(workload: str, repeats: int) -> str:
-    runs: dict[str, list[dict[str, list[float]]]] = {peer: [] for peer in PEERS}
+    chosen = [peer for peer in peers() if not peer.only or workload in peer.only]
+    runs: dict[str, list[dict[str, Any]]] = {peer.name: [] for peer in chosen}
     for _ in range(repeats):
-        for peer in PEERS:
-            runs[peer].append(once(peer, workload))
+        for peer in chosen:
+            runs[peer.name].append(once(peer, workload))
+    base = runs[chosen[0].name]
     rows = []
-    for peer, found in runs.items():
-        ratio = statistics.median(rate(a) / rate(b) for a, b in zip(found, runs["bare"], strict=True))
-        first = statistics.median(run["times"][0] for run in found)
-        rows.append(f"| {workload} | {peer} | {ratio:.2f} | {first:.2f} | {found[0]['losses'][-1]:.4f} |")
+    for name, found in runs.items():
+        ratios = [rate(a) / rate(b) for a, b in zip(found, base, strict=True)]
+        ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        first, peak = (statistics.median(run[key] for run in found) for key in ("first_s", "peak_mb"))
+        rows.append(f"| {workload} | {name} | {ratio} | {first:.2f} | {peak:.0f} | {found[0]['losses'][-1]:.4f} |")
     return "\n".join(rows)
 
 
@@ -57,18 +111,35 @@ def startup(*words: str) -> float:
     return statistics.median(took)
 
 
+def tracking(repeats: int) -> str:
+    """Seconds a round of W1's size with MLflow over those without: (last line - first line) / rounds of run.log."""
+    ratios = []
+    for _ in range(repeats):
+        took = {}
+        for logger in ("none", "mlflow"):
+            with tempfile.TemporaryDirectory() as logs:
+                words = [*TRACKED, f"logger={logger}", f"paths.logs={logs}"]
+                subprocess.run([sys.executable, "train.py", *words], cwd=HERE.parent, capture_output=True, check=True)
+                (journal,) = Path(logs).glob("runs/*/journal.jsonl")
+                rows = [json.loads(line) for line in journal.read_text().splitlines()]
+                took[logger] = statistics.median(sum(row["wall_s"].values()) for row in rows[2:])
+        ratios.append(took["mlflow"] / took["none"])
+    return f"{statistics.median(ratios):.2f}"
+
+
 def main(workloads: list[str], repeats: int) -> None:
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("torch", "lightning"))
     lines = [
         "# Against a bare loop",
         "",
         f"{datetime.date.today()}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()},",
-        f"{versions}; medians of {repeats} interleaved repeats; one process, one thread, float32; evaluation on,",
-        "tracking off. `ratio` is wall seconds a round over those of the bare loop in the same repeat.",
+        f"{versions}; {repeats} interleaved repeats; one thread a process, float32 where not said; evaluation on,",
+        "tracking off. `ratio` is wall seconds a round over the bare loop's in the same repeat: median and range.",
+        "`first round` is seconds from the imports to its end, `memory` the peak of all processes together.",
         "`make bench` writes this file.",
         "",
-        "| workload | peer | ratio | first round, s | final loss |",
-        "|---|---|---|---|---|",
+        "| workload | peer | ratio | first round, s | memory, MB | final loss |",
+        "|---|---|---|---|---|---|",
         *(compare(workload, repeats) for workload in workloads),
         "",
         "| start-up | median s |",
@@ -82,5 +153,5 @@ def main(workloads: list[str], repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[1].split(",") if len(sys.argv) > 1 else ["W1", "W3"]
+    chosen = sys.argv[1].split(",") if len(sys.argv) > 1 else ["W1", "W2", "W3", "W4"]
     main(chosen, int(sys.argv[2]) if len(sys.argv) > 2 else 5)

@@ -33,6 +33,7 @@ def update_of(client: int, delta: Sequence[float], n: int = 1, **fields: Any) ->
         "stored": {},
         "batch_loss": np.ones(1),
         "batch_size": np.ones(1, dtype=np.int64),
+        "sample_loss": np.ones(n),
     }
     return ClientUpdate(**{**base, **fields})
 

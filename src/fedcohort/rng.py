@@ -18,13 +18,33 @@ NOBODY = -1  # the "client" of a draw that belongs to the server or to the whole
 
 def key(seed: int, purpose: str, round: int = ONCE, client: int = NOBODY) -> int:
     """A 128-bit key for (seed, purpose, round, client); equal on every machine and version of Python."""
-    text = f"{seed}/{purpose}/{round}/{client}".encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "little")
+    return int.from_bytes(_digest(seed, purpose, round, client), "little")
+
+
+def _digest(seed: int, purpose: str, round: int, client: int) -> bytes:
+    return hashlib.blake2b(f"{seed}/{purpose}/{round}/{client}".encode(), digest_size=16).digest()
 
 
 def generator(seed: int, purpose: str, round: int = ONCE, client: int = NOBODY) -> np.random.Generator:
     """A fresh generator for (seed, purpose, round, client)."""
     return np.random.Generator(np.random.Philox(key=key(seed, purpose, round, client)))
+
+
+class Rekeyed:
+    """One generator that is set to a key again and again: `generator`'s draws at an eighth of the cost.
+
+    What `at` gives is good until the next `at`.
+    """
+
+    def __init__(self) -> None:
+        self._bits = np.random.Philox(key=0)
+        self._rng = np.random.Generator(self._bits)
+        self._fresh = self._bits.state
+
+    def at(self, seed: int, purpose: str, round: int = ONCE, client: int = NOBODY) -> np.random.Generator:
+        self._fresh["state"]["key"] = np.frombuffer(_digest(seed, purpose, round, client), dtype="<u8")
+        self._bits.state = self._fresh
+        return self._rng
 
 
 @contextmanager

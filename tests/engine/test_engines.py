@@ -78,7 +78,7 @@ def test_what_mixes_clients_falls_back_and_says_so(tmp_path: Path) -> None:
     engine, reason = choose("vectorised", trainer, 4)
     assert engine is trainer
     assert "batch norm" in reason
-    assert "sequential: hand-written gradients" in go(tmp_path, "rounds=1").info.tags["engine"]
+    assert "sequential: hand-written gradients" in go(tmp_path, "rounds=1", "model=mlp").info.tags["engine"]
 
 
 def test_auto_explains_itself() -> None:

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from engine_toy import SEED, federation_of, flat, network_of, task_of, trainer_of
 from fedcohort.engine.chain import layers_of
+from fedcohort.engine.choose import choose
 from fedcohort.engine.local import ClientTask, cut
 from fedcohort.flat import FlatModel
 from fedcohort.rng import generator, torch_scope
@@ -128,6 +129,22 @@ def test_the_losses_reported_are_those_before_each_step() -> None:
     x, y = federation.train.of(0)
     assert update.batch_loss.tolist() == pytest.approx([F.cross_entropy(network(x), y).item()], abs=1e-6)
     assert (update.steps, update.batch_size.tolist(), update.n_used) == (1, [len(y)], len(y))
+
+
+def test_each_sample_reports_its_first_loss() -> None:
+    """A rate of zero leaves the model where it is: every visit sees w_t. Two steps of 5 see 10 samples."""
+    federation, network = federation_of(), network_of()
+    x, y = federation.train.of(0)
+    expected = F.cross_entropy(network(x), y, reduction="none").tolist()
+    for model in (network, nn.Linear(5, 3)):
+        for units, seen in ((1, 5), (2, 10), (40, len(y))):
+            trainer = trainer_of(federation, model, batch=5, steps=units)
+            for engine in (trainer, choose("vectorised", trainer, 2)[0]):
+                (update,) = engine.updates([task_of(0, units=units, lr=1e-30)], {})
+                assert np.isfinite(update.sample_loss).sum() == seen
+                if model is network:
+                    mine = np.where(np.isnan(update.sample_loss), expected, update.sample_loss)
+                    assert mine.tolist() == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_robust_objective_reports_cross_entropy() -> None:

@@ -16,16 +16,17 @@ EVAL_BATCH = 1000
 class Slices:
     """Always the same number of slices a round: Lightning fixes an epoch's length before the cohort is known.
 
-    `deal` fills them in the order of the tasks, so that sums over clients do not depend on the number of slices.
+    `deal` fills them in the order of the tasks, group by group, so that nothing depends on the number of slices.
     """
 
     def __init__(self, count: int) -> None:
         self.count = count
         self._dealt: list[list[ClientTask]] = [[] for _ in range(count)]
 
-    def deal(self, tasks: Sequence[ClientTask]) -> None:
-        bounds = [len(tasks) * i // self.count for i in range(self.count + 1)]
-        self._dealt = [list(tasks[a:b]) for a, b in itertools.pairwise(bounds)]
+    def deal(self, groups: Sequence[Sequence[ClientTask]]) -> None:
+        """groups: what an engine trains at once."""
+        bounds = [len(groups) * i // self.count for i in range(self.count + 1)]
+        self._dealt = [list(itertools.chain(*groups[a:b])) for a, b in itertools.pairwise(bounds)]
 
     def __len__(self) -> int:
         return self.count

@@ -20,6 +20,10 @@ class Debug:
         trainer.chain = None
         trainer.watch = self._watched
 
+    def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+        """Everybody alone."""
+        return self.trainer.together(tasks)
+
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Raises `ClientError(round, client, stage)`."""
         for task in tasks:

@@ -5,6 +5,7 @@ copy, and its batches are slices of one gather; nothing is constructed per clien
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,12 +19,12 @@ from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
 from fedcohort.engine.chain import Chain, layers_of
 from fedcohort.engine.memory import gather
-from fedcohort.engine.step import Corrected, Plain, Step
+from fedcohort.engine.step import Corrected, Pass, Plain, Step, Stepwise
 from fedcohort.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction, Hook
 from fedcohort.objective.base import Objective
-from fedcohort.rng import generator, torch_scope
+from fedcohort.rng import Rekeyed, generator, torch_scope
 from fedcohort.types import ClientUpdate, Ids, Values
 
 Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
@@ -54,6 +55,32 @@ def cut(n: int, batch: int, merge_last: bool) -> list[tuple[int, int]]:
     return list(itertools.pairwise([*starts, n]))
 
 
+class Seen:
+    """The losses of one client's local training, as its passes go by; n: its samples."""
+
+    def __init__(self, n: int) -> None:
+        self.first = np.full(n, np.nan)
+        self._losses: list[Values] = [np.empty(0)]
+        self._sizes: list[Ids] = [np.empty(0, np.int64)]
+
+    def add(self, order: Ids, pieces: Sequence[tuple[int, int]], each: Values) -> None:
+        """One pass: which samples came one after the other, how they were cut, and each one's loss."""
+        starts, stops = np.array(pieces).T
+        each = each[: stops[-1]]
+        self._sizes.append(stops - starts)
+        self._losses.append(np.add.reduceat(each, starts) / (stops - starts))
+        new = order[: len(each)]
+        self.first[new] = np.where(np.isnan(self.first[new]), each, self.first[new])
+
+    @property
+    def batch_loss(self) -> Values:
+        return np.concatenate(self._losses)
+
+    @property
+    def batch_size(self) -> Ids:
+        return np.concatenate(self._sizes)
+
+
 class LocalTrainer:
     """Trains clients one after the other on `worker`, starting from `server`."""
 
@@ -72,7 +99,12 @@ class LocalTrainer:
         self.server, self.worker, self.federation = server, worker, federation
         self.objective, self.client, self.codec, self.hooks, self.seed = objective, client, codec, hooks, seed
         self.chain = layers_of(worker) if closed_form and not worker.bf16 else None
+        self.rng = Rekeyed()
         self.watch: Callable[[Step], Step] = lambda step: step
+
+    def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+        """Everybody alone."""
+        return ([task] for task in tasks)
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """One client after the other, in the order of the tasks."""
@@ -83,16 +115,22 @@ class LocalTrainer:
         """Train `task.client` from the server's model; down: what the aggregator broadcast beside it."""
         self.worker.load(self.server)
         x, y = self.samples(task)
-        reference = self.reference(x)
+        reference = self.reference(x) if self.objective.uses_reference else None
         corrections = [hook.begin(self.server.w, down, task.stored) for hook in self.hooks]
         data = (x, y, reference)
         if self.worker.has_dropout:
             with torch_scope(self.seed, "dropout", task.round, task.client):
-                losses, sizes = self._fit(task, data, corrections)
+                seen = self._fit(task, data, corrections)
         else:
-            losses, sizes = self._fit(task, data, corrections)
-        table = torch.stack(losses).double().cpu().numpy() if losses else np.empty(0)
-        return self.update(task, len(y), table, np.asarray(sizes, dtype=np.int64), corrections)
+            seen = self._fit(task, data, corrections)
+        return self.update(task, self.worker.w - self.server.w, seen, corrections)
+
+    def update_of(self, round: int, client: int) -> Tensor:
+        """What the client would send if it did all its work in this round, [P]."""
+        units = self.client.epochs if self.client.steps is None else self.client.steps
+        return self.train(
+            ClientTask(round, client, None, units, units, self.client.lr_at(round), math.nan, {}), {}
+        ).delta
 
     def samples(self, task: ClientTask) -> tuple[Tensor, Tensor]:
         x, y = self.federation.train.of(task.client)
@@ -102,84 +140,76 @@ class LocalTrainer:
         return gather(x, rows), y.index_select(0, rows)
 
     @torch.no_grad()
-    def reference(self, x: Tensor) -> Tensor | None:
-        if not self.objective.uses_reference:
-            return None
+    def reference(self, x: Tensor) -> Tensor:
+        """What the broadcast model makes of x: probabilities, [n, classes]."""
         self.worker.network.eval()
         return F.softmax(self.worker.network(x), 1)
 
-    def orders(self, task: ClientTask) -> Iterator[Tensor]:
-        """Positions of each mini-batch; keyed by (seed, round, client), whoever else is selected."""
-        for order, pieces in self._passes(task, self._count(task)):
+    def orders(self, task: ClientTask) -> Iterator[Ids]:
+        """Positions of each mini-batch."""
+        for order, pieces in self.passes(task, self.count(task)):
             for start, stop in pieces:
                 yield order[start:stop]
 
-    def _count(self, task: ClientTask) -> int:
+    def count(self, task: ClientTask) -> int:
+        """Samples that the client trains on."""
         offsets = self.federation.train.offsets
         return int(offsets[task.client + 1] - offsets[task.client]) if task.rows is None else len(task.rows)
 
-    def _passes(self, task: ClientTask, n: int) -> Iterator[tuple[Tensor, list[tuple[int, int]]]]:
-        """Passes over the samples: an order, and how it is cut; the last one ends where the work does."""
-        rng = generator(self.seed, "batches", task.round, task.client)
+    def passes(self, task: ClientTask, n: int) -> list[tuple[Ids, list[tuple[int, int]]]]:
+        """Passes over the samples: an order, and how it is cut; the last one ends where the work does.
+
+        Keyed by (seed, round, client), whoever else is selected.
+        """
+        rng = self.rng.at(self.seed, "batches", task.round, task.client)
         pieces = cut(n, self.client.batch or n, self.worker.has_batch_norm)
-        left = task.units if self.client.steps is not None else task.units * len(pieces)
-        while left > 0:
-            order = torch.from_numpy(rng.permutation(n)).to(self.federation.train.y.device)
-            yield order, pieces[:left]
-            left -= len(pieces)
+        steps = task.units if self.client.steps is not None else task.units * len(pieces)
+        return [(rng.permutation(n), pieces[: steps - done]) for done in range(0, steps, len(pieces))]
 
-    def _batches(self, task: ClientTask, data: Data) -> Iterator[Data]:
+    def _fit(self, task: ClientTask, data: Data, corrections: Sequence[Correction]) -> Seen:
         """One gather a pass, then views."""
-        x_all, y_all, z_all = data
-        for order, pieces in self._passes(task, len(y_all)):
-            x, y = gather(x_all, order), y_all.index_select(0, order)
-            z = None if z_all is None else z_all.index_select(0, order)
-            for start, stop in pieces:
-                yield x[start:stop], y[start:stop], None if z is None else z[start:stop]
+        x, y, z = data
+        n = y.shape[0]
+        alone = self.worker.has_batch_norm and n == 1  # the statistics of a single sample are undefined
+        if self.worker.network.training == alone:
+            self.worker.network.train(not alone)
+        run, seen = self._pass(task.lr, corrections), Seen(n)
+        for order, pieces in self.passes(task, n):
+            rows = torch.from_numpy(order).to(y.device)
+            given = None if z is None else z.index_select(0, rows)
+            seen.add(order, pieces, run(gather(x, rows), y.index_select(0, rows), given, pieces))
+        return seen
 
-    def _fit(self, task: ClientTask, data: Data, corrections: Sequence[Correction]) -> tuple[list[Tensor], list[int]]:
-        network = self.worker.network
-        network.train()
-        if self.worker.has_batch_norm and len(data[1]) == 1:
-            network.eval()  # the statistics of a single sample are undefined
-        step = self.watch(self._step(task.lr, corrections))
-        losses: list[Tensor] = []
-        sizes: list[int] = []
-        for x, y, z in self._batches(task, data):
-            losses.append(step(x, y, z))
-            sizes.append(len(y))
-        return losses, sizes
-
-    def _step(self, lr: float, corrections: Sequence[Correction]) -> Step:
-        """The leanest step that gives this method's numbers."""
+    def _pass(self, lr: float, corrections: Sequence[Correction]) -> Pass:
+        """The leanest that gives this method's numbers."""
         if self.chain is not None:
             return Chain(self.worker, self.chain, self.objective, self.client, lr, corrections)
         if self.client.plain and not corrections:
-            return Plain(self.worker, self.objective, lr)
-        return Corrected(self.worker, self.objective, self.client, lr, corrections)
+            return Stepwise(self.watch(Plain(self.worker, self.objective, lr)))
+        return Stepwise(self.watch(Corrected(self.worker, self.objective, self.client, lr, corrections)))
 
     @torch.no_grad()
-    def update(
-        self, task: ClientTask, n_used: int, losses: Values, sizes: Ids, corrections: Sequence[Correction]
-    ) -> ClientUpdate:
-        """What the client sends, read off `worker` after its last step."""
+    def update(self, task: ClientTask, delta: Tensor, seen: Seen, corrections: Sequence[Correction]) -> ClientUpdate:
+        """What the client sends; `worker` holds its model where anybody else than `delta` reads it."""
+        losses = seen.batch_loss
         worker, layout = self.worker, self.worker.layout
         sent = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
         codec_rng = partial(generator, self.seed, "codec", task.round, task.client)
         return ClientUpdate(
             client=task.client,
             n_train=int(self.federation.n_train[task.client]),
-            n_used=n_used,
+            n_used=len(seen.first),
             steps=len(losses),
             units_done=task.units,
             units_asked=task.units_asked,
             lr=task.lr,
-            delta=self.codec.transmit(worker.w - self.server.w, layout, codec_rng),
+            delta=self.codec.transmit(delta, layout, codec_rng),
             buffers=worker.buffers.clone() if len(worker.buffers) else worker.buffers,
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
             uploads={name: vector for part in sent for name, vector in part.uploads.items()},
             stored={name: vector for part in sent for name, vector in part.stored.items()},
             batch_loss=losses,
-            batch_size=sizes,
+            batch_size=seen.batch_size,
+            sample_loss=seen.first,
             duration=task.duration,
         )

@@ -1,10 +1,8 @@
-"""One mini-batch step on the flat model, three ways with the same numbers: the engine takes the leanest that applies.
+"""Mini-batch steps on the flat model, three ways with the same numbers: the engine takes the leanest that applies.
 
-    Plain      y <- y - lr g with no object in between, for plain SGD without hooks
-    Corrected  the flat gradient passes through the hooks, then through a real torch.optim or y <- y - lr g
-    Chain      hand-written gradients, for chains of Linear and ReLU under SGD (`engine/chain.py`)
-
-Each returns the batch's mean cross-entropy before the step, detached.
+Plain      y <- y - lr g with no object in between, for plain SGD without hooks
+Corrected  the flat gradient passes through the hooks, then through a real torch.optim or y <- y - lr g
+Chain      hand-written gradients, a whole pass at once, for chains of Linear and ReLU (`engine/chain.py`)
 """
 
 from collections.abc import Sequence
@@ -17,17 +15,44 @@ from fedcohort.client.base import Client
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction
 from fedcohort.objective.base import Objective
+from fedcohort.types import Values
 
 
 class Step(Protocol):
-    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor: ...
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
+        """Learn from one mini-batch; its samples' cross-entropies before the step, [batch], detached."""
+        ...
+
+
+class Pass(Protocol):
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[tuple[int, int]]) -> Values:
+        """One step for each piece [start, stop) of the samples, which lie one after the other from 0.
+
+        Each sample's cross-entropy before the step that it is in, [the last stop].
+        """
+        ...
+
+
+def on_host(losses: Sequence[Tensor]) -> Values:
+    """Losses from wherever they are: the one wait for a device in a pass."""
+    values: Values = torch.cat(list(losses)).double().cpu().numpy()
+    return values
+
+
+class Stepwise:
+    """A pass by one step after the other."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[tuple[int, int]]) -> Values:
+        return on_host([self.step(x[a:b], y[a:b], None if reference is None else reference[a:b]) for a, b in pieces])
 
 
 def losses(model: FlatModel, objective: Objective, x: Tensor, y: Tensor, z: Tensor | None) -> tuple[Tensor, Tensor]:
-    """(mean objective with its graph, mean cross-entropy detached)."""
+    """(mean objective with its graph, cross-entropies detached)."""
     value, ce = objective.per_sample(model.logits(x), y, z)
-    mean = value.mean()
-    return mean, mean.detach() if ce is value else ce.detach().mean()
+    return value.mean(), ce.detach()
 
 
 class Plain:

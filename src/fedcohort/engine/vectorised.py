@@ -13,7 +13,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
-from fedcohort.engine.local import ClientTask, LocalTrainer
+from fedcohort.engine.local import ClientTask, LocalTrainer, Seen
 from fedcohort.engine.memory import gather
 from fedcohort.hook import Correction
 from fedcohort.types import ClientUpdate
@@ -39,10 +39,14 @@ class Vectorised:
         self.blocks = trainer.worker.layout.parameters
         self.gradient = vmap(grad_and_value(self._loss, has_aux=True), in_dims=(0, 0, 0, 0, 0))
 
+    def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+        """Neighbours, `chunk` at a time; tasks come largest first, so that neighbours are of similar size."""
+        return (tasks[start : start + self.chunk] for start in range(0, len(tasks), self.chunk))
+
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """In the order of the tasks: largest first, so that neighbours are of similar size."""
-        for start in range(0, len(tasks), self.chunk):
-            yield from self._side_by_side(tasks[start : start + self.chunk], down)
+        """In the order of the tasks."""
+        for group in self.together(tasks):
+            yield from self._side_by_side(group, down)
 
     def _loss(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         views = {block.name: block.of(w) for block in self.blocks}
@@ -51,7 +55,7 @@ class Vectorised:
         objective = self.trainer.objective
         value, ce = objective.per_sample(logits, y, z if objective.uses_reference else None)
         count = mask.sum().clamp(min=1.0)
-        return (value * mask).sum() / count, ((ce * mask).sum() / count).detach()
+        return (value * mask).sum() / count, ce.detach()
 
     def _plan(self, tasks: Sequence[ClientTask]) -> Plan:
         trainer = self.trainer
@@ -64,7 +68,7 @@ class Vectorised:
             first = int(trainer.federation.train.offsets[task.client])
             chosen = None if task.rows is None else torch.from_numpy(task.rows)
             for s, part in enumerate(order):
-                at = part.cpu()
+                at = torch.from_numpy(part)
                 positions[s, k, : len(at)] = at
                 rows[s, k, : len(at)] = first + (at if chosen is None else chosen[at])
                 mask[s, k, : len(at)] = 1.0
@@ -77,7 +81,7 @@ class Vectorised:
             return torch.zeros((len(tasks), 1, 1), device=self.trainer.server.w.device)
         self.trainer.worker.load(self.trainer.server)
         found = [self.trainer.reference(self.trainer.samples(task)[0]) for task in tasks]
-        return torch.nn.utils.rnn.pad_sequence([z for z in found if z is not None], batch_first=True)
+        return torch.nn.utils.rnn.pad_sequence(found, batch_first=True)
 
     def _side_by_side(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> list[ClientUpdate]:
         trainer, data = self.trainer, self.trainer.federation.train
@@ -131,8 +135,12 @@ class Vectorised:
     def _update(
         self, k: int, task: ClientTask, w: Tensor, plan: Plan, table: Tensor, corrections: Sequence[Correction]
     ) -> ClientUpdate:
-        sizes = plan.mask[:, k].sum(1).long().cpu()
-        steps = int((sizes > 0).sum())
-        self.trainer.worker.w.copy_(w)
-        n_used = len(self.trainer.samples(task)[1]) if task.rows is None else len(task.rows)
-        return self.trainer.update(task, n_used, table[:steps, k].numpy(), sizes[:steps].numpy(), corrections)
+        trainer = self.trainer
+        n = trainer.count(task)
+        seen, step = Seen(n), 0
+        for order, pieces in trainer.passes(task, n):
+            rows = [table[step + i, k, : stop - start] for i, (start, stop) in enumerate(pieces)]
+            seen.add(order, pieces, torch.cat(rows).numpy())
+            step += len(pieces)
+        trainer.worker.w.copy_(w)
+        return trainer.update(task, w - trainer.server.w, seen, corrections)
