@@ -9,7 +9,7 @@ import numpy as np
 
 import fedcohort.signal
 from fedcohort import rng
-from fedcohort.signal.base import Measured, Reported, Static, find
+from fedcohort.signal.base import Probed, Reported, Sent, Static, find
 from fedcohort.state import pack, unpack
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 
@@ -100,7 +100,7 @@ class World:
         return context(round, self.cohort, self.n_clients, here, self.static(needs), self.seed)
 
     def answer(self, probe: Probe, round: int) -> ProbeResult:
-        assert isinstance(find(probe.signal), Measured)
+        assert isinstance(find(probe.signal), Probed)
         self.read.add(probe.signal)
         return ProbeResult(probe.clients, self.values(probe.signal, round)[probe.clients])
 
@@ -109,7 +109,7 @@ class World:
     ) -> RoundOutcome:
         failed = np.intersect1d(selection.clients, np.array(self.lost(round, selection.clients), np.int64))
         arrived = np.setdiff1d(selection.clients, failed)
-        values = {w: self.values(w, round)[arrived] for w in EVERY_WORD if isinstance(find(w), Reported)}
+        values = {w: self.values(w, round)[arrived] for w in EVERY_WORD if isinstance(find(w), Reported | Sent)}
         return RoundOutcome(round, selection, arrived, failed, Spied(values, needs, self.read), probes, 1.0)
 
 

@@ -69,6 +69,7 @@ class Federation:
     """train, val, test: T, V, E of all clients. server_val, server_test: the server's; server_test is the whole split.
 
     n_train: sizes of T, int64 [K]. class_counts: true labels over T and V, int64 [K, C]. noise_rate: [K].
+    inputs: what a sample's numbers are, for people; may be empty.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Federation:
     server_test: Rows
     class_counts: Counts
     noise_rate: Float64[np.ndarray, "clients"]
+    inputs: str = ""
 
     @property
     def n_clients(self) -> int:
@@ -88,6 +90,15 @@ class Federation:
     @cached_property
     def n_train(self) -> Ids:
         return np.diff(self.train.offsets)
+
+    @cached_property
+    def label_counts(self) -> Counts:
+        """Labels of each T_k as the client sees them, int64 [K, C]."""
+        owner = np.repeat(np.arange(self.n_clients), self.n_train)
+        flat = np.bincount(
+            owner * self.n_classes + self.train.y.cpu().numpy(), minlength=self.n_clients * self.n_classes
+        )
+        return flat.reshape(self.n_clients, self.n_classes)
 
     def to(self, device: torch.device | str) -> "Federation":
         """The same federation with all tensors on `device`."""
@@ -101,6 +112,7 @@ class Federation:
             server_test=self.server_test.to(device),
             class_counts=self.class_counts,
             noise_rate=self.noise_rate,
+            inputs=self.inputs,
         )
 
 
@@ -143,6 +155,7 @@ def build(
         server_test=_rows(raw.test_x, raw.test_y),
         class_counts=counts,
         noise_rate=rates,
+        inputs=raw.inputs,
     )
 
 

@@ -85,20 +85,23 @@ class Probe:
 
     signal: str
     clients: Ids
-    options: Mapping[str, float] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
     concurrent: bool = False
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """Answers to a probe. A client that could not answer is absent from `clients`; a value may be NaN or infinite."""
+    """Answers to a probe. A client that could not answer is absent from `clients`; a value may be NaN or infinite.
+
+    values: float64 [len(clients)], or [len(clients), d] where the signal is a row of d numbers.
+    """
 
     clients: Ids
-    values: Values
+    values: Float64[np.ndarray, "_n *_d"]
 
-    def dense(self, n_clients: int, fill: float = float("nan")) -> Values:
-        """The answers as float64 [n_clients], `fill` where a client gave none."""
-        out = np.full(n_clients, fill)
+    def dense(self, n_clients: int, fill: float = float("nan")) -> Float64[np.ndarray, "_k *_d"]:
+        """The answers as float64 [n_clients, ...], `fill` where a client gave none."""
+        out = np.full((n_clients, *self.values.shape[1:]), fill)
         out[self.clients] = self.values
         return out
 
@@ -156,7 +159,8 @@ class ClientUpdate:
     local epochs (or steps, where the client trains a number of steps). delta: y - w_t, float [P].
     buffers: the network's float buffers and frozen parameters, [B]; counters: its integer buffers, int64 [I].
     uploads: vectors that the hooks send beside the update. batch_loss: mean cross-entropy of each mini-batch before
-    its step, float64 [steps], and batch_size: samples in each, int64 [steps].
+    its step, float64 [steps], and batch_size: samples in each, int64 [steps]. sample_loss: each sample's cross-entropy
+    when it was first trained on, float64 [n_used], NaN for one that never was.
     """
 
     client: int
@@ -173,6 +177,7 @@ class ClientUpdate:
     stored: Mapping[str, "Tensor"]
     batch_loss: Values
     batch_size: Ids
+    sample_loss: Values
     duration: float = float("nan")
 
 

@@ -4,6 +4,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,11 +15,18 @@ from fedcohort.engine.gather import Gathered, reweighted
 from fedcohort.engine.opening import Opened
 from fedcohort.engine.parts import Parts, ServerState
 from fedcohort.engine.store import ClientStore
+from fedcohort.engine.strategy import rank
 from fedcohort.flat import FlatModel
-from fedcohort.signal.base import Reported, find
-from fedcohort.types import Advice, ClientUpdate, RoundOutcome, RoundReport, Signals, Values
+from fedcohort.signal.base import Reported, Sent, find
+from fedcohort.types import Advice, ClientUpdate, RoundOutcome, RoundReport, Signals
 
 log = logging.getLogger("fedcohort")
+
+
+def keeps_updates(parts: Parts) -> bool:
+    """Whether somebody looks at the updates one by one."""
+    words = parts.selector.needs | parts.agg.needs
+    return parts.agg.stacked or parts.selector.advises or any(isinstance(find(word), Sent) for word in words)
 
 
 def reported(parts: Parts) -> dict[str, Callable[[ClientUpdate], float]]:
@@ -32,6 +40,7 @@ class Closer:
 
     def __init__(self, parts: Parts, server: FlatModel, store: ClientStore) -> None:
         self.parts, self.server, self.store = parts, server, store
+        self.told = False
 
     def close(self, opened: Opened, gathered: Gathered, state: ServerState) -> ServerState:
         """An empty round leaves the model, the aggregator and the server optimizer as they are; time passes."""
@@ -51,6 +60,8 @@ class Closer:
         )
         if not len(opened.selection.clients):
             return state
+        if not opened.tasks:
+            self._nobody(opened)
         outcome = self._outcome(opened, gathered, "the selector", self.parts.selector.needs)
         advice, selector = self.parts.selector.observe(state.selector, outcome)
         state = replace(state, selector=selector)
@@ -58,6 +69,18 @@ class Closer:
         if gathered.mean is None:
             return state
         return self._apply(opened, gathered, state)
+
+    def _nobody(self, opened: Opened) -> None:
+        """Once a run: a deadline that is too short for everybody looks like a run that learns nothing."""
+        if not self.told and rank() == 0:
+            log.warning(
+                "round %d: none of the %d selected clients was done when the round closed after %.3g virtual seconds; "
+                "such a round leaves the model as it is (raise deadline.k, or set deadline.partial_work=true)",
+                opened.round + 1,
+                len(opened.selection.clients),
+                opened.closing.train_s,
+            )
+        self.told = True
 
     def _apply(self, opened: Opened, gathered: Gathered, state: ServerState) -> ServerState:
         outcome = self._outcome(opened, gathered, "the aggregator", self.parts.agg.needs)
@@ -82,7 +105,9 @@ class Closer:
     def _outcome(self, opened: Opened, gathered: Gathered, reader: str, needs: frozenset[str]) -> RoundOutcome:
         arriving = np.array([task.client for task in opened.tasks], dtype=np.int64)
         here = np.isin(arriving, gathered.clients)
-        values: dict[str, Values] = {**gathered.reports, **{w: v[here] for w, v in opened.measured.items()}}
+        values: dict[str, Any] = {**gathered.reports, **{w: v[here] for w, v in opened.measured.items()}}
+        if gathered.updates is not None:
+            values |= {w: gathered.updates.cpu().numpy() for w in needs if isinstance(find(w), Sent)}
         return RoundOutcome(
             round=opened.round,
             selection=opened.selection,

@@ -1,9 +1,14 @@
 """Combinations that are refused at start-up, with the reason (specs/aggregators.md part H)."""
 
-from fedcohort.engine.parts import Parts
-from fedcohort.errors import IncompatibleConfig
-from fedcohort.federation import Federation
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from fedcohort.engine.parts import Parts, Populations
+from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.signal.base import find
+
+if TYPE_CHECKING:
+    from fedcohort.federation import Federation
 
 REASONS = {
     "timed_device": "{who} reads how long clients take, but device=instant takes no time: "
@@ -13,8 +18,8 @@ REASONS = {
 }
 
 
-def check(parts: Parts, cohort: int, federation: Federation) -> None:
-    """Raise `IncompatibleConfig` where the parts can't work together."""
+def check(parts: Parts) -> None:
+    """Raise `IncompatibleConfig` where the parts can't work together, whatever the data."""
     holds = {"timed_device": parts.device.timed, "plain_client": parts.client.plain}
     readers = {"the selector": parts.selector.needs, "the aggregator": parts.agg.needs}
     wanted: list[tuple[str, str | None]] = [("the aggregator", fact) for fact in sorted(parts.agg.wants)]
@@ -22,7 +27,24 @@ def check(parts: Parts, cohort: int, federation: Federation) -> None:
     for who, fact in wanted:
         if fact is not None and not holds[fact]:
             raise IncompatibleConfig(REASONS[fact].format(who=who))
+
+
+def check_population(parts: Parts, cohort: int, federation: "Federation") -> None:
+    """Raise `IncompatibleConfig` or `OptionError` where cohort or selector ask for more clients than there are."""
     if cohort > federation.n_clients:
         raise IncompatibleConfig(
             f"cohort={cohort} exceeds the {federation.n_clients} clients of dataset={federation.name}"
         )
+    try:
+        parts.selector.init(Populations.over(federation, cohort).of(parts.selector.needs, "the selector"))
+    except OptionError as error:
+        raise OptionError(f"selector.{error}") from error
+
+
+def remarks(parts: Parts, choices: Mapping[str, str], requires: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What is legal and without effect, said once at the start. requires: what aliases stand for, by group."""
+    if parts.deadline.bounded or not parts.deadline.partial_work:
+        return []
+    line = f"deadline.partial_work=true has no effect with deadline={choices['deadline']}, where everybody finishes"
+    meant = [f"{group}={choices[group]}" for group, wanted in requires.items() if "deadline.partial_work" in wanted]
+    return [line + "".join(f"; {word} is meant with a deadline (deadline=fixed)" for word in meant)]

@@ -1,5 +1,6 @@
 """Evaluating clients: one pass of one model over concatenated data, and a segmented mean."""
 
+import copy
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -11,10 +12,12 @@ from torch.nn import functional as F
 from fedcohort.engine.memory import gather
 from fedcohort.engine.strategy import rank, ranks, reduce_sum, share_of
 from fedcohort.federation import Federation, Shard
+from fedcohort.flat import FlatModel
 from fedcohort.types import Ids, Values
 
 PerSample = Callable[[Tensor, Tensor], Tensor]
 CHUNK_BYTES = 2**26  # inputs of one forward pass
+GRADIENT_BATCH = 256  # samples of a backward pass of `FederationLab.gradient`
 
 
 def rows_of(offsets: Ids, clients: Ids) -> Ids:
@@ -73,21 +76,63 @@ def over_ranks(network: nn.Module, shard: Shard, clients: Ids, functions: Sequen
 
 
 class FederationLab:
-    """Where probes are measured: the global network beside every client's data, shared out over the ranks."""
+    """Where probes are measured: the global model beside every client's data (`signal.base.Lab`).
 
-    def __init__(self, network: nn.Module, federation: Federation) -> None:
-        self.network = network
-        self.federation = federation
+    worker: a model whose weights nobody needs before the round's training. train: trains a client from w_t, [P].
+    """
+
+    def __init__(
+        self, server: FlatModel, worker: FlatModel, federation: Federation, train: Callable[[int, int], Tensor]
+    ) -> None:
+        self.server, self.worker, self.federation, self.trained = server, worker, federation, train
 
     def mean_over_samples(self, split: str, clients: Ids, per_sample: PerSample) -> Values:
         shard = self.federation.train if split == "train" else self.federation.val
-        return over_ranks(self.network, shard, clients, [per_sample])[0]
+        return over_ranks(self.server.network, shard, clients, [per_sample])[0]
 
     @torch.no_grad()
     def per_sample_losses(self, client: int) -> Values:
-        x, y = self.federation.train.of(client)
-        self.network.eval()
-        return F.cross_entropy(self.network(x), y, reduction="none").double().cpu().numpy()
+        x, y = self.samples(client)
+        self.server.network.eval()
+        return F.cross_entropy(self.server.network(x), y, reduction="none").double().cpu().numpy()
+
+    def samples(self, client: int) -> tuple[Tensor, Tensor]:
+        return self.federation.train.of(client)
+
+    def copy(self) -> nn.Module:
+        """Its tensors are its own, not views into the flat model."""
+        self.worker.load(self.server)
+        copied = copy.deepcopy(self.worker.network)
+        for parameter in copied.parameters():
+            parameter.data, parameter.grad = parameter.data.clone(), None
+        return copied
+
+    def gradient(self, client: int) -> Tensor:
+        """In eval mode, piece by piece: the sum of the pieces' summed losses over n_k."""
+        x, y = self.samples(client)
+        self.worker.load(self.server)
+        self.worker.network.eval()
+        self.worker.g.zero_()
+        for start in range(0, len(y), GRADIENT_BATCH):
+            rows = slice(start, start + GRADIENT_BATCH)
+            loss = F.cross_entropy(self.worker.network(x[rows]), y[rows], reduction="sum") / len(y)
+            loss.backward()  # type: ignore[no-untyped-call]
+        return self.worker.g.clone()
+
+    def losses_after(self, update: Tensor, clients: Ids) -> Values:
+        return over_ranks(self._moved(update), self.federation.train, clients, [cross_entropy])[0]
+
+    @torch.no_grad()
+    def server_loss_after(self, update: Tensor) -> float:
+        network, held = self._moved(update), self.federation.server_val
+        network.eval()
+        return float(F.cross_entropy(network(held.x), held.y))
+
+    @torch.no_grad()
+    def _moved(self, update: Tensor) -> nn.Module:
+        self.worker.load(self.server)
+        self.worker.w += update.to(self.worker.w)
+        return self.worker.network
 
 
 def correct(logp: Tensor, y: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from fedcohort.flat import Layout
 from fedcohort.ledger import NUMBER, Charge
 from fedcohort.rng import Draws
 from fedcohort.samples.base import SampleRequest
-from fedcohort.signal.base import Lab, Measured, Reported, Static, find
+from fedcohort.signal.base import Lab, Measured, Probed, Reported, Static, find
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
 
 
@@ -52,29 +52,31 @@ class Opener:
         parts: Parts,
         settings: Settings,
         federation: Federation,
-        populations: Populations,
         layout: Layout,
         lab: Lab,
         flops: float,
         watch: Stopwatch,
     ) -> None:
         self.watch = watch
-        self.parts, self.settings, self.federation, self.populations = parts, settings, federation, populations
+        self.parts, self.settings, self.federation = parts, settings, federation
         self.layout, self.lab, self.flops = layout, lab, flops
         client = parts.client
         self.units = client.epochs if client.steps is None else client.steps
         self.everybody = np.arange(federation.n_clients)
-        self.signals = populations.signals(parts.selector.needs, "the selector")
         self.probed = {w: s for w in sorted(parts.agg.needs) if isinstance(s := find(w), Measured)}
         extra = sum(len(hook.uploads) for hook in parts.hooks)
         reports = parts.selector.needs | parts.agg.needs
         small = sum(s.bytes_up for w in reports if isinstance(s := find(w), Reported))
-        static = sum(s.bytes_up for w in reports if isinstance(s := find(w), Static))
         counted = NUMBER * layout.n_buffers + 8 * sum(b.size for b in layout.counters)
         self.model_bytes = NUMBER * layout.n_params + counted
         self.down_bytes = self.model_bytes + NUMBER * layout.n_params * sum(len(h.downloads) for h in parts.hooks)
         self.up_bytes = parts.codec.bytes_up(layout) + counted + NUMBER * layout.n_params * extra + small
-        self.registration = Charge(up_bytes=float(static * federation.n_clients))
+        self.populations = Populations.over(federation, settings.cohort, self.expected_s())
+        self.signals = self.populations.signals(parts.selector.needs, "the selector")
+        facts = {w: s for w in reports if isinstance(s := find(w), Static)}
+        self.registration = Charge(
+            up_bytes=float(sum(s.bytes_up * self.populations.facts[s.fact].size for s in facts.values()))
+        )
 
     def open(self, t: int, state: ServerState, store: ClientStore) -> Opened:
         draws = Draws(self.settings.seed, self.federation.n_clients, t)
@@ -88,7 +90,7 @@ class Opener:
             rng=draws.generator("selector"),
         )
         probes = list(self.parts.selector.plan(state.selector, ctx)) if len(available) else []
-        answers = {probe.signal: self._ask(probe, available) for probe in probes}
+        answers = {probe.signal: self._ask(probe, available, t) for probe in probes}
         blocking = {p.signal: answers[p.signal] for p in probes if not p.concurrent}
         concurrent = {p.signal: answers[p.signal] for p in probes if p.concurrent}
         selection, selector_state = self.parts.selector.select(state.selector, ctx, blocking)
@@ -96,7 +98,7 @@ class Opener:
         wait_s = self._probe_s([p for p in probes if not p.concurrent], draws)
         beside_s = self._probe_s([p for p in probes if p.concurrent], draws)
         rows, looked, closing = self._pace(t, selection.clients, state, draws)
-        charge = self._charge(probes, selection, rows, closing) + Charge(client_flops=self.flops * looked)
+        charge = self._charge(probes, answers, selection, rows, closing) + Charge(client_flops=self.flops * looked)
         train_s = closing.train_s if len(selection.clients) else 0.0
         spent = Charge(virtual_s=wait_s + max(train_s, beside_s))
         tasks = [
@@ -129,14 +131,16 @@ class Opener:
             charge=charge + spent,
         )
 
-    def _ask(self, probe: Probe, available: Ids) -> ProbeResult:
+    def _ask(self, probe: Probe, available: Ids, t: int) -> ProbeResult:
         if probe.signal not in self.parts.selector.needs:
             raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")
         signal = find(probe.signal)
-        if not isinstance(signal, Measured) or not np.isin(probe.clients, available).all():
+        if not isinstance(signal, Probed) or not np.isin(probe.clients, available).all():
             raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
         with self.watch.stage("probe"):
-            return ProbeResult(probe.clients, signal.measure(self.lab, probe.clients, probe.options))
+            if isinstance(signal, Measured):
+                return ProbeResult(probe.clients, signal.measure(self.lab, probe.clients, probe.options))
+            return ProbeResult(probe.clients, signal.compute(self.lab, t, probe.clients, probe.options))
 
     def _verify(self, selection: Selection, available: Ids) -> None:
         chosen, cohort = selection.clients, self.settings.cohort
@@ -155,7 +159,7 @@ class Opener:
         seen: Values = (per_unit * units).astype(np.float64)
         return seen
 
-    def _work(self, used: Ids, inferred: Ids) -> Work:
+    def _work(self, used: Ids, inferred: Values) -> Work:
         """A whole job of E epochs over n samples is n sample-times; a forward pass is a third of an epoch."""
         client = self.parts.client
         reference = self.units if client.steps is None else 1
@@ -173,19 +177,22 @@ class Opener:
         """Expected virtual seconds of every client's whole job."""
         n = self.federation.n_train
         draws = Draws(self.settings.seed, self.federation.n_clients)
-        timing = self.parts.device.expected(self.everybody, self._work(n, np.zeros_like(n)), draws)
+        timing = self.parts.device.expected(self.everybody, self._work(n, np.zeros(len(n))), draws)
         return timing.finish(self.units)
 
-    def _samples_in(self, signal: Measured, clients: Ids) -> Ids:
+    def _samples_in(self, signal: Probed, clients: Ids) -> Values:
+        """Forward passes that the signal asks of each client, in samples."""
         offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
-        counts: Ids = np.diff(offsets)[clients]
+        counts: Values = np.diff(offsets)[clients] * signal.passes
         return counts
 
     def _probe_s(self, probes: Sequence[Probe], draws: Draws) -> float:
         """A phase lasts until the slowest of those asked has run the forward passes that it was asked for."""
-        inferred = np.zeros(self.federation.n_clients, dtype=np.int64)
+        inferred = np.zeros(self.federation.n_clients)
         for probe in probes:
-            inferred[probe.clients] += self._samples_in(find(probe.signal), probe.clients)  # type: ignore[arg-type]
+            signal = find(probe.signal)
+            if isinstance(signal, Probed):
+                inferred[probe.clients] += self._samples_in(signal, probe.clients)
         asked = np.flatnonzero(inferred)
         if not len(asked):
             return 0.0
@@ -195,7 +202,7 @@ class Opener:
     def _pace(self, t: int, selected: Ids, state: ServerState, draws: Draws) -> tuple[list[Ids | None], int, Closing]:
         """Announce a deadline, choose samples (and count those looked at), let the devices run, close the round."""
         parts, n = self.parts, self.federation.n_train
-        inferred = sum((self._samples_in(s, self.everybody) for s in self.probed.values()), np.zeros_like(n))
+        inferred = sum((self._samples_in(s, self.everybody) for s in self.probed.values()), np.zeros(len(n)))
         everybody = parts.device.expected(self.everybody, self._work(n, inferred), draws.once())
         expected = parts.device.expected(selected, self._work(n[selected], inferred[selected]), draws.once())
         context = PaceContext(t, selected, self.units, everybody, expected)
@@ -225,17 +232,22 @@ class Opener:
         return self.lab.per_sample_losses(client)
 
     def _charge(
-        self, probes: Sequence[Probe], selection: Selection, rows: Sequence[Ids | None], closing: Closing
+        self,
+        probes: Sequence[Probe],
+        results: Mapping[str, ProbeResult],
+        selection: Selection,
+        rows: Sequence[Ids | None],
+        closing: Closing,
     ) -> Charge:
         """Each client gets w_t once, whatever it is asked; dropped clients have worked and uploaded for nothing."""
         chosen = selection.clients
         polled = np.unique(np.concatenate([probe.clients for probe in probes] or [np.empty(0, np.int64)]))
         extra = len(np.setdiff1d(polled, chosen)) * self.model_bytes
-        answers = sum(find(probe.signal).bytes_up * len(probe.clients) for probe in probes)
+        answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
         answers += sum(s.bytes_up for s in self.probed.values()) * len(chosen)
         asked = [(find(probe.signal), probe.clients) for probe in probes]
         asked += [(signal, chosen) for signal in self.probed.values()]
-        passes = sum(float(self._samples_in(s, ids).sum()) for s, ids in asked if isinstance(s, Measured))
+        passes = sum(float(self._samples_in(s, ids).sum()) for s, ids in asked if isinstance(s, Probed))
         done = np.where(closing.arrived, closing.units, self.units)
         trained = float(self._samples_seen(self._used(chosen, rows), done).sum())
         return Charge(

@@ -1,7 +1,8 @@
 """The parts that a run is composed of, and the few numbers that belong to none of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +21,10 @@ from fedcohort.selector.base import Selector
 from fedcohort.server.base import ServerOptimizer
 from fedcohort.signal.base import Static, find
 from fedcohort.state import pack, unpack
-from fedcohort.types import Ids, Population, Signals
+from fedcohort.types import Ids, Population, Signals, Values
+
+if TYPE_CHECKING:
+    from fedcohort.federation import Federation
 
 
 @dataclass(frozen=True)
@@ -106,12 +110,15 @@ class ServerState:
 
 @dataclass(frozen=True)
 class Populations:
-    """Makes the `Population` that each part may see: the static signals that it declares."""
+    """Makes the `Population` that each part may see: the static signals that it declares.
+
+    facts: by the names that `signal.base.Static` uses.
+    """
 
     n_clients: int
     n_classes: int
     cohort: int
-    facts: dict[str, Ids]
+    facts: Mapping[str, np.ndarray]
 
     def signals(self, needs: frozenset[str], reader: str) -> Signals:
         found = {word: find(word) for word in needs}
@@ -120,3 +127,14 @@ class Populations:
 
     def of(self, needs: frozenset[str], reader: str) -> Population:
         return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader))
+
+    @classmethod
+    def over(cls, federation: "Federation", cohort: int, expected_s: Values | None = None) -> "Populations":
+        """expected_s: virtual seconds of each client's whole job; ones where they are not known yet."""
+        facts = {
+            "n_train": federation.n_train,
+            "label_counts": federation.label_counts,
+            "noise_rate": federation.noise_rate,
+            "expected_s": np.ones(federation.n_clients) if expected_s is None else expected_s,
+        }
+        return cls(federation.n_clients, federation.n_classes, cohort, facts)

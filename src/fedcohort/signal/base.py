@@ -9,14 +9,16 @@ import importlib.util
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 import fedcohort.signal
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.types import ClientUpdate, Ids, Values
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
 
 class Lab(Protocol):
@@ -33,10 +35,37 @@ class Lab(Protocol):
         """The cross-entropy of w_t on each sample of T_k, [n_k]."""
         ...
 
+    def samples(self, client: int) -> "tuple[Tensor, Tensor]":
+        """Inputs and labels of T_k."""
+        ...
+
+    def copy(self) -> "nn.Module":
+        """The network with w_t in it, to be changed at will."""
+        ...
+
+    def gradient(self, client: int) -> "Tensor":
+        """The gradient at w_t of the mean cross-entropy over T_k, [P]."""
+        ...
+
+    def trained(self, round: int, client: int) -> "Tensor":
+        """The update of a client that trains from w_t as in this round, without hooks, [P]; nobody keeps it."""
+        ...
+
+    def losses_after(self, update: "Tensor", clients: Ids) -> Values:
+        """The mean cross-entropy over each T_k of w_t + update, [len(clients)]."""
+        ...
+
+    def server_loss_after(self, update: "Tensor") -> float:
+        """The mean cross-entropy of w_t + update on the server's validation set."""
+        ...
+
 
 @dataclass(frozen=True)
 class Static:
-    """Sent once, when a client registers. `read` finds it among the facts of the federation."""
+    """Sent once, when a client registers: `fact` is its name among those of the federation (`engine/parts.py`).
+
+    A fact is one number or a row of numbers a client; bytes_up is that of one number. 0 for what the server knows.
+    """
 
     reveals: str
     bytes_up: int
@@ -56,10 +85,36 @@ class Measured:
     split: str
     per_sample: "Callable[[Tensor, Tensor, Mapping[str, float]], Tensor]"
     wants: str | None = None
+    passes: float = 1.0
 
     def measure(self, lab: Lab, clients: Ids, options: Mapping[str, float]) -> Values:
         """The clients' answers, float64 [len(clients)]."""
         return lab.mean_over_samples(self.split, clients, lambda logp, y: self.per_sample(logp, y, options))
+
+
+@dataclass(frozen=True)
+class Computed:
+    """Asked of clients about w_t: anything that they can work out of it and T_k.
+
+    compute(lab, round, clients, options) -> float64 [len(clients)] or [len(clients), d]; every process computes all
+    of it. bytes_up: of one number. passes: the client's work in forward passes over T_k (a gradient is three).
+    """
+
+    reveals: str
+    bytes_up: int
+    passes: float
+    compute: "Callable[[Lab, int, Ids, Mapping[str, Any]], np.ndarray]"
+    wants: str | None = None
+    split: str = "train"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The update itself, y - w_t, float64 [arrived, P]: the server has it anyway. All of them are kept for a round."""
+
+    reveals: str
+    bytes_up: int = 0
+    wants: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +127,8 @@ class Reported:
     wants: str | None = None
 
 
-Signal = Static | Measured | Reported
+Signal = Static | Measured | Computed | Reported | Sent
+Probed = Measured | Computed
 
 
 def find(word: str) -> Signal:
