@@ -19,7 +19,11 @@ from fedcohort.errors import OptionError
         (lambda: ranges.integer("k", True, "[1, inf)"), "k must be an integer in [1, inf), got True"),
         (lambda: ranges.choice("tie", "coin", "random", "id"), "tie must be one of random, id, got 'coin'"),
         (lambda: ranges.flag("ok", 1), "ok must be true or false, got 1"),
-        (lambda: ranges.numbers("ms", [1, -1], "[0, inf)"), "each of ms must be a number in [0, inf), got -1"),
+        (lambda: ranges.numbers("ms", [1, -1], "[0, inf)"), "ms must be a list of numbers in [0, inf), got [1, -1]"),
+        (lambda: ranges.integers("ms", 3, "[0, inf)"), "ms must be a list of integers in [0, inf), got 3"),
+        (lambda: ranges.integers("ms", "12", "[0, inf)"), "ms must be a list of integers in [0, inf), got '12'"),
+        (lambda: ranges.text("path", " "), "path must be a text that is not empty, got ' '"),
+        (lambda: ranges.text("path", 5, optional=True), "path must be a text that is not empty or null, got 5"),
     ],
 )
 def test_messages(check: Any, message: str) -> None:
@@ -31,6 +35,8 @@ def test_ends_of_intervals() -> None:
     ranges.number("x", 1, "(0, 1]")
     ranges.number("x", -4.0, "(-inf, 0)")
     ranges.integer("x", None, "[1, inf)", optional=True)
+    ranges.text("x", None, optional=True)
+    ranges.numbers("x", [], "[0, inf)")
     with pytest.raises(OptionError):
         ranges.number("x", 0, "(0, 1]")
     with pytest.raises(OptionError):

@@ -7,20 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from hydra.errors import InstantiationException
-from hydra.utils import get_class, instantiate
+from hydra.utils import get_method, instantiate
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fedcohort import ranges
+from fedcohort import options
 from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError
 
-LIGHT = ("selector", "partition", "label_noise", "device", "availability", "deadline", "samples", "dataset")
-HEAVY = ("model", "objective", "regulariser", "client", "codec", "server", "agg")
+LIGHT = (  # they import no torch: what is out of its range here is refused in half a second
+    *("selector", "client", "deadline", "samples", "device", "availability"),
+    *("partition", "label_noise", "dataset", "model"),
+)
+HEAVY = ("objective", "regulariser", "codec", "server", "agg")
 
 
 @dataclass(frozen=True)
 class Composed:
-    """config: plain, resolved. choices: the word chosen in each group. overrides: what was typed."""
+    """config: plain, resolved. choices: the word chosen in each group; no `heterogeneity` where other words made the
+    preset something else. overrides: what was typed."""
 
     config: Mapping[str, Any]
     choices: Mapping[str, str]
@@ -37,69 +41,64 @@ def composed(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tupl
     if not isinstance(plain, dict):
         raise OptionError("the config must be a mapping")
     config = {str(key): value for key, value in plain.items()}
-    words = {group: str(word) for group, word in choices.items() if "/" not in group and word is not None}
+    words = {group: str(word) for group, word in choices.items() if word is not None and not re.search("[/@]", group)}
+    _check_preset(config, words, overrides)
     return Composed(config, words, overrides)
 
 
-ROOT = "name seed data_seed clients cohort rounds resume split eval checkpoint client_store paths requires"
+def _check_preset(config: dict[str, Any], words: dict[str, str], overrides: tuple[str, ...]) -> None:
+    """Take out what the preset stands for, and its word where other words or options made it something else."""
+    for typed in overrides:
+        if typed.startswith("heterogeneity."):
+            raise OptionError(f"{typed}: a preset has no options, say {typed.removeprefix('heterogeneity.')}")
+    stands_for = config.pop("heterogeneity", None) or {}
+    if any(config.get(group) != node for group, node in stands_for.items()):
+        words.pop("heterogeneity", None)
 
 
 def check_keys(made: Composed) -> None:
     """Every group is there, and nothing else is: `+foo=1` would be obeyed by nobody. Raises `OptionError`."""
-    known = {*ROOT.split(), *made.choices, "logger", "callback"}
+    known = {option.split(".")[0] for option in options.CHECKS} | {*made.choices, *LIGHT, *HEAVY, "requires"}
     for key in made.config:
         if key not in known:
-            raise OptionError(f"there is no option {key!r}; there are {', '.join(sorted(known))}")
-    for group in (*LIGHT, *HEAVY, "engine", "trainer"):
-        if not made.config.get(group):
+            raise options.unknown("", key, known)
+    for group in (*LIGHT, *HEAVY, "engine", "trainer", "logger", "callback"):
+        node = made.config.get(group)
+        if not isinstance(node, Mapping) or not (node or group in ("logger", "callback")):
             raise OptionError(f"{group} must be one of the words in configs/{group}, got nothing")
+        if group not in made.choices:
+            raise OptionError(f"{group} must be one of the words in configs/{group}, got several")
+    if not isinstance(made.config.get("requires"), Mapping):
+        raise OptionError("requires is filled by aliases such as agg=fedavgm: leave it out")
 
 
 def check_numbers(config: Mapping[str, Any]) -> None:
     """Range checks of the options that belong to no part."""
-    name = config["name"] or "unnamed"
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", name):
-        raise ranges.refuse("name", "letters, digits, '.', '_' and '-', as in a file's name, or null", name)
-    ranges.integer("seed", config["seed"], "[0, inf)")
-    ranges.integer("data_seed", config["data_seed"], "[0, inf)", optional=True)
-    ranges.integer("clients", config["clients"], "[1, inf)", optional=True)
-    ranges.integer("cohort", config["cohort"], "[1, inf)")
-    ranges.integer("rounds", config["rounds"], "[1, inf)")
-    ranges.flag("resume", config["resume"])
-    ranges.number("split.server_val", config["split"]["server_val"], "(0, 0.5]")
-    ranges.number("split.client_val", config["split"]["client_val"], "[0, 0.5]")
-    ranges.integer("eval.every", config["eval"]["every"], "[1, inf)")
-    ranges.integer("eval.clients_every", config["eval"]["clients_every"], "[0, inf)")
-    ranges.integer("engine.slices", config["engine"]["slices"], "[1, inf)")
-    ranges.choice("engine.bn_var", config["engine"]["bn_var"], "plain", "moments")
-    ranges.choice("engine.kind", config["engine"]["kind"], "auto", "sequential", "vectorised", "debug")
-    ranges.flag("engine.closed_form", config["engine"]["closed_form"])
-    ranges.choice("engine.channels_last", config["engine"]["channels_last"], "auto", "yes", "no")
-    ranges.choice("engine.precision", config["engine"]["precision"], "float32", "bf16")
-    ranges.integer("engine.chunk", config["engine"]["chunk"], "[1, inf)")
-    ranges.number("client_store.limit_gb", config["client_store"]["limit_gb"], "[0, inf)")
-    ranges.integer("checkpoint.every", config["checkpoint"]["every"], "[1, inf)")
-    ranges.choice("trainer.accelerator", config["trainer"]["accelerator"], "cpu", "gpu")
-    if config["trainer"]["devices"] != "auto":
-        ranges.integer("trainer.devices", config["trainer"]["devices"], "[1, inf)")
-    ranges.integer("trainer.num_nodes", config["trainer"]["num_nodes"], "[1, inf)")
-    ranges.integer("trainer.threads", config["trainer"]["threads"], "[1, inf)")
-    ranges.number("checkpoint.every_s", config["checkpoint"]["every_s"], "[0, inf)")
+    options.check(config)
     clients, cohort = config["clients"], config["cohort"]
     if clients is not None and cohort > clients:
         raise IncompatibleConfig(f"cohort={cohort} exceeds clients={clients}")
 
 
 def check_aliases(made: Composed) -> None:
-    """`agg=fedavgm` stands for FedAvg with server=momentum: another server beside it is refused, not obeyed."""
+    """`agg=fedavgm` stands for FedAvg with server=momentum: another server beside it is refused, not obeyed.
+
+    What an alias stands for is a word of another group, or, with a dot, the value of one of its options.
+    """
     for group, wanted in made.config["requires"].items():
         for other, word in wanted.items():
-            chosen = made.choices.get(other)
+            node, _, option = other.partition(".")
+            chosen = made.config[node].get(option) if option else made.choices.get(node)
             if chosen != word:
                 raise IncompatibleConfig(
-                    f"{group}={made.choices[group]} stands for {other}={word}, but {other}={chosen} was asked for: "
-                    f"leave {other} out, or choose another {group}"
+                    f"{group}={made.choices[group]} stands for {other}={_typed(word)}, but {other}={_typed(chosen)} "
+                    f"was asked for: leave {other} out, or choose another {group}"
                 )
+
+
+def _typed(value: object) -> str:
+    """As on the command line."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def part(made: Composed, group: str) -> Any:
@@ -122,13 +121,24 @@ def build(node: Any, where: str, word: str) -> Any:
             raise cause from None
         if isinstance(cause, TypeError):
             raise OptionError(f"{word}: {_options(node, cause)}") from error
-        reason = str(cause or error).split("\n")[0]
-        raise OptionError(f"{word}: _target_ {node.get('_target_')!r} can't be used: {reason}") from error
+        raise OptionError(
+            f"{word}: _target_ {node.get('_target_')!r} can't be used: {_reason(cause or error)}"
+        ) from error
 
 
 def _options(node: Mapping[str, Any], cause: TypeError) -> str:
-    signature = inspect.signature(get_class(node["_target_"]))
-    known, given = set(signature.parameters), set(node) - {"_target_"}
-    wrong = [f"has no option {name!r}" for name in sorted(given - known)]
-    wrong += [f"needs the option {name!r}" for name in sorted(known - given)]
-    return f"{', '.join(wrong) or cause}; its options are {', '.join(signature.parameters) or 'none'}"
+    signature = inspect.signature(get_method(node["_target_"]))
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    known = {name: each for name, each in signature.parameters.items() if each.kind not in variadic}
+    needed = {name for name, each in known.items() if each.default is inspect.Parameter.empty}
+    given = set(node) - {"_target_"}
+    wrong = [f"has no option {name!r}" for name in sorted(given - set(known))]
+    wrong += [f"needs the option {name!r}" for name in sorted(needed - given)]
+    return f"{', '.join(wrong) or cause}; its options are {', '.join(known) or 'none'}"
+
+
+def _reason(error: BaseException) -> str:
+    """One line; Hydra says on several what it could not import."""
+    if isinstance(missing := error.__cause__, ImportError | AttributeError):
+        return str(missing)
+    return " ".join(str(error).split("\n")[:2])

@@ -12,7 +12,7 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 
 from fedcohort import assemble, messages, ranges, run
-from fedcohort.errors import FedcohortError
+from fedcohort.refusals import in_one_line
 from fedcohort.types import RoundReport
 
 
@@ -72,7 +72,5 @@ def main(words: list[str]) -> None:
 if __name__ == "__main__":
     from fedcohort.profile import main as measured  # the module whose Laps the config names, not this __main__
 
-    try:
-        measured(sys.argv[1:])
-    except FedcohortError as error:
-        raise SystemExit(str(error)) from None
+    typed = sys.argv[1:]
+    raise SystemExit(in_one_line(lambda: measured(typed), typed, Path.cwd() / "configs"))

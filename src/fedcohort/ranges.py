@@ -4,7 +4,7 @@ Every check raises `OptionError("<option> must be <allowed>, got <value>")`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fedcohort.errors import OptionError
@@ -52,17 +52,29 @@ def flag(option: str, value: Any) -> None:
         raise refuse(option, "true or false", value)
 
 
+def text(option: str, value: Any, *, optional: bool = False) -> None:
+    """Check that `value` is a text that is not empty."""
+    if value is None and optional:
+        return
+    if not isinstance(value, str) or not value.strip():
+        raise refuse(option, "a text that is not empty" + (" or null" if optional else ""), value)
+
+
 def integers(option: str, value: Any, interval: str) -> None:
     """Check that `value` is a list of integers inside `interval`; it may be empty."""
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        raise refuse(option, f"a list of integers in {interval}", value)
-    for item in value:
-        integer(f"each of {option}", item, interval)
+    _each(integer, option, value, interval, f"a list of integers in {interval}")
 
 
 def numbers(option: str, value: Any, interval: str) -> None:
     """Check that `value` is a list of numbers inside `interval`; it may be empty."""
+    _each(number, option, value, interval, f"a list of numbers in {interval}")
+
+
+def _each(check: Callable[[str, Any, str], None], option: str, value: Any, interval: str, allowed: str) -> None:
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise refuse(option, f"a list of numbers in {interval}", value)
+        raise refuse(option, allowed, value)
     for item in value:
-        number(f"each of {option}", item, interval)
+        try:
+            check(option, item, interval)
+        except OptionError as error:
+            raise refuse(option, allowed, value) from error

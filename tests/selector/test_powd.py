@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedcohort.errors import OptionError
 from fedcohort.selector.base import Stateless, draw
 from fedcohort.selector.powd import PowD
-from fedcohort.types import ProbeResult
+from fedcohort.types import Population, ProbeResult
 from selector_harness import World, context, ids, play
 
 NAN, INF = float("nan"), float("inf")
@@ -48,10 +49,10 @@ def test_equal_losses_at_the_cut_are_equally_likely() -> None:
 
 @pytest.mark.parametrize(
     ("candidates", "cohort", "available", "polled"),
-    [(None, 2, 12, 4), (None, 8, 12, 12), (5, 2, 12, 5), (1, 3, 12, 3), (40, 3, 12, 12), (5, 3, 4, 4), (5, 3, 2, 2)],
+    [(None, 2, 12, 4), (None, 8, 12, 12), (5, 2, 12, 5), (3, 3, 12, 3), (12, 3, 12, 12), (5, 3, 4, 4), (5, 3, 2, 2)],
 )
 def test_number_of_candidates(candidates: int | None, cohort: int, available: int, polled: int) -> None:
-    """d = clip(candidates or 2 m, m, those available)."""
+    """d = min(candidates or 2 m, those available)."""
     world = World(12, cohort, available=lambda t: range(available))
     (probe,) = play(PowD(candidates, "size"), world, 1)[0].probes
     assert len(np.unique(probe.clients)) == polled
@@ -73,6 +74,12 @@ def test_polling_everybody_is_the_global_top() -> None:
     for step in play(PowD(12, "uniform"), world, 10):
         largest = np.argsort(-world.values("loss", step.ctx.round))[:3]
         assert step.selection.clients.tolist() == sorted(largest.tolist())
+
+
+@pytest.mark.parametrize("candidates", [2, 13])
+def test_fewer_candidates_than_the_cohort_or_more_than_there_are_clients(candidates: int) -> None:
+    with pytest.raises(OptionError, match=rf"candidates must be an integer in \[3, 12\].*got {candidates}"):
+        PowD(candidates, "size").init(Population(12, 10, 3, {}))
 
 
 def test_candidates_are_drawn_by_size() -> None:

@@ -1,11 +1,13 @@
-"""The contract of local optimisation, and the learning-rate schedule over rounds that all kinds share."""
+"""The contract of local optimisation, and what all kinds share: the work, and the learning rate over rounds."""
 
 from collections.abc import Sequence
-from typing import Protocol
-
-import torch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from fedcohort import ranges
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Client(Protocol):
@@ -26,25 +28,40 @@ class Client(Protocol):
         """The local learning rate of a round."""
         ...
 
-    def optimizer(self, y: torch.nn.Parameter, lr: float) -> torch.optim.Optimizer:
+    def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         """A fresh optimizer on the flat parameter: clients keep no optimizer state between rounds."""
         ...
 
 
-def check_work(epochs: object, steps: object, batch: object, clip: object) -> None:
-    ranges.integer("epochs", epochs, "[1, inf)")
-    ranges.integer("steps", steps, "[1, inf)", optional=True)
-    ranges.integer("batch", batch, "[1, inf)", optional=True)
-    ranges.number("clip", clip, "(0, inf)", optional=True)
+@dataclass(frozen=True)
+class LocalWork:
+    """lr, decay, milestones, factor: the schedule over rounds. weight_decay: torch's, added to the gradient.
 
+    The rest as in `Client`.
+    """
 
-def check_schedule(lr: object, decay: object, milestones: object, factor: object) -> None:
-    ranges.number("lr", lr, "(0, inf)")
-    ranges.number("decay", decay, "(0, 1]")
-    ranges.integers("milestones", milestones, "[1, inf)")
-    ranges.number("factor", factor, "(0, 1]")
+    lr: float
+    decay: float
+    milestones: Sequence[int]
+    factor: float
+    weight_decay: float
+    epochs: int
+    steps: int | None
+    batch: int | None
+    clip: float | None
 
+    def __post_init__(self) -> None:
+        ranges.number("lr", self.lr, "(0, inf)")
+        ranges.number("decay", self.decay, "(0, 1]")
+        ranges.integers("milestones", self.milestones, "[1, inf)")
+        ranges.number("factor", self.factor, "(0, 1]")
+        ranges.number("weight_decay", self.weight_decay, "[0, inf)")
+        ranges.integer("epochs", self.epochs, "[1, inf)")
+        ranges.integer("steps", self.steps, "[1, inf)", optional=True)
+        ranges.integer("batch", self.batch, "[1, inf)", optional=True)
+        ranges.number("clip", self.clip, "(0, inf)", optional=True)
 
-def scheduled(lr: float, decay: float, milestones: Sequence[int], factor: float, round: int) -> float:
-    """lr * decay^round * factor^(milestones passed); a milestone r counts from round r on (rounds from 0)."""
-    return float(lr * decay**round * factor ** sum(round >= milestone for milestone in milestones))
+    def lr_at(self, round: int) -> float:
+        """lr * decay^round * factor^(milestones passed); a milestone r counts from round r on (rounds from 0)."""
+        passed = sum(round >= milestone for milestone in self.milestones)
+        return float(self.lr * self.decay**round * self.factor**passed)

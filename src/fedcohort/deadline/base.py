@@ -1,7 +1,7 @@
 """The contract of round closing: when the server stops waiting, and how much work a client does by then."""
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 from jaxtyping import Bool
@@ -28,8 +28,12 @@ class PaceContext:
 
 
 class Deadline(Protocol[S]):
-    """partial_work: a client that can't finish in time does as many units as fit, instead of being dropped."""
+    """partial_work: a client that can't finish in time does as many units as fit, instead of being dropped.
 
+    bounded: False where the server waits for everybody, so that nobody is late.
+    """
+
+    bounded: ClassVar[bool]
     partial_work: bool
 
     def init(self, population: Population) -> S: ...

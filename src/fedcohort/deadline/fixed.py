@@ -7,6 +7,7 @@ latencies in other units.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedcohort import ranges
 from fedcohort.deadline.base import PaceContext
@@ -19,6 +20,8 @@ class Fixed:
 
     k: float
     partial_work: bool
+
+    bounded: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.number("k", self.k, "(0, inf)")

@@ -7,6 +7,7 @@ Departures from the paper: none (FLASH's round duration tau_t; "WFA" in FedBalan
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedcohort import ranges
 from fedcohort.deadline.base import PaceContext
@@ -18,6 +19,8 @@ class WaitForAll:
     """partial_work: allowed and without effect, since everybody finishes."""
 
     partial_work: bool
+
+    bounded: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.flag("partial_work", self.partial_work)

@@ -1,19 +1,33 @@
 """How a cohort is spread over processes: each rank trains its share, one all-reduce of flat vectors a round."""
 
 import heapq
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
+from lightning.pytorch.strategies.launchers.multiprocessing import _MultiProcessingLauncher
 from torch import Tensor
 
-from fedcohort.ranges import refuse
 from fedcohort.types import Ids, Values
 
-CLUSTER = {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "GROUP_RANK"}
+
+class Launcher(_MultiProcessingLauncher):
+    """Forks the training processes. Lightning tells callbacks of an exception in the process that calls `fit` alone."""
+
+    def launch(self, function: Callable[..., Any], *args: Any, trainer: Any = None, **kwargs: Any) -> Any:
+        def told(*inner: Any, **named: Any) -> Any:
+            try:
+                return function(*inner, **named)
+            except BaseException as error:
+                for callback in trainer.callbacks:
+                    callback.on_exception(trainer, trainer.lightning_module, error)
+                if isinstance(error, KeyboardInterrupt):
+                    raise SystemExit(1) from error  # torch takes a KeyboardInterrupt for an end without faults
+                raise
+
+        return super().launch(told, *args, trainer=trainer, **kwargs)
 
 
 class CohortStrategy(DDPStrategy):
@@ -25,28 +39,18 @@ class CohortStrategy(DDPStrategy):
     def configure_ddp(self) -> None:
         """No gradient averaging."""
 
+    def _configure_launcher(self) -> None:
+        super()._configure_launcher()
+        if self._start_method == "fork":
+            self._launcher = Launcher(self, start_method="fork")
+
     def barrier(self, *args: Any, **kwargs: Any) -> None:
         if dist.is_initialized():
             super().barrier(*args, **kwargs)
 
 
-def count(accelerator: str, devices: int | str) -> int:
-    """Processes on this machine; "auto" is one per core that we may use, or per GPU."""
-    if devices != "auto":
-        return int(devices)
-    return len(os.sched_getaffinity(0)) if accelerator == "cpu" else max(1, torch.cuda.device_count())
-
-
 def strategy_for(accelerator: str, devices: int, num_nodes: int) -> Strategy | str:
-    """One process needs no communication; several talk through gloo on CPUs and NCCL on GPUs.
-
-    Raises `OptionError` where there are fewer GPUs than asked for, or nobody who starts the other nodes.
-    """
-    if num_nodes > 1 and not CLUSTER & set(os.environ):
-        raise refuse("trainer.num_nodes", "1 where neither SLURM nor torchrun starts the processes", num_nodes)
-    if accelerator == "gpu" and torch.cuda.device_count() < devices:
-        found = torch.cuda.device_count()
-        raise refuse("trainer.devices", f"at most the number of CUDA devices, which is {found}", devices)
+    """One process needs no communication; several talk through gloo on CPUs and NCCL on GPUs."""
     if devices * num_nodes == 1:
         device = torch.device("cpu") if accelerator == "cpu" else torch.device("cuda", 0)
         return SingleDeviceStrategy(device=device)

@@ -4,11 +4,13 @@
 """
 
 from dataclasses import dataclass
-
-from torch import nn
+from typing import TYPE_CHECKING
 
 from fedcohort import ranges
 from fedcohort.errors import IncompatibleConfig
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,9 @@ class Cnn:
     def __post_init__(self) -> None:
         ranges.integer("dense", self.dense, "[1, inf)")
 
-    def build(self, shape: tuple[int, ...], n_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+        from torch import nn
+
         if len(shape) != 3 or min(shape[1:]) < 4:
             raise IncompatibleConfig(
                 f"model=cnn needs images [channels, height, width] of at least 4x4, the inputs are {list(shape)}"

@@ -2,11 +2,15 @@
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from torch import nn
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True)
 class LogReg:
-    def build(self, shape: tuple[int, ...], n_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+        from torch import nn
+
         return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), n_classes))

@@ -4,22 +4,26 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from torch import nn
+from typing import TYPE_CHECKING
 
 from fedcohort import ranges
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True)
 class Mlp:
-    """hidden: units of each hidden layer."""
+    """hidden: units of each hidden layer; without any it is logistic regression."""
 
     hidden: Sequence[int]
 
     def __post_init__(self) -> None:
         ranges.integers("hidden", self.hidden, "[1, inf)")
 
-    def build(self, shape: tuple[int, ...], n_classes: int) -> nn.Module:
+    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+        from torch import nn
+
         sizes = [math.prod(shape), *(int(units) for units in self.hidden)]
         layers: list[nn.Module] = [nn.Flatten()]
         for inputs, outputs in itertools.pairwise(sizes):

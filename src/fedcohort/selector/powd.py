@@ -8,6 +8,7 @@ Strategies" (2020), as UCB-CS (Sec. II-B) and FedDiverse (Sec. II-C) describe it
 Departures from the paper:
 - FedDiverse draws A uniformly (candidate=uniform); the original draws by data size (candidate=size, the default);
 - a client whose loss is not finite is taken only where too few others answered;
+- a round with fewer than d available clients polls all of them;
 - where fewer than m candidates answer, other available clients fill the cohort, at random.
 """
 
@@ -40,6 +41,11 @@ class PowD:
         return frozenset({"loss", "n_train"} if self.candidate == "size" else {"loss"})
 
     def init(self, population: Population) -> Stateless:
+        """Raises `OptionError` where d is less than m, or more than K."""
+        m, K = population.cohort, population.n_clients
+        if self.candidates is not None and not m <= self.candidates <= K:
+            allowed = f"an integer in [{m}, {K}], from the cohort to all clients, or null"
+            raise ranges.refuse("candidates", allowed, self.candidates)
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:

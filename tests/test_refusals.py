@@ -1,0 +1,203 @@
+"""What a user mistypes ends in one line that names it, and nothing is written; the whole way but for the process."""
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedcohort import run
+from fedcohort.assemble import LIGHT
+from fedcohort.errors import OptionError
+from fedcohort.refusals import check_sweep, explained, in_one_line
+from run_harness import go, made
+from yaml_words import CONFIGS, ROOT
+
+
+def refusal(logs: Path, *words: str) -> str:
+    """The line for `python train.py <words>`."""
+    try:
+        run.run(made(f"paths.logs={logs}", *words))
+    except Exception as error:
+        line = explained(error, words, CONFIGS)
+        if line is None:
+            raise
+        return line
+    raise AssertionError(f"{words} ran")
+
+
+CASES = [
+    # an option, a group or a word that there is not
+    (
+        "selector=ucb_cs selector.discont=0.5",
+        "selector=ucb_cs has no option 'discont'; its options are discount, index",
+    ),
+    ("client.LR=1", "client=sgd has no option 'LR'; its options are lr, decay"),
+    ("dataset.path=data", "dataset=digits has no option 'path'; its options are none"),
+    ("eval.evry=2", "eval has no option 'evry'; its options are every, clients_every"),
+    ("callback.figure=null", "callback has no option 'figure'; its options are journal, progress, summary, figures"),
+    ("seed.x=3", "seed has no option 'x'; its options are none"),
+    ("selctor=flash", "there is no option 'selctor'; there are agg, availability"),
+    ("selctor=flash", "did you mean selector?"),
+    ("+foo=1", "there is no option 'foo'; there are agg"),
+    ("+eval.foo=1", "eval has no option 'foo'"),
+    ("+trainer.foo=1", "trainer has no option 'foo'; its options are accelerator, devices, num_nodes, threads"),
+    ("selector=best", "selector must be one of flash, powd, random, round_robin, ucb_cs, got 'best'"),
+    ("hydra/launcher=best", "hydra/launcher must be one of basic, slurm, got 'best'"),
+    ("selector=[random,best]", "selector must be one of flash, powd, random, round_robin, ucb_cs, got 'best'"),
+    ("selector=[random,flash]", "selector must be one of the words in configs/selector, got several"),
+    ("selector=random,flash", "selector=random,flash: several values are a sweep, put -m first"),
+    ("seed=range(3)", "seed=range(3): several values are a sweep"),
+    ("selector=ucb_cs +selector.discount=0.5", "selector.discount is there already: leave out the +"),
+    ("+deadline=fixed", "deadline is chosen already: leave out the +"),
+    ("~selector.foo", "~selector.foo deletes what is not there"),
+    ("~server=momentum", "~server=momentum deletes what was not chosen"),
+    ("seed=[1,2", "can't read 'seed=[1,2': type name=value"),
+    ("seed", "can't read 'seed'"),
+    ("=3", "can't read =3"),
+    ("seed=${foo}", "'foo' not found"),
+    # nothing where something must be
+    *((f"{group}=null", f"{group} must be one of ") for group in ("selector", "agg", "trainer", "logger")),
+    ("~selector", "selector must be one of the words in configs/selector, got nothing"),
+    ("~callback", "callback must be one of the words in configs/callback, got nothing"),
+    ("~seed", "seed is missing: leave out ~seed"),
+    ("~eval.every", "eval.every is missing: leave out ~eval.every"),
+    ("~requires", "requires is filled by aliases such as agg=fedavgm: leave it out"),
+    *(
+        (f"{name}=null", f"{name} must be")
+        for name in ("seed", "cohort", "rounds", "resume", "split", "eval", "engine")
+    ),
+    ("paths.logs=null", "paths.logs must be a text that is not empty, got None"),
+    ("paths=null", "paths.logs"),
+    ("clients=null cohort=null", "cohort must be an integer in [1, inf), got None"),
+    ("selector=random clients=null", "clients must be an integer in"),
+    ("trainer.devices=null", "trainer.devices must be an integer in [1, inf) or auto, got None"),
+    ("model.hidden=null", "model.hidden must be a list of integers in [1, inf), got None"),
+    ("logger.tracking_uri=5", "logger.tracking_uri must be a text that is not empty or null, got 5"),
+    # out of the range
+    ("model.hidden=[200,0]", "model.hidden must be a list of integers in [1, inf), got [200, 0]"),
+    ("client.milestones=[1.5]", "client.milestones must be a list of integers in [1, inf), got [1.5]"),
+    ("callback.progress.lines_every=0", "callback.progress.lines_every must be an integer in [1, inf), got 0"),
+    ("logger.every_s=-1", "logger.every_s must be a number in [0, inf), got -1"),
+    ("paths.logs=", "paths.logs must be a text that is not empty, got ''"),
+    (f"paths.logs={__file__}", "paths.logs must be a folder that can be written"),
+    (f"paths.logs={__file__}/logs", "paths.logs must be a folder that can be written"),
+    ("selector=powd selector.candidates=9", "selector.candidates must be an integer in [10, 50], from the cohort to"),
+    ("selector=powd selector.candidates=51", "all clients, or null, got 51"),
+    # legal alone
+    ("agg=fedprox deadline.partial_work=false", "agg=fedprox stands for deadline.partial_work=true, but"),
+    ("agg=fedprox deadline=fixed deadline.partial_work=false", "but deadline.partial_work=false was asked for"),
+]
+
+
+@pytest.mark.parametrize(("words", "line"), CASES)
+def test_a_mistake_is_one_line_that_names_it(tmp_path: Path, words: str, line: str) -> None:
+    said = refusal(tmp_path, *words.split())
+    assert line in said
+    assert "\n" not in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_config_that_names_no_word_is_named(tmp_path: Path) -> None:
+    """As a user's own configs/experiment/mine.yaml would, with a word that is gone."""
+    from hydra.errors import MissingConfigException
+
+    error = MissingConfigException("In 'experiment/mine': Could not find 'selector/gone'\n\nAvailable", "", ["flash"])
+    said = explained(error, ["experiment=mine"], CONFIGS)
+    assert said == "configs/experiment/mine.yaml: selector must be one of flash, got 'gone'"
+
+
+def test_other_errors_keep_their_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+
+    def broken() -> None:
+        raise ValueError("a bug")
+
+    def mistaken() -> None:
+        raise OptionError("seed must be 1")
+
+    with pytest.raises(ValueError, match="a bug"):
+        in_one_line(broken, [], CONFIGS)
+    assert in_one_line(mistaken, [], CONFIGS) == 2
+    assert capsys.readouterr().err == "seed must be 1\n"
+    assert in_one_line(lambda: None, [], CONFIGS) == 0
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    with pytest.raises(OptionError):
+        in_one_line(mistaken, [], CONFIGS)
+
+
+def test_a_sweep_on_slurm_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["-m", "hydra/launcher=slurm", "seed=0,1"]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(OptionError, match=r'pip install --constraint constraints.txt --editable "\.\[slurm\]"'):
+        check_sweep(words)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(OptionError, match="needs SLURM's sbatch and srun on the PATH"):
+        check_sweep(words)
+    for name in ("sbatch", "srun"):
+        (tmp_path / name).touch(mode=0o755)
+    check_sweep(words)
+    with pytest.raises(OptionError, match=r"paths.logs must be a folder"):
+        check_sweep([*words, f"paths.logs={__file__}"])  # Hydra would make its folder in there before any job
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The warnings of a run."""
+    lines: list[str] = []
+    monkeypatch.setattr(logging.getLogger("fedcohort"), "warning", lambda text, *facts: lines.append(text % facts))
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("agg=fedprox",), "no effect with deadline=wait_for_all, where everybody finishes; agg=fedprox is meant with"),
+        (("deadline.partial_work=true",), "deadline.partial_work=true has no effect with deadline=wait_for_all"),
+        (("agg=fedprox", "deadline=fixed"), None),
+        (("deadline=fixed", "deadline.k=0.0001"), "round 1: none of the 4 selected clients was done"),
+        (("availability=bernoulli", "availability.p=0.0001"), None),  # nobody selected: nobody is late
+    ],
+)
+def test_what_does_nothing_is_said_once(
+    tmp_path: Path, said: list[str], words: tuple[str, ...], line: str | None
+) -> None:
+    go(tmp_path, *words)
+    assert len(said) == (line is not None)
+    assert line is None or line in said[0]
+
+
+def train(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "train.py", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_the_process_says_the_line_and_nothing_else(tmp_path: Path) -> None:
+    done = train("selector=ucb_cs", "selector.discont=0.5", f"paths.logs={tmp_path}")
+    line = "selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie\n"
+    assert (done.returncode, done.stderr, done.stdout) == (2, line, "")
+
+
+def test_help_says_what_it_is_and_where_ranges_stand() -> None:
+    done = train("--help", "selector=flash")
+    assert done.returncode == 0
+    for part in ("resume=true", "-m selector=", "configs/<group>/<word>.yaml", "selector: flash, powd", "gamma_scale"):
+        assert part in done.stdout
+
+
+def test_what_is_refused_first_imports_nothing_slow() -> None:
+    code = f"""
+import sys
+from hydra import compose, initialize_config_dir
+from fedcohort import assemble, refusals, run
+with initialize_config_dir({str(CONFIGS)!r}, version_base="1.3"):
+    cfg = compose("train", return_hydra_config=True)
+made = assemble.composed(cfg, cfg.hydra.runtime.choices, ())
+for group in {LIGHT}:
+    assemble.part(made, group)
+run.observers_of(made)
+found = {{"torch", "lightning", "mlflow", "matplotlib"}} & sys.modules.keys()
+assert not found, found
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
