@@ -1,16 +1,34 @@
 """Entry point: python train.py selector=flash agg=scaffold (configs/ has the words of each group)."""
 
-import hydra
-from omegaconf import DictConfig
+import gc
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fedcohort.run import exit_code, start
+from fedcohort import interrupt
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 
-@hydra.main(version_base="1.3", config_path="configs", config_name="train")
-def main(cfg: DictConfig) -> None:
+def job(cfg: "DictConfig") -> None:
+    from fedcohort.run import start
+
     start(cfg)
 
 
+def main() -> int:
+    """Imports are in here: Ctrl-C is answered from the first moment on."""
+    import hydra
+
+    from fedcohort.refusals import in_one_line
+    from fedcohort.run import exit_code
+
+    called = hydra.main(version_base="1.3", config_path="configs", config_name="train")(job)
+    return in_one_line(called, sys.argv[1:], Path(__file__).with_name("configs")) or exit_code()
+
+
 if __name__ == "__main__":
-    main()
-    raise SystemExit(exit_code())
+    code = interrupt.ended(main)
+    gc.freeze()  # or the collector walks for a second through what the process takes with it
+    raise SystemExit(code)

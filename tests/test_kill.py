@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from fedcohort.callback import client_table, journal
-from fedcohort.callback.tracking import feed
+from fedcohort.callback.tracking import worker
 from fedcohort.engine import checkpoint
 from fedcohort.engine.local import LocalTrainer
 from run_harness import Ran, go, same_bits
@@ -32,7 +32,7 @@ MOMENTS: dict[str, tuple[Any, str, int]] = {
     "client table": (client_table, "write_part", 5),
     "journal": (journal, "commit", 6),
     "checkpoint": (checkpoint, "rename", 5),
-    "tracking": (feed, "log_batch", 6),
+    "tracking": (worker.Worker, "poke", 6),
     "training": (LocalTrainer, "train", 28),
 }
 

@@ -5,25 +5,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from fedcohort.callback.console import for_each
 from fedcohort.callback.figures import redraw
-from fedcohort.errors import FedcohortError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; 0 where every folder's figures were drawn."""
-    from rich.console import Console
-
     parser = argparse.ArgumentParser(prog="python -m fedcohort.figures", description=__doc__)
     parser.add_argument("folder", nargs="+", type=Path, help="folder of a run, running or ended")
-    failed = 0
-    for folder in parser.parse_args(arguments).folder:
-        try:
-            drawn = redraw(folder.absolute())
-            Console(soft_wrap=True, highlight=False).print("\n".join(str(path) for path in drawn), markup=False)
-        except FedcohortError as error:
-            Console(stderr=True, soft_wrap=True, highlight=False).print(str(error), markup=False)
-            failed = 1
-    return failed
+    return for_each(parser.parse_args(arguments).folder, lambda folder: "\n".join(map(str, redraw(folder))))
 
 
 if __name__ == "__main__":

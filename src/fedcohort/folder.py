@@ -4,11 +4,13 @@
                                                   last.ckpt weights.pt summary.json figures/
 """
 
+import enum
 import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -37,30 +39,69 @@ def write_atomically(path: Path, text: str) -> None:
 
 @dataclass
 class RunFolder:
-    """A folder that this process owns until `release`."""
+    """A folder that this process owns until `release`. made: by this process."""
 
     path: Path
     lock: IO[str]
+    made: bool = False
     finished: bool = False
 
     @property
     def checkpoint(self) -> Path:
         return self.path / "last.ckpt"
 
+    def discard(self) -> None:
+        """Remove the folder, if this process made it and no round was trained in it."""
+        if self.made and not self.checkpoint.exists() and not status_of(self.path).get("rounds_done"):
+            shutil.rmtree(self.path, ignore_errors=True)
+
     def release(self) -> None:
         self.lock.close()
+
+
+class Use(enum.IntEnum):
+    """What a folder is to a config that is to be resumed; the highest is taken."""
+
+    OTHERS = 0  # ended early by other callbacks than those that are wanted
+    EMPTY = 1  # a start that was broken off: a newer one must not hide a run that got somewhere
+    EXTENSION = 2  # finished with fewer rounds than are wanted, or by callbacks that the wanted run goes without
+    FINISHED = 3
+    UNFINISHED = 4
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be run: the hash of its config, its seed, its rounds, and the callbacks that may end it early."""
+
+    digest: str
+    seed: int
+    rounds: int
+    callbacks: Sequence[Any] = ()
+
+    def use_of(self, path: Path) -> Use:
+        """What the run in `path` is to this one: going on with it must give the bits of a run of its own."""
+        status = status_of(path)
+        if status.get("status") != "finished":
+            return Use.UNFINISHED if (path / "last.ckpt").exists() else Use.EMPTY
+        if status.get("rounds_done", 0) >= self.rounds:
+            return Use.FINISHED
+        if not status.get("early") or not self.callbacks:
+            return Use.EXTENSION
+        if status.get("callbacks") != list(self.callbacks):
+            return Use.OTHERS
+        return Use.FINISHED if self.rounds <= status["rounds"] else Use.EXTENSION
 
 
 def status_of(path: Path) -> dict[str, Any]:
     """`status.json`: status and rounds done; {} for a run that was killed before it wrote one."""
     try:
-        found: dict[str, Any] = json.loads((path / "status.json").read_text())
+        found = json.loads((path / "status.json").read_text())
     except (OSError, json.JSONDecodeError):
         return {}
-    return found
+    return found if isinstance(found, dict) else {}
 
 
-def claim(logs: Path, name: str, digest: str, seed: int, rounds: int, resume: bool) -> RunFolder:
+def claim(logs: Path, name: str, wanted: Wanted, resume: bool) -> RunFolder:
     """A new folder, or with `resume` the newest unfinished one of the same config and seed.
 
     A finished run that has fewer rounds than asked counts as unfinished. Raises `CheckpointError` where another process
@@ -72,10 +113,10 @@ def claim(logs: Path, name: str, digest: str, seed: int, rounds: int, resume: bo
     except OSError as error:
         raise OptionError(f"paths.logs must be a folder that can be written, got {str(logs)!r} ({error})") from error
     if resume:
-        earlier = _resumable(runs, digest, seed, rounds)
+        earlier = _resumable(runs, wanted)
         if earlier is not None:
             return earlier
-    return _new(runs, f"{name}-{digest}-s{seed}")
+    return _new(runs, f"{name}-{wanted.digest}-s{wanted.seed}")
 
 
 def _new(runs: Path, stem: str) -> RunFolder:
@@ -91,36 +132,26 @@ def _new(runs: Path, stem: str) -> RunFolder:
             ) from error
         lock = _lock(path)
         if lock is not None:
-            return RunFolder(path, lock)
+            return RunFolder(path, lock, made=True)
     raise OptionError(f"paths.logs holds too many runs called {stem}")
 
 
-def _resumable(runs: Path, digest: str, seed: int, rounds: int) -> RunFolder | None:
-    found = [p for p in runs.glob(f"*-{digest}-s{seed}*") if p.name.split(f"-{digest}-s{seed}")[1][:1] in ("", "-")]
-    found.sort(key=lambda path: path.stat().st_ctime if not (path / "config.yaml").exists() else _born(path))
-    unfinished = [p for p in found if not _is_finished(p, rounds)]
-    # a start that was broken off leaves a newer folder with nothing in it: it must not hide a run that got somewhere
-    unfinished.sort(key=lambda path: (path / "last.ckpt").exists())
-    if unfinished:
-        lock = _lock(unfinished[-1])
-        if lock is None:
-            raise CheckpointError(f"resume=true: {unfinished[-1]} is being run by another process")
-        return RunFolder(unfinished[-1], lock)
-    if found and (lock := _lock(found[-1])) is not None:
-        return RunFolder(found[-1], lock, finished=True)
-    return None
+def _resumable(runs: Path, wanted: Wanted) -> RunFolder | None:
+    key = f"-{wanted.digest}-s{wanted.seed}"
+    found = [p for p in runs.glob(f"*{key}*") if p.name.split(key)[1][:1] in ("", "-")]
+    found = [path for path in found if wanted.use_of(path) is not Use.OTHERS]
+    if not found:
+        return None
+    best = max(found, key=lambda path: (wanted.use_of(path), _born(path)))
+    lock = _lock(best)
+    if lock is None:
+        raise CheckpointError(f"resume=true: {best} is being run by another process")
+    return RunFolder(best, lock, finished=wanted.use_of(best) is Use.FINISHED)
 
 
 def _born(path: Path) -> float:
-    return (path / "config.yaml").stat().st_mtime
-
-
-def _is_finished(path: Path, rounds: int) -> bool:
-    status = status_of(path)
-    if status.get("status") != "finished":
-        return False
-    stopped_early = status.get("early", False) and rounds <= status["rounds"]
-    return bool(stopped_early or status.get("rounds_done", 0) >= rounds)
+    config = path / "config.yaml"
+    return config.stat().st_mtime if config.exists() else path.stat().st_ctime
 
 
 def _lock(path: Path) -> IO[str] | None:

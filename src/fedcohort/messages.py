@@ -21,9 +21,9 @@ def to_terminal() -> None:
 
 
 def quiet_lightning() -> None:
-    """Lightning's advice is about runs that it knows better than ours; its errors stay."""
+    """Lightning's advice is about runs that it knows better than ours; errors stay."""
     warnings.filterwarnings("ignore", module="lightning")
-    for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning", "torch.multiprocessing.spawn"):
         logging.getLogger(name).setLevel(logging.ERROR)
 
 

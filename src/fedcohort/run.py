@@ -1,7 +1,8 @@
 """One run: config -> objects -> Trainer.fit. Nothing is written before every check has passed."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,13 @@ from omegaconf import DictConfig, OmegaConf
 from fedcohort import assemble, folder, messages, provenance
 from fedcohort.assemble import Composed
 from fedcohort.errors import FedcohortError
+from fedcohort.interrupt import watch
+from fedcohort.observers import observers_of
 
 if TYPE_CHECKING:
     from fedcohort.callback.base import RunInfo
     from fedcohort.engine.loop import FederatedLoop
+    from fedcohort.engine.parts import Parts
     from fedcohort.federation import Federation
     from fedcohort.types import Values
 
@@ -27,17 +31,24 @@ FAILED: list[str] = []
 def start(cfg: DictConfig) -> None:
     """What `train.py` calls. A user's mistake ends in one line and exit code 2; in a sweep the other jobs go on."""
     hydra = HydraConfig.get()
-    overrides = tuple(hydra.overrides.task)
+    typed: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # seed=${cohort} is for our config
+    overrides = tuple(typed)
     messages.to_terminal()
     try:
         made = assemble.composed(cfg, hydra.runtime.choices, overrides)
         sweep = Path(hydra.sweep.dir).name if hydra.mode == RunMode.MULTIRUN else None
         run(made, sweep)
+    except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
+        exit_code()
+        raise
     except FedcohortError as error:
         log.error("%s", error)
         if hydra.mode != RunMode.MULTIRUN:
             raise SystemExit(2) from error
         FAILED.append(f"{' '.join(overrides)}: {error}")
+    except Exception:
+        watch.check()  # an import that a signal broke off raises what it likes
+        raise
 
 
 def exit_code() -> int:
@@ -48,35 +59,83 @@ def exit_code() -> int:
 
 
 def run(made: Composed, sweep: str | None = None) -> Path:
-    """One run from start-up checks to artifacts; returns its folder. Raises `FedcohortError`, `SystemExit`."""
+    """One run from start-up checks to artifacts; returns its folder.
+
+    Raises `FedcohortError`; `SystemExit` or `interrupt.Stop` with the code of a signal.
+    """
+    with watch.on():
+        return _run(made, sweep)
+
+
+def _run(made: Composed, sweep: str | None) -> Path:
     config = made.config
     assemble.check_keys(made)
     assemble.check_numbers(config)
     assemble.check_aliases(made)
     objects = {group: assemble.part(made, group) for group in assemble.LIGHT}
+    observers = observers_of(made)
+    for part in observers:
+        if hasattr(part, "prepare"):  # the tracker's process imports MLflow while this one imports torch
+            part.prepare()
     objects |= {group: assemble.part(made, group) for group in assemble.HEAVY}
-    loop, network = _loop(made, objects, _federation(made, objects))
-    observers = _callbacks(made)
-    digest, seed = folder.config_hash(config), int(config["seed"])
-    name = config["name"] or "-".join(made.choices[g] for g in ("selector", "agg", "dataset"))
+    parts = _parts(made, objects)
+    federation = _federation(made, objects, parts)
+    network = _network(made, objects["model"], federation)
+    loop = _loop(made, parts, federation)
+    digest = folder.config_hash(config)
+    wanted = folder.Wanted(digest, config["seed"], config["rounds"], observers[-1].callbacks)
+    first = f"exp_{made.choices['experiment']}" if "experiment" in made.choices else made.choices["selector"]
+    name = config["name"] or "-".join([first, made.choices["agg"], made.choices["dataset"]])
     logs = Path(config["paths"]["logs"]).absolute()
-    home = folder.claim(logs, name, digest, seed, int(config["rounds"]), bool(config["resume"]))
-    try:
+    from fedcohort.fit import fit
+
+    with _claimed(logs, name, wanted, config["resume"]) as home:
         if home.finished:
             log.info("already finished: %s (raise rounds= to extend it)", home.path)
-        else:
-            _fit(made, home, loop, network, observers, digest, sweep)
-    finally:
-        home.release()
+            return home.path
+        if config["resume"] and home.made:
+            log.info("nothing to resume for this config and seed; starting anew")
+        info = partial(_info, made, home, loop, network, digest, sweep)
+        fit(made, home, loop, network, observers, _processes(made), info, sweep)
     return home.path
 
 
-def _federation(made: Composed, objects: Mapping[str, Any]) -> "Federation":
+@contextmanager
+def _claimed(logs: Path, name: str, wanted: folder.Wanted, resume: bool) -> Iterator[folder.RunFolder]:
+    """The run's folder, until the end. One that was made for a run which came to nothing goes."""
+    watch.check()
+    with watch.held():
+        home = folder.claim(logs, name, wanted, resume)
+    try:
+        watch.check()
+        yield home
+    except BaseException as error:
+        if isinstance(error, FedcohortError | KeyboardInterrupt | SystemExit) or not folder.status_of(home.path):
+            with watch.held():
+                home.discard()
+        raise
+    finally:
+        home.release()
+
+
+def _parts(made: Composed, objects: Mapping[str, Any]) -> "Parts":
+    """What goes together; torch is imported here, Lightning is not."""
+    from fedcohort.engine import compatible, processes
+    from fedcohort.engine.parts import Parts
+
+    parts = Parts(**{name: objects[name] for name in Parts.__dataclass_fields__})
+    compatible.check(parts)
+    processes.check(**_processes(made))
+    return parts
+
+
+def _federation(made: Composed, objects: Mapping[str, Any], parts: "Parts") -> "Federation":
+    from fedcohort.engine import compatible
     from fedcohort.federation import build
 
     config = made.config
     seed = config["seed"] if config["data_seed"] is None else config["data_seed"]
-    return build(
+    federation = build(
         objects["dataset"].load(seed),
         objects["partition"],
         objects["label_noise"],
@@ -85,20 +144,26 @@ def _federation(made: Composed, objects: Mapping[str, Any]) -> "Federation":
         server_val=config["split"]["server_val"],
         client_val=config["split"]["client_val"],
     )
+    compatible.check_population(parts, config["cohort"], federation)
+    return federation
 
 
-def _loop(made: Composed, objects: Mapping[str, Any], federation: "Federation") -> tuple["FederatedLoop", Any]:
-    """Everything that can be refused is refused here, before a folder is made."""
-    from fedcohort.engine.compatible import check
-    from fedcohort.engine.loop import FederatedLoop
-    from fedcohort.engine.parts import Parts, Settings
-    from fedcohort.engine.strategy import strategy_for
+def _network(made: Composed, model: Any, federation: "Federation") -> Any:
     from fedcohort.rng import torch_scope
 
+    with torch_scope(made.config["seed"], "weights"):
+        return model.build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
+
+
+def _loop(made: Composed, parts: "Parts", federation: "Federation") -> "FederatedLoop":
+    """After everything that can be refused has been refused: Lightning is imported here."""
+    from fedcohort.engine import compatible
+    from fedcohort.engine.loop import FederatedLoop
+    from fedcohort.engine.parts import Settings
+
     config = made.config
-    parts = Parts(**{name: objects[name] for name in Parts.__dataclass_fields__})
-    check(parts, config["cohort"], federation)
-    strategy_for(**_processes(made))
+    for line in compatible.remarks(parts, made.choices, config["requires"]):
+        log.warning("%s", line)
     settings = Settings(
         seed=config["seed"],
         cohort=config["cohort"],
@@ -115,99 +180,15 @@ def _loop(made: Composed, objects: Mapping[str, Any], federation: "Federation") 
         store_limit_gb=config["client_store"]["limit_gb"],
         config_hash=f"{folder.config_hash(config)}-s{config['seed']}",
     )
-    with torch_scope(config["seed"], "weights"):
-        network = objects["model"].build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
-    return FederatedLoop(parts, settings, federation), network
+    return FederatedLoop(parts, settings, federation)
 
 
 def _processes(made: Composed) -> dict[str, Any]:
-    from fedcohort.engine.strategy import count
+    from fedcohort.engine.processes import count
 
     trainer = made.config["trainer"]
     devices = count(trainer["accelerator"], trainer["devices"])
     return {"accelerator": trainer["accelerator"], "devices": devices, "num_nodes": trainer["num_nodes"]}
-
-
-def _fit(
-    made: Composed,
-    home: folder.RunFolder,
-    loop: "FederatedLoop",
-    network: Any,
-    observers: list[Any],
-    digest: str,
-    sweep: str | None,
-) -> None:
-    import lightning.pytorch as pl
-    import torch
-    from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
-
-    from fedcohort.engine.checkpoint import FinalWeights, RoundCheckpoint, load
-    from fedcohort.engine.data import CohortDataModule
-    from fedcohort.engine.module import ClientModule
-    from fedcohort.engine.stop import GracefulStop
-    from fedcohort.engine.strategy import strategy_for
-
-    messages.quiet_lightning()
-    config, trainer_config = made.config, made.config["trainer"]
-    torch.set_num_threads(trainer_config["threads"])
-    checkpoint = home.checkpoint if home.checkpoint.exists() else None
-    if checkpoint is not None:
-        load(checkpoint, loop.settings.config_hash)
-    folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
-    loop.observers = [part for part in observers if not isinstance(part, pl.Callback)]
-    loop.info = partial(_info, made, home, loop, network, digest, sweep)
-    stop = GracefulStop(partial(setattr, loop, "stop"))
-    theirs = [part for part in observers if isinstance(part, pl.Callback)]
-    pauses = (config["checkpoint"]["every"], config["checkpoint"]["every_s"])
-    last = RoundCheckpoint(home.path, *pauses, loop.watch, loop.checkpointed)
-    loop.folder = home.path
-    callbacks = [FinalWeights(home.path), stop, loop, *theirs, last]
-    trainer = pl.Trainer(
-        strategy=strategy_for(**_processes(made)),
-        **_processes(made),
-        max_epochs=config["rounds"],
-        check_val_every_n_epoch=config["eval"]["every"],
-        num_sanity_val_steps=-1 if checkpoint is None else 0,  # it scores w_0: step 0
-        callbacks=callbacks,
-        logger=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-    )
-    module = ClientModule(network, loop.federation.n_classes)
-    data = CohortDataModule(loop.federation, config["engine"]["slices"])
-    with messages.to_file(home.path):
-        try:
-            trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=True)
-        except (ProcessExitedException, ProcessRaisedException) as error:
-            raise FedcohortError(_death_of_a_rank(error)) from error
-        finally:
-            status = folder.status_of(home.path)
-            if status.get("status") == "interrupted":
-                typed = " ".join(word for word in made.overrides if not word.startswith("resume="))
-                log.warning(
-                    "stopped after round %d; go on with: python train.py %s resume=true", status["rounds_done"], typed
-                )
-    if status.get("status") == "interrupted":
-        raise SystemExit(loop.stop or 1)
-
-
-def _death_of_a_rank(error: Any) -> str:
-    """One line from what torch says of a process that died or raised."""
-    last = str(error).strip().splitlines()[-1].strip()
-    return f"training process {error.error_index} ended ({last}); go on from the last checkpoint with resume=true"
-
-
-def _callbacks(made: Composed) -> list[Any]:
-    """Observers and Lightning callbacks in the order of configs/callback; then the tracker, which uploads what they
-    wrote; the status comes last.
-    """
-    from fedcohort.callback.status import RunStatus
-
-    nodes = made.config["callback"]
-    found = [assemble.build(node, f"callback.{name}", f"callback.{name}") for name, node in nodes.items() if node]
-    tracker = assemble.part(made, "logger")
-    return [*found, *([tracker] if tracker is not None else []), RunStatus()]
 
 
 def _info(
@@ -225,6 +206,7 @@ def _info(
     commit, dirty = provenance.commit()
     lines = [observer.opening_line() for observer in loop.observers if hasattr(observer, "opening_line")]
     federation = loop.federation
+    told = {"inputs": federation.inputs} if federation.inputs else {}
     return RunInfo(
         folder=home.path,
         name=home.path.name,
@@ -235,7 +217,7 @@ def _info(
         commit=commit,
         dirty=dirty,
         versions=provenance.versions(),
-        tags={"tracking": "".join(lines), "engine": loop.reason, **({"sweep_id": sweep} if sweep else {})},
+        tags={"tracking": "".join(lines), "engine": loop.reason, **told, **({"sweep_id": sweep} if sweep else {})},
         n_train=federation.n_train,
         class_counts=federation.class_counts,
         noise_rate=federation.noise_rate,

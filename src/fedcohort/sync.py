@@ -10,9 +10,10 @@ from pathlib import Path
 
 from fedcohort.callback import card, history
 from fedcohort.callback.base import RunInfo
+from fedcohort.callback.console import for_each
 from fedcohort.callback.tracking import identity, server
 from fedcohort.callback.tracking.feed import open_feed
-from fedcohort.errors import FedcohortError, TrackingError
+from fedcohort.errors import TrackingError
 from fedcohort.folder import status_of
 from fedcohort.lock import is_held
 
@@ -58,27 +59,17 @@ def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> se
 def _status(folder: Path) -> str:
     """How the run ended; nobody holds its lock, so one that says "running" was killed."""
     status = str(status_of(folder).get("status", "running"))
-    return "interrupted" if status == "running" else status
+    return "interrupted" if status in ("running", "dropped") else status
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; 0 where every folder is complete on the server."""
-    from rich.console import Console
-
     parser = argparse.ArgumentParser(prog="python -m fedcohort.sync", description=__doc__)
     parser.add_argument("folder", nargs="+", type=Path, help="folder of a run")
     parser.add_argument("--tracking-uri", help="another place than the run's own, e.g. sqlite:///logs/mlflow.db")
     parser.add_argument("--experiment", help="another experiment than the run's own")
     options = parser.parse_args(arguments)
-    failed = 0
-    for folder in options.folder:
-        try:
-            line = sync(folder.absolute(), options.tracking_uri, options.experiment)
-            Console(soft_wrap=True, highlight=False).print(line, markup=False)
-        except FedcohortError as error:
-            Console(stderr=True, soft_wrap=True, highlight=False).print(str(error), markup=False)
-            failed = 1
-    return failed
+    return for_each(options.folder, lambda folder: sync(folder, options.tracking_uri, options.experiment))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def test_a_line_a_round(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     found, made = lines(capsys)[3:], report(3)
     assert found == [
         f"round 3/6  cohort {len(made.cohort)} arrived {len(made.arrived)}  test/acc {made.metrics['test/acc']:.3g}"
-        f"  test/loss {made.metrics['test/loss']:.3g}  virtual 930 s"
+        f"  test/loss {made.metrics['test/loss']:.3g}  virtual 15 min 30 s"
     ]
 
 
@@ -68,6 +68,20 @@ def test_on_a_terminal_there_is_a_bar(tmp_path: Path, monkeypatch: pytest.Monkey
     assert f"{len(made.arrived)}/{len(made.cohort)} clients  acc {made.metrics['test/acc']:.3f}  31 min 0 s" in shown
     assert "6/6" in shown
     assert "selector=flash" in shown
+
+
+def test_on_a_terminal_a_command_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(module, "console", lambda: Console(file=screen, force_terminal=True, width=80, highlight=False))
+    command = f"mlflow ui --backend-store-uri sqlite:///{'long/' * 30}mlflow.db"
+    facts = info(tmp_path / ("a-name-" * 15), tags={"tracking": command})
+    watcher = Progress(lines_every=1)
+    watcher.start(facts)
+    watcher.finish("finished")
+    lines = screen.getvalue().splitlines()
+    assert facts.name in lines[0]
+    assert sum(command in line for line in lines) == 1
+    assert sum(str(facts.folder) in line for line in lines) == 1
 
 
 def test_a_run_that_never_started_ends_quietly(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,10 +3,13 @@
 import json
 from pathlib import Path
 
+import lightning.pytorch as pl
 import pytest
 import torch
 
-from run_harness import go
+import run_harness
+from fedcohort.errors import IncompatibleConfig, OptionError
+from run_harness import go, same_bits
 
 BEST = ("+callback.best._target_=lightning.pytorch.callbacks.ModelCheckpoint", "+callback.best.monitor=server_val/loss")
 STOP = ("+callback.halt._target_=lightning.pytorch.callbacks.EarlyStopping", "+callback.halt.monitor=server_val/acc")
@@ -33,6 +36,51 @@ def test_early_stopping_finishes_the_run(tmp_path: Path) -> None:
     assert go(tmp_path, *words, "resume=true").reports == [], "it is finished"
 
 
+def test_an_early_end_is_for_those_who_asked_for_it(tmp_path: Path) -> None:
+    slow = ("client.lr=1e-9", "rounds=9", "+callback.halt.mode=max")
+    early = go(tmp_path, *STOP, *slow, "+callback.halt.patience=1")
+    other = go(tmp_path, *STOP, *slow, "+callback.halt.patience=2", "resume=true")
+    assert (other.folder == early.folder, other.reports[0].step) == (False, 0), "with the other's first rounds"
+    plain = go(tmp_path, *slow[:2], "resume=true")
+    assert (plain.folder, plain.reports[0].step) == (other.folder, other.last.step + 1)
+    assert same_bits(plain, go(tmp_path / "alone", *slow[:2]))
+    assert go(tmp_path, *STOP, *slow, "+callback.halt.patience=1", "resume=true").folder == plain.folder
+
+
+def test_nothing_is_written_outside_of_the_runs_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    ran = go(tmp_path / "logs", *BEST)
+    assert len(list((ran.folder / "checkpoints").iterdir())) == 1
+    assert not list((tmp_path / "here").iterdir())
+
+
+RATE = ("+callback.rate._target_=lightning.pytorch.callbacks.LearningRateMonitor",)
+TWICE = tuple(f"+callback.{name}._target_=lightning.pytorch.callbacks.ModelCheckpoint" for name in "ab")
+
+
+@pytest.mark.parametrize(("words", "said"), [(RATE, "has no logger"), (TWICE, "more than one stateful callback")])
+def test_what_lightning_refuses_is_one_line_and_leaves_nothing(
+    tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(IncompatibleConfig, match=said) as caught:
+        go(tmp_path, *words)
+    assert "\n" not in str(caught.value)
+    assert not list((tmp_path / "runs").iterdir())
+
+
+class Mine(pl.Callback):
+    """A user's own, which may log what another monitors; so a monitor can't be refused before it runs."""
+
+
+def test_a_metric_that_nobody_logs_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_harness, "Mine", Mine, raising=False)
+    mine = ("+callback.mine._target_=run_harness.Mine", STOP[0], "+callback.halt.monitor=mine/loss")
+    with pytest.raises(IncompatibleConfig, match=r"`mine/loss` which is not available.*`server_val/loss`"):
+        go(tmp_path, *mine)
+
+
 def test_nothing_may_monitor_the_test_set(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="test/acc"):
+    with pytest.raises(OptionError, match=r"callback.halt.monitor must be one of server_val/acc, server_val/loss, got"):
         go(tmp_path, *STOP[:1], "+callback.halt.monitor=test/acc")
+    assert not list(tmp_path.iterdir()), "it is refused before anything is written"

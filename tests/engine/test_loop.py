@@ -161,8 +161,8 @@ def _federation():
     from run_harness import SMALL, made
 
     composed = made(*SMALL)
-    objects = {group: entry.assemble.part(composed, group) for group in entry.assemble.LIGHT}
-    return entry._federation(composed, objects)
+    objects = {group: entry.assemble.part(composed, group) for group in (*entry.assemble.LIGHT, *entry.assemble.HEAVY)}
+    return entry._federation(composed, objects, entry._parts(composed, objects))
 
 
 def _network(federation, ran: Ran):

@@ -26,6 +26,7 @@ def in_a_child(work: Callable[[], None]) -> int:
     """Run `work` in a forked child (the imports are done); its exit status as os.waitpid gives it."""
     pid = os.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
         try:
             work()
         except SystemExit as error:

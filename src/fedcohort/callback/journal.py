@@ -96,7 +96,8 @@ def _refuse_gap(info: RunInfo, committed: dict[int, str]) -> None:
     if missing:
         raise CheckpointError(
             f"the checkpoint in {info.folder} is at round {info.start} but its {NAME} lacks round {missing[0]}: "
-            "the folder was copied in part or edited; start afresh with resume=false"
+            "the folder was copied in part or edited, or rounds were trained without callback.journal; start afresh "
+            "with resume=false"
         )
 
 

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-FIRST = ("selector", "agg", "dataset", "heterogeneity", "model")
+FIRST = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
 OUTSIDE = {"callback", "logger", "trainer"}  # they change no result
+WHOLE = ("folder", "tracking")
 SHOWN = ("test/acc", "test/loss", "time/virtual_s")
 
 
@@ -61,11 +62,11 @@ class Progress:
 
 
 def facts(report: RoundReport, seen: dict[str, float]) -> str:
-    """`cohort 10 arrived 10  test/acc 0.873  test/loss 0.41  virtual 1234 s`."""
+    """`cohort 10 arrived 10  test/acc 0.873  test/loss 0.41  virtual 20 min 34 s`."""
     parts = [f"cohort {len(report.cohort)} arrived {len(report.arrived)}"]
     parts += [f"{name} {seen[name]:.3g}" for name in ("test/acc", "test/loss") if name in seen]
     if "time/virtual_s" in seen:
-        parts.append(f"virtual {seen['time/virtual_s']:.0f} s")
+        parts.append(f"virtual {units.seconds(seen['time/virtual_s'])}")
     return "  ".join(parts)
 
 
@@ -84,11 +85,18 @@ def show_start(out: "Console", info: RunInfo) -> None:
             out.print(f"{label:<12}{value}".strip(), markup=False)
         return
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=info.name, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
-    for label, value in start_rows(info):
-        table.add_row(f"[bold]{label}[/bold]", value)
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    lines = start_rows(info)
+    for label, value in lines:
+        if label not in WHOLE:
+            table.add_row(f"[bold]{label}[/bold]", value)
+    out.print(info.name, style="italic", soft_wrap=True, markup=False)
     out.print(table)
+    for label, value in lines:
+        if label in WHOLE:  # a path or a command is copied: the terminal may fold it, we don't
+            out.print(Text.assemble((f"{label:<12}", "bold"), value), soft_wrap=True)
 
 
 def choices(info: RunInfo) -> str:
@@ -115,7 +123,7 @@ def start_rows(info: RunInfo) -> list[tuple[str, str]]:
         ("parameters", f"{info.n_params:,}"),
         ("folder", str(info.folder)),
     ]
-    return lines + [(name, info.tags[name]) for name in ("engine", "tracking") if info.tags.get(name)]
+    return lines + [(name, info.tags[name]) for name in ("inputs", "engine", "tracking") if info.tags.get(name)]
 
 
 def _open_bar(out: "Console") -> "Bar":

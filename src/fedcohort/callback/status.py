@@ -5,6 +5,8 @@ A resume and a sweep read it. A run that was killed still says "running", but no
 
 import json
 import time
+from collections.abc import Sequence
+from typing import Any
 
 from fedcohort.callback.base import RunInfo
 from fedcohort.folder import write_atomically
@@ -12,7 +14,10 @@ from fedcohort.types import RoundReport
 
 
 class RunStatus:
-    def __init__(self) -> None:
+    """callbacks: the configs of those that may end the run before its last round."""
+
+    def __init__(self, callbacks: Sequence[Any] = ()) -> None:
+        self.callbacks = list(callbacks)
         self.info: RunInfo | None = None
         self.done = 0
 
@@ -23,18 +28,23 @@ class RunStatus:
     def observe(self, report: RoundReport) -> None:
         self.done = report.step
 
+    def checkpointed(self) -> None:
+        """The rounds so far are saved: say so."""
+        self._write("running")
+
     def finish(self, status: str) -> None:
         self._write(status)
 
     def _write(self, status: str) -> None:
         info = self.info
-        if info is None:  # an observer before this one could not start: there is no run to speak of
+        if info is None:  # an observer before this one could not start, or this is not the process that watches
             return
         record = {
             "status": status,
             "rounds_done": self.done,
             "rounds": info.rounds,
             "early": status == "finished" and self.done < info.rounds,
+            "callbacks": self.callbacks,
             "config_hash": info.config_hash,
             "seed": info.seed,
             "choices": dict(info.choices),

@@ -46,12 +46,13 @@ class Summary:
         """Nothing: the journal has it."""
 
     def finish(self, status: str) -> None:
-        """Write `summary.json` and print the table."""
-        if self._info is None:
+        """Write `summary.json` and print the table, where there is anything to show."""
+        if self._info is None or status == "dropped":
             return
         summary = summarise(self._info, read(self._info.folder), status)
         write_atomically(self._info.folder / NAME, json.dumps(_finite(summary), indent=1, default=str) + "\n")
-        show(summary)
+        if summary["rounds"]:
+            show(summary)
 
 
 def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
@@ -86,14 +87,15 @@ def show(summary: dict[str, Any]) -> None:
     from rich.table import Table
 
     done, asked = summary["rounds"], summary["rounds_asked"]
-    table = Table(title=f"{summary['name']}: {summary['status']} after {done} of {asked} rounds", title_justify="left")
+    table = Table()
     table.add_column("result")
     table.add_column("value", justify="right")
     for label, value in rows(summary):
         table.add_row(label, value)
     out = console()
+    out.print(f"{summary['name']}: {summary['status']} after {done} of {asked} rounds", soft_wrap=True, markup=False)
     out.print(table)
-    out.print(f"folder  {summary['folder']}", soft_wrap=True, highlight=False, markup=False)
+    out.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)
 
 
 def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -3,6 +3,11 @@
 import math
 
 BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
+TIMES = (  # seconds of the smaller unit, how many make the larger, both names, seconds where the next scale begins
+    (1, 60, "min", "s", 7200),
+    (60, 60, "h", "min", 172_800),
+    (3600, 24, "d", "h", math.inf),
+)
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -17,16 +22,14 @@ def flops(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """4321 -> '1 h 12 min'."""
+    """4321 -> '1 h 12 min'; the smaller unit is rounded, so 239.6 is '4 min 0 s'."""
     if not math.isfinite(value):
         return "-"
     if value < 120:
         return f"{value:.3g} s"
-    if value < 7200:
-        return f"{value // 60:.0f} min {value % 60:.0f} s"
-    if value < 172_800:
-        return f"{value // 3600:.0f} h {value % 3600 // 60:.0f} min"
-    return f"{value // 86_400:.0f} d {value % 86_400 // 3600:.0f} h"
+    unit, per, large, small, _ = next(scale for scale in TIMES if round(value / scale[0]) * scale[0] < scale[4])
+    count = round(value / unit)
+    return f"{count // per} {large} {count % per} {small}"
 
 
 def percent(value: float) -> str:

@@ -52,12 +52,14 @@ def save(trainer: pl.Trainer, path: Path) -> None:
                 os.fsync(file.fileno())
             rename(partial, path)
     except (OSError, RuntimeError) as error:
-        partial.unlink(missing_ok=True)
         if isinstance(error, RuntimeError) and "PytorchStreamWriter" not in str(error) and "iostream" not in str(error):
             raise
         kept = "the one before it is intact" if path.exists() else "there is none yet"
         what = f"the checkpoint of round {trainer.current_epoch + 1} could not be written to {path.parent} ({error})"
         raise CheckpointError(f"{what}; {kept}. Make room and go on with resume=true") from error
+    finally:
+        if trainer.is_global_zero:
+            partial.unlink(missing_ok=True)
 
 
 class FinalWeights(pl.Callback):
@@ -95,3 +97,8 @@ def load(path: Path, config_hash: str) -> dict[str, Any]:
     if found != config_hash:
         raise CheckpointError(f"{path} belongs to another config (hash {found}, this run has {config_hash})")
     return checkpoint
+
+
+def rounds_in(checkpoint: dict[str, Any]) -> int:
+    """The rounds that a checkpoint holds: it is made at the end of its last one, which Lightning counts from 0."""
+    return int(checkpoint["epoch"]) + 1

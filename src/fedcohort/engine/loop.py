@@ -1,12 +1,11 @@
 """FederatedLoop: the Lightning callback that makes an epoch a communication round."""
 
 import copy
-import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import lightning.pytorch as pl
 import numpy as np
@@ -15,33 +14,24 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedcohort.engine.choose import choose
-from fedcohort.engine.closing import Closer, columns, report_of, reported, weights_hash
+from fedcohort.engine.closing import Closer, columns, keeps_updates, report_of, reported, weights_hash
 from fedcohort.engine.data import CohortDataModule
 from fedcohort.engine.evaluate import FederationLab, client_metrics
 from fedcohort.engine.gather import Gathered, Gatherer
 from fedcohort.engine.local import LocalTrainer
-from fedcohort.engine.memory import laid_out, wants_channels_last
+from fedcohort.engine.memory import keep_freed_memory, laid_out, wants_channels_last
 from fedcohort.engine.module import ClientModule
 from fedcohort.engine.opening import Opened, Opener
-from fedcohort.engine.parts import Parts, Populations, ServerState, Settings
+from fedcohort.engine.parts import Parts, ServerState, Settings
+from fedcohort.engine.stop import Watcher, finish, status_of
 from fedcohort.engine.stopwatch import Stopwatch
 from fedcohort.engine.store import ClientStore, store_for
 from fedcohort.engine.strategy import reduce_max, reduce_sum, share_of
 from fedcohort.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.types import RoundReport, Values
-
-log = logging.getLogger("fedcohort")
-
-
-class Watcher(Protocol):
-    """What the loop tells its observers (`callback.base.Observer` is one)."""
-
-    def start(self, info: Any) -> None: ...
-
-    def observe(self, report: RoundReport) -> None: ...
-
-    def finish(self, status: str) -> None: ...
+from fedcohort.hook import Hook
+from fedcohort.interrupt import watch
+from fedcohort.types import Values
 
 
 def forward_flops(network: nn.Module, federation: Federation) -> float:
@@ -58,28 +48,28 @@ def forward_flops(network: nn.Module, federation: Federation) -> float:
 class FederatedLoop(pl.Callback):
     """select - broadcast - collect - aggregate, once an epoch; its state_dict is the server's whole state.
 
-    `stop`, when not 0, asks for a stop at the end of the round in progress. `info` makes what observers are told at
-    the start out of (expected seconds of each client's job, rounds done before).
+    A signal that `interrupt.watch` knows of stops the run at the end of the round in progress. `info` makes what
+    observers are told at the start out of the expected seconds of each client's job.
     """
 
     def __init__(self, parts: Parts, settings: Settings, federation: Federation) -> None:
         self.parts, self.settings, self.federation = parts, settings, federation
         self.observers: Sequence[Watcher] = ()
-        self.info: Callable[[Values, int], Any] = lambda expected_s, done: None
+        self.info: Callable[[Values], Any] = lambda expected_s: None
         self.store: ClientStore
         self.watch = Stopwatch()
         self.reason = ""  # for the engine that was chosen
         self.folder: Path | None = None  # where a client store too large for memory may live
-        self.stop = 0
-        self.asked_to_stop = False  # on any rank
+        self.new_folder = False  # made by this process: it goes where no round was trained
+        self.trained = 0  # the last round that was reported by this process
+        self.asked_to_stop = False
         self.started = False  # in the process whose observers watch: rank 0, which may be a child of this one
         self._restored: dict[str, Any] | None = None
-        facts = {"n_train": federation.n_train}
-        self.populations = Populations(federation.n_clients, federation.n_classes, settings.cohort, facts)
 
     # --- start -------------------------------------------------------------------------------------------------
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """The network stands on its device, restored weights in it: make the flat models."""
+        keep_freed_memory()
         module = self._module(pl_module)
         self.federation = self.federation.to(module.device)
         flops = forward_flops(module.network, self.federation)
@@ -88,39 +78,35 @@ class FederatedLoop(pl.Callback):
             self.federation = laid_out(self.federation)
         worker = FlatModel(copy.deepcopy(module.network), last, self.settings.bf16)
         self.server = FlatModel(module.network, last)
-        lab = FederationLab(module.network, self.federation)
         layout = self.server.layout
-        common = (self.parts, self.settings, self.federation, self.populations)
-        self.opener = Opener(*common, layout, lab, flops, self.watch)
+        alone = self._trainer_of(worker, ())
+        lab = FederationLab(self.server, worker, self.federation, alone.update_of)
+        self.opener = Opener(self.parts, self.settings, self.federation, layout, lab, flops, self.watch)
         names = [name for hook in self.parts.hooks for name in hook.remembers]
         n_clients, limit_gb = self.federation.n_clients, self.settings.store_limit_gb
         self.store = store_for(self.folder, names, n_clients, layout.n_params, limit_gb)
         self.closer = Closer(self.parts, self.server, self.store)
-        trainer_of_clients = LocalTrainer(
-            self.server,
-            worker,
-            self.federation,
-            self.parts.objective,
-            self.parts.client,
-            self.parts.codec,
-            self.parts.hooks,
-            self.settings.seed,
-            self.settings.closed_form,
-        )
         self._data(trainer).federation = self.federation
         module.watch = self.watch
-        module.engine, self.reason = choose(self.settings.engine, trainer_of_clients, self.settings.chunk)
-        fresh = ServerState.fresh(self.parts, self.populations, layout.n_params)
+        module.engine, self.reason = choose(
+            self.settings.engine, self._trainer_of(worker, self.parts.hooks), self.settings.chunk
+        )
+        fresh = ServerState.fresh(self.parts, self.opener.populations, layout.n_params)
         fresh.spent = self.opener.registration
         self.state = fresh
         if self._restored is not None:
             self.state = ServerState.unpacked(self._restored["server"], fresh)
             self.store.load_state_dict(self._restored["clients"])
         if trainer.is_global_zero:
-            info = self.info(self.opener.expected_s(), trainer.current_epoch)
+            info = self.info(self.opener.expected_s())
             self.started = True
             for observer in self.observers:
                 observer.start(info)
+
+    def _trainer_of(self, worker: FlatModel, hooks: Sequence[Hook]) -> LocalTrainer:
+        parts, settings = self.parts, self.settings
+        common = (parts.objective, parts.client, parts.codec, hooks, settings.seed, settings.closed_form)
+        return LocalTrainer(self.server, worker, self.federation, *common)
 
     # --- a round -----------------------------------------------------------------------------------------------
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -131,7 +117,7 @@ class FederatedLoop(pl.Callback):
             opened = self.opener.open(trainer.current_epoch, self.state, self.store)
         clients = np.array([task.client for task in opened.tasks], dtype=np.int64)
         mine = share_of(trainer.global_rank, trainer.world_size, clients, opened.cost)
-        self._data(trainer).slices.deal([opened.tasks[i] for i in mine])
+        self._data(trainer).slices.deal(list(module.engine.together([opened.tasks[i] for i in mine])))
         module.down = self.parts.agg.broadcast(self.state.agg)
         module.gatherer = Gatherer(
             layout=self.server.layout,
@@ -140,7 +126,7 @@ class FederatedLoop(pl.Callback):
             uploads=[name for hook in self.parts.hooks for name in hook.uploads],
             remembers=[name for hook in self.parts.hooks for name in hook.remembers],
             words=reported(self.parts),
-            stacked=self.parts.agg.stacked or self.parts.selector.advises,
+            stacked=keeps_updates(self.parts),
             moments=self.settings.bn_moments,
             device=self.server.w.device,
             ranks=trainer.world_size,
@@ -165,7 +151,9 @@ class FederatedLoop(pl.Callback):
         step = trainer.current_epoch + 1
         table = dict(columns(self.opened, self.gathered, self.federation.n_clients))
         self._report(trainer, self._module(pl_module), step, self.opened, self.gathered, table)
-        self.asked_to_stop = int(reduce_max(torch.tensor(self.stop))) > 0
+        code = int(reduce_max(torch.tensor(watch.code)))  # the same on all ranks, whenever a signal comes to one
+        watch.note(code)
+        self.asked_to_stop = code > 0
         if self.asked_to_stop:
             trainer.should_stop = True
 
@@ -197,7 +185,7 @@ class FederatedLoop(pl.Callback):
         trace = self.parts.selector.trace(self.state.selector)
         fingerprint = weights_hash(self.server)
         report = report_of(step, opened, gathered, self.state, metrics, table, trace, fingerprint)
-        self.report = replace(report, wall_s=self.watch.lap())
+        self.trained, self.report = step, replace(report, wall_s=self.watch.lap())
         if trainer.is_global_zero:
             with self.watch.stage("log"):
                 for observer in self.observers:
@@ -207,25 +195,15 @@ class FederatedLoop(pl.Callback):
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """A run that a callback stopped early (EarlyStopping) is finished; one that a signal stopped is not."""
         done = trainer.current_epoch >= self.settings.rounds
-        self._finish(trainer, "finished" if done or not self.asked_to_stop else "interrupted")
+        self._finish("finished" if done or not self.asked_to_stop else "interrupted")
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        self._finish(trainer, "interrupted" if isinstance(exception, KeyboardInterrupt) else "failed")
+        self._finish(status_of(exception, nothing_trained=self.new_folder and self.trained == 0))
 
-    def _finish(self, trainer: pl.Trainer, status: str) -> None:
-        """One observer's failure never costs the others their end."""
-        if not self.started:
-            return
-        self.started = False
-        failures: list[Exception] = []
-        for observer in self.observers:
-            try:
-                observer.finish("failed" if failures else status)
-            except Exception as error:
-                log.exception("%s could not finish", type(observer).__name__)
-                failures.append(error)
-        if failures:
-            raise failures[0]
+    def _finish(self, status: str) -> None:
+        if self.started:
+            self.started = False
+            finish(self.observers, status)
 
     # --- state -------------------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:

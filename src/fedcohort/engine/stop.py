@@ -1,42 +1,79 @@
-"""Ctrl-C and SIGTERM: the round in progress is finished and saved; a second signal drops it."""
+"""How a run ends: by a signal (the round in progress is finished and saved, a second one drops it), or by an error."""
 
 import logging
-import signal
-import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import lightning.pytorch as pl
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+
+from fedcohort.errors import FedcohortError
+from fedcohort.interrupt import Phase, watch
+from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
 
 
-class GracefulStop(pl.Callback):
-    """Tells `ask(exit_code)` once. Installed after Lightning's own SIGTERM handler, which would drop the round."""
+class Watcher(Protocol):
+    """What the loop tells its observers (`callback.base.Observer` is one)."""
 
-    def __init__(self, ask: Callable[[int], None]) -> None:
-        self.ask = ask
-        self.asked = False
-        self.before: dict[int, Any] = {}
+    def start(self, info: Any) -> None: ...
+
+    def observe(self, report: RoundReport) -> None: ...
+
+    def finish(self, status: str) -> None: ...
+
+
+class GracefulStop(pl.Callback):
+    """Tells `interrupt.watch` what the run is doing, and takes the signals back from Lightning. First of the callbacks.
+
+    Lightning's own SIGTERM handler would drop the round, and its Ctrl-C leaves the signal ignored.
+    """
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        watch.phase = Phase.START
+        watch.check()
+
+    def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        watch.listen()
+        watch.check()
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if threading.current_thread() is threading.main_thread():
-            self.before = {number: signal.signal(number, self._on) for number in (signal.SIGINT, signal.SIGTERM)}
+        watch.listen()
+        watch.check()
+        watch.phase = Phase.ROUNDS
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._restore()
+        watch.phase = Phase.FILES
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        self._restore()
+        """What the callbacks after this one still write is not for another signal to break."""
+        if watch.code and watch.phase is Phase.START:
+            watch.phase = Phase.DEAF
 
-    def _restore(self) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
-        self.before = {}
+    def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """A run that is resumed at its end has no round to train."""
+        watch.phase = Phase.FILES
 
-    def _on(self, number: int, frame: Any) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-        self.ask(128 + number)
-        log.warning("%s: finishing the round; once more to drop it", signal.Signals(number).name)
+
+def status_of(exception: BaseException, *, nothing_trained: bool) -> str:
+    """How a run ended that raised. A signal while C++ was at work may have become another error on its way."""
+    stopped = isinstance(exception, KeyboardInterrupt) or watch.phase is Phase.DEAF
+    if nothing_trained and (stopped or isinstance(exception, FedcohortError | MisconfigurationException)):
+        return "dropped"
+    return "interrupted" if stopped else "failed"
+
+
+def finish(observers: Sequence[Watcher], status: str) -> None:
+    """One observer's failure never costs the others their end; nor does a signal that gives up what one writes."""
+    failures: list[Exception] = []
+    for observer in observers:
+        try:
+            observer.finish("failed" if failures else status)
+        except Exception as error:
+            log.exception("%s could not finish", type(observer).__name__)
+            failures.append(error)
+        except KeyboardInterrupt:
+            status = "interrupted" if status == "finished" else status  # the next resume writes what is missing
+    if failures:
+        raise failures[0]

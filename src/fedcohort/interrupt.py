@@ -1,0 +1,159 @@
+"""Ctrl-C and SIGTERM, from the first import to the last file; a closed pipe (`| head`) is the third of them.
+
+Before the first round there is nothing to lose: a signal ends the run at once. In the rounds the first one asks for an
+end after the round, and another drops the round. While the files of the end are written the first one waits for them,
+and each further one gives up the file at work. The exit code is 128 + the number of the first signal.
+"""
+
+import enum
+import logging
+import mmap
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+log = logging.getLogger("fedcohort")
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+PIPE = 128 + signal.SIGPIPE
+NOTHING = "stopped before a round was trained"
+
+
+class Stop(KeyboardInterrupt):
+    """End now. code: the exit code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class Phase(enum.Enum):
+    """What a process is doing when a signal comes; the value is what a signal that waits says."""
+
+    START = ""
+    FORKED = "stopping; once more to stop at once"  # the parent of training processes, which know better what they do
+    ROUNDS = "finishing the round; once more to drop it"
+    FILES = "finishing figures and tracking; once more to leave them out"
+    DEAF = "ending"
+
+
+class Watch:
+    """The signals of this process, and of the training processes that it forks."""
+
+    def __init__(self) -> None:
+        self.phase = Phase.START
+        self._shared = mmap.mmap(-1, 2)  # exit code, and whether the round is dropped: forked processes see it too
+        self._owner = 0
+        self._own = 0  # a forked process keeps to itself what came to it: perhaps it is torch that ends it
+        self._seen = False
+        self._before: dict[int, Any] | None = None
+
+    @property
+    def code(self) -> int:
+        """The exit code that a signal asked for, 0 where none came."""
+        return self._shared[0] or self._own
+
+    def note(self, code: int) -> None:
+        """All processes are to know of the signal; the first one counts."""
+        self._shared[0] = self._shared[0] or code
+
+    def start(self) -> None:
+        """From here on signals do what this module says. One that is ignored (`nohup`) stays so."""
+        self._shared[:] = b"\0\0"
+        self.phase, self._owner, self._own, self._seen = Phase.START, os.getpid(), 0, False
+        handlers = {number: signal.getsignal(number) for number in SIGNALS}
+        self._before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
+        self.listen()
+
+    def listen(self) -> None:
+        """Take the signals back: Lightning's own handlers drop the round, or ignore Ctrl-C for good."""
+        for number in self._before or ():
+            signal.signal(number, self._came)
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Watch inside, unless somebody outside does."""
+        if self._before is not None or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        self.start()
+        try:
+            yield
+        finally:
+            self._give_back(self._before or {})
+            self._shared[:], self._own = b"\0\0", 0
+
+    def stop(self) -> None:
+        """The process is about to end: a signal that came has been obeyed, any other ends it at once."""
+        self._give_back(dict.fromkeys(self._before or (), signal.SIG_IGN if self.code else signal.SIG_DFL))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Inside, a signal waits: ask with `check`."""
+        before, self.phase = self.phase, Phase.DEAF
+        try:
+            yield
+        finally:
+            self.phase = before
+
+    def check(self) -> None:
+        """Raise `Stop` for a signal that had to wait, or that somebody's `except` swallowed."""
+        if self.code and self.phase is Phase.START:
+            raise Stop(self.code)
+
+    def pipe_closed(self) -> None:
+        """Nobody reads the output any more."""
+        if self._before is None:
+            raise SystemExit(PIPE)
+        self.note(PIPE)
+        self.check()
+
+    def _give_back(self, handlers: dict[int, Any]) -> None:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        self._before = None
+
+    def _came(self, number: int, frame: Any = None) -> None:
+        again, self._seen = self._seen or bool(self._shared[1]), True
+        self._own = self._own or 128 + number
+        if owner := os.getpid() == self._owner:
+            self.note(128 + number)
+        if self.phase is Phase.DEAF:
+            return
+        if not again and self.phase is not Phase.START:
+            if owner:
+                log.warning("%s: %s", signal.Signals(number).name, self.phase.value)
+            return
+        if self.phase is Phase.FORKED and (children := multiprocessing.active_children()):
+            self._shared[1] = 1
+            for child in children:
+                child.terminate()
+            return
+        if self.phase is Phase.ROUNDS:
+            self.phase = Phase.DEAF
+        raise Stop(self.code)
+
+
+watch = Watch()
+
+
+def ended(main: Callable[[], int]) -> int:
+    """`main`'s exit code. Where a signal ended it the process ends here, with that signal's code."""
+    watch.start()
+    try:
+        return main()
+    except BaseException as error:
+        if not watch.code or (isinstance(error, SystemExit) and error.code != watch.code):
+            raise
+        if not isinstance(error, SystemExit) and watch.code != PIPE:
+            sys.stderr.write(f"{NOTHING}\n")
+    finally:
+        watch.stop()
+    with suppress(OSError):
+        sys.stdout.flush()
+    os._exit(watch.code)  # the interpreter's own end can take seconds, and half an import may raise in it

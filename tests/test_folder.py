@@ -1,0 +1,123 @@
+"""Which folder a resume takes, and which folders go."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedcohort.errors import CheckpointError
+from fedcohort.folder import Use, Wanted, claim
+
+STOP = {"_target_": "lightning.pytorch.callbacks.EarlyStopping", "monitor": "server_val/loss"}
+TIMER = {"_target_": "lightning.pytorch.callbacks.Timer", "duration": "00:01:00:00"}
+RUN = Wanted("9326706e", 0, 50)
+
+
+def left(logs: Path, name: str, born: float, *, checkpoint: bool = True, **status: Any) -> Path:
+    """What a run leaves behind; born: when it was started, seconds."""
+    path = logs / "runs" / name
+    path.mkdir(parents=True)
+    (path / "config.yaml").write_text("")
+    os.utime(path / "config.yaml", (born, born))
+    if checkpoint:
+        (path / "last.ckpt").write_bytes(b"")
+    if status:
+        (path / "status.json").write_text(json.dumps({"rounds": 50, "early": False, **status}))
+    return path
+
+
+def ended(done: int, **other: Any) -> dict[str, Any]:
+    return {"status": "finished", "rounds_done": done, **other}
+
+
+def early(*callbacks: Any) -> dict[str, Any]:
+    return ended(12, early=True, callbacks=list(callbacks))
+
+
+CASES: list[tuple[dict[str, Any], Wanted, Use]] = [
+    ({}, RUN, Use.UNFINISHED),  # killed before it wrote its status
+    ({"status": "running", "rounds_done": 3}, RUN, Use.UNFINISHED),
+    ({"status": "interrupted", "rounds_done": 50}, RUN, Use.UNFINISHED),  # its figures are missing
+    ({"checkpoint": False, "status": "running", "rounds_done": 0}, RUN, Use.EMPTY),
+    (ended(50), RUN, Use.FINISHED),
+    (ended(50), Wanted("9326706e", 0, 20), Use.FINISHED),
+    (ended(50), Wanted("9326706e", 0, 80), Use.EXTENSION),
+    (ended(50), Wanted("9326706e", 0, 50, [STOP]), Use.FINISHED),
+    (early(STOP), Wanted("9326706e", 0, 50, [STOP]), Use.FINISHED),
+    (early(STOP), Wanted("9326706e", 0, 80, [STOP]), Use.EXTENSION),
+    (early(STOP), RUN, Use.EXTENSION),
+    (early(STOP), Wanted("9326706e", 0, 50, [TIMER]), Use.OTHERS),
+    (early(STOP), Wanted("9326706e", 0, 12, [TIMER]), Use.FINISHED),
+]
+
+
+@pytest.mark.parametrize(("status", "wanted", "use"), CASES)
+def test_what_a_folder_is_to_a_run(tmp_path: Path, status: dict[str, Any], wanted: Wanted, use: Use) -> None:
+    assert wanted.use_of(left(tmp_path, "a", 0, **status)) is use
+
+
+def taken(logs: Path, wanted: Wanted = RUN) -> tuple[str, bool, bool]:
+    home = claim(logs, "run", wanted, resume=True)
+    home.release()
+    return home.path.name, home.made, home.finished
+
+
+@pytest.mark.parametrize("empty_born", [1, 9])
+def test_a_start_that_was_broken_off_hides_nothing(tmp_path: Path, empty_born: int) -> None:
+    left(tmp_path, "run-9326706e-s0-2", empty_born, checkpoint=False)
+    assert taken(tmp_path) == ("run-9326706e-s0-2", False, False), "alone it is used again"
+    left(tmp_path, "run-9326706e-s0-3", 5, **ended(20))
+    assert taken(tmp_path) == ("run-9326706e-s0-3", False, False)
+    left(tmp_path, "run-9326706e-s0", 4, **ended(50))
+    assert taken(tmp_path) == ("run-9326706e-s0", False, True)
+    left(tmp_path, "run-9326706e-s0-4", 3, status="interrupted", rounds_done=10)
+    assert taken(tmp_path) == ("run-9326706e-s0-4", False, False)
+
+
+def test_the_newest_of_equals(tmp_path: Path) -> None:
+    for number, born in ((2, 5), (3, 9), (4, 7)):
+        left(tmp_path, f"run-9326706e-s0-{number}", born, status="interrupted", rounds_done=number)
+    assert taken(tmp_path)[0] == "run-9326706e-s0-3"
+
+
+def test_nothing_to_resume_is_a_new_folder(tmp_path: Path) -> None:
+    left(tmp_path, "run-9326706e-s01", 1)
+    left(tmp_path, "run-00000000-s0", 1)
+    left(tmp_path, "run-9326706e-s0", 1, **early(STOP))
+    assert taken(tmp_path, Wanted("9326706e", 0, 50, [TIMER])) == ("run-9326706e-s0-2", True, False)
+
+
+@pytest.mark.parametrize("status", [ended(50), {"status": "interrupted", "rounds_done": 3}])
+def test_a_folder_that_is_in_use_is_refused(tmp_path: Path, status: dict[str, Any]) -> None:
+    left(tmp_path, "run-9326706e-s0", 1, **status)
+    first = claim(tmp_path, "run", RUN, resume=True)
+    with pytest.raises(CheckpointError, match="is being run by another process"):
+        claim(tmp_path, "run", RUN, resume=True)
+    first.release()
+
+
+@pytest.mark.parametrize(
+    ("resume", "checkpoint", "rounds_done", "goes"),
+    [
+        (False, False, None, True),
+        (False, False, 0, True),
+        (False, False, 1, False),
+        (False, True, 0, False),
+        (True, False, 0, False),
+    ],
+)
+def test_only_a_folder_of_our_own_with_nothing_in_it_goes(
+    tmp_path: Path, resume: bool, checkpoint: bool, rounds_done: int | None, goes: bool
+) -> None:
+    if resume:
+        left(tmp_path, "run-9326706e-s0", 1, checkpoint=False)
+    home = claim(tmp_path, "run", RUN, resume)
+    if checkpoint:
+        home.checkpoint.write_bytes(b"")
+    if rounds_done is not None:
+        (home.path / "status.json").write_text(json.dumps({"status": "dropped", "rounds_done": rounds_done}))
+    home.discard()
+    home.release()
+    assert home.path.exists() != goes

@@ -1,0 +1,21 @@
+"""What a run is called: an experiment is told from the selector that it is made of."""
+
+from pathlib import Path
+
+import pytest
+
+from run_harness import go
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        (("selector=flash",), "flash-fedavg-digits-"),
+        (("experiment=flash",), "exp_flash-fedavg-digits-"),
+        (("experiment=flash", "name=mine"), "mine-"),
+    ],
+)
+def test_the_name_of_a_run(tmp_path: Path, typed: tuple[str, ...], name: str) -> None:
+    ran = go(tmp_path, *typed, "rounds=1")
+    assert ran.folder.name.startswith(name)
+    assert ran.info.choices.get("experiment") == ("flash" if "experiment=flash" in typed else None)
