@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fedcohort.commands import command
+
 RUNS = {"flash": ["selector=flash", "agg=scaffold"], "random": ["selector=random", "agg=scaffold"]}
 ROWS = (
     ("test accuracy", "test/acc", 100.0, "%"),
@@ -18,10 +20,9 @@ ROWS = (
 
 def train(words: list[str]) -> dict[str, Any]:
     """`python train.py <words>`; returns the summary that it wrote."""
-    command = ["python", "train.py", *words]
-    sys.stdout.write(f"\n$ {' '.join(command)}\n")
+    sys.stdout.write(f"\n$ {command('python')} train.py {' '.join(words)}\n")
     sys.stdout.flush()
-    subprocess.run([sys.executable, *command[1:]], check=True)
+    subprocess.run([sys.executable, "train.py", *words], check=True)
     folders = Path("logs/runs").glob(f"{words[0].split('=')[1]}-scaffold-digits-*/summary.json")
     newest = max(folders, key=lambda path: path.stat().st_mtime)
     summary: dict[str, Any] = json.loads(newest.read_text())
@@ -40,13 +41,11 @@ def main() -> None:
     console = Console()
     console.print()
     console.print(table)
-    console.print(
-        "One seed says little: python train.py -m selector=random,flash seed=0,1,2,3,4", highlight=False, soft_wrap=True
-    )
-    database = (Path("logs") / "mlflow.db").absolute()
-    console.print(
-        f"See both: .venv/bin/mlflow ui --backend-store-uri sqlite:///{database}", highlight=False, soft_wrap=True
-    )
+    for line in (
+        f"One seed says little: {command('python')} train.py -m selector=random,flash seed=0,1,2,3,4",
+        f"See both: {command('mlflow')} ui --backend-store-uri sqlite:///logs/mlflow.db",
+    ):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,10 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from fedcohort.callback.mlflow import MlflowTracker
+from fedcohort.callback.base import RunInfo
 from fedcohort.callback.tracking import server
+from fedcohort.callback.tracking.courier import Courier
+from fedcohort.types import RoundReport
 
 EXPERIMENT = "selectors"
 
@@ -25,6 +27,23 @@ def template() -> bytes:
         return (Path(folder) / "mlflow.db").read_bytes()
 
 
+class InProcess:
+    """The courier as an observer of this process, where a test can look at it and kill it."""
+
+    def __init__(self, place: server.Place, every_s: float) -> None:
+        self.place, self.every_s = place, every_s
+
+    def start(self, info: RunInfo) -> None:
+        self.courier = Courier(info, self.place, self.every_s)
+        self.courier.start()
+
+    def observe(self, report: RoundReport) -> None:
+        self.courier.observe()
+
+    def finish(self, status: str) -> None:
+        self.courier.finish(status)
+
+
 @dataclass(frozen=True)
 class Logs:
     """A folder of runs with a database."""
@@ -35,8 +54,11 @@ class Logs:
     def uri(self) -> str:
         return f"sqlite:///{self.path / 'mlflow.db'}"
 
-    def tracker(self, uri: str | None = None, every_s: float = 0) -> MlflowTracker:
-        return MlflowTracker(tracking_uri=uri, experiment=EXPERIMENT, every_s=every_s, logs=str(self.path))
+    def place(self, uri: str | None = None) -> server.Place:
+        return server.place(uri, EXPERIMENT, self.path)
+
+    def tracker(self, uri: str | None = None, every_s: float = 0) -> "InProcess":
+        return InProcess(self.place(uri), every_s)
 
     def client(self) -> MlflowClient:
         return MlflowClient(self.uri)

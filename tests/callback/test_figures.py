@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:
         assert "flash + scaffold on fashion_mnist, noniid30_noise15, 12 clients, seed 0" in words(figure)
     expected = {
         "accuracy.png": ["accuracy, %", "cross-entropy, nats", "communication round", "virtual time, minutes"],
-        "partition.png": ["class", "client", "samples", "wrong labels, %", "a full job, virtual s", "samples, %"],
+        "partition.png": ["class", "client", "samples, training\nand validation", "wrong labels, %", "virtual s"],
         "selection.png": ["communication round", "client", "times selected", "selected, too late", "unavailable"],
         "belief.png": ["theta[duration]", "communication round", "mean and 95 % interval"],
     }
@@ -85,8 +86,21 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     )
 
 
+def test_an_experiment_is_told_from_its_selector(tmp_path: Path) -> None:
+    facts = info(tmp_path / "run")
+    both = dataclasses.replace(facts, choices={**facts.choices, "experiment": "flash"})
+    assert style.run_words(both).startswith("experiment=flash: flash + scaffold on fashion_mnist, noniid30_noise15, ")
+    assert style.run_words(facts).startswith("flash + scaffold on ")
+
+
 def test_no_text_is_cut_off(tmp_path: Path, drawn: dict[str, Figure]) -> None:
-    draw(ran(tmp_path / "run", clients=50, rounds=30))
+    facts = info(tmp_path / "run", clients=50, rounds=30)
+    choices = {**facts.choices, "partition": "dominant_class", "label_noise": "beta", "experiment": "flash_literal"}
+    del choices["heterogeneity"]
+    options = {"partition": {"fraction": 0.123456, "share": 0.987654}, "label_noise": {"a": 15}}
+    facts = dataclasses.replace(facts, choices=choices, config={**facts.config, **options})
+    play([Journal()], facts)
+    draw(facts)
     for name, figure in drawn.items():
         box = figure.get_tightbbox()
         assert box.x0 >= -0.02, name
@@ -176,6 +190,50 @@ def test_what_was_not_measured_is_not_drawn(tmp_path: Path, drawn: dict[str, Fig
     assert np.asarray(line.get_xdata()).tolist() == [0, 2, 4]
 
 
+def test_a_partition_without_noise_or_time_has_no_panel_for_it(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+    nothing = np.zeros(12)
+    partition.draw(info(tmp_path, noise_rate=nothing, expected_s=nothing), tmp_path / "partition.png")
+    said = words(drawn["partition.png"])
+    assert "Partition: classes and samples of each client" in said
+    assert not re.search("wrong labels|virtual|noise of", said)
+    assert len(drawn["partition.png"].axes) == 3  # the colour bar, the heat map, the sizes
+    partition.draw(info(tmp_path, noise_rate=nothing), tmp_path / "partition.png")
+    assert "Partition: classes, samples and speed of each client" in words(drawn["partition.png"])
+
+
+def test_very_unequal_sizes_are_on_a_logarithmic_axis(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+    for largest, scale in ((19, "linear"), (40, "log")):
+        counts = np.full((12, 2), 10)
+        counts[3] *= largest
+        partition.draw(info(tmp_path, class_counts=counts), tmp_path / "partition.png")
+        (sizes,) = [axes for axes in drawn["partition.png"].axes if axes.get_xlabel().startswith("samples")]
+        assert sizes.get_xscale() == scale
+
+
+def test_both_validation_curves_are_drawn_thin(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+    draw(ran(tmp_path / "run", rounds=400))
+    accuracy, _, loss, _ = drawn["accuracy.png"].axes
+    for axes, name, scale in ((accuracy, "acc", 100.0), (loss, "loss", 1.0)):
+        (line,) = [line for line in axes.lines if line.get_label() == "server's validation set"]
+        assert line.get_linewidth() == curves.THIN
+        means = curves.moving_mean(np.array([scale * report(s).metrics[f"server_val/{name}"] for s in range(401)]), 9)
+        np.testing.assert_allclose(np.asarray(line.get_ydata(), dtype=float), means)
+
+
+def test_a_first_round_with_everybody_does_not_flatten_the_others(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+    writer, facts = Journal(), info(tmp_path / "run", clients=60)
+    writer.start(facts)
+    everybody = np.ones(60, dtype=bool)
+    for step in range(1, 8):
+        made = report(step, clients=60)
+        flags = dict.fromkeys(("available", "selected", "arrived"), everybody) if step == 1 else {}
+        writer.observe(dataclasses.replace(made, clients={**made.clients, **flags}))
+    selection.draw(facts, read(facts.folder), tmp_path / "selection.png")
+    cohort = drawn["selection.png"].axes[0]
+    assert cohort.get_ylim() == (0, 8)  # twice the median cohort, 4
+    assert "60" in words(drawn["selection.png"]).split()
+
+
 def test_many_beliefs_are_cut_and_the_title_says_so(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     writer, facts = Journal(), info(tmp_path / "run")
     writer.start(facts)
@@ -194,7 +252,7 @@ def test_a_figure_that_cant_be_drawn_does_not_fail_the_run(
 
     monkeypatch.setattr(module.partition, "draw", refuse)
     play([Journal(), Figures()], info(tmp_path / "run"))
-    assert "no figures (a font is missing); try again: python -m fedcohort.figures" in said.text
+    assert re.search(r"no figures \(a font is missing\); try again: \S*python -m fedcohort.figures /", said.text)
 
 
 def test_the_command_draws_them_again(

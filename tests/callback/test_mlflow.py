@@ -20,12 +20,14 @@ from fedcohort.callback.figures import Figures
 from fedcohort.callback.journal import Journal
 from fedcohort.callback.mlflow import MlflowTracker
 from fedcohort.callback.summary import Summary
+from fedcohort.callback.tracking import courier as courier_module
 from fedcohort.callback.tracking import record
+from fedcohort.callback.tracking.courier import Courier
 from fedcohort.errors import OptionError, TrackingError
 
 
 def test_a_run_with_all_its_facts(logs: Logs) -> None:
-    facts = run_info(logs, tags={"sweep_id": "s1", "tracking": "mlflow ui"})
+    facts = run_info(logs, tags={"sweep_id": "s1", "tracking": "mlflow ui", "engine": "sequential: because"})
     (facts.folder).mkdir(parents=True)
     (facts.folder / "config.yaml").write_text("seed: 0\n")
     play([Journal(), Summary(), Figures(), logs.tracker()], facts)
@@ -37,6 +39,7 @@ def test_a_run_with_all_its_facts(logs: Logs) -> None:
     assert (tags["config_hash"], tags["dirty"], tags["folder"]) == ("a1b2c3d4", "false", str(facts.folder))
     assert tags["mlflow.source.git.commit"] == tags["commit"] == facts.commit
     assert "tracking" not in tags
+    assert tags["engine"] == "sequential: because", "what auto came to"
     assert params["selector"] == "flash"
     assert params["selector.discount"] == "0.99"
     assert params["client.lr"] == "0.1"
@@ -44,10 +47,21 @@ def test_a_run_with_all_its_facts(logs: Logs) -> None:
     assert "best" in tags["mlflow.note.content"]
     (used,) = run.inputs.dataset_inputs
     assert (used.dataset.name, used.tags[0].value) == ("fashion_mnist", "noniid30_noise15")
+    assert tags["heterogeneity"] == params["heterogeneity"] == "noniid30_noise15"
     found = {file.path for file in logs.client().list_artifacts(run.info.run_id)}
     assert found == {"config.yaml", "summary.json", "clients.parquet", "figures"}
     drawn = {file.path for file in logs.client().list_artifacts(run.info.run_id, "figures")}
     assert "figures/accuracy.png" in drawn
+
+
+def test_heterogeneity_without_a_preset_is_told_by_its_parts(logs: Logs) -> None:
+    config = {**run_info(logs).config, "partition": {"_target_": "x", "alpha": 0.1}}
+    choices = {"selector": "flash", "partition": "dirichlet", "label_noise": "none", "experiment": "flash"}
+    facts = run_info(logs, config=config, choices=choices)
+    words = "dirichlet(alpha=0.1) + no label noise"
+    assert record.tags(facts, "running")["heterogeneity"] == record.params(facts)["heterogeneity"] == words
+    assert record.dataset(facts).tags[0].value == words
+    assert record.tags(facts, "running")["experiment"] == record.params(facts)["experiment"] == "flash"
 
 
 @pytest.mark.parametrize(("status", "theirs"), [("interrupted", "KILLED"), ("failed", "FAILED")])
@@ -81,32 +95,32 @@ def test_a_dead_server_is_not_asked_every_round(logs: Logs, monkeypatch: pytest.
         asked.append(args)
         raise MlflowException("connection refused")
 
-    monkeypatch.setattr(tracker_module, "open_feed", refuse)
+    monkeypatch.setattr(courier_module, "open_feed", refuse)
     play(watchers(logs), run_info(logs, rounds=50))
     assert len(asked) == 2  # at the start and at the end
 
 
 def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Logs) -> None:
-    tracker = logs.tracker(every_s=1)
-    assert (tracker._pause(0.01), tracker._pause(0.5)) == (1, 10)  # at most a twentieth of the time is spent sending
-    tracker._failures = 1
-    assert tracker._pause(0.01) == 2
-    tracker._failures = 60
-    assert tracker._pause(0.01) == 600
-    assert logs.tracker(every_s=0)._pause(0.5) == 0
+    courier = Courier(run_info(logs), logs.place(), 1)
+    assert (courier._pause(0.01), courier._pause(0.5)) == (1, 10)  # at most a twentieth of the time is spent sending
+    courier._failures = 1
+    assert courier._pause(0.01) == 2
+    courier._failures = 60
+    assert courier._pause(0.01) == 600
+    assert Courier(run_info(logs), logs.place(), 0)._pause(0.5) == 0
 
 
 def test_the_first_rounds_are_sent_soon(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long importing MLflow and connecting took."""
     clock = [0.0]
-    monkeypatch.setattr(tracker_module.time, "monotonic", lambda: clock[0])
-    opened = tracker_module.open_feed
+    monkeypatch.setattr(courier_module.time, "monotonic", lambda: clock[0])
+    opened = courier_module.open_feed
 
     def slow(*args: Any) -> Any:
         clock[0] += 30
         return opened(*args)
 
-    monkeypatch.setattr(tracker_module, "open_feed", slow)
+    monkeypatch.setattr(courier_module, "open_feed", slow)
     journal, tracker = Journal(), logs.tracker(every_s=1)
     for watcher in (journal, tracker):
         watcher.start(run_info(logs))
@@ -129,7 +143,11 @@ def test_an_experiment_shows_the_columns_that_matter(logs: Logs) -> None:
     tags = logs.client().get_experiment_by_name(EXPERIMENT).tags
     view = json.loads(json.loads(tags["mlflow.sharedViewState.fedcohort"])["state"])
     assert "params.`selector`" in view["selectedColumns"]
-    assert "viewStateShareKey=fedcohort" in tags["mlflow.note.content"]
+    assert [section["name"] for section in view["compareRunSections"]][:2] == ["test", "clients"]
+    assert {name.split("/")[0] for name in report(1).metrics} <= {each["name"] for each in view["compareRunSections"]}
+    number = logs.client().get_experiment_by_name(EXPERIMENT).experiment_id
+    link = f"#/experiments/{number}/runs?workflowType=machine_learning&viewStateShareKey=fedcohort"
+    assert tags["mlflow.note.content"].count(link) == 2
 
 
 @pytest.mark.parametrize("uri", ["file:/tmp/mlruns", "file:///tmp/mlruns", "mlruns", "./mlruns"])
@@ -152,7 +170,8 @@ def test_options_out_of_range(tmp_path: Path, every_s: Any, experiment: Any) -> 
         ("https://mlflow.example", "https://mlflow.example"),
     ],
 )
-def test_the_line_that_opens_the_page(uri: str | None, line: str) -> None:
+def test_the_line_that_opens_the_page(monkeypatch: pytest.MonkeyPatch, uri: str | None, line: str) -> None:
+    monkeypatch.setattr(tracker_module, "command", lambda name: name)
     assert MlflowTracker(tracking_uri=uri, experiment="x", every_s=1, logs="/a/logs").opening_line() == line
 
 

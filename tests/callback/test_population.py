@@ -1,8 +1,11 @@
 """Which clients are skewed, judged against what chance would do."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from callback.made_up import info
 from fedcohort.callback import population, units
 
 
@@ -46,7 +49,7 @@ def test_shares_and_classes() -> None:
         (units.seconds(0.466), "0.466 s"),
         (units.seconds(1860), "31 min 0 s"),
         (units.seconds(15_500), "4 h 18 min"),
-        (units.seconds(500_000), "5 d 18 h"),
+        (units.seconds(500_000), "5 d 19 h"),
         (units.percent(0.87312), "87.3 %"),
         (units.percent(float("nan")), "-"),
         (units.number(0.449312), "0.4493"),
@@ -54,3 +57,21 @@ def test_shares_and_classes() -> None:
 )
 def test_numbers_as_people_read_them(text: str, expected: str) -> None:
     assert text == expected
+
+
+@pytest.mark.parametrize(
+    ("choices", "config", "said"),
+    [
+        ({"heterogeneity": "noise15", "partition": "iid", "label_noise": "beta"}, {}, "noise15"),
+        ({"partition": "iid", "label_noise": "none"}, {}, "iid + no label noise"),
+        (
+            {"partition": "dirichlet", "label_noise": "beta"},
+            {"partition": {"_target_": "x", "alpha": 0.1}, "label_noise": {"_target_": "y", "a": 15}},
+            "dirichlet(alpha=0.1) + beta(a=15)",
+        ),
+    ],
+)
+def test_heterogeneity_is_called_what_it_is(
+    choices: dict[str, str], config: dict[str, dict[str, object]], said: str
+) -> None:
+    assert population.heterogeneity(info(Path("run"), choices=choices, config=config)) == said

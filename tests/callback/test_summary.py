@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from callback.made_up import info, play, report
-from fedcohort.callback import card
+from fedcohort.callback import card, console
 from fedcohort.callback.base import Observer
 from fedcohort.callback.journal import Journal
 from fedcohort.callback.summary import Summary
@@ -105,3 +105,19 @@ def test_a_run_that_failed_at_once(tmp_path: Path, capsys: pytest.CaptureFixture
         watcher.finish("failed")
     found = written(facts.folder)
     assert (found["status"], found["rounds"], found["final"], found["fingerprint"]) == ("failed", 0, {}, None)
+
+
+def test_nothing_is_shown_of_no_rounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    play(watchers(), info(tmp_path / "run"), last=0, status="interrupted")
+    assert capsys.readouterr().out == ""
+    assert written(tmp_path / "run")["rounds"] == 0
+    play(watchers(), info(tmp_path / "dropped"), last=0, status="dropped")
+    assert not (tmp_path / "dropped" / "summary.json").exists()
+
+
+def test_a_long_name_is_in_one_piece(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "UNFOLDED", 40)
+    play(watchers(), info(tmp_path / ("a-name-" * 15)), last=2, status="interrupted")
+    assert f"{'a-name-' * 15}: interrupted after 2 of 6 rounds" in capsys.readouterr().out

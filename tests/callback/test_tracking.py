@@ -15,8 +15,8 @@ from callback.made_up import info, play, report
 from callback.tracked import check, run_info, watchers
 from fedcohort.callback import history
 from fedcohort.callback.journal import Journal
-from fedcohort.callback.mlflow import MlflowTracker
 from fedcohort.callback.tracking import feed, identity, server
+from fedcohort.callback.tracking.courier import Courier
 
 
 def test_a_resumed_run_is_the_same_run(logs: Logs) -> None:
@@ -95,7 +95,7 @@ def test_a_server_that_comes_back_gets_what_it_missed(
         sent(client, run_id, batch)
 
     monkeypatch.setattr(feed, "log_batch", gone_from_2_to_4)
-    monkeypatch.setattr(MlflowTracker, "_pause", lambda self, took: 0.0)
+    monkeypatch.setattr(Courier, "_pause", lambda self, took: 0.0)
     play(watchers(logs), run_info(logs))
     check(logs, 6)
     texts = [entry.getMessage() for entry in said.records]

@@ -1,7 +1,9 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -14,8 +16,8 @@ CSV = "age,weight,site,label\n31,70.5,north,0\n62,81.0,south,1\n45,66.0,north,2\
 
 
 def folder(path: Path, **options: object) -> Folder:
-    plain = Folder(path=str(path), features=None, label="label", client=None, n_classes=None, shape=[], scale=1.0)
-    return replace(plain, **options)  # type: ignore[arg-type]
+    plain: dict[str, Any] = {"features": None, "label": "label", "client": None, "leave_out": [], "n_classes": None}
+    return Folder(**{"path": str(path), **plain, "shape": [], "scale": 1.0, **options})
 
 
 def write(path: Path, part: str, **columns: object) -> None:
@@ -70,25 +72,77 @@ def test_one_column_of_lists_with_shape_and_scale(tmp_path: Path) -> None:
     assert raw.n_classes == 6
     with pytest.raises(DataError, match=r"dataset.shape=\[5, 5\] holds 25 values, .*train.parquet has 12"):
         replace(made, shape=[5, 5]).load(0)
-    with pytest.raises(DataError, match=r"has no column of numbers besides the label; .*pixels, label"):
+    with pytest.raises(
+        DataError, match=r"^dataset.features: .*no column of numbers besides the label; .*pixels, label"
+    ):
         folder(tmp_path).load(0)
 
 
 def test_errors_name_file_column_and_row(csv: Path) -> None:
-    with pytest.raises(DataError, match=r"train.csv has no column 'diagnosis'; it has age, weight, site, label"):
-        folder(csv, label="diagnosis").load(0)
-    with pytest.raises(DataError, match=r"train.csv has no column 'ward'"):
-        folder(csv, client="ward").load(0)
-    with pytest.raises(DataError, match=r"train.csv: column 'label', row 2 has label 2; .* at most 1"):
+    found = r"it has age, weight, site, label$"
+    for option, name in (("label", "diagnosis"), ("client", "ward"), ("features", "pixels"), ("leave_out", "row")):
+        with pytest.raises(DataError, match=rf"^dataset.{option}: .*train.csv has no column '{name}'; {found}"):
+            folder(csv, **{option: [name] if option == "leave_out" else name}).load(0)
+    with pytest.raises(
+        DataError, match=r"^dataset.label: .*train.csv: column 'label', row 2 has label 2; .* at most 1"
+    ):
         folder(csv, n_classes=2).load(0)
+    with pytest.raises(DataError, match=r"^dataset.features: .*: column 'site' must hold lists of numbers or images"):
+        folder(csv, features="site").load(0)
     (csv / "test.csv").write_text(CSV.replace("66.0", ""))
-    with pytest.raises(DataError, match=r"test.csv: column 'weight', row 2 is empty"):
+    with pytest.raises(DataError, match=r"^dataset.path: .*test.csv: column 'weight', row 2 is empty"):
         folder(csv).load(0)
     (csv / "test.csv").write_text(CSV.replace("66.0", "nan"))
-    with pytest.raises(DataError, match=r"test.csv: column 'weight', row 2 "):
+    with pytest.raises(DataError, match=r"^dataset.path: .*test.csv: column 'weight', row 2 "):
         folder(csv).load(0)
     (csv / "test.csv").write_text("age,site,label\n3,north,0\n")
-    with pytest.raises(DataError, match=r"test.csv has no column 'weight'; it has age, site, label"):
+    with pytest.raises(DataError, match=r"^dataset.path: .*test.csv has no column 'weight'; it has age, site, label"):
+        folder(csv).load(0)
+
+
+def test_what_was_taken_is_said(csv: Path, tmp_path: Path) -> None:
+    assert folder(csv).load(0).inputs == "2: age, weight (left out: site)"
+    assert folder(csv, leave_out=["age"]).load(0).inputs == "1: weight (left out: age, site)"
+    for part in ("train", "test"):
+        write(tmp_path, part, pixels=np.zeros((2, 12)).tolist(), label=[0, 1])
+    assert folder(tmp_path, features="pixels", shape=[1, 3, 4]).load(0).inputs == "1 x 3 x 4: pixels"
+
+
+@pytest.mark.parametrize("written", ["csv", "parquet", "named", "reset", "twice"])
+def test_row_numbers_are_no_features(tmp_path: Path, written: str) -> None:
+    """However pandas writes them: they differ between train and test, and tell a client's place in the file."""
+    whole = pd.DataFrame({"x": [0.5, 1.5, 2.5, 3.5], "label": [0, 1, 0, 1]}).sample(frac=1, random_state=0)
+    for part, frame in (("train", whole[:2]), ("test", whole[2:])):
+        if written in ("csv", "twice"):
+            frame.to_csv(tmp_path / f"{part}.csv")
+        if written == "twice":
+            pd.read_csv(tmp_path / f"{part}.csv").to_csv(tmp_path / f"{part}.csv")
+        if written in ("parquet", "named"):
+            frame.rename_axis("row" if written == "named" else None).to_parquet(tmp_path / f"{part}.parquet")
+        if written == "reset":
+            frame.reset_index().to_csv(tmp_path / f"{part}.csv", index=False)
+    raw = folder(tmp_path).load(0)
+    np.testing.assert_array_equal(raw.train_x, whole["x"].to_numpy(np.float32)[:2, None])
+    assert raw.inputs.startswith("1: x (left out: ")
+
+
+def test_an_index_with_repeats_is_a_feature(tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        write(tmp_path, part, index=[3, 3, 4], label=[0, 1, 0])
+    assert folder(tmp_path).load(0).inputs == "1: index"
+
+
+def test_labels_that_training_never_has_are_refused_unless_meant(tmp_path: Path) -> None:
+    write(tmp_path, "train", x=[1.0, 2.0], label=[0, 1])
+    write(tmp_path, "test", x=[1.0, 2.0, 3.0], label=[1, 5, 3])
+    with pytest.raises(DataError, match=r"^dataset.label: .*test.parquet: column 'label' has labels .*: 3, 5; "):
+        folder(tmp_path).load(0)
+    assert folder(tmp_path, n_classes=6).load(0).n_classes == 6
+
+
+def test_two_columns_of_one_name_are_refused(csv: Path) -> None:
+    (csv / "train.csv").write_text("age,age,label\n3,4,0\n")
+    with pytest.raises(DataError, match=r"^dataset.path: .*train.csv has 2 columns called 'age'"):
         folder(csv).load(0)
 
 
@@ -100,7 +154,20 @@ def test_a_folder_without_test_file_says_so(csv: Path) -> None:
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("shape", [1.5]), ("shape", [0]), ("label", None), ("label", ""), ("path", 3), ("client", 3), ("features", [])],
+    [
+        ("shape", [1.5]),
+        ("shape", [0]),
+        ("label", None),
+        ("label", ""),
+        ("path", 3),
+        ("client", 3),
+        ("features", []),
+        ("leave_out", "x"),
+        ("leave_out", [3]),
+        ("leave_out", None),
+        ("client", "label"),
+        ("features", "label"),
+    ],
 )
 def test_options_out_of_range(tmp_path: Path, option: str, value: object) -> None:
     with pytest.raises(OptionError, match=rf"\b{option} must be .*got"):

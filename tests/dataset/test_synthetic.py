@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fedcohort.dataset.synthetic import Synthetic
+from fedcohort.errors import OptionError
 
 ONE = Synthetic(alpha=1.0, beta=1.0, clients=20, min_samples=50, max_samples=200)
 
@@ -70,3 +71,14 @@ def test_clients_differ_in_their_labels() -> None:
     raw = ONE.load(0)
     top = [np.bincount(raw.train_y[raw.train_owner == k], minlength=10).argmax() for k in range(20)]
     assert len(set(top)) >= 5
+
+
+def test_sizes_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(OptionError, match=r"max_samples must be at least min_samples=50, or null, got 20$"):
+        replace(ONE, max_samples=20)
+    assert replace(ONE, max_samples=50).max_samples == 50
+
+
+def test_no_number_of_clients_is_said_in_the_users_words() -> None:
+    with pytest.raises(OptionError, match=r"^clients must be an integer .* got null: clients=null is for .*clients=50"):
+        replace(ONE, clients=None)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from fedcohort.dataset.table import Frame, hub, local, read
+from fedcohort.dataset.table import Frame, listed, local, read
 from fedcohort.errors import DataError
 
 
@@ -21,8 +21,22 @@ def encoded(pixels: np.ndarray, kind: str = "PNG") -> dict[str, object]:
     return {"bytes": buffer.getvalue(), "path": None}
 
 
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ([], ""),
+        (["b", "a", ""], "b, a, ''"),
+        (["x0", "x1", "age", "x7", "x8", "x9"], "x0, x1, age, x7 ... x9"),
+        (["p9", "p10", "p11", "q12"], "p9 ... p11, q12"),
+        (list("abcdefghijklmno"), "a, b, c, d, e, f, g, h, i, j, k, l, 3 more"),
+    ],
+)
+def test_names_in_a_line(names: list[str], said: str) -> None:
+    assert listed(names) == said
+
+
 def test_a_missing_column_is_named_with_those_there_are() -> None:
-    with pytest.raises(DataError, match=r"made.parquet has no column 'y'; it has a, b"):
+    with pytest.raises(DataError, match=r"^dataset.path: made.parquet has no column 'y'; it has a, b$"):
         frame(a=[1], b=[2]).labels("y")
 
 
@@ -146,32 +160,3 @@ def test_a_folder_that_lacks_something(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("a\n1\n")
     with pytest.raises(DataError, match=r"needs test.parquet or test.csv; it holds train.csv"):
         local(str(tmp_path))
-
-
-def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    import datasets
-
-    parts = datasets.DatasetDict(
-        {part: datasets.Dataset.from_dict({"label": [1, 0], "x": [[1, 2], [3, 4]]}) for part in ("train", "test")}
-    )
-    monkeypatch.setattr(datasets, "load_dataset", lambda name: parts)
-    train, _ = hub("someone/something")
-    assert train.labels("label").tolist() == [1, 0]
-    assert train.arrays("x").tolist() == [[1, 2], [3, 4]]
-    del parts["test"]
-    with pytest.raises(DataError, match=r"dataset.hub=someone/something has no split 'test'; it has train"):
-        hub("someone/something")
-
-
-@pytest.mark.parametrize(
-    "failure", [ConnectionError("no route"), FileNotFoundError("no such dataset"), ValueError("?")]
-)
-def test_an_unreachable_hub_says_what_to_do_instead(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
-    import datasets
-
-    def fail(name: str) -> None:
-        raise failure
-
-    monkeypatch.setattr(datasets, "load_dataset", fail)
-    with pytest.raises(DataError, match=r"dataset.hub=a/b can't be loaded .*set dataset.path to a folder"):
-        hub("a/b")

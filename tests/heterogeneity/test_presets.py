@@ -7,6 +7,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+from fedcohort.errors import OptionError
+from run_harness import made
 from yaml_words import CONFIGS
 
 MAIN = """
@@ -51,6 +53,7 @@ def test_a_preset_is_what_its_name_says(
     config = composed(f"heterogeneity={preset}")
     assert config["partition"] == partition
     assert config["label_noise"] == label_noise
+    assert config["heterogeneity"] == {"partition": partition, "label_noise": label_noise}
 
 
 def test_every_preset_is_tested() -> None:
@@ -68,6 +71,30 @@ def test_the_users_words_win(composed: Any) -> None:
     assert config["partition"]["_target_"].endswith("Dirichlet")
     assert set(config["partition"]) == {"_target_", "alpha", "min_samples"}
     assert config["label_noise"]["a"] == 5
+
+
+@pytest.mark.parametrize(
+    ("typed", "word"),
+    [
+        ((), "noniid30_noise15"),
+        (("partition=dominant_class", "label_noise.a=15"), "noniid30_noise15"),
+        (("partition=dirichlet",), None),
+        (("partition.fraction=0.5",), None),
+        (("label_noise=none",), None),
+        (("heterogeneity=noniid30", "label_noise=beta"), None),
+        (("dataset=synthetic",), "natural"),
+        (("dataset=synthetic", "partition=iid"), None),
+    ],
+)
+def test_a_run_is_called_after_its_preset_only_while_that_is_true(typed: tuple[str, ...], word: str | None) -> None:
+    composition = made(*typed)
+    assert composition.choices.get("heterogeneity") == word
+    assert "heterogeneity" not in composition.config, "the word changes no result: two ways to one run have one hash"
+
+
+def test_a_presets_record_is_no_option() -> None:
+    with pytest.raises(OptionError, match=r"a preset has no options, say partition.fraction=0.4"):
+        made("heterogeneity.partition.fraction=0.4")
 
 
 def test_synthetic_data_bring_their_own_clients(composed: Any) -> None:

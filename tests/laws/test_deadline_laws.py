@@ -56,6 +56,15 @@ def test_nobody_is_waited_for_longer_than_announced_or_than_the_slowest_takes(de
         assert close <= (announced if np.isfinite(announced) else finish.max())
 
 
+def test_nobody_is_late_where_it_says_so(deadline: Any) -> None:
+    """`bounded` says whether partial work can have an effect."""
+    announced = {deadline.announce(deadline.init(POPULATION), context(seed)) for seed in range(20)}
+    assert deadline.bounded or announced == {np.inf}
+    ctx = context()
+    slow = closing(deadline, ctx, 100 * ctx.expected.finish(UNITS))
+    assert (slow < 100 * ctx.expected.finish(UNITS).max()) == deadline.bounded
+
+
 def test_the_order_of_the_clients_does_not_matter(deadline: Any) -> None:
     ctx = context()
     finish = ctx.expected.finish(UNITS)

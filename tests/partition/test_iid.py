@@ -27,5 +27,5 @@ def test_every_sample_may_go_anywhere() -> None:
 def test_clients_must_be_a_feasible_number() -> None:
     with pytest.raises(OptionError, match=r"clients=1004 exceeds the 1003 .* clients<=1003"):
         split(1004)
-    with pytest.raises(OptionError, match=r"clients must be an integer .* got None .*partition=natural"):
+    with pytest.raises(OptionError, match=r"clients=null .*partition=iid makes them: clients must be .*\], got null$"):
         split(None)

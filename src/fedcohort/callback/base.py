@@ -54,5 +54,7 @@ class Observer(Protocol):
         ...
 
     def finish(self, status: str) -> None:
-        """Once, at the end: status is "finished", "interrupted" or "failed"."""
+        """Once, at the end: status is "finished", "interrupted", "failed", or "dropped" where no round was trained and
+        the folder goes.
+        """
         ...

@@ -1,6 +1,22 @@
 """The per-client facts of a run: one Parquet file a step while it runs, one file for all steps when it has finished.
 
-`client` and `step` are added to the columns of `RoundReport.clients`. Only steps whose line is in the journal count.
+One row per step and client, ordered so; step 0 is the untrained model, with nobody available, selected or arrived.
+Null where a fact is unknown: a client that was not asked, or a step that did not measure it.
+
+    step, client             int32; completed rounds; the client's id
+    available                bool; was ready at the start of the round
+    selected, arrived        bool; was chosen to train; its update came in time and is finite
+    score, part_*            what the selector ranked it by, in its own units, and what that is made of
+    probability              of being drawn, where the selector draws
+    units                    local epochs done (steps, where client.steps is set), of the selected; 0 when too late
+    finish_s                 virtual seconds from the broadcast to the answer, for the units done, of the selected
+    weight                   share in the aggregate, of those that arrived; they add up to 1
+    train_loss               nats; mean cross-entropy of its mini-batches, each before its step, of those that arrived
+    loss                     nats; cross-entropy of the round's new global model on all of T_i
+    test_acc                 in [0, 1]; accuracy of the round's new global model on E_i, null where E_i is empty
+
+Numbers are float64. `loss` and `test_acc` are measured every `eval.clients_every` rounds. Only steps whose line is in
+the journal count.
 """
 
 import json
@@ -21,6 +37,11 @@ PARTS = "clients"
 WHOLE = "clients.parquet"
 STEPS = b"fedcohort.steps"
 ROWS = 65_536  # a row group: steps of a small population share one
+FLAGS = ("available", "selected", "arrived")
+ORDER = (
+    *("step", "client", *FLAGS, "score", "part_", "probability"),
+    *("units", "finish_s", "weight", "train_loss", "loss", "test_acc"),
+)
 
 
 def write_part(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> None:
@@ -30,13 +51,19 @@ def write_part(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> No
 
     count = len(next(iter(columns.values())))
     ids = {"step": np.full(count, step, dtype=np.int32), "client": np.arange(count, dtype=np.int32)}
-    table = pa.table({**ids, **columns})
+    flags = {name: columns.get(name, np.zeros(count, dtype=bool)) for name in FLAGS}
+    numbers = {
+        name: pa.array(values, pa.float64(), from_pandas=True)  # NaN is null: one word for the unknown
+        for name, values in columns.items()
+        if name not in FLAGS
+    }
+    table = pa.table({**ids, **flags, **numbers})
     (folder / PARTS).mkdir(exist_ok=True)
     _replace(folder / PARTS / f"{step:06d}.parquet", lambda draft: pq.write_table(table, draft))
 
 
 def load(folder: Path, steps: Collection[int], columns: Sequence[str] | None = None) -> "pd.DataFrame":
-    """The rows of `steps`, ordered by step and client; NaN where a step lacks a column."""
+    """The rows of `steps`, ordered by step and client; NaN where a fact is unknown."""
     import pandas as pd
     import pyarrow as pa
 
@@ -44,7 +71,8 @@ def load(folder: Path, steps: Collection[int], columns: Sequence[str] | None = N
     tables = [_picked(path, steps, wanted) for path in _sources(folder, steps)]
     if not tables:
         return pd.DataFrame(columns=wanted or ["step", "client"])
-    frame: pd.DataFrame = pa.concat_tables(tables, promote_options="permissive").to_pandas()
+    whole = pa.concat_tables(tables, promote_options="permissive")
+    frame: pd.DataFrame = whole.select(sorted(whole.column_names, key=_place)).to_pandas()
     return frame.sort_values(["step", "client"], kind="stable", ignore_index=True)
 
 
@@ -59,7 +87,8 @@ def consolidate(folder: Path, steps: Collection[int]) -> None:
         return
     present = sorted(step for path in sources for step in _steps_of(path))
     schema = pa.unify_schemas([pq.read_schema(path) for path in sources], promote_options="permissive")
-    schema = schema.with_metadata({STEPS: json.dumps(present)})
+    fields = sorted(schema, key=lambda field: _place(field.name))
+    schema = pa.schema(fields, metadata={STEPS: json.dumps(present)})
 
     def write(draft: Path) -> None:
         with pq.ParquetWriter(draft, schema) as writer:
@@ -68,6 +97,12 @@ def consolidate(folder: Path, steps: Collection[int]) -> None:
 
     _replace(folder / WHOLE, write)
     shutil.rmtree(folder / PARTS, ignore_errors=True)
+
+
+def _place(name: str) -> tuple[int, str]:
+    """Where a column stands, whatever the first step measured: facts of the round, then of the model after it."""
+    known = "part_" if name.startswith("part_") else name
+    return (ORDER.index(known) if known in ORDER else len(ORDER)), name
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> None:

@@ -1,12 +1,14 @@
 """The figures of a run, drawn once it has ended, from the journal: a resumed run's are whole."""
 
 import logging
+import shlex
 from pathlib import Path
 
 from fedcohort.callback import card
 from fedcohort.callback.base import RunInfo
 from fedcohort.callback.figure import belief, curves, partition, selection
 from fedcohort.callback.history import expect, read
+from fedcohort.commands import command
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
@@ -28,13 +30,14 @@ class Figures:
         """Nothing: the journal has it."""
 
     def finish(self, status: str) -> None:
-        """Draw, unless the run failed."""
-        if self._info is None or status == "failed":
+        """Draw, unless the run failed or trained nothing."""
+        if self._info is None or status in ("failed", "dropped"):
             return
         try:
             draw(self._info)
         except (ValueError, LookupError, OSError) as error:  # a result without figures is better than none
-            log.warning("no figures (%s); try again: python -m fedcohort.figures %s", error, self._info.folder)
+            again = f"{command('python')} -m fedcohort.figures {shlex.quote(str(self._info.folder))}"
+            log.warning("no figures (%s); try again: %s", error, again)
 
 
 def draw(info: RunInfo) -> list[Path]:

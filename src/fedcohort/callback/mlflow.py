@@ -1,112 +1,111 @@
 """MLflow, fed from the journal: exactly once, buffered, and never in the way of the run."""
 
 import logging
-import math
 import shlex
-import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from fedcohort import ranges
 from fedcohort.callback.base import RunInfo
 from fedcohort.callback.history import expect
 from fedcohort.callback.tracking import server
-from fedcohort.callback.tracking.feed import Feed, open_feed
 from fedcohort.callback.tracking.identity import register
+from fedcohort.commands import command
+from fedcohort.errors import TrackingError
 from fedcohort.types import RoundReport
 
+if TYPE_CHECKING:
+    from fedcohort.callback.tracking.worker import Message, Worker
+
 log = logging.getLogger("fedcohort")
-SHARE = 0.05  # of the run's time at most goes into sending, however slow the server
-LONGEST_PAUSE_S = 600.0
 
 
 class MlflowTracker:
-    """Sends the journal's new rounds every few seconds, the run's files at the end.
+    """Has the journal's new rounds sent every few seconds, the run's files at the end, by a process beside the run.
 
     tracking_uri: null for a SQLite file in `logs`. every_s: seconds between sends, 0 sends after every round.
     Raises `OptionError` for an address that MLflow refuses. A server that is gone is no error: the metrics are in the
     run folder, and what it lacks is sent when it is back, by the next process, or by `python -m fedcohort.sync`.
     """
 
+    _worker: "ClassVar[Worker | None]" = None  # the process's runs share one
+
     def __init__(self, *, tracking_uri: str | None, experiment: str, every_s: float, logs: str) -> None:
         ranges.number("every_s", every_s, "[0, inf)")
+        ranges.text("tracking_uri", tracking_uri, optional=True)
+        ranges.text("logs", logs)
         self._every_s = every_s
         self._place = server.place(tracking_uri, experiment, Path(logs))
-        self._info: RunInfo | None = None
-        self._feed: Feed | None = None
-        self._due = 0.0
-        self._failures = 0
+        self._folder: Path | None = None
+        self._run = ""
+        self._ended = False
+        self._refused = ""
 
     def opening_line(self) -> str:
         """What a person runs, or opens, to see the runs."""
         if self._place.uri.startswith("http"):
             return self._place.uri
-        return f"mlflow ui --backend-store-uri {shlex.quote(self._place.uri)}"
+        return f"{command('mlflow')} ui --backend-store-uri {shlex.quote(self._place.uri)}"
+
+    def prepare(self) -> None:
+        """Start the worker, which imports MLflow while this process imports torch; it writes nothing yet."""
+        if MlflowTracker._worker is None:
+            from fedcohort.callback.tracking.worker import Worker
+
+            MlflowTracker._worker = Worker()
 
     def start(self, info: RunInfo) -> None:
-        """Find or make the run.
+        """Have the run found or made. Raises `IncompatibleConfig` where there is no journal."""
+        from fedcohort.callback.tracking import worker
 
-        Raises `TrackingError` where the experiment was deleted, `IncompatibleConfig` where there is no journal.
-        """
         expect(info.folder, "logger=mlflow")
-        self._info = info
         register(info.folder, self._place)
-        self._attempt(self._send)
-        if not self._failures:  # what imports and connecting took says nothing of what sending takes
-            self._due = time.monotonic() + self._every_s
+        self._folder, self._run = info.folder, uuid.uuid4().hex
+        message = worker.started(self._run, info.folder, self._place, self._every_s)
+        self.prepare()
+        if not self._tell(message):  # it has died since the last run
+            MlflowTracker._worker = None
+            self.prepare()
+            self._tell(message)
 
     def observe(self, report: RoundReport) -> None:
-        """Send what the journal has gained, when it is time to."""
-        if time.monotonic() >= self._due:
-            self._attempt(self._send)
+        """Say that the journal has gained a line. Raises `TrackingError` where the experiment was deleted."""
+        worker = MlflowTracker._worker
+        if worker is not None and not self._ended:
+            worker.poke()
+            self._pass_on(worker.heard(wait=False))
+            if self._refused:
+                raise TrackingError(self._refused)
 
     def finish(self, status: str) -> None:
-        """Send the rest and the files, and end the MLflow run."""
-        if self._info is None:
+        """Wait until the rest and the files are sent and the MLflow run is ended; one whose folder goes is deleted."""
+        from fedcohort.callback.tracking import worker
+
+        there = MlflowTracker._worker
+        if self._folder is None or self._ended or there is None:
             return
+        self._tell(worker.finished(self._run, status))
+        self._pass_on(there.heard(wait=True))
+        if not self._ended:
+            self._ended, MlflowTracker._worker = True, None
+            self._refused = "the process that sends to MLflow has died"
+        if self._refused:
+            again = f"{command('python')} -m fedcohort.sync {shlex.quote(str(self._folder))}"
+            log.warning("%s; `%s` sends what is missing", self._refused, again)
 
-        def close() -> None:
-            feed, info = self._send()
-            feed.close(info, status)
+    def _tell(self, message: "Message") -> bool:
+        return MlflowTracker._worker is not None and MlflowTracker._worker.tell(message)
 
-        self._attempt(close)
-
-    def _send(self) -> tuple[Feed, RunInfo]:
-        if self._info is None:
-            raise RuntimeError("observe before start")
-        if self._feed is None:
-            self._feed = open_feed(self._info, self._place)
-        sent = self._feed.send()
-        if self._failures:
-            log.info("MLflow at %s answers again: %d rounds sent", self._place.uri, sent)
-        return self._feed, self._info
-
-    def _attempt(self, action: Callable[[], object]) -> None:
-        began = time.monotonic()
-        try:
-            action()
-            self._failures = 0
-        except server.failures() as error:
-            self._warn(error)
-            self._failures += 1
-        self._due = time.monotonic() + self._pause(time.monotonic() - began)
-
-    def _pause(self, took: float) -> float:
-        """Seconds until the next send: longer where sending is slow, and doubled with each failure."""
-        if not self._failures:
-            return max(self._every_s, took / SHARE) if self._every_s else 0.0
-        doubled = max(self._every_s, took / SHARE, 1.0) * math.ldexp(1.0, min(self._failures, 10))
-        return min(doubled, max(LONGEST_PAUSE_S, took / SHARE))
-
-    def _warn(self, error: Exception) -> None:
-        """Once an outage."""
-        if self._failures or self._info is None:
-            return
-        log.warning(
-            "MLflow at %s can't be reached (%s). The run goes on: its metrics stay in %s, and `python -m "
-            "fedcohort.sync %s` sends them later.",
-            self._place.uri,
-            server.reason(error),
-            self._info.folder,
-            shlex.quote(str(self._info.folder)),
-        )
+    def _pass_on(self, messages: "Iterable[Message]") -> None:
+        """Say what the worker has to say of this run, until it is done with it."""
+        for message in messages:
+            if message["run"] != self._run:
+                continue
+            if "text" in message:
+                log.log(message["level"], "%s", message["text"])
+            self._refused = message.get("refused", self._refused)
+            if "refused" in message or "done" in message:
+                self._ended = True
+                return

@@ -3,7 +3,24 @@
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
+from fedcohort.callback.base import RunInfo
+
 CHANCE = 3.09  # standard normal: dealing at random exceeds it once in a thousand clients
+
+
+def heterogeneity(info: RunInfo) -> str:
+    """The preset's word while it is true, else what takes its place: `dirichlet(alpha=0.5) + no label noise`."""
+    if "heterogeneity" in info.choices:
+        return info.choices["heterogeneity"]
+    noise = "no label noise" if info.choices.get("label_noise") == "none" else _called(info, "label_noise")
+    return f"{_called(info, 'partition')} + {noise}"
+
+
+def _called(info: RunInfo, group: str) -> str:
+    """A word and its options, `beta(a=15)`."""
+    options = {name: value for name, value in info.config.get(group, {}).items() if name != "_target_"}
+    given = ", ".join(f"{name}={value}" for name, value in options.items())
+    return info.choices.get(group, "?") + (f"({given})" if given else "")
 
 
 def shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:

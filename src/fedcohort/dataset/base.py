@@ -15,6 +15,7 @@ class Raw:
 
     train_x, test_x: float32 [N, ...]. train_y, test_y: int64 labels in [0, n_classes).
     train_owner, test_owner: the natural client of each row, int64 counted from 0, or None.
+    inputs: what a sample's numbers are and what was left out, for people; empty where the dataset's name says it.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Raw:
     n_classes: int
     train_owner: Ids | None = None
     test_owner: Ids | None = None
+    inputs: str = ""
 
 
 class Dataset(Protocol):

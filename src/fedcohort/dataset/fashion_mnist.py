@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Float32
 
 from fedcohort.dataset.base import Raw, checked
-from fedcohort.dataset.table import Frame, hub, local, text
-from fedcohort.errors import DataError
+from fedcohort.dataset.hub import hub
+from fedcohort.dataset.table import Frame, local, text
 
 MEAN, SD = 0.2860, 0.3530
 
@@ -42,7 +42,7 @@ def images(frame: Frame) -> Float32[np.ndarray, "n 1 28 28"]:
     """The column `image`, normalised."""
     pixels = frame.arrays("image")
     if pixels[0].shape not in ((784,), (28, 28), (1, 28, 28)):
-        raise DataError(f"{frame.where}: column 'image' must hold grey images of 28 x 28, it holds {pixels[0].shape}")
+        raise frame.error("image", f": column 'image' must hold grey images of 28 x 28, it holds {pixels[0].shape}")
     x = pixels.reshape(-1, 1, 28, 28).astype(np.float32)
     x /= 255
     x -= np.float32(MEAN)

@@ -20,6 +20,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.dataset.base import Raw, checked
+from fedcohort.errors import OptionError
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
@@ -29,7 +30,7 @@ FEATURES, CLASSES = 60, 10
 @dataclass(frozen=True)
 class Synthetic:
     """alpha, beta: variances. clients: number of natural clients. min_samples, max_samples: of a client, with its test
-    rows; where they conflict max_samples wins."""
+    rows; max_samples None for as many as are drawn."""
 
     alpha: float
     beta: float
@@ -40,9 +41,16 @@ class Synthetic:
     def __post_init__(self) -> None:
         ranges.number("alpha", self.alpha, "[0, inf)")
         ranges.number("beta", self.beta, "[0, inf)")
+        if self.clients is None:  # it follows the option `clients`
+            raise OptionError(
+                "clients must be an integer in [1, inf), got null: clients=null is for datasets that bring their "
+                "clients, this one makes as many as you say (clients=50)"
+            )
         ranges.integer("clients", self.clients, "[1, inf)")
         ranges.integer("min_samples", self.min_samples, "[5, inf)")
         ranges.integer("max_samples", self.max_samples, "[5, inf)", optional=True)
+        if self.max_samples is not None and self.max_samples < self.min_samples:
+            raise ranges.refuse("max_samples", f"at least min_samples={self.min_samples}, or null", self.max_samples)
 
     def load(self, seed: int) -> Raw:
         """float32 [N, 60], 10 classes. A client's data depend on (seed, its id) alone, not on how many there are."""
@@ -52,8 +60,8 @@ class Synthetic:
         test = [(x[n:], y[n:]) for (x, y), n in zip(made, n_train, strict=True)]
         train_x, train_y = (np.concatenate(part) for part in zip(*train, strict=True))
         test_x, test_y = (np.concatenate(part) for part in zip(*test, strict=True))
-        owners = [np.repeat(np.arange(self.clients), [len(y) for _, y in part]) for part in (train, test)]
-        return checked(Raw("synthetic", train_x, train_y, test_x, test_y, CLASSES, *owners))
+        first, second = (np.repeat(np.arange(self.clients), [len(y) for _, y in part]) for part in (train, test))
+        return checked(Raw("synthetic", train_x, train_y, test_x, test_y, CLASSES, first, second))
 
     def client(self, rng: np.random.Generator) -> tuple[np.ndarray, Ids]:
         """One client's float32 [n, 60] and labels [n]."""

@@ -1,10 +1,13 @@
-"""Reading tables: a folder with train and test files (Parquet or CSV), or a dataset of the Hugging Face hub.
+"""Reading tables: a folder with train and test files (Parquet or CSV).
 
-Every error names the file, the column and, where one value is to blame, its row (counted from 0).
+Every error names the option, the file, the column and, where one value is to blame, its row (counted from 0).
 """
 
 import io
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,8 @@ from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
 KINDS = (".parquet", ".csv")
+ROW_NUMBERS = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # how pandas writes an index without a name
+SHOWN = 12  # columns that a line about a table names
 
 
 def text(option: str, value: Any, *, optional: bool = False) -> None:
@@ -36,12 +41,37 @@ def _is_list(kind: Any) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
+def listed(names: Sequence[str], most: int = SHOWN) -> str:
+    """`age, x0 ... x7, site`: numbered neighbours in short, and no more than `most` entries."""
+    runs: list[list[str]] = []
+    for name in names:
+        if runs and _follows(runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    entries = [entry for run in runs for entry in ([f"{run[0]} ... {run[-1]}"] if len(run) > 2 else run)]
+    more = [f"{len(entries) - most} more"] if len(entries) > most else []
+    return ", ".join([entry or "''" for entry in entries[:most]] + more)
+
+
+def _follows(before: str, name: str) -> bool:
+    found = [re.fullmatch(r"(.*?)(\d{1,9})", text) for text in (before, name)]
+    if found[0] is None or found[1] is None:
+        return False
+    return found[0][1] == found[1][1] and int(found[1][2]) == int(found[0][2]) + 1
+
+
 @dataclass(frozen=True)
 class Frame:
-    """A table and where it comes from."""
+    """A table and where it comes from.
+
+    option: what named the table, for errors. named: the option that names a column, by column.
+    """
 
     where: str
     table: Any
+    option: str = "dataset.path"
+    named: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -50,23 +80,35 @@ class Frame:
     def column(self, name: str) -> Any:
         """The column, without nulls, or `DataError` with the columns that there are."""
         if name not in self.names:
-            raise DataError(f"{self.where} has no column {name!r}; it has {', '.join(self.names)}")
+            raise self.error(name, f" has no column {name!r}; it has {listed(self.names)}")
         column = self.table[name]
         if column.null_count:
             raise self.blame(name, int(np.argmax(column.is_null().to_numpy())), "is empty")
         return column
 
+    def error(self, name: str, what: str) -> DataError:
+        """What is wrong with the column `name`, after the option that named it."""
+        return DataError(f"{self.named.get(name, self.option)}: {self.where}{what}")
+
     def blame(self, name: str, row: int, what: str) -> DataError:
-        return DataError(f"{self.where}: column {name!r}, row {row} {what}")
+        return self.error(name, f": column {name!r}, row {row} {what}")
 
     def is_number(self, name: str) -> bool:
         return _is_number(self.table.schema.field(name).type)
+
+    def is_row_number(self, name: str) -> bool:
+        """Whether pandas wrote the column as an index: by its name, by the file's notes, or `index` without repeats."""
+        notes = json.loads((self.table.schema.metadata or {}).get(b"pandas", b"{}"))
+        if ROW_NUMBERS.fullmatch(name) or name in [i for i in notes.get("index_columns", []) if isinstance(i, str)]:
+            return True
+        column = self.table[name]
+        return name == "index" and pa.types.is_integer(column.type) and pc.count_distinct(column).as_py() == len(column)
 
     def labels(self, name: str, n_classes: int | None = None) -> Ids:
         """int64 labels in [0, n_classes)."""
         column = self.column(name)
         if not pa.types.is_integer(column.type):
-            raise DataError(f"{self.where}: column {name!r} must hold labels 0, 1, 2, ..., it holds {column.type}")
+            raise self.error(name, f": column {name!r} must hold labels 0, 1, 2, ..., it holds {column.type}")
         labels: Ids = column.to_numpy().astype(np.int64)
         wrong = (labels < 0) if n_classes is None else (labels < 0) | (labels >= n_classes)
         if wrong.any():
@@ -81,7 +123,7 @@ class Frame:
         for j, name in enumerate(names):
             column = self.column(name)
             if not _is_number(column.type):
-                raise DataError(f"{self.where}: column {name!r} must hold numbers, it holds {column.type}")
+                raise self.error(name, f": column {name!r} must hold numbers, it holds {column.type}")
             out[:, j] = self._finite(name, column.to_numpy())
         return out
 
@@ -98,9 +140,7 @@ class Frame:
             dims.append(self._length(name, array))
             array = array.flatten()
         if len(dims) == 1 or array.null_count or not _is_number(array.type):
-            raise DataError(
-                f"{self.where}: column {name!r} must hold lists of numbers or images, it holds {column.type}"
-            )
+            raise self.error(name, f": column {name!r} must hold lists of numbers or images, it holds {column.type}")
         return self._finite(name, array.to_numpy().reshape(dims))
 
     def _length(self, name: str, array: Any) -> int:
@@ -141,9 +181,13 @@ def read(file: Path) -> Frame:
         table = pa.parquet.read_table(file) if file.suffix == ".parquet" else pa.csv.read_csv(file)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise DataError(f"{file} can't be read, it is truncated or no {file.suffix[1:]} file: {reason}") from error
+        raise DataError(
+            f"dataset.path: {file} can't be read, it is truncated or no {file.suffix[1:]} file: {reason}"
+        ) from error
     if table.num_rows == 0:
-        raise DataError(f"{file} has no rows")
+        raise DataError(f"dataset.path: {file} has no rows")
+    if twice := [name for name in table.column_names if table.column_names.count(name) > 1]:
+        raise DataError(f"dataset.path: {file} has {len(twice)} columns called {twice[0]!r}")
     return Frame(str(file), table)
 
 
@@ -160,22 +204,3 @@ def local(path: str) -> tuple[Frame, Frame]:
             raise DataError(f"dataset.path={path} needs {part}.parquet or {part}.csv; it holds {holds}")
         files.append(found[0])
     return read(files[0]), read(files[1])
-
-
-def hub(name: str) -> tuple[Frame, Frame]:
-    """The splits `train` and `test` of a dataset of the Hugging Face hub (option dataset.hub)."""
-    from datasets import load_dataset  # imports torch
-    from datasets.exceptions import DatasetsError
-
-    try:
-        parts = load_dataset(name)
-    except (OSError, ValueError, RuntimeError, DatasetsError) as error:
-        raise DataError(
-            f"dataset.hub={name} can't be loaded from the Hugging Face hub ({type(error).__name__}: {error}); without "
-            "a network set dataset.path to a folder that holds train.parquet and test.parquet"
-        ) from error
-    missing = [part for part in ("train", "test") if part not in parts]
-    if missing:
-        raise DataError(f"dataset.hub={name} has no split {missing[0]!r}; it has {', '.join(parts)}")
-    train, test = (Frame(f"{name} ({part})", parts[part].with_format("arrow")[:]) for part in ("train", "test"))
-    return train, test

@@ -10,8 +10,8 @@ def required(word: str, n_clients: int | None, n_samples: int) -> int:
     """`n_clients`, or `OptionError` where partition=`word` can't deal `n_samples` to so many."""
     if n_clients is None:
         raise OptionError(
-            f"clients must be an integer in [1, {n_samples}] with partition={word}, got None "
-            "(null is for partition=natural)"
+            f"clients=null takes the clients that the data bring (partition=natural), and partition={word} makes them: "
+            f"clients must be an integer in [1, {n_samples}], got null"
         )
     if n_clients > n_samples:
         raise OptionError(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 LONG = 300
 MARKED = 30  # points up to which each gets a dot
-LINES = {  # panel -> (metric, label, colour, line style)
+BOLD, THIN = 1.7, 1.0
+LINES = {  # panel -> (metric, label, colour, line style, width)
     "accuracy": (
-        ("test/acc", "server's test set", style.BLUE, "-"),
-        ("clients/acc_mean", "clients' own test shards, mean", style.ORANGE, "--"),
+        ("test/acc", "server's test set", style.BLUE, "-", BOLD),
+        ("clients/acc_mean", "clients' own test shards, mean", style.ORANGE, "--", BOLD),
+        ("server_val/acc", "server's validation set", style.GREEN, "--", THIN),
     ),
     "loss": (
-        ("test/loss", "server's test set", style.BLUE, "-"),
-        ("server_val/loss", "server's validation set", style.GREEN, "--"),
+        ("test/loss", "server's test set", style.BLUE, "-", BOLD),
+        ("server_val/loss", "server's validation set", style.GREEN, "--", THIN),
     ),
 }
 BAND = ("clients/acc_worst5", "clients/acc_best5", "clients, worst 5 % to best 5 %")
@@ -37,8 +39,8 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
     if not any(name in metrics for lines in LINES.values() for name, *_ in lines):
         return False
     window = smoothing(len(metrics))
-    bold = f" (bold: mean of {window} rounds)" if window > 1 else ""
-    figure = style.figure(info, f"Accuracy and loss{bold}", 10, 6.9)
+    mean = f" (means of {window} rounds; pale: each round)" if window > 1 else ""
+    figure = style.figure(info, f"Accuracy and loss{mean}", 10, 6.9)
     grid = figure.subplots(2, 2, sharey="row", sharex="col")
     _column(grid[:, 0], metrics, np.asarray(history.steps, dtype=float))
     style.whole_numbers(grid[1, 0].xaxis)
@@ -61,8 +63,8 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
 
 def _column(column: np.ndarray, metrics: "pd.DataFrame", x: np.ndarray) -> None:
     for axes, panel in zip(column, LINES, strict=True):
-        for name, label, colour, dash in LINES[panel]:
-            _line(axes, metrics, x, name, label=label, color=colour, linestyle=dash)
+        for name, label, colour, dash, width in LINES[panel]:
+            _line(axes, metrics, x, name, label=label, color=colour, linestyle=dash, linewidth=width)
         if panel == "accuracy":
             _band(axes, metrics, x)
         style.tidy(axes)
@@ -77,17 +79,18 @@ def _seen(metrics: "pd.DataFrame", name: str) -> np.ndarray:
     return seen
 
 
-def _line(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray, name: str, **look: str) -> None:
+def _line(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray, name: str, **look: Any) -> None:
     seen = _seen(metrics, name)
     if not seen.any():
         return
     values = metrics[name].to_numpy()[seen] * (1 if name.endswith("loss") else 100)
     window = smoothing(len(metrics))
     if window > 1:
-        axes.plot(x[seen], values, color=look["color"], linewidth=0.6, alpha=0.35)
+        if look["linewidth"] == BOLD:
+            axes.plot(x[seen], values, color=look["color"], linewidth=0.6, alpha=0.35)
         values = moving_mean(values, window)
     dots = "o" if len(values) <= MARKED else ""
-    axes.plot(x[seen], values, marker=dots, markersize=3.5, linewidth=1.7, **look)  # type: ignore[arg-type]
+    axes.plot(x[seen], values, marker=dots, markersize=2 * look["linewidth"], **look)
 
 
 def smoothing(points: int) -> int:
@@ -107,7 +110,8 @@ def moving_mean(values: np.ndarray, window: int) -> Float64[np.ndarray, "_n"]:
 def _band(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray) -> None:
     seen = _seen(metrics, BAND[0]) & _seen(metrics, BAND[1])
     if seen.any():
-        low, high = (100 * metrics[name].to_numpy()[seen] for name in BAND[:2])
+        window = smoothing(len(metrics))
+        low, high = (moving_mean(100 * metrics[name].to_numpy()[seen], window) for name in BAND[:2])
         axes.fill_between(x[seen], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND[2])
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
-SPREAD = 50.0  # largest over median from which a strip is logarithmic
+SPREAD = 20.0  # largest over median from which a strip is logarithmic
 
 
 def draw(info: RunInfo, path: Path) -> None:
@@ -23,9 +23,13 @@ def draw(info: RunInfo, path: Path) -> None:
     count = len(info.class_counts)
     order = by_class(info.class_counts) if count > style.MANY else np.arange(count)
     edges = style.bins(count)
+    strips = _strips(info)
     height = float(np.clip(2.1 + 0.1 * count, 3.8, 7.5))
-    figure = style.figure(info, "Partition: classes, samples, label noise and speed of each client", 11, height)
-    grid = figure.subplots(2, 4, sharey="row", width_ratios=[5, 1.5, 1.5, 1.5], height_ratios=[0.12, height - 1.6])
+    *first, last = ["classes", *(word for word, *_ in strips)]
+    title = f"Partition: {', '.join(first)} and {last} of each client"
+    figure = style.figure(info, title, 6.2 + 1.6 * len(strips), height)
+    widths, heights = [5.0] + [1.5] * len(strips), [0.12, height - 1.6]
+    grid = figure.subplots(2, len(widths), sharey="row", squeeze=False, width_ratios=widths, height_ratios=heights)
     image = _heat_map(grid[1, 0], population.shares(info.class_counts)[order], edges)
     bar = figure.colorbar(image, cax=grid[0, 0], orientation="horizontal")
     bar.set_label("share of the client's samples, %", fontsize=style.SMALL, labelpad=4)
@@ -36,11 +40,19 @@ def draw(info: RunInfo, path: Path) -> None:
     bar.set_ticks([0, 5, 10, 25, 50, 100])
     for axes in grid[0, 1:]:
         axes.remove()
-    samples = info.class_counts.sum(axis=1).astype(float)
-    _strip(grid[1, 1], samples[order], edges, "samples", style.GREY)
-    _strip(grid[1, 2], 100 * info.noise_rate[order], edges, "wrong labels, %", style.VERMILLION)
-    _strip(grid[1, 3], info.expected_s[order], edges, "a full job, virtual s", style.BLUE)
+    for axes, (_, label, values, colour) in zip(grid[1, 1:], strips, strict=True):
+        _strip(axes, values[order], edges, label, colour)
     style.save(figure, path)
+
+
+def _strips(info: RunInfo) -> list[tuple[str, str, np.ndarray, str]]:
+    """(word in the title, label, values, colour) of each panel of bars; none for what no client has."""
+    found = [
+        ("samples", "samples, training\nand validation", info.class_counts.sum(axis=1).astype(float), style.GREY),
+        ("label noise", "wrong labels, %\n(expected)", 100 * info.noise_rate, style.VERMILLION),
+        ("speed", "a full job,\nvirtual s (expected)", info.expected_s, style.BLUE),
+    ]
+    return [strip for strip in found if np.nan_to_num(strip[2]).any()]
 
 
 def by_class(class_counts: np.ndarray) -> Ids:

@@ -19,6 +19,7 @@ IDLE, AWAY, LATE, ARRIVED = range(4)
 COLOURS = (style.PALE, "#C9C9C9", style.VERMILLION, style.BLUE)
 WORDS = ("idle", "unavailable", "selected, too late", "selected, arrived")
 COLUMNS = 700  # rounds that a heat map shows one by one
+FEW, MOST_PEAKS = 2.0, 3  # a cohort above twice the median is a peak; this many are cut
 
 Fates = Int64[np.ndarray, "clients rounds"]
 
@@ -103,6 +104,26 @@ def _per_round(axes: "Axes", fate: Fates) -> None:
     axes.set_ylabel("cohort")
     style.tidy(axes)
     style.whole_numbers(axes.yaxis, 3)
+    _cut_peaks(axes, arrived + late, late)
+
+
+def _cut_peaks(axes: "Axes", sizes: Ids, late: Ids) -> None:
+    """A first round with everybody (FLASH) must not flatten all others: it is cut, and its size written beside it."""
+    top = FEW * float(np.median(sizes))
+    peaks = np.flatnonzero(sizes > top)
+    if not top or not 0 < len(peaks) <= MOST_PEAKS:
+        return
+    axes.set_ylim(0, top)
+    for peak in peaks:
+        axes.annotate(
+            f"{sizes[peak]}" + (f", {late[peak]} too late" if late[peak] else ""),
+            (peak + 1.5, top),
+            xytext=(2, -1),
+            textcoords="offset points",
+            va="top",
+            fontsize=style.SMALL - 1,
+            color=style.BLACK,
+        )
 
 
 def _per_client(axes: "Axes", fate: Fates) -> None:

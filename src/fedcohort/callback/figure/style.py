@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Int64
 
+from fedcohort.callback import population
 from fedcohort.callback.base import RunInfo
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ GREY = "#8A8A8A"
 PALE = "#F1F1F1"
 DPI = 150
 SMALL = 9.0
+LETTER = 0.6  # width of a letter over its font size, on average
 HEAD = 0.66  # inches above the panels, for the two lines of the title
 COUNTABLE = 100
 MANY = 400  # rows or columns that a heat map shows one by one
@@ -42,15 +44,18 @@ def figure(info: RunInfo, what: str, width: float, height: float) -> "Figure":
     drawn.set_layout_engine("constrained", rect=(0, 0, 1, 1 - HEAD / height))
     left = 0.12 / width
     drawn.text(left, 1 - 0.12 / height, what, ha="left", va="top", fontsize=12, fontweight="bold", color=BLACK)
-    drawn.text(left, 1 - 0.37 / height, run_words(info), ha="left", va="top", fontsize=SMALL, color="#555555")
+    run = run_words(info)
+    size = min(SMALL, 72 * (width - 0.24) / (LETTER * len(run)))  # options in it can make it long
+    drawn.text(left, 1 - 0.37 / height, run, ha="left", va="top", fontsize=size, color="#555555")
     return drawn
 
 
 def run_words(info: RunInfo) -> str:
     """`flash + scaffold on fashion_mnist, noniid30_noise15, 50 clients, seed 0`."""
     words = info.choices
-    method = " + ".join(words[group] for group in ("selector", "agg") if group in words)
-    data = ", ".join(words[group] for group in ("dataset", "heterogeneity") if group in words)
+    whole = f"experiment={words['experiment']}: " if "experiment" in words else ""
+    method = whole + " + ".join(words[group] for group in ("selector", "agg") if group in words)
+    data = f"{words.get('dataset', 'data')}, {population.heterogeneity(info)}"
     return f"{method} on {data}, {len(info.n_train)} clients, seed {info.seed}"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedcohort.callback import population
 from fedcohort.callback.base import RunInfo
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ OURS = "fedcohort."
 def tags(info: RunInfo, status: str) -> dict[str, str]:
     """Everything to find the run by; the names with `mlflow.` fill columns of MLflow's own pages."""
     own = {
-        **{key: str(value) for key, value in info.tags.items() if key not in NOT_SHOWN},
         **_choices(info),
+        **{key: str(value) for key, value in info.tags.items() if key not in NOT_SHOWN},
         "seed": str(info.seed),
         "status": status,
         "config_hash": info.config_hash,
@@ -63,7 +64,7 @@ def dataset(info: RunInfo) -> "DatasetInput":
     source = json.dumps(info.config.get("dataset", {}), default=str)
     return DatasetInput(
         Dataset(info.choices.get("dataset", "data"), digest, "fedcohort", source, profile=json.dumps(profile)),
-        tags=[InputTag("mlflow.data.context", info.choices.get("heterogeneity", "training"))],
+        tags=[InputTag("mlflow.data.context", population.heterogeneity(info))],
     )
 
 
@@ -83,7 +84,8 @@ def note(summary: Mapping[str, Any]) -> str:
 
 
 def _choices(info: RunInfo) -> dict[str, str]:
-    return {group: word for group, word in info.choices.items() if group not in OUTSIDE}
+    words = {group: word for group, word in info.choices.items() if group not in OUTSIDE}
+    return {**words, "heterogeneity": population.heterogeneity(info)}
 
 
 def _flatten(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

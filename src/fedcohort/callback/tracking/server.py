@@ -81,11 +81,16 @@ def reason(error: BaseException) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def connect(where: Place) -> "MlflowClient":
-    """A client. A fresh SQLite file gets its tables under a lock, all of them or none."""
+def preload() -> None:
+    """Import MLflow, quiet and quick: it takes seconds."""
     for name, value in QUIET_AND_QUICK.items():
         os.environ.setdefault(name, value)
-    import mlflow.store.tracking.sqlalchemy_store  # noqa: F401  a second of imports, better outside of the lock
+    import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
+
+
+def connect(where: Place) -> "MlflowClient":
+    """A client. A fresh SQLite file gets its tables under a lock, all of them or none."""
+    preload()  # outside of the lock
     from mlflow import MlflowClient
 
     logging.getLogger("mlflow").setLevel(logging.CRITICAL)  # it logs a traceback for what we handle

@@ -1,7 +1,10 @@
-"""What an experiment of ours looks like in MLflow's pages: the columns that a comparison of selectors is about.
+"""What an experiment of ours looks like in MLflow's pages: the columns that a comparison of selectors is about, and
+the charts in the order of their interest.
 
-MLflow's table of runs shows no parameter and no metric until somebody picks columns. A saved view ("Views" on that
-page) picks them for everybody; it is a tag of the experiment. An MLflow that doesn't know views ignores the tag.
+MLflow's table of runs shows no parameter and no metric until somebody picks columns, and its charts come in the order
+of the alphabet. A saved view ("Views" on that page) settles both for everybody; it is a tag of the experiment. An
+MLflow that doesn't know views ignores the tag. The links say that it is about training: MLflow opens its pages for
+language models otherwise.
 """
 
 import json
@@ -19,17 +22,20 @@ COLUMNS = (
     "metrics.`clients/acc_worst5`",
     "metrics.`time/virtual_s`",
 )
+SECTIONS = ("test", "clients", "time", "comm", "comp", "select", "round", "server_val")
+LINK = f"#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey={KEY}"
 NOTE = (
-    "Client selection in federated learning, one run a row. "
-    f"[Selectors and results](#/experiments/%s/runs?viewStateShareKey={KEY}) picks the columns; "
-    f"[charts](#/experiments/%s/runs?viewStateShareKey={KEY}&compareRunsMode=CHART) draws all metrics by round."
+    f"Client selection in federated learning, one run a row. [Selectors and results]({LINK}) picks the columns; "
+    f"[charts]({LINK}&compareRunsMode=CHART) draws all metrics by round."
 )
 
 
 def experiment_tags() -> dict[str, str]:
     """The tags of a new experiment; whoever changes them there keeps the change."""
     now = time.time_ns() // 1_000_000
-    state = json.dumps({"selectedColumns": COLUMNS})
+    sections = [{"uuid": f"{KEY}-{name}", "name": name, "display": True, "isReordered": False} for name in SECTIONS]
+    charts = {"compareRunSections": sections, "compareRunCharts": [], "isAccordionReordered": True}  # MLflow adds them
+    state = json.dumps({"selectedColumns": COLUMNS, **charts})
     view = {"name": NAME, "createdAt": now, "updatedAt": now, "state": state}
     return {"mlflow.experimentKind": "custom_model_development", f"mlflow.sharedViewState.{KEY}": json.dumps(view)}
 

@@ -1,0 +1,94 @@
+"""The Hugging Face hub, without a network: what it gives, and what is said when it gives nothing."""
+
+import logging
+import urllib.error
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+
+from fedcohort.dataset import hub as module
+from fedcohort.dataset.hub import hub, out_of_reach, silent
+from fedcohort.errors import DataError
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "out_of_reach", lambda: "")
+
+
+@pytest.mark.usefixtures("there")
+def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = datasets.DatasetDict(
+        {part: datasets.Dataset.from_dict({"label": [1, 0], "x": [[1, 2], [3, 4]]}) for part in ("train", "test")}
+    )
+    monkeypatch.setattr(datasets, "load_dataset", lambda name: parts)
+    train, _ = hub("someone/something")
+    assert train.labels("label").tolist() == [1, 0]
+    assert train.arrays("x").tolist() == [[1, 2], [3, 4]]
+    del parts["test"]
+    with pytest.raises(DataError, match=r"dataset.hub=someone/something has no split 'test'; it has train"):
+        hub("someone/something")
+
+
+@pytest.mark.usefixtures("there")
+@pytest.mark.parametrize(
+    "failure", [ConnectionError("no route"), FileNotFoundError("no such dataset"), ValueError("?"), LookupError("odd")]
+)
+def test_a_failure_says_what_to_do_instead_in_one_line(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
+    def fail(name: str) -> None:
+        raise failure
+
+    monkeypatch.setattr(datasets, "load_dataset", fail)
+    name = type(failure).__name__
+    with pytest.raises(
+        DataError, match=rf"^dataset.hub=a/b can't be loaded .*\({name}: .*set dataset.path to a folder"
+    ):
+        hub("a/b")
+
+
+def test_without_a_network_the_cache_is_asked_and_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "")  # so that it is as before afterwards
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.setattr(module, "out_of_reach", lambda: "https://huggingface.co: no route")
+
+    def fail(name: str) -> None:
+        assert module.os.environ["HF_HUB_OFFLINE"] == "1"
+        raise ConnectionError("Couldn't reach it on the Hub (OfflineModeIsEnabled)")
+
+    monkeypatch.setattr(datasets, "load_dataset", fail)
+    with pytest.raises(DataError, match=r"\(https://huggingface.co: no route\); without a network set dataset.path"):
+        hub("a/b")
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (None, ""),
+        (urllib.error.HTTPError("https://h", 405, "no HEAD here", None, None), ""),  # type: ignore[arg-type]
+        (urllib.error.URLError(OSError("Name or service not known")), "https://h: Name or service not known"),
+        (urllib.error.URLError(module.ssl.SSLError("whose certificate is this")), ""),
+        (TimeoutError("timed out"), "https://h: timed out"),
+    ],
+)
+def test_whether_the_hub_can_be_reached(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, raised: Exception | None, said: str
+) -> None:
+    def answer(request: Any, timeout: float) -> Any:
+        assert (request.full_url, request.method, timeout) == ("https://h", "HEAD", module.TIMEOUT_S)
+        if raised is not None:
+            raise raised
+        return (tmp_path / "answer").open("w")
+
+    monkeypatch.setenv("HF_ENDPOINT", "https://h")
+    monkeypatch.setattr(module.urllib.request, "urlopen", answer)
+    assert out_of_reach() == said
+
+
+def test_libraries_are_silent_for_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("some.library")
+    with silent("some.library"):
+        logger.error("retrying")
+    logger.error("afterwards")
+    assert caplog.messages == ["afterwards"]
