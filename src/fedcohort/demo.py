@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,12 @@ def train(words: list[str]) -> dict[str, Any]:
     """`python train.py <words>`; returns the summary that it wrote."""
     sys.stdout.write(f"\n$ {command('python')} train.py {' '.join(words)}\n")
     sys.stdout.flush()
-    subprocess.run([sys.executable, "train.py", *words], check=True)
+    run = subprocess.Popen([sys.executable, "train.py", *words])
+    while run.returncode is None:
+        with suppress(KeyboardInterrupt):  # the run has had the Ctrl-C too: it saves, and its code says so
+            run.wait()
+    if run.returncode:
+        raise SystemExit(run.returncode)
     folders = Path("logs/runs").glob(f"{words[0].split('=')[1]}-scaffold-digits-*/summary.json")
     newest = max(folders, key=lambda path: path.stat().st_mtime)
     summary: dict[str, Any] = json.loads(newest.read_text())
@@ -49,7 +55,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except subprocess.CalledProcessError as error:
-        raise SystemExit(error.returncode) from None
+    main()

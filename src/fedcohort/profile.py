@@ -6,12 +6,13 @@ The run is a real one, in a folder that is thrown away; "rest" is Lightning's lo
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
 
-from fedcohort import assemble, messages, ranges, run
+from fedcohort import assemble, interrupt, messages, ranges, run
 from fedcohort.refusals import in_one_line
 from fedcohort.types import RoundReport
 
@@ -73,4 +74,5 @@ if __name__ == "__main__":
     from fedcohort.profile import main as measured  # the module whose Laps the config names, not this __main__
 
     typed = sys.argv[1:]
-    raise SystemExit(in_one_line(lambda: measured(typed), typed, Path.cwd() / "configs"))
+    called = partial(in_one_line, lambda: measured(typed), typed, Path.cwd() / "configs")
+    raise SystemExit(interrupt.ended(called))
