@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import select
 import signal
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 
 from fedcohort.engine.local import ClientTask, LocalTrainer
 from fedcohort.engine.processes import count
-from fedcohort.engine.strategy import in_order, share_of
+from fedcohort.engine.strategy import die_with, in_order, share_of
 from fedcohort.errors import FedcohortError
 from run_harness import go
 
@@ -56,6 +57,30 @@ def test_two_ranks_equal_one_process(tmp_path: Path, words: tuple[str, ...]) -> 
 def test_no_process_is_left_behind(tmp_path: Path) -> None:
     go(tmp_path, "trainer.devices=2", "rounds=1")
     assert multiprocessing.active_children() == []
+
+
+def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
+    """A launcher that is killed takes its ranks along. The pipe ends when its last writer, the rank, is gone."""
+    shared = set(os.listdir("/dev/shm"))
+    read, write = os.pipe()
+    launcher = os.fork()
+    if launcher == 0:
+        parent = os.getpid()
+        if os.fork() == 0:
+            die_with(parent)
+            kept = torch.zeros(4).share_memory_()
+            os.write(write, b"here" if kept.is_shared() else b"----")
+        else:
+            os.close(write)
+        signal.pause()
+    os.close(write)
+    assert os.read(read, 4) == b"here"
+    os.kill(launcher, signal.SIGKILL)
+    os.waitpid(launcher, 0)
+    assert select.select([read], [], [], 20)[0], "the rank goes on without its launcher"
+    assert os.read(read, 1) == b""
+    os.close(read)
+    assert set(os.listdir("/dev/shm")) <= shared
 
 
 def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

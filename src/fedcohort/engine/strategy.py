@@ -1,7 +1,11 @@
 """How a cohort is spread over processes: each rank trains its share, one all-reduce of flat vectors a round."""
 
+import ctypes
 import heapq
+import os
+import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -12,12 +16,25 @@ from torch import Tensor
 
 from fedcohort.types import Ids, Values
 
+PR_SET_PDEATHSIG = 1  # prctl.h
+
+
+def die_with(parent: int) -> None:
+    """End this process as soon as `parent` is gone: a killed run leaves nobody training. Linux alone can."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
 
 class Launcher(_MultiProcessingLauncher):
     """Forks the training processes. Lightning tells callbacks of an exception in the process that calls `fit` alone."""
 
     def launch(self, function: Callable[..., Any], *args: Any, trainer: Any = None, **kwargs: Any) -> Any:
+        parent = os.getpid()
+
         def told(*inner: Any, **named: Any) -> Any:
+            die_with(parent)
             try:
                 return function(*inner, **named)
             except BaseException as error:
@@ -83,6 +100,10 @@ def reduce_max(tensor: Tensor) -> Tensor:
 
 def _reduce(tensor: Tensor, operation: Any) -> Tensor:
     if _spread() and tensor.numel():
+        if dist.get_backend() == "nccl" and not tensor.is_cuda:  # NCCL knows tensors on cards alone
+            moved = tensor.cuda()
+            dist.all_reduce(moved, op=operation)
+            return tensor.copy_(moved)
         dist.all_reduce(tensor, op=operation)
     return tensor
 
