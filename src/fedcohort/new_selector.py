@@ -21,6 +21,7 @@ from typing import ClassVar
 from fedcohort import ranges
 from fedcohort.selector.base import top
 from fedcohort.types import Advice, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
+from fedcohort.commands import command
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def main(name: str, root: Path) -> None:
     for path, text in made.items():
         path.write_text(text)
         sys.stdout.write(f"wrote {path.relative_to(root)}\n")
-    sys.stdout.write(f"try it: python train.py selector={name}\ntest it: make test\n")
+    sys.stdout.write(f"try it: {command('python')} train.py selector={name}\ntest it: make test\n")
 
 
 if __name__ == "__main__":

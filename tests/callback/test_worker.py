@@ -94,6 +94,23 @@ def test_a_worker_that_dies_is_named_and_replaced(logs: Logs, said: pytest.LogCa
     check(logs, 6)
 
 
+def test_a_worker_that_cant_be_started_costs_the_run_nothing(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(MlflowTracker, "_worker", None)
+    monkeypatch.setattr(module.subprocess, "Popen", refuse)
+    tracked = tracker(logs)
+    tracked.prepare()
+    play([Journal(), tracked], run_info(logs))
+    (warning,) = [entry.getMessage() for entry in said.records]
+    assert "no process for MLflow can be started (Resource temporarily unavailable)" in warning
+    sync(run_info(logs).folder)
+    check(logs, 6, "KILLED")
+
+
 def test_the_rounds_of_a_run_that_was_killed_are_sent(logs: Logs) -> None:
     journal, facts, worker = Journal(), run_info(logs), Worker()
     journal.start(facts)

@@ -51,10 +51,13 @@ class MlflowTracker:
 
     def prepare(self) -> None:
         """Start the worker, which imports MLflow while this process imports torch; it writes nothing yet."""
-        if MlflowTracker._worker is None:
-            from fedcohort.callback.tracking.worker import Worker
+        from fedcohort.callback.tracking.worker import Worker
 
-            MlflowTracker._worker = Worker()
+        try:
+            MlflowTracker._worker = MlflowTracker._worker or Worker()
+            self._refused = ""
+        except OSError as error:  # no more processes, no more memory
+            self._refused = f"no process for MLflow can be started ({error})"
 
     def start(self, info: RunInfo) -> None:
         """Have the run found or made. Raises `IncompatibleConfig` where there is no journal."""
@@ -76,21 +79,20 @@ class MlflowTracker:
         if worker is not None and not self._ended:
             worker.poke()
             self._pass_on(worker.heard(wait=False))
-            if self._refused:
+            if self._ended:
                 raise TrackingError(self._refused)
 
     def finish(self, status: str) -> None:
         """Wait until the rest and the files are sent and the MLflow run is ended; one whose folder goes is deleted."""
         from fedcohort.callback.tracking import worker
 
-        there = MlflowTracker._worker
-        if self._folder is None or self._ended or there is None:
+        if self._folder is None or self._ended:
             return
-        self._tell(worker.finished(self._run, status))
-        self._pass_on(there.heard(wait=True))
+        if MlflowTracker._worker is not None and self._tell(worker.finished(self._run, status)):
+            self._pass_on(MlflowTracker._worker.heard(wait=True))
         if not self._ended:
             self._ended, MlflowTracker._worker = True, None
-            self._refused = "the process that sends to MLflow has died"
+            self._refused = self._refused or "the process that sends to MLflow has died"
         if self._refused:
             again = f"{command('python')} -m fedcohort.sync {shlex.quote(str(self._folder))}"
             log.warning("%s; `%s` sends what is missing", self._refused, again)
