@@ -7,6 +7,8 @@ import keyword
 import sys
 from pathlib import Path
 
+from fedcohort.commands import command
+
 MODULE = '''"""{title}: one sentence. Cite the paper here.
 
     A_k = (n_k / max_j n_j)^power,   S_t = the clients with the largest A_k        (replace by your update rule)
@@ -21,7 +23,6 @@ from typing import ClassVar
 from fedcohort import ranges
 from fedcohort.selector.base import top
 from fedcohort.types import Advice, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
-from fedcohort.commands import command
 
 
 @dataclass(frozen=True)
