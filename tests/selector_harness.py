@@ -18,7 +18,12 @@ EVERY_WORD = sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path
 
 # How a word is made up from uniform draws, one a client; others are 0.2 + draws. A new shape of signal goes in here.
 MADE_UP: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "compressed_gradient": lambda draws: np.stack([draws, 7 * draws % 1], axis=1),
+    "dht": lambda draws: np.stack([draws, 7 * draws % 1, 13 * draws % 1], axis=1),
+    "group_counts": lambda draws: np.outer(100 * draws + 10, np.arange(1, 9)).astype(np.int64) % 37,
+    "label_counts": lambda draws: (np.outer(draws + 0.1, [97, 53, 89, 31]) % 1 * 40).astype(np.int64) + 1,
     "n_train": lambda draws: (20 + 100 * draws).astype(np.int64),
+    "update": lambda draws: np.stack([draws, 7 * draws % 1, 13 * draws % 1], axis=1),
 }
 
 
@@ -84,7 +89,11 @@ class World:
         """What each client would say."""
         draws = rng.generator(self.seed, f"world/{word}", round).random(self.n_clients)
         made_up = MADE_UP.get(word, lambda draws: 0.2 + draws)(draws)
-        return made_up if isinstance(find(word), Static) else self.corrupt(word, made_up)
+        if isinstance(find(word), Static):
+            return made_up
+        if made_up.ndim == 1:
+            return self.corrupt(word, made_up)
+        return np.stack([self.corrupt(word, column) for column in made_up.T], axis=1)
 
     def static(self, needs: frozenset[str]) -> Signals:
         """Every static signal there is; only those in `needs` can be read."""

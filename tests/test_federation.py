@@ -248,3 +248,25 @@ def test_to_moves_every_tensor() -> None:
     for held in (fed.server_val, fed.server_test):
         assert {held.x.device.type, held.y.device.type} == {"meta"}
     np.testing.assert_array_equal(fed.n_train, made().n_train)
+
+
+def test_groups_are_counted_over_each_training_set_with_the_labels_that_the_client_sees() -> None:
+    """The attribute of row i is the parity of i // 10, whatever its class."""
+    data = raw(train_attribute=np.arange(N) // C % 2, test_attribute=np.arange(M) // C % 2)
+    assert (raw().n_attributes, data.n_attributes) == (0, 2)
+    held = made(data, noise=Beta(15))
+    assert held.group_counts is not None
+    assert held.group_counts.shape == (20, 2 * C)
+    np.testing.assert_array_equal(held.group_counts.reshape(20, C, 2).sum(2), held.label_counts)
+    for k in range(20):
+        x, y = held.train.of(k)
+        for c in range(C):
+            mine = [i // C % 2 for i, label in zip(ids(x), y.tolist(), strict=True) if label == c]
+            assert held.group_counts[k, 2 * c : 2 * c + 2].tolist() == [mine.count(0), mine.count(1)]
+    assert held.server_test_attribute is data.test_attribute
+    assert held.to("cpu").group_counts is held.group_counts
+
+
+def test_without_attributes_no_groups_are_counted() -> None:
+    assert made().group_counts is None
+    assert made().server_test_attribute is None

@@ -22,6 +22,15 @@ from fedcohort.errors import OptionError
         (lambda: ranges.numbers("ms", [1, -1], "[0, inf)"), "ms must be a list of numbers in [0, inf), got [1, -1]"),
         (lambda: ranges.integers("ms", 3, "[0, inf)"), "ms must be a list of integers in [0, inf), got 3"),
         (lambda: ranges.integers("ms", "12", "[0, inf)"), "ms must be a list of integers in [0, inf), got '12'"),
+        (
+            lambda: ranges.words("x", ["a", "d"], "a", "b"),
+            "x must be a list of one or more of a, b, none twice, got ['a',",
+        ),
+        (
+            lambda: ranges.words("x", ["b", "b"], "a", "b"),
+            "x must be a list of one or more of a, b, none twice, got ['b',",
+        ),
+        (lambda: ranges.words("x", [], "a", "b"), "x must be a list of one or more of a, b, none twice, got []"),
         (lambda: ranges.text("path", " "), "path must be a text that is not empty, got ' '"),
         (lambda: ranges.text("path", 5, optional=True), "path must be a text that is not empty or null, got 5"),
     ],

@@ -27,6 +27,7 @@ def refusal(logs: Path, *words: str) -> str:
     raise AssertionError(f"{words} ran")
 
 
+WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 CASES = [
     # an option, a group or a word that there is not
     (
@@ -43,9 +44,9 @@ CASES = [
     ("+foo=1", "there is no option 'foo'; there are agg"),
     ("+eval.foo=1", "eval has no option 'foo'"),
     ("+trainer.foo=1", "trainer has no option 'foo'; its options are accelerator, devices, num_nodes, threads"),
-    ("selector=best", "selector must be one of flash, powd, random, round_robin, ucb_cs, got 'best'"),
+    ("selector=best", f"selector must be one of {', '.join(WORDS)}, got 'best'"),
     ("hydra/launcher=best", "hydra/launcher must be one of basic, slurm, got 'best'"),
-    ("selector=[random,best]", "selector must be one of flash, powd, random, round_robin, ucb_cs, got 'best'"),
+    ("selector=[random,best]", f"selector must be one of {', '.join(WORDS)}, got 'best'"),
     ("selector=[random,flash]", "selector must be one of the words in configs/selector, got several"),
     ("selector=random,flash", "selector=random,flash: several values are a sweep, put -m first"),
     ("seed=range(3)", "seed=range(3): several values are a sweep"),

@@ -57,6 +57,23 @@ def test_other_fields_are_named() -> None:
         unpack({"record": {"ids": 1}}, Inner)
 
 
+@dataclass(frozen=True)
+class Other:
+    name: str
+
+
+@dataclass(frozen=True)
+class Either:
+    part: Inner | Other
+
+
+@pytest.mark.parametrize("part", [Inner(np.array([1]), 2), Other("b")])
+def test_the_fields_say_which_of_several_records_it_is(part: Inner | Other) -> None:
+    assert type(unpack(pack(Either(part)), Either).part) is type(part)
+    with pytest.raises(CheckpointError, match=r"Inner has the fields \['ids', 'when'\], the checkpoint \['age'\]"):
+        unpack({"record": {"part": {"record": {"age": 1}}}}, Either)
+
+
 def test_the_arrays_are_copies() -> None:
     original = np.zeros(2)
     packed = pack(original)

@@ -70,6 +70,8 @@ class Federation:
 
     n_train: sizes of T, int64 [K]. class_counts: true labels over T and V, int64 [K, C]. noise_rate: [K].
     inputs: what a sample's numbers are, for people; may be empty.
+    group_counts: samples of each T_k by class, as the client sees it, and attribute, int64 [K, C * A], class by class.
+    server_test_attribute: int64. Both None where the dataset's attributes are not known.
     """
 
     name: str
@@ -82,6 +84,8 @@ class Federation:
     class_counts: Counts
     noise_rate: Float64[np.ndarray, "clients"]
     inputs: str = ""
+    group_counts: Counts | None = None
+    server_test_attribute: Ids | None = None
 
     @property
     def n_clients(self) -> int:
@@ -113,6 +117,8 @@ class Federation:
             class_counts=self.class_counts,
             noise_rate=self.noise_rate,
             inputs=self.inputs,
+            group_counts=self.group_counts,
+            server_test_attribute=self.server_test_attribute,
         )
 
 
@@ -156,7 +162,18 @@ def build(
         class_counts=counts,
         noise_rate=rates,
         inputs=raw.inputs,
+        group_counts=_group_counts(raw, [(rows[n:], y[n:]) for rows, y, n in cut]),
+        server_test_attribute=raw.test_attribute,
     )
+
+
+def _group_counts(raw: Raw, clients: Sequence[tuple[Ids, Ids]]) -> Counts | None:
+    """From each client's (positions, labels that it sees)."""
+    if raw.train_attribute is None:
+        return None
+    A = raw.n_attributes
+    groups = [A * y + raw.train_attribute[rows] for rows, y in clients]
+    return np.stack([np.bincount(group, minlength=A * raw.n_classes) for group in groups])
 
 
 def _rank(groups: Ids, rng: np.random.Generator) -> Ids:

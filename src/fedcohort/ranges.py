@@ -70,6 +70,15 @@ def numbers(option: str, value: Any, interval: str) -> None:
     _each(number, option, value, interval, f"a list of numbers in {interval}")
 
 
+def words(option: str, value: Any, *known: str) -> None:
+    """Check that `value` is a list of different words of `known`, one at least."""
+    allowed = "a list of one or more of " + ", ".join(known) + ", none twice"
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        raise refuse(option, allowed, value)
+    if not all(isinstance(word, str) and word in known for word in value) or len(set(value)) < len(value):
+        raise refuse(option, allowed, value)
+
+
 def _each(check: Callable[[str, Any, str], None], option: str, value: Any, interval: str, allowed: str) -> None:
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise refuse(option, allowed, value)

@@ -54,14 +54,14 @@ def unpack(payload: Any, like: Any = Any) -> Any:
 
 
 def _record(fields: dict[str, Any], like: Any) -> Any:
-    classes = (c for c in _alternatives(like) if isinstance(c, type) and dataclasses.is_dataclass(c))
-    cls: type[Any] | None = next(classes, None)
-    if cls is None:
+    classes = [c for c in _alternatives(like) if isinstance(c, type) and dataclasses.is_dataclass(c)]
+    if not classes:
         raise CheckpointError(f"the checkpoint holds a record where this version expects {like}")
+    names = {c: {f.name for f in dataclasses.fields(c)} for c in classes}
+    cls: type[Any] = next((c for c in classes if names[c] == set(fields)), classes[0])
+    if names[cls] != set(fields):
+        raise CheckpointError(f"{cls.__name__} has the fields {sorted(names[cls])}, the checkpoint {sorted(fields)}")
     hints = typing.get_type_hints(cls)
-    expected = {f.name for f in dataclasses.fields(cls)}
-    if expected != set(fields):
-        raise CheckpointError(f"{cls.__name__} has the fields {sorted(expected)}, the checkpoint {sorted(fields)}")
     return cls(**{name: unpack(value, hints[name]) for name, value in fields.items()})
 
 

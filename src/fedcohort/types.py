@@ -110,7 +110,8 @@ class ProbeResult:
 class Selection:
     """Who trains this round.
 
-    clients: sorted distinct ids, all available. At most the cohort, unless `cold_start` (FLASH's first round).
+    clients: sorted distinct ids, all available. At most the cohort, unless `uncapped`: everybody who is available
+    (FLASH's first round, selector=full).
     scores: float64 [n_clients], NaN where none was given. parts: what a score is made of (exploit, explore, ...).
     probability: float64 [n_clients] of being drawn, where the method draws.
     """
@@ -119,18 +120,20 @@ class Selection:
     scores: Values | None = None
     parts: Mapping[str, Values] = field(default_factory=dict)
     probability: Values | None = None
-    cold_start: bool = False
+    uncapped: bool = False
 
 
 @dataclass(frozen=True)
 class Advice:
     """What a selector asks of the aggregation, aligned with the outcome's clients.
 
-    keep: False drops a client's update. weights: replace the aggregator's own weighting (normalised by the reader).
+    keep: False drops a client's update. weights: replace the aggregator's own weighting (normalised by the reader,
+    unless `absolute`: an unbiased estimate needs a sum other than 1).
     """
 
     keep: np.ndarray | None = None
     weights: Values | None = None
+    absolute: bool = False
 
 
 @dataclass(frozen=True)

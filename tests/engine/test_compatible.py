@@ -19,6 +19,11 @@ from run_harness import go
         ),
         (("agg=scaffold", "agg.control=displacement", "client.momentum=0.9"), "only holds for plain SGD"),
         (("dataset=synthetic", "model=cnn"), "model=cnn needs images"),
+        (
+            ("selector=feddiverse", "selector.source=known_dht"),
+            "the selector reads how many samples of each class and attribute clients have, but dataset=digits knows no "
+            "attributes: choose dataset=cmnist, or selector.source=estimated",
+        ),
         (("clients=3000", "cohort=4"), "clients"),
         (("partition=natural",), "client column"),
         (("dataset=folder", "dataset.path=/nowhere/at/all"), "/nowhere/at/all"),

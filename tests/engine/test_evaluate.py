@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from fedcohort.engine.evaluate import jain, mean_over_samples, rows_of, tails
-from fedcohort.federation import Shard
+from fedcohort.engine.evaluate import jain, mean_over_samples, rows_of, tails, worst_group
+from fedcohort.federation import Rows, Shard
 
 
 def test_jains_index() -> None:
@@ -50,3 +50,24 @@ def test_one_clients_nan_stays_its_own() -> None:
 
 def test_rows_of_nobody() -> None:
     assert rows_of(np.array([0, 2]), np.empty(0, np.int64)).tolist() == []
+
+
+def test_the_worst_group_is_of_a_class_and_an_attribute_that_occur() -> None:
+    """Everything is called class 1. Groups (0, 2): 0 of 1, (1, 0): 2 of 2, (1, 2): 1 of 1; without class 0 it is 1."""
+    network = nn.Linear(1, 2)
+    nn.init.zeros_(network.weight)
+    with torch.no_grad():
+        network.bias.copy_(torch.tensor([0.0, 1.0]))
+    y, attribute = torch.tensor([0, 1, 1, 1]), np.array([2, 0, 0, 2])
+    assert worst_group(network, Rows(torch.ones(4, 1), y), attribute) == 0
+    assert worst_group(network, Rows(torch.ones(3, 1), y[1:]), attribute[1:]) == 1
+
+
+def test_the_worst_group_can_be_in_between() -> None:
+    """x > 0 is class 1. (1, 0): 1 of 2 right, (1, 1): 2 of 3, (0, 0): 1 of 1."""
+    network = nn.Linear(1, 2, bias=False)
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor([[-1.0], [1.0]]))
+    x = torch.tensor([[1.0], [-1.0], [1.0], [1.0], [-1.0], [-1.0]])
+    y, attribute = torch.tensor([1, 1, 1, 1, 1, 0]), np.array([0, 0, 1, 1, 1, 0])
+    assert worst_group(network, Rows(x, y), attribute) == 0.5

@@ -6,7 +6,9 @@ import numpy as np
 import torch
 
 from agg_harness import gather, layout_of, update_of
+from fedcohort.engine.closing import advised
 from fedcohort.engine.gather import Gatherer, reweighted
+from fedcohort.types import Advice
 from yaml_words import make
 
 
@@ -56,6 +58,8 @@ def test_advice_reweighs() -> None:
     gathered = gather(agg, [update_of(0, [4.0, 0.0]), update_of(1, [0.0, 4.0])])
     assert reweighted(gathered, np.array([3.0, 1.0])).mean.tolist() == [3.0, 1.0]
     assert reweighted(gathered, np.array([0.0, 2.0])).mean.tolist() == [0.0, 4.0]
+    assert reweighted(gathered, np.array([0.0, 2.0]), absolute=True).mean.tolist() == [0.0, 8.0]
+    assert advised(gathered, Advice(weights=np.array([0.0, 2.0]), absolute=True)).mean.tolist() == [0.0, 8.0]
 
 
 def test_a_column_is_kept_per_word() -> None:

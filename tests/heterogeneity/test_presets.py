@@ -44,6 +44,7 @@ CLEAN = {"_target_": "fedcohort.label_noise.none.NoNoise"}
         ("noise15", IID, NOISY),
         ("noniid30_noise15", SKEWED, NOISY),
         ("natural", NATURAL, CLEAN),
+        ("cmnist_gsc", NATURAL, CLEAN),
     ],
 )
 def test_a_preset_is_what_its_name_says(
@@ -63,6 +64,7 @@ def test_every_preset_is_tested() -> None:
         "noise15",
         "noniid30_noise15",
         "natural",
+        "cmnist_gsc",
     }
 
 

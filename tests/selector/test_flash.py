@@ -7,7 +7,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from fedcohort.selector.flash import FEATURES
+from fedcohort.selector.contexts import FEATURES
 from fedcohort.signal.robust_loss import robust
 from flash_toy import RAW, SECONDS, STORY, flash, run, theta
 from selector_harness import World, cohorts, play
@@ -121,7 +121,7 @@ def test_the_first_contexts_can_be_left_out() -> None:
 def test_everybody_first_then_the_cohort(asked: str) -> None:
     steps = play(flash(context=asked), World(), 4)
     assert [len(step.selection.clients) for step in steps] == [12, 3, 3, 3]
-    assert [step.selection.cold_start for step in steps] == [True, False, False, False]
+    assert [step.selection.uncapped for step in steps] == [True, False, False, False]
     for step in steps:
         assert {(p.signal, p.concurrent) for p in step.probes} == {
             ("robust_loss", asked == "lagged"),

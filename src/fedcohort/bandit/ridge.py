@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 Matrix = Float64[np.ndarray, "d d"]
 Vector = Float64[np.ndarray, "d"]
@@ -32,10 +32,16 @@ def prior(d: int, lam: float) -> Ridge:
     return Ridge(lam * np.eye(d), np.zeros(d))
 
 
+def usable(X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"] | None = None) -> Bool[np.ndarray, "n"]:
+    """Which rows are measurements: no value beyond 1e12, or not finite."""
+    rows = (np.abs(X) < LIMIT).all(axis=1)
+    return np.asarray(rows if r is None else rows & (np.abs(r) < LIMIT))
+
+
 def learn(past: Ridge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> Ridge:
-    """A row of X and a reward of r for each pull; rows with a value beyond 1e12 or not finite are left out."""
-    usable = (np.abs(X) < LIMIT).all(axis=1) & (np.abs(r) < LIMIT)
-    X, r = X[usable], r[usable]
+    """A row of X and a reward of r for each pull; rows that are no measurement are left out."""
+    good = usable(X, r)
+    X, r = X[good], r[good]
     return Ridge(past.V + X.T @ X, past.b + X.T @ r)
 
 

@@ -15,6 +15,8 @@ class Raw:
 
     train_x, test_x: float32 [N, ...]. train_y, test_y: int64 labels in [0, n_classes).
     train_owner, test_owner: the natural client of each row, int64 counted from 0, or None.
+    train_attribute, test_attribute: what a row has besides its class (a background, a colour), int64 counted from 0, or
+    None where nobody knows; both or neither.
     inputs: what a sample's numbers are and what was left out, for people; empty where the dataset's name says it.
     """
 
@@ -27,6 +29,14 @@ class Raw:
     train_owner: Ids | None = None
     test_owner: Ids | None = None
     inputs: str = ""
+    train_attribute: Ids | None = None
+    test_attribute: Ids | None = None
+
+    @property
+    def n_attributes(self) -> int:
+        """How many there are; 0 where they are not known."""
+        known = [part for part in (self.train_attribute, self.test_attribute) if part is not None]
+        return int(max(part.max() for part in known)) + 1 if known else 0
 
 
 class Dataset(Protocol):

@@ -132,7 +132,7 @@ def advised(gathered: Gathered, advice: Advice | None) -> Gathered:
     weights = gathered.weights if advice.weights is None else advice.weights
     if advice.keep is not None:
         weights = np.where(advice.keep, weights, 0.0)
-    return reweighted(gathered, weights)
+    return reweighted(gathered, weights, advice.absolute)
 
 
 def chained(before: str, opened: Opened, gathered: Gathered) -> str:
@@ -180,7 +180,9 @@ def columns(opened: Opened, gathered: Gathered, n_clients: int) -> Mapping[str, 
     table |= {f"part_{name}": part for name, part in opened.selection.parts.items()}
     if opened.selection.probability is not None:
         table["probability"] = opened.selection.probability
-    return table
+    told = {word: (gathered.clients, values) for word, values in gathered.reports.items() if word != "train_loss"}
+    told |= {word: (answer.clients, answer.values) for word, answer in opened.answers.items()}
+    return table | {f"signal_{word}": numbers(*each) for word, each in told.items() if each[1].ndim == 1}
 
 
 def report_of(

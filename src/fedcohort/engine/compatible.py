@@ -15,18 +15,24 @@ REASONS = {
     "choose device=shifted_exponential",
     "plain_client": "{who} reads a gradient off the displacement of the model, which only holds for plain SGD: choose "
     "agg.control=mean_gradient, or client=sgd without momentum, weight_decay and clip",
+    "attributes": "{who} reads how many samples of each class and attribute clients have, but dataset={dataset} knows "
+    "no attributes: choose dataset=cmnist, or selector.source=estimated for selector=feddiverse",
 }
 
 
 def check(parts: Parts) -> None:
     """Raise `IncompatibleConfig` where the parts can't work together, whatever the data."""
-    holds = {"timed_device": parts.device.timed, "plain_client": parts.client.plain}
+    _refuse(parts, {"timed_device": parts.device.timed, "plain_client": parts.client.plain})
+
+
+def _refuse(parts: Parts, holds: Mapping[str, bool], **names: str) -> None:
+    """Raise `IncompatibleConfig` at the first fact in `holds` that a part wants and that isn't so."""
     readers = {"the selector": parts.selector.needs, "the aggregator": parts.agg.needs}
     wanted: list[tuple[str, str | None]] = [("the aggregator", fact) for fact in sorted(parts.agg.wants)]
     wanted += [(who, find(word).wants) for who, needs in readers.items() for word in sorted(needs)]
     for who, fact in wanted:
-        if fact is not None and not holds[fact]:
-            raise IncompatibleConfig(REASONS[fact].format(who=who))
+        if fact is not None and not holds.get(fact, True):
+            raise IncompatibleConfig(REASONS[fact].format(who=who, **names))
 
 
 def check_population(parts: Parts, cohort: int, federation: "Federation") -> None:
@@ -35,6 +41,7 @@ def check_population(parts: Parts, cohort: int, federation: "Federation") -> Non
         raise IncompatibleConfig(
             f"cohort={cohort} exceeds the {federation.n_clients} clients of dataset={federation.name}"
         )
+    _refuse(parts, {"attributes": federation.group_counts is not None}, dataset=federation.name)
     try:
         parts.selector.init(Populations.over(federation, cohort).of(parts.selector.needs, "the selector"))
     except OptionError as error:

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from fedcohort.engine.memory import gather
 from fedcohort.engine.strategy import rank, ranks, reduce_sum, share_of
-from fedcohort.federation import Federation, Shard
+from fedcohort.federation import Federation, Rows, Shard
 from fedcohort.flat import FlatModel
 from fedcohort.types import Ids, Values
 
@@ -133,6 +133,18 @@ class FederationLab:
         self.worker.load(self.server)
         self.worker.w += update.to(self.worker.w)
         return self.worker.network
+
+
+@torch.no_grad()
+def worst_group(network: nn.Module, rows: Rows, attribute: Ids) -> float:
+    """The smallest accuracy over the groups (class, attribute) that `rows` has (FedDiverse Sec. V-B)."""
+    network.eval()
+    chunk = max(256, CHUNK_BYTES // max(1, rows.x[:1].numel() * 4))
+    right = torch.cat([network(x).argmax(1) for x in torch.split(rows.x, chunk)]) == rows.y
+    group = rows.y.cpu().numpy() * (int(attribute.max()) + 1) + attribute
+    sizes = np.bincount(group)
+    hits = np.bincount(group, weights=right.cpu().numpy(), minlength=len(sizes))
+    return float((hits[sizes > 0] / sizes[sizes > 0]).min())
 
 
 def correct(logp: Tensor, y: Tensor) -> Tensor:

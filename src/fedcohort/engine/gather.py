@@ -134,12 +134,12 @@ class Gatherer:
         return {int(k): {name: shared[name][i].clone() for name in shared} for k, i in self.row.items()}
 
 
-def reweighted(gathered: Gathered, weights: Float64[np.ndarray, "m"]) -> Gathered:
-    """The same arrivals under other weights (a selector's Advice); needs the matrix of updates."""
+def reweighted(gathered: Gathered, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Gathered:
+    """The same arrivals under other weights (a selector's Advice), normalised unless absolute; needs the matrix."""
     from dataclasses import replace
 
     if gathered.updates is None:
         raise ValueError("other weights need the matrix of updates")
-    share = weights / weights.sum()
+    share = weights if absolute else weights / weights.sum()
     mean = torch.from_numpy(share).to(gathered.updates) @ gathered.updates
     return replace(gathered, mean=mean, weights=share)

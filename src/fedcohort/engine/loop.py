@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from fedcohort.engine.choose import choose
 from fedcohort.engine.closing import Closer, columns, keeps_updates, report_of, reported, weights_hash
 from fedcohort.engine.data import CohortDataModule
-from fedcohort.engine.evaluate import FederationLab, client_metrics
+from fedcohort.engine.evaluate import FederationLab, client_metrics, worst_group
 from fedcohort.engine.gather import Gathered, Gatherer
 from fedcohort.engine.local import LocalTrainer
 from fedcohort.engine.memory import keep_freed_memory, laid_out, wants_channels_last
@@ -178,6 +178,9 @@ class FederatedLoop(pl.Callback):
                 scalars, per_client = client_metrics(module.network, self.federation)
             metrics |= scalars
             table |= per_client
+        if "test/acc" in metrics and (attribute := self.federation.server_test_attribute) is not None:
+            with self.watch.stage("evaluate"):
+                metrics["test/acc_worst_group"] = worst_group(module.network, self.federation.server_test, attribute)
         if "test/acc" in metrics:
             best = self.state.best_acc
             self.state.best_acc = metrics["test/acc"] if math.isnan(best) else max(best, metrics["test/acc"])

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from fedcohort.flat import Layout
 from fedcohort.ledger import NUMBER, Charge
 from fedcohort.rng import Draws
 from fedcohort.samples.base import SampleRequest
-from fedcohort.signal.base import Lab, Measured, Probed, Reported, Static, find
+from fedcohort.signal.base import Computed, Lab, Measured, Probed, Reported, Static, find
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
 
 
@@ -27,8 +29,8 @@ class Opened:
     """A round before its local training.
 
     tasks: of those who will arrive, by id. cost: samples that each processes. weights: raw, for the aggregation.
-    concurrent: answers delivered with the outcome. measured: the aggregator's own probes of those who will arrive.
-    round_s: virtual seconds of the whole round. charge: its cost.
+    answers: to the selector's probes. concurrent: those of them that are delivered with the outcome.
+    measured: the aggregator's own probes of those who will arrive. charge: the cost of the whole round.
     """
 
     round: int
@@ -39,6 +41,7 @@ class Opened:
     cost: Values
     weights: Values
     closing: Closing
+    answers: Mapping[str, ProbeResult]
     concurrent: Mapping[str, ProbeResult]
     measured: Mapping[str, Values]
     charge: Charge
@@ -126,6 +129,7 @@ class Opener:
             cost=self._samples_seen(used, closing.units[closing.arrived]),
             weights=self.parts.agg.weights(used, self.federation.n_train[arriving]),
             closing=closing,
+            answers=answers,
             concurrent=concurrent,
             measured={w: s.measure(self.lab, arriving, {}) for w, s in self.probed.items()},
             charge=charge + spent,
@@ -146,7 +150,7 @@ class Opener:
         chosen, cohort = selection.clients, self.settings.cohort
         if len(np.unique(chosen)) != len(chosen) or not np.isin(chosen, available).all():
             raise FedcohortError(f"the selector chose {chosen.tolist()}: not distinct, or not available")
-        if len(chosen) > cohort and not selection.cold_start:
+        if len(chosen) > cohort and not selection.uncapped:
             raise FedcohortError(f"the selector chose {len(chosen)} clients where cohort={cohort}")
 
     def _used(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
@@ -180,11 +184,16 @@ class Opener:
         timing = self.parts.device.expected(self.everybody, self._work(n, np.zeros(len(n))), draws)
         return timing.finish(self.units)
 
-    def _samples_in(self, signal: Probed, clients: Ids) -> Values:
+    def _samples_in(self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})) -> Values:
         """Forward passes that the signal asks of each client, in samples."""
         offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
-        counts: Values = np.diff(offsets)[clients] * signal.passes
-        return counts
+        passes = signal.passes
+        each = passes(options, self.federation.label_counts[clients]) if callable(passes) else passes
+        samples: Values = np.diff(offsets)[clients] * each
+        if isinstance(signal, Computed) and signal.jobs is not None:
+            works = np.isin(clients, signal.jobs(options))
+            samples = samples + 3 * works * self._samples_seen(self.federation.n_train[clients], self.units)
+        return samples
 
     def _probe_s(self, probes: Sequence[Probe], draws: Draws) -> float:
         """A phase lasts until the slowest of those asked has run the forward passes that it was asked for."""
@@ -192,7 +201,7 @@ class Opener:
         for probe in probes:
             signal = find(probe.signal)
             if isinstance(signal, Probed):
-                inferred[probe.clients] += self._samples_in(signal, probe.clients)
+                inferred[probe.clients] += self._samples_in(signal, probe.clients, probe.options)
         asked = np.flatnonzero(inferred)
         if not len(asked):
             return 0.0
@@ -243,11 +252,16 @@ class Opener:
         chosen = selection.clients
         polled = np.unique(np.concatenate([probe.clients for probe in probes] or [np.empty(0, np.int64)]))
         extra = len(np.setdiff1d(polled, chosen)) * self.model_bytes
+        jobs = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
+        extra += sum(len(p.clients) for p, _ in jobs) * self.model_bytes
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
         answers += sum(s.bytes_up for s in self.probed.values()) * len(chosen)
-        asked = [(find(probe.signal), probe.clients) for probe in probes]
-        asked += [(signal, chosen) for signal in self.probed.values()]
-        passes = sum(float(self._samples_in(s, ids).sum()) for s, ids in asked if isinstance(s, Probed))
+        answers += sum(len(workers) for _, workers in jobs) * self.model_bytes
+        inferred = [self._samples_in(s, chosen) for s in self.probed.values()]
+        inferred += [
+            self._samples_in(s, p.clients, p.options) for p in probes if isinstance(s := find(p.signal), Probed)
+        ]
+        passes = sum(float(samples.sum()) for samples in inferred)
         done = np.where(closing.arrived, closing.units, self.units)
         trained = float(self._samples_seen(self._used(chosen, rows), done).sum())
         return Charge(

@@ -137,4 +137,6 @@ class Populations:
             "noise_rate": federation.noise_rate,
             "expected_s": np.ones(federation.n_clients) if expected_s is None else expected_s,
         }
+        if federation.group_counts is not None:
+            facts["group_counts"] = federation.group_counts
         return cls(federation.n_clients, federation.n_classes, cohort, facts)

@@ -6,7 +6,7 @@ and the signals that it declares, never a model, a dataset or an aggregator. It 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -20,10 +20,12 @@ class Selector(Protocol[S]):
 
     needs: the words of `fedcohort/signal/` that it reads, static, probed and reported alike. A ClassVar, or a property
     where options decide: nobody is charged for a signal that the chosen options leave unread.
-    advises: whether `observe` may return Advice; the matrix of updates is then kept for the aggregation.
+    advises: whether `observe` may return Advice; the matrix of updates is then kept for the aggregation. As `needs`, a
+    ClassVar or a property.
     """
 
-    advises: ClassVar[bool]
+    @property
+    def advises(self) -> bool: ...
 
     @property
     def needs(self) -> frozenset[str]: ...
@@ -96,7 +98,12 @@ def top(scores: Values, available: Ids, count: int, rng: np.random.Generator, ti
 
 
 def draw(weights: Values, available: Ids, count: int, rng: np.random.Generator) -> Ids:
-    """`count` distinct available clients, drawn one after the other in proportion to `weights`, sorted by id.
+    """`count` distinct available clients, drawn one after the other in proportion to `weights`, sorted by id."""
+    return np.sort(successive(weights, available, count, rng))
+
+
+def successive(weights: Values, available: Ids, count: int, rng: np.random.Generator) -> Ids:
+    """As `draw`, in the order of drawing.
 
     weights: float64 [n_clients], not negative. Exponential keys e_k / weight_k give exactly the successive draw
     without replacement (Efraimidis and Spirakis 2006), with one vector a round, indexed by client. Clients of weight
@@ -107,4 +114,4 @@ def draw(weights: Values, available: Ids, count: int, rng: np.random.Generator) 
     usable = np.isfinite(weight) & (weight > 0)
     keys = np.divide(noise, weight, out=np.full(len(available), np.inf), where=usable)
     order = np.lexsort((noise, keys))
-    return np.sort(available[order[:count]])
+    return available[order[:count]]

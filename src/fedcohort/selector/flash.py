@@ -16,59 +16,28 @@ Departures from the paper (experiment=flash_literal takes those back that have a
   that were, an absent one keeps its last values, and one that answers NaN or infinity is scored -inf;
 - a row without both losses and a positive duration is left out, and failed clients teach nothing.
 context=lagged is Alg. 1: w_t, probed beside the training of round t, chooses S_{t+1}; fresh asks before choosing S_t.
+
+Ablations: features leaves some of the context out (Fig. 4c-d) and makes d smaller, in gamma_t too unless
+gamma_dim=fixed4; the duration stays in the reward. bandit=linucb, neural, restless change the estimator alone: LinUCB
+on the same posterior, NeuralUCB and a hidden Markov bandit (`fedcohort.bandit`). The last two don't read gamma_t, and
+are our stand-ins for [5] (Cao et al. 2022, which we could not read) and [4] (Yemini et al., which chooses actions).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float64
 
 from fedcohort import ranges
 from fedcohort.bandit import ridge
+from fedcohort.bandit.contextual import Bandit, LinUCB, Neural, Restless, Thompson
+from fedcohort.bandit.neural import Net
+from fedcohort.bandit.restless import Hidden
 from fedcohort.bandit.ridge import Ridge
 from fedcohort.selector.base import answers, top
-from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
-
-Contexts = Float64[np.ndarray, "_n 4"]
-FEATURES = ("train_ratio", "val_ratio", "duration", "prev_reward")
-FLOOR = 1e-8  # of a baseline that a ratio divides by
-
-
-@dataclass(frozen=True)
-class Unit:
-    """What a feature is measured in: the mean size of `count` observations, 1 before the first."""
-
-    total: float = 0.0
-    count: int = 0
-
-    def value(self) -> float:
-        return self.total / self.count if self.count else 1.0
-
-
-@dataclass(frozen=True)
-class Pending:
-    """Rows that wait for their reward: who trained, and their contexts. first: it was the cohort of round 0."""
-
-    clients: Ids
-    X: Contexts
-    first: bool
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """first: a client's first finite loss, NaN before. ratio: its last loss over that, 1 before."""
-
-    first: Values
-    ratio: Values
-
-    def after(self, answers: ProbeResult) -> "Baseline":
-        first, ratio = self.first.copy(), self.ratio.copy()
-        k, value = answers.clients, answers.values
-        first[k] = np.where(np.isnan(first[k]) & np.isfinite(value), value, first[k])
-        ratio[k] = value / np.maximum(first[k], FLOOR)
-        return Baseline(first, ratio)
+from fedcohort.selector.contexts import FEATURES, Baseline, Contexts, Pending, Unit
+from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 
 @dataclass(frozen=True)
@@ -79,7 +48,7 @@ class State:
     round_tau: duration of the last round, seconds. tau_unit, r_unit: the scales of tau and r.
     """
 
-    posterior: Ridge
+    posterior: Ridge | Net | Hidden
     train: Baseline
     val: Baseline
     loss: Values
@@ -96,7 +65,10 @@ class State:
 
 @dataclass(frozen=True)
 class Flash:
-    """Options: see the module. delta, lam, gamma_scale: the bandit's. alpha, beta, A: the robust loss's (Eq. 3)."""
+    """Options: see the module. delta, lam, gamma_scale: the bandit's. alpha, beta, A: the robust loss's (Eq. 3).
+
+    pairs, fit_steps, fit_lr: the neural bandit's. states, explore: the restless bandit's.
+    """
 
     context: str
     credit: str
@@ -111,6 +83,14 @@ class Flash:
     alpha: float
     beta: float
     A: float
+    features: Sequence[str]
+    gamma_dim: str
+    bandit: str
+    pairs: int
+    fit_steps: int
+    fit_lr: float
+    states: int
+    explore: float
 
     advises: ClassVar[bool] = False
 
@@ -128,25 +108,49 @@ class Flash:
         ranges.number("alpha", self.alpha, "[0, inf)")
         ranges.number("beta", self.beta, "[0, inf)")
         ranges.number("A", self.A, "(-inf, 0)")
+        ranges.words("features", self.features, *FEATURES)
+        ranges.choice("gamma_dim", self.gamma_dim, "kept", "fixed4")
+        ranges.choice("bandit", self.bandit, "thompson", "linucb", "neural", "restless")
+        ranges.integer("pairs", self.pairs, "[1, 1000]")
+        ranges.integer("fit_steps", self.fit_steps, "[1, inf)")
+        ranges.number("fit_lr", self.fit_lr, "(0, inf)")
+        ranges.integer("states", self.states, "[2, 100]")
+        ranges.number("explore", self.explore, "[0, inf)")
 
     @property
     def needs(self) -> frozenset[str]:
         shares = {"n_train"} if self.reward == "global" else set()
-        return frozenset({"robust_loss", "val_loss", "duration"} | shares)
+        val = {"val_loss"} if "val_ratio" in self.features else set()
+        return frozenset({"robust_loss", "duration"} | shares | val)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The features in use, in their order."""
+        return tuple(name for name in FEATURES if name in self.features)
+
+    @property
+    def estimator(self) -> Bandit[Any]:
+        made: dict[str, Bandit[Any]] = {
+            "thompson": Thompson(self.lam),
+            "linucb": LinUCB(self.lam),
+            "neural": Neural(self.lam, self.gamma_scale, self.pairs, self.fit_steps, self.fit_lr),
+            "restless": Restless(self.lam, self.states, self.explore),
+        }
+        return made[self.bandit]
 
     def init(self, population: Population) -> State:
         K = population.n_clients
         n = population.signals["n_train"].astype(float) if self.reward == "global" else np.ones(K)
         unknown, blank = np.full(K, np.nan), Baseline(np.full(K, np.nan), np.ones(K))
         return State(
-            posterior=ridge.prior(len(FEATURES), self.lam),
+            posterior=self.estimator.prior(len(self.kept), None),
             train=blank,
             val=blank,
             loss=unknown,
             gain=unknown,
             r=np.zeros(K),
             tau=unknown,
-            X=np.tile([1.0, 1.0, 0.0, 0.0], (K, 1)),
+            X=self._masked(np.tile([1.0, 1.0, 0.0, 0.0], (K, 1))),
             p=n / max(n.sum(), 1.0),
             round_tau=float("nan"),
             tau_unit=Unit(),
@@ -157,24 +161,23 @@ class Flash:
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         lagged = self.context == "lagged"
         robust = {"alpha": self.alpha, "beta": self.beta, "A": self.A}
-        return (
-            Probe("robust_loss", ctx.available, robust, concurrent=lagged),
-            Probe("val_loss", ctx.available, concurrent=lagged),
-        )
+        probes = (Probe("robust_loss", ctx.available, robust, concurrent=lagged),)
+        return (*probes, Probe("val_loss", ctx.available, concurrent=lagged)) if "val_loss" in self.needs else probes
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.context == "fresh" and probes:  # there are none where nobody is available
             state = self._measured(state, probes)
         if ctx.round == 0:
-            return Selection(ctx.available, cold_start=True), state
-        # Alg. 1 draws S_{t+1} with gamma_t
-        gamma = ridge.exploration(ctx.round - 1, ctx.n_clients, len(FEATURES), self.lam, self.delta)
-        theta_hat = ridge.estimate(state.posterior)
-        theta = ridge.sample(state.posterior, self.gamma_scale * gamma, ctx.rng.standard_normal(len(FEATURES)))
-        parts = {"exploit": state.X @ theta_hat, "explore": state.X @ (theta - theta_hat)}
-        scores = state.X @ theta
-        scores = np.where(np.isfinite(scores), scores, -np.inf)
-        return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng), scores, parts), state
+            state = replace(state, posterior=self.estimator.prior(len(self.kept), ctx.rng))
+            return Selection(ctx.available, uncapped=True), state
+        d = len(FEATURES if self.gamma_dim == "fixed4" else self.kept)  # Alg. 1 draws S_{t+1} with gamma_t
+        gamma = self.gamma_scale * ridge.exploration(ctx.round - 1, ctx.n_clients, d, self.lam, self.delta)
+        judged, posterior = self.estimator.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
+        scores = np.where(np.isfinite(judged.score), judged.score, -np.inf)
+        clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
+        posterior = self.estimator.chosen(posterior, state.X[clients])
+        parts = {"exploit": judged.exploit, "explore": judged.explore}
+        return Selection(clients, scores, parts), replace(state, posterior=posterior)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         arrived, first, chosen_by = outcome.clients, outcome.round == 0, state.X
@@ -188,8 +191,8 @@ class Flash:
         return None, replace(state, X=self._contexts(state))
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        pairs = zip(ridge.estimate(state.posterior), ridge.deviation(state.posterior), strict=True)
-        return {name: (float(mean), float(sd)) for name, (mean, sd) in zip(FEATURES, pairs, strict=True)}
+        means, deviations = self.estimator.coefficients(state.posterior)
+        return {n: (float(mean), float(sd)) for n, mean, sd in zip(self.kept, means, deviations, strict=False)}
 
     def _measured(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
         """w_t was measured: the pending cohort has its reward, and there are new contexts."""
@@ -220,10 +223,10 @@ class Flash:
         clients, gain = rows.clients[known], gain[known]
         r = state.r.copy()
         r[clients] = gain
-        unit = self._unit(state.r_unit, np.abs(gain))
+        unit = state.r_unit.after(np.abs(gain), self.scale)
         posterior = state.posterior
         if not (rows.first and self.skip_first_update):
-            posterior = ridge.learn(posterior, rows.X[known], gain / unit.value())
+            posterior = self.estimator.learn(posterior, rows.X[known], gain / unit.value())
         return replace(state, posterior=posterior, r=r, r_unit=unit)
 
     def _timed(self, state: State, outcome: RoundOutcome) -> State:
@@ -233,18 +236,15 @@ class Flash:
         tau[outcome.clients] = np.where(np.isnan(seconds), tau[outcome.clients], seconds)
         known = seconds[~np.isnan(seconds)]
         round_tau = float(known.max()) if len(known) else float("nan")
-        return replace(state, tau=tau, round_tau=round_tau, tau_unit=self._unit(state.tau_unit, known))
-
-    def _unit(self, unit: Unit, sizes: Values) -> Unit:
-        """The scale after more observations; a zero says nothing about scale."""
-        seen = sizes[sizes > 0]
-        if self.scale == "none" or (self.scale == "first_round" and unit.count):
-            return unit
-        return Unit(unit.total + float(seen.sum()), unit.count + len(seen))
+        return replace(state, tau=tau, round_tau=round_tau, tau_unit=state.tau_unit.after(known, self.scale))
 
     def _contexts(self, state: State) -> Contexts:
         """x(i) for every client, NaN where a feature is not finite."""
         timed = np.isfinite(state.tau)
         tau = np.where(timed, state.tau, state.tau[timed].mean() if timed.any() else 0.0) / state.tau_unit.value()
         X = np.column_stack([state.train.ratio, state.val.ratio, tau, state.r / state.r_unit.value()])
-        return np.where(np.isfinite(X), X, np.nan)
+        return self._masked(np.where(np.isfinite(X), X, np.nan))
+
+    def _masked(self, X: Contexts) -> Contexts:
+        columns = [FEATURES.index(name) for name in self.kept]
+        return np.ascontiguousarray(X[:, columns])  # as a resume finds it, to the last bit

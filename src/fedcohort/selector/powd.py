@@ -16,10 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from fedcohort import ranges
-from fedcohort.selector.base import Stateless, answers, draw, top
+from fedcohort.selector import candidates
+from fedcohort.selector.base import Stateless, answers
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 
@@ -42,29 +41,16 @@ class PowD:
 
     def init(self, population: Population) -> Stateless:
         """Raises `OptionError` where d is less than m, or more than K."""
-        m, K = population.cohort, population.n_clients
-        if self.candidates is not None and not m <= self.candidates <= K:
-            allowed = f"an integer in [{m}, {K}], from the cohort to all clients, or null"
-            raise ranges.refuse("candidates", allowed, self.candidates)
+        candidates.check(self.candidates, population)
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
-        d = max(ctx.cohort, 2 * ctx.cohort if self.candidates is None else self.candidates)
-        by_size = self.candidate == "size"
-        weights = ctx.signals["n_train"].astype(float) if by_size else np.ones(ctx.n_clients)
-        return (Probe("loss", draw(weights, ctx.available, d, ctx.rng)),)
+        return (Probe("loss", candidates.drawn(self.candidates, self.candidate, ctx)),)
 
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        polled = answers(probes, "loss")
-        loss = polled.dense(ctx.n_clients)
-        scores = np.where(np.isfinite(loss), loss, -np.inf)
-        clients = top(scores, polled.clients, ctx.cohort, ctx.rng)
-        others = np.setdiff1d(ctx.available, clients)
-        filling = draw(np.ones(ctx.n_clients), others, ctx.cohort - len(clients), ctx.rng)
-        scores[np.setdiff1d(np.arange(ctx.n_clients), polled.clients)] = np.nan
-        return Selection(np.sort(np.concatenate([clients, filling])), scores), state
+        return candidates.largest(answers(probes, "loss"), ctx), state
 
     def observe(self, state: Stateless, outcome: RoundOutcome) -> tuple[None, Stateless]:
         return None, state

@@ -7,7 +7,7 @@ Every signal states what it costs (bytes up, forward passes) and what it reveals
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -97,15 +97,19 @@ class Computed:
     """Asked of clients about w_t: anything that they can work out of it and T_k.
 
     compute(lab, round, clients, options) -> float64 [len(clients)] or [len(clients), d]; every process computes all
-    of it. bytes_up: of one number. passes: the client's work in forward passes over T_k (a gradient is three).
+    of it. bytes_up: of one number. passes: the client's work in forward passes over T_k (a gradient is three), where it
+    depends on more a function of the options and the clients' label counts [len(clients), C], [len(clients)].
+    jobs(options): clients of those asked that do a whole job from w_t for it and send their updates; all those asked
+    then get the model that comes of it.
     """
 
     reveals: str
     bytes_up: int
-    passes: float
+    passes: "float | Callable[[Mapping[str, Any], np.ndarray], Values]"
     compute: "Callable[[Lab, int, Ids, Mapping[str, Any]], np.ndarray]"
     wants: str | None = None
     split: str = "train"
+    jobs: "Callable[[Mapping[str, Any]], Sequence[int]] | None" = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,149 @@
+"""One interface to the estimators of a reward from a context, so that a method can change nothing but the estimator."""
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.bandit import linucb, neural, restless, ridge
+from fedcohort.bandit.neural import Net
+from fedcohort.bandit.restless import Hidden
+from fedcohort.bandit.ridge import Ridge
+from fedcohort.types import Values
+
+B = TypeVar("B")
+Rows = Float64[np.ndarray, "_n _d"]
+Draws = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Each context's score, what is expected of it plus what there is to find out; NaN where it is no measurement."""
+
+    score: Values
+    exploit: Values
+    explore: Values
+
+
+def _summed(exploit: Values, explore: Values) -> Judged:
+    return Judged(exploit + explore, exploit, explore)
+
+
+class Bandit(Protocol[B]):
+    """An estimator: hyperparameters alone, what it learns is the belief that goes in and comes out."""
+
+    def prior(self, d: int, rng: Draws | None) -> B:
+        """Before the first reward, of d features. rng: None where nobody is going to be judged by it."""
+        ...
+
+    def judge(self, belief: B, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, B]:
+        """gamma: the width of the confidence set, for those that have one. round: from 1."""
+        ...
+
+    def chosen(self, belief: B, X: Rows) -> B:
+        """The clients of contexts X train in this round."""
+        ...
+
+    def learn(self, belief: B, X: Rows, r: Values) -> B:
+        """A round's rewards, and the contexts that earned them."""
+        ...
+
+    def coefficients(self, belief: B) -> tuple[Values, Values]:
+        """Mean and standard deviation of each feature's coefficient, [d]; empty where there is none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Linear:
+    """What Thompson sampling and LinUCB share. lam: ridge."""
+
+    lam: float
+
+    def prior(self, d: int, rng: Draws | None) -> Ridge:
+        return ridge.prior(d, self.lam)
+
+    def chosen(self, belief: Ridge, X: Rows) -> Ridge:
+        return belief
+
+    def learn(self, belief: Ridge, X: Rows, r: Values) -> Ridge:
+        return ridge.learn(belief, X, r)
+
+    def coefficients(self, belief: Ridge) -> tuple[Values, Values]:
+        return ridge.estimate(belief), ridge.deviation(belief)
+
+
+@dataclass(frozen=True)
+class Thompson(Linear):
+    """theta is drawn from its posterior, once a round."""
+
+    def judge(self, belief: Ridge, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, Ridge]:
+        mean = ridge.estimate(belief)
+        theta = ridge.sample(belief, gamma, rng.standard_normal(len(mean)))
+        return Judged(X @ theta, X @ mean, X @ (theta - mean)), belief
+
+
+@dataclass(frozen=True)
+class LinUCB(Linear):
+    """The upper end of the confidence set; nothing is drawn."""
+
+    def judge(self, belief: Ridge, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, Ridge]:
+        good = ridge.usable(X)
+        width = np.full(len(X), np.nan)
+        width[good] = linucb.width(belief, X[good])
+        return _summed(X @ ridge.estimate(belief), gamma * width), belief
+
+
+@dataclass(frozen=True)
+class Neural:
+    """nu: of the bonus; pairs: of hidden units; steps, lr: of Adam, a round."""
+
+    lam: float
+    nu: float
+    pairs: int
+    steps: int
+    lr: float
+
+    def prior(self, d: int, rng: Draws | None) -> Net:
+        return neural.fresh(d, self.pairs, self.lam, rng)
+
+    def judge(self, belief: Net, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, Net]:
+        mean, width, belief = neural.judge(belief, X)
+        return _summed(mean, self.nu * width), belief
+
+    def chosen(self, belief: Net, X: Rows) -> Net:
+        return neural.chosen(belief, X)
+
+    def learn(self, belief: Net, X: Rows, r: Values) -> Net:
+        return neural.learn(belief, X, r, self.lam, self.steps, self.lr)
+
+    def coefficients(self, belief: Net) -> tuple[Values, Values]:
+        return np.empty(0), np.empty(0)
+
+
+@dataclass(frozen=True)
+class Restless:
+    """states: J. c: of the rounds of exploration."""
+
+    lam: float
+    states: int
+    c: float
+
+    def prior(self, d: int, rng: Draws | None) -> Hidden:
+        return restless.fresh(d, self.states, self.lam, rng)
+
+    def judge(self, belief: Hidden, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, Hidden]:
+        expected = restless.predicted(belief, X)
+        if not restless.due(belief.explored, round, self.c):
+            return _summed(expected, 0.0 * expected), belief
+        alike = 0.0 * expected  # NaN stays
+        return _summed(alike, alike), restless.explored(belief)
+
+    def chosen(self, belief: Hidden, X: Rows) -> Hidden:
+        return belief
+
+    def learn(self, belief: Hidden, X: Rows, r: Values) -> Hidden:
+        return restless.learn(belief, X, r)
+
+    def coefficients(self, belief: Hidden) -> tuple[Values, Values]:
+        return restless.spread(belief)

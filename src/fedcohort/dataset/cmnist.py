@@ -1,0 +1,144 @@
+"""Coloured MNIST (Arjovsky et al. 2019, "Invariant Risk Minimization", Sec. 5.1), dealt to clients as FedDiverse's
+CMNIST_GSC (Nemeth et al., "FedDiverse", Sec. V-A): global spurious correlation.
+
+    y = 1 for the digits from 5 on;   a = colour, 0 red, 1 green;   x = (pixel / 255 - 0.1307) / 0.3081 in the channel
+    of its colour, pixel 0 in the other one
+    P_k(y, a):  ci  `share` of one class, colours even;   ai  `share` of one colour, classes even
+                sc  classes even, `share` of class 0 red and of class 1 green
+
+Colours are drawn for the clients that are made, so all of them have the same number of samples, as many as the classes
+allow; what is left over isn't used. Which class or colour dominates alternates, so that with even numbers of such
+clients all data together have spurious correlation alone. The test images have even classes and colours.
+
+Departures from the papers: the colours of IRM follow a label with noise, here no label is flipped; FedDiverse doesn't
+print how many clients are of which kind, nor the shares.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int64
+
+from fedcohort import ranges
+from fedcohort.dataset.base import Raw, checked
+from fedcohort.dataset.hub import hub
+from fedcohort.dataset.table import Frame, local, text
+from fedcohort.errors import DataError, OptionError
+from fedcohort.rng import generator
+from fedcohort.types import Ids
+
+MEAN, SD = 0.1307, 0.3081
+
+Groups = Int64[np.ndarray, "clients 2 2"]
+
+
+@dataclass(frozen=True)
+class Cmnist:
+    """path: a local folder, or None for the hub. hub: the name there. clients: number of natural clients.
+
+    ci, ai: shares of the clients with mainly that imbalance; the others have spurious correlation. share: how strong.
+    """
+
+    path: str | None
+    hub: str
+    clients: int
+    ci: float
+    ai: float
+    share: float
+
+    def __post_init__(self) -> None:
+        text("path", self.path, optional=True)
+        text("hub", self.hub)
+        if self.clients is None:  # it follows the option `clients`
+            raise OptionError(
+                "clients must be an integer in [1, inf), got null: clients=null is for datasets that bring their "
+                "clients, this one makes as many as you say (clients=24)"
+            )
+        ranges.integer("clients", self.clients, "[1, inf)")
+        ranges.number("ci", self.ci, "[0, 1]")
+        ranges.number("ai", self.ai, "[0, 1]")
+        ranges.number("share", self.share, "[0.5, 1]")
+        if self.ci + self.ai > 1:
+            raise ranges.refuse("ai", f"at most 1 - ci = {1 - self.ci:.6g}", self.ai)
+
+    def load(self, seed: int) -> Raw:
+        """float32 [N, 2, 28, 28], 2 classes, 2 attributes, natural clients without test rows. Raises `DataError`."""
+        train, test = hub(self.hub) if self.path is None else local(self.path)
+        y, test_y = (binary(frame) for frame in (train, test))
+        rng = generator(seed, "cmnist")
+        counts = self.groups(np.bincount(y, minlength=2), rng)
+        rows, owner, a = dealt(y, counts, rng)
+        even = np.full((1, 2, 2), np.bincount(test_y, minlength=2).min() // 2)
+        if not even.all() or not counts.sum((1, 2)).all():
+            raise DataError(f"dataset=cmnist: too few images of one class for clients={self.clients} and a test set")
+        test_rows, _, test_a = dealt(test_y, even, rng)
+        return checked(
+            Raw(
+                "cmnist",
+                coloured(pixels(train)[rows], a),
+                y[rows],
+                coloured(pixels(test)[test_rows], test_a),
+                test_y[test_rows],
+                n_classes=2,
+                train_owner=owner,
+                inputs=f"red and green channel; {len(y) - len(rows)} training and {len(test_y) - len(test_rows)} test "
+                "images left out for even groups",
+                train_attribute=a,
+                test_attribute=test_a,
+            )
+        )
+
+    def groups(self, pools: Int64[np.ndarray, "2"], rng: np.random.Generator) -> Groups:
+        """Samples of each class and colour for each client; pools: images of each class."""
+        P = self.shares()[rng.permutation(self.clients)]
+        size = int((pools / P.sum((0, 2))).min())
+        counts: Groups = np.floor(size * P + 1e-9).astype(np.int64)
+        return counts
+
+    def shares(self) -> Float64[np.ndarray, "clients 2 2"]:
+        """P_k(y, a), the clients with class imbalance first, then those with attribute imbalance."""
+        s, K = self.share, self.clients
+        n_ci = round(self.ci * K)
+        n_ai = min(round(self.ai * K), K - n_ci)
+        skewed = np.array([[s, s], [1 - s, 1 - s]]) / 2
+        ci = [skewed[:: 1 - 2 * (k % 2)] for k in range(n_ci)]
+        ai = [skewed.T[:, :: 1 - 2 * (k % 2)] for k in range(n_ai)]
+        sc = [np.array([[s, 1 - s], [1 - s, s]]) / 2] * (K - n_ci - n_ai)
+        return np.stack([*ci, *ai, *sc])
+
+
+def dealt(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
+    """Rows of each class, at random, in the numbers of `counts`: positions, sorted, and their clients and colours."""
+    parts = []
+    for c in (0, 1):
+        n = counts[:, c].ravel()
+        rows = rng.permutation(np.flatnonzero(y == c))[: n.sum()]
+        parts.append(
+            np.stack([rows, *(np.repeat(label, n) for label in np.indices(counts[:, c].shape).reshape(2, -1))])
+        )
+    rows, owner, colour = np.concatenate(parts, axis=1)
+    order = np.argsort(rows)
+    return rows[order], owner[order], colour[order]
+
+
+def binary(frame: Frame) -> Ids:
+    """0 for the digits up to 4, 1 for the others."""
+    return (frame.labels("label", n_classes=10) >= 5).astype(np.int64)
+
+
+def pixels(frame: Frame) -> np.ndarray:
+    """The column `image`, [N, 28, 28]."""
+    images = frame.arrays("image")
+    if images[0].shape not in ((784,), (28, 28), (1, 28, 28)):
+        raise frame.error("image", f": column 'image' must hold grey images of 28 x 28, it holds {images[0].shape}")
+    return images.reshape(-1, 28, 28)
+
+
+def coloured(images: np.ndarray, colour: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
+    """Each image in the channel of its colour."""
+    x = np.zeros((len(images), 2, 28, 28), dtype=np.float32)
+    x[np.arange(len(images)), colour] = images
+    x /= 255
+    x -= np.float32(MEAN)
+    x /= np.float32(SD)
+    return x

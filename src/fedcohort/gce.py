@@ -1,0 +1,16 @@
+"""Generalised cross-entropy: Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Networks with
+Noisy Labels" (2018), Eq. 6.
+
+    L_q = (1 - p_y^q) / q,    dL_q = p_y^q dCE     q -> 0 is cross-entropy, q = 1 the mean absolute error (halved)
+
+Samples that the model is unsure of weigh less, so that it learns what is easy and little else.
+"""
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def gce(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], q: float) -> Float[Tensor, "b"]:
+    """For each sample, from log-probabilities; q in (0, 1]."""
+    log_py = logp.gather(1, y[:, None])[:, 0]
+    return -(q * log_py).expm1() / q

@@ -1,0 +1,62 @@
+"""`python -m fedcohort.methods [group ...]`: the words of a group with what their docstrings say of them, as Markdown.
+
+    | word | method | reads |
+
+The method is the docstring's first paragraph; a yaml that stands for a composition gives its comment. What is read are
+the selector's `needs` with the yaml's defaults: the words of `fedcohort/signal/`, which say what they cost and reveal.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+
+CONFIGS = Path("configs")
+
+
+def rows(group: str, configs: Path = CONFIGS) -> dict[str, str]:
+    """One line of the table for each word of `group`."""
+    found = {}
+    for path in sorted((configs / group).glob("*.yaml")):
+        node = OmegaConf.to_container(OmegaConf.load(path))
+        if isinstance(node, dict):
+            found[path.stem] = _row(path, {str(key): value for key, value in node.items()})
+    return found
+
+
+def _row(path: Path, node: Mapping[str, Any]) -> str:
+    if "_target_" not in node:
+        return f"| `{path.stem}` | {_comment(path)} | |"
+    module = str(node["_target_"]).rpartition(".")[0]
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(module)
+    text = ast.get_docstring(ast.parse(Path(spec.origin).read_text())) or ""
+    first = " ".join(text.split("\n\n")[0].split())
+    needs = sorted(getattr(instantiate(node, _convert_="all"), "needs", ()))
+    return f"| `{path.stem}` | {first} | {', '.join(f'`{word}`' for word in needs) or 'nothing'} |"
+
+
+def _comment(path: Path) -> str:
+    lines = [line[2:] for line in path.read_text().splitlines() if re.match(r"# [^@]", line)]
+    return " ".join(" ".join(lines).split())
+
+
+def table(group: str) -> str:
+    """The whole table."""
+    return "\n".join(["| word | method | reads |", "|---|---|---|", *rows(group).values()])
+
+
+def main(groups: list[str]) -> None:
+    for group in groups or ["selector"]:
+        sys.stdout.write(f"{table(group)}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

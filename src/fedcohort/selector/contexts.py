@@ -1,0 +1,55 @@
+"""FLASH's contexts, and what they are measured in: first losses, and mean sizes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.types import Ids, ProbeResult, Values
+
+Contexts = Float64[np.ndarray, "_n _d"]
+FEATURES = ("train_ratio", "val_ratio", "duration", "prev_reward")
+
+FLOOR = 1e-8  # of a baseline that a ratio divides by
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a feature is measured in: the mean size of `count` observations, 1 before the first."""
+
+    total: float = 0.0
+    count: int = 0
+
+    def value(self) -> float:
+        return self.total / self.count if self.count else 1.0
+
+    def after(self, sizes: Values, scale: str) -> "Unit":
+        """More observations; a zero says nothing about scale. scale: "running", "first_round" or "none"."""
+        if scale == "none" or (scale == "first_round" and self.count):
+            return self
+        seen = sizes[sizes > 0]
+        return Unit(self.total + float(seen.sum()), self.count + len(seen))
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """first: a client's first finite loss, NaN before. ratio: its last loss over that, 1 before."""
+
+    first: Values
+    ratio: Values
+
+    def after(self, answers: ProbeResult) -> "Baseline":
+        first, ratio = self.first.copy(), self.ratio.copy()
+        k, value = answers.clients, answers.values
+        first[k] = np.where(np.isnan(first[k]) & np.isfinite(value), value, first[k])
+        ratio[k] = value / np.maximum(first[k], FLOOR)
+        return Baseline(first, ratio)
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Rows that wait for their reward: who trained, and their contexts. first: it was the cohort of round 0."""
+
+    clients: Ids
+    X: Contexts
+    first: bool

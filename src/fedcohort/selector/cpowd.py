@@ -1,0 +1,63 @@
+"""cpow-d: the computation-efficient variant of pow-d (Cho, Wang, Joshi, "Client Selection in Federated Learning:
+Convergence Analysis and Power-of-Choice Selection Strategies", 2020), as UCB-CS (Sec. II-B) places it.
+
+    A = d available clients, drawn one after the other in proportion to n_k
+    l_k = mean cross-entropy of w_t on one random mini-batch of b samples of k, asked of k in A before the selection
+    S = the m clients of A with the largest l_k
+
+Departures from the paper:
+- the mini-batch is drawn anew each round, without replacement; a client with fewer than b samples uses them all;
+- where losses are not finite, or fewer answer than are wanted, it does what pow-d does.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedcohort import ranges
+from fedcohort.selector import candidates
+from fedcohort.selector.base import Stateless, answers
+from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
+
+
+@dataclass(frozen=True)
+class CPowD:
+    """The clients of largest loss on `batch` samples among `candidates`; null is twice the cohort.
+
+    candidate: candidates are drawn by "size" or "uniform".
+    """
+
+    candidates: int | None
+    candidate: str
+    batch: int
+
+    advises: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        ranges.integer("candidates", self.candidates, "[1, inf)", optional=True)
+        ranges.choice("candidate", self.candidate, "size", "uniform")
+        ranges.integer("batch", self.batch, "[1, inf)")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"batch_loss", "n_train"} if self.candidate == "size" else {"batch_loss"})
+
+    def init(self, population: Population) -> Stateless:
+        """Raises `OptionError` where d is less than m, or more than K."""
+        candidates.check(self.candidates, population)
+        return Stateless()
+
+    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
+        polled = candidates.drawn(self.candidates, self.candidate, ctx)
+        return (Probe("batch_loss", polled, {"batch": self.batch, "key": int(ctx.rng.integers(2**62))}),)
+
+    def select(
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
+        return candidates.largest(answers(probes, "batch_loss"), ctx), state
+
+    def observe(self, state: Stateless, outcome: RoundOutcome) -> tuple[None, Stateless]:
+        return None, state
+
+    def trace(self, state: Stateless) -> Mapping[str, tuple[float, float]]:
+        return {}

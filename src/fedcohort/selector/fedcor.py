@@ -1,0 +1,177 @@
+"""FedCor: Tang, Ning, Wang, Sun, Wang, Li, Chen, "FedCor: Correlation-Based Active Client Selection Strategy for
+Heterogeneous Federated Learning" (CVPR 2022), after the authors' code.
+
+    dF(t) = F(w_{t+1}) - F(w_t) of all clients ~ N(mu, Sigma),   Sigma = X'X + .01^2 I,   X [dim, K] learnt
+    mu_k = sum_e gamma^(t-e) dF_k(e) / sum_e gamma^(t-e),   X = argmin -sum_e gamma^(t-e) log N(dF(e); mu, Sigma)
+    m times:  k* = argmax_k alpha_k sum_i p_i Sigma_ik / sqrt(Sigma_kk),   Sigma <- Sigma given k*
+    alpha_k <- beta alpha_k  for k that trained;   alpha = 1 after each shadow round
+
+Rounds 0 to W are random, and everybody is asked for F_k before each and once more before round W + 1, where X is fitted
+first. Before round t with t > W + 1 and t - 1 a multiple of the interval, m random clients train for a shadow round,
+whose model everybody is asked about and which nobody keeps: its loss changes are those of round t, and X is fitted on.
+
+So in T rounds everybody is asked W + 2 times and twice more for each multiple of the interval in W + 1 .. T - 2.
+
+Departures from the paper:
+- the code fits by marginal likelihood, or by leaving clients out one by one, which scores a single client there: only
+  the former is here, and only the linear kernel;
+- the sum over i is over all clients; p_i = n_i / sum n, as the code has it, whose aggregation is a plain mean; the
+  shadow round weighs updates by n;
+- a client that is away, or whose loss is not finite or above 1e12, is missing from that round's dF;
+- a client that fails is not discounted; one of variance below 1e-10 comes last.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort import ranges
+from fedcohort.selector.base import answers, draw, top
+from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+NOISE = 0.01  # standard deviation of what clients don't share
+LEAST_VARIANCE = 1e-10
+LIMIT = 1e12  # nats
+
+
+@dataclass(frozen=True)
+class State:
+    """X: features, None before the first fit. p: n_k / sum n. mu, alpha: see the module.
+
+    changes: dF by round, NaN where unknown. loss: of the last model that everybody was asked about, in round `asked`.
+    """
+
+    X: Float64[np.ndarray, "d k"] | None
+    p: Values
+    mu: Values
+    alpha: Values
+    changes: dict[int, Values]
+    loss: Values
+    asked: int
+
+
+@dataclass(frozen=True)
+class FedCor:
+    """Options: see the module and configs/selector/fedcor.yaml."""
+
+    warmup: int
+    interval: int
+    beta: float
+    gamma: float
+    memory: int
+    dim: int
+    update_mean: bool
+    first_steps: int
+    steps: int
+    tie: str
+
+    needs: ClassVar[frozenset[str]] = frozenset({"n_train", "loss", "shadow_loss"})
+    advises: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        ranges.integer("warmup", self.warmup, "[1, inf)")
+        ranges.integer("interval", self.interval, "[1, inf)")
+        ranges.number("beta", self.beta, "(0, 1]")
+        ranges.number("gamma", self.gamma, "(0, 1]")
+        ranges.integer("memory", self.memory, "[1, inf)")
+        ranges.integer("dim", self.dim, "[1, inf)")
+        ranges.flag("update_mean", self.update_mean)
+        ranges.integer("first_steps", self.first_steps, "[0, inf)")
+        ranges.integer("steps", self.steps, "[0, inf)")
+        ranges.choice("tie", self.tie, "random", "id")
+
+    def init(self, population: Population) -> State:
+        K, n = population.n_clients, population.signals["n_train"].astype(float)
+        p = n / max(float(n.sum()), 1.0)
+        return State(None, p, np.zeros(K), np.ones(K), {}, np.full(K, np.nan), -1)
+
+    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
+        if ctx.round <= self.warmup + 1:
+            return (Probe("loss", ctx.available),)
+        if not self.shadowed(ctx.round):
+            return ()
+        trainers = draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)
+        return Probe("loss", ctx.available), Probe("shadow_loss", ctx.available, {"trainers": tuple(trainers.tolist())})
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        state = self._told(state, ctx.round, probes)
+        if ctx.round <= self.warmup:
+            return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
+        if state.X is None or "shadow_loss" in probes:
+            state = self._fitted(state, ctx)
+        return self._chosen(state, ctx), state
+
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
+        if outcome.round <= self.warmup:
+            return None, state
+        alpha = state.alpha.copy()
+        alpha[outcome.clients] *= self.beta
+        return None, replace(state, alpha=alpha)
+
+    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
+        return {}
+
+    def shadowed(self, round: int) -> bool:
+        """Whether there is a shadow round before this round's selection."""
+        return round - 1 > self.warmup and (round - 1) % self.interval == 0
+
+    def _told(self, state: State, round: int, probes: Mapping[str, ProbeResult]) -> State:
+        """Losses before this round: of w_t, which end the round before, and of the shadow model."""
+        if "loss" not in probes:
+            return state
+        loss = measured(answers(probes, "loss"), len(state.p))
+        changes, alpha = {e: dF for e, dF in state.changes.items() if round - e <= self.memory}, state.alpha
+        if round <= self.warmup + 1 and state.asked == round - 1 >= 0:
+            changes[round - 1] = loss - state.loss
+        if "shadow_loss" in probes:
+            changes[round] = measured(answers(probes, "shadow_loss"), len(state.p)) - loss
+            alpha = np.ones_like(alpha)
+        return replace(state, changes=changes, alpha=alpha, loss=loss, asked=round)
+
+    def _fitted(self, state: State, ctx: RoundContext) -> State:
+        from fedcohort.bandit import gaussian  # imports torch
+
+        first = state.X is None
+        X = ctx.rng.standard_normal((self.dim, ctx.n_clients)) / np.sqrt(self.dim) if state.X is None else state.X
+        if not state.changes:
+            return replace(state, X=X)
+        Y = np.stack(list(state.changes.values()))
+        weights = self.gamma ** (ctx.round - np.array(list(state.changes), dtype=np.float64))
+        mu = gaussian.weighted_mean(Y, weights) if self.update_mean else state.mu
+        X = gaussian.fitted(X, Y, mu, weights, NOISE, self.first_steps if first else self.steps)
+        return replace(state, X=X, mu=mu)
+
+    def _chosen(self, state: State, ctx: RoundContext) -> Selection:
+        from fedcohort.bandit import gaussian  # imports torch
+
+        assert state.X is not None
+        order, gains = self.ordered(gaussian.covariance(state.X, NOISE), state.p, state.alpha, ctx)
+        place = np.full(ctx.n_clients, np.nan)
+        place[order] = np.arange(len(order))
+        first = gains[0] if gains else np.full(ctx.n_clients, np.nan)
+        return Selection(np.sort(order), first, {"discount": state.alpha, "place": place})
+
+    def ordered(
+        self, sigma: Float64[np.ndarray, "k k"], p: Values, alpha: Values, ctx: RoundContext
+    ) -> tuple[Ids, list[Values]]:
+        """The cohort in the order of choice, and the scores at each choice, -inf for those of no variance."""
+        from fedcohort.bandit import gaussian  # imports torch
+
+        order, left, scores = np.empty(0, np.int64), ctx.available, list[Values]()
+        for _ in range(min(ctx.cohort, len(left))):
+            variance = np.diag(sigma)
+            varies = variance >= LEAST_VARIANCE
+            score = np.where(varies, alpha * (p @ sigma) / np.sqrt(np.where(varies, variance, 1.0)), -np.inf)
+            (k,) = top(score, left, 1, ctx.rng, self.tie)
+            order, left, scores = np.append(order, k), left[left != k], [*scores, score]
+            sigma = gaussian.conditioned(sigma, int(k)) if varies[k] else sigma
+        return order, scores
+
+
+def measured(told: ProbeResult, n_clients: int) -> Values:
+    """Losses [n_clients], NaN for a client without a usable one."""
+    loss = told.dense(n_clients)
+    return np.where(np.abs(loss) < LIMIT, loss, np.nan)

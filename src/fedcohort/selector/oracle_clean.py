@@ -1,0 +1,69 @@
+"""The clean oracle, a yardstick: it knows with what chance each client's labels were flipped.
+
+    pool = the max(m, ceil(share A)) cleanest of the A available clients;   S = m of them, all sets equally likely
+
+Not a paper's method, as nobody could know it. share=0 always trains the m cleanest, who may lack whole classes;
+share=1 is selector=random. Equally clean clients are in the pool by chance, so that without label noise it is
+selector=random too.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.selector.base import Stateless, draw, top
+from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+
+@dataclass(frozen=True)
+class OracleClean:
+    """share: of the available clients that are drawn from, the cleanest. A score is 1 - noise_rate."""
+
+    share: float
+
+    needs: ClassVar[frozenset[str]] = frozenset({"noise_rate"})
+    advises: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        ranges.number("share", self.share, "[0, 1]")
+
+    def init(self, population: Population) -> Stateless:
+        return Stateless()
+
+    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
+        return ()
+
+    def select(
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
+        scores: Values = 1.0 - ctx.signals["noise_rate"]
+        size = max(ctx.cohort, math.ceil(self.share * len(ctx.available) - 1e-9))  # .3 * 10 is a little above 3
+        pool = top(scores, ctx.available, size, ctx.rng)
+        clients = draw(np.ones(ctx.n_clients), pool, ctx.cohort, ctx.rng)
+        return Selection(clients, scores, probability=chances(scores, ctx.available, size, ctx.cohort)), state
+
+    def observe(self, state: Stateless, outcome: RoundOutcome) -> tuple[None, Stateless]:
+        return None, state
+
+    def trace(self, state: Stateless) -> Mapping[str, tuple[float, float]]:
+        return {}
+
+
+def chances(scores: Values, available: np.ndarray, size: int, cohort: int) -> Values:
+    """Every client's chance of being chosen, [n_clients]: that of being in the pool, times m over its size.
+
+    Those at the pool's edge share the places that the cleaner ones leave.
+    """
+    out = np.zeros(len(scores))
+    if not len(available):
+        return out
+    size = min(size, len(available))
+    value = scores[available]
+    edge = np.sort(value)[::-1][size - 1]
+    above, at = value > edge, value == edge
+    out[available] = (above + at * (size - above.sum()) / at.sum()) * min(1.0, cohort / size)
+    return out

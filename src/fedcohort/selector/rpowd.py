@@ -1,0 +1,119 @@
+"""rpow-d: the communication-free variant of pow-d (Cho, Wang, Joshi, "Client Selection in Federated Learning:
+Convergence Analysis and Power-of-Choice Selection Strategies", 2020), as UCB-CS (Sec. II-B) describes it.
+
+    A = d available clients, drawn one after the other in proportion to n_k
+    S = the m clients of A with the largest l_k, ties at random
+    l_k <- the loss of k in this round, for k that arrived;   infinite before the first
+
+Departures from the paper:
+- it leaves open at which model the loss is taken: here along the client's own steps, as in UCB-CS Eq. 5, which comes
+  free with the training; at w_t, for a forward pass beside it, is loss_at=start;
+- a client that failed three times in a row counts at most as the median of what is known, or a client that never
+  arrives would keep its infinite loss and its place for ever;
+- a client whose loss is not finite is not preferred again until it reports a finite one;
+- FedDiverse draws A uniformly (candidate=uniform).
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.selector import candidates
+from fedcohort.selector.base import top
+from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+PATIENCE = 3  # failures in a row after which a loss is no longer believed
+
+
+@dataclass(frozen=True)
+class State:
+    """last: the loss of each client's last round in nats, inf before it and -inf where it was not finite.
+
+    asked: how often a client was selected since it last arrived.
+    """
+
+    last: Values
+    asked: Ids
+
+
+@dataclass(frozen=True)
+class RPowD:
+    """The clients of largest last loss among `candidates` (null: twice the cohort), drawn by "size" or "uniform".
+
+    loss_at: "path" or "start". tie: "random" or "id".
+    """
+
+    candidates: int | None
+    candidate: str
+    loss_at: str
+    tie: str
+
+    advises: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        ranges.integer("candidates", self.candidates, "[1, inf)", optional=True)
+        ranges.choice("candidate", self.candidate, "size", "uniform")
+        ranges.choice("loss_at", self.loss_at, "path", "start")
+        ranges.choice("tie", self.tie, "random", "id")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        words = {"train_loss" if self.loss_at == "path" else "loss"}
+        return frozenset(words | {"n_train"} if self.candidate == "size" else words)
+
+    def init(self, population: Population) -> State:
+        """Raises `OptionError` where d is less than m, or more than K."""
+        candidates.check(self.candidates, population)
+        return State(np.full(population.n_clients, np.inf), np.zeros(population.n_clients, np.int64))
+
+    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
+        """loss_at=start: whoever will be selected is asked beside the training, found with a copy of the generator."""
+        if self.loss_at == "path":
+            return ()
+        foreseen = self._chosen(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
+        return (Probe("loss", foreseen, concurrent=True),)
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        clients = self._chosen(state, ctx)
+        asked = state.asked.copy()
+        asked[clients] += 1
+        return Selection(clients, believed(state), probability=self._probability(ctx)), replace(state, asked=asked)
+
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
+        loss = self._losses(len(state.last), outcome)
+        last, asked = state.last.copy(), state.asked.copy()
+        last[outcome.clients] = np.where(np.isfinite(loss), loss, -np.inf)
+        asked[outcome.clients] = 0
+        return None, State(last, asked)
+
+    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
+        return {}
+
+    def _chosen(self, state: State, ctx: RoundContext) -> Ids:
+        polled = candidates.drawn(self.candidates, self.candidate, ctx)
+        return top(believed(state), polled, ctx.cohort, ctx.rng, self.tie)
+
+    def _probability(self, ctx: RoundContext) -> Values:
+        """Of being the first candidate."""
+        weights, out = candidates.sizes(self.candidate, ctx), np.zeros(ctx.n_clients)
+        out[ctx.available] = weights[ctx.available] / max(weights[ctx.available].sum(), 1.0)
+        return out
+
+    def _losses(self, n_clients: int, outcome: RoundOutcome) -> Values:
+        if self.loss_at == "path":
+            reported: Values = outcome.signals["train_loss"]
+            return reported
+        answered: Values = outcome.probes["loss"].dense(n_clients)[outcome.clients]
+        return answered
+
+
+def believed(state: State) -> Values:
+    """`last`, but at most the median of the finite ones for a client that fails again and again."""
+    known = state.last[np.isfinite(state.last)]
+    if not len(known):
+        return state.last
+    return np.where(state.asked >= PATIENCE, np.minimum(state.last, np.median(known)), state.last)

@@ -1,0 +1,45 @@
+"""batch_loss: the mean cross-entropy of w_t on one random mini-batch of a client's training set, in eval mode.
+
+A fraction b / n_k of the work of `loss`. The mini-batch is a function of the option "key", the round and the client.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+from torch.nn import functional as F
+
+from fedcohort.rng import generator
+from fedcohort.signal.base import Computed, Lab
+from fedcohort.types import Ids, Values
+
+
+@torch.no_grad()
+def on_a_batch(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+    """In nats, [len(clients)], NaN without samples; options: batch, samples; key, an integer."""
+    network = lab.copy().eval()
+    out = np.full(len(clients), np.nan)
+    for i, client in enumerate(clients):
+        x, y = lab.samples(int(client))
+        if len(y):
+            draws = generator(options["key"], "signal/batch_loss", round, int(client))
+            rows = torch.from_numpy(np.sort(draws.permutation(len(y))[: options["batch"]])).to(y.device)
+            out[i] = float(F.cross_entropy(network(x[rows]), y[rows]))
+    return out
+
+
+def part(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "n c"]) -> Values:
+    """Forward passes over T_k, [len(label_counts)]; label_counts: [len(clients), C]."""
+    n = label_counts.sum(1)
+    share: Values = np.minimum(n, options["batch"]) / np.maximum(n, 1)
+    return share
+
+
+signal = Computed(
+    reveals="how well the global model fits some of a client's training data",
+    bytes_up=4,
+    passes=part,
+    compute=on_a_batch,
+)

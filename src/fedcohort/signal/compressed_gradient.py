@@ -1,0 +1,33 @@
+"""compressed_gradient: a short vector in the place of a client's full-batch gradient at w_t (HCSFed).
+
+options: rate and way (`bandit/sketch.py`); key, an integer that the draws of the compression follow from, the same for
+all. Charged as the gradient, three forward passes; the compression itself is not.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.bandit.sketch import sketch
+from fedcohort.rng import generator
+from fedcohort.signal.base import Computed, Lab
+from fedcohort.types import Ids
+
+
+def compress(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Float64[np.ndarray, "_n d"]:
+    """[len(clients), d']; NaN for a gradient that is not finite."""
+    rows = []
+    for k in clients:
+        gradient = lab.gradient(int(k)).double().cpu().numpy()
+        rows.append(sketch(gradient, options["rate"], options["way"], generator(options["key"], "signal/sketch")))
+    return np.stack(rows)
+
+
+signal = Computed(
+    reveals="how, or where, a client's data would move the global model, roughly",
+    bytes_up=4,
+    passes=3.0,
+    compute=compress,
+)

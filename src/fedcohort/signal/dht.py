@@ -1,0 +1,50 @@
+"""dht: the data heterogeneity triplet (CI, AI, SC) of a client, from its estimated interaction matrix (FedDiverse,
+Sec. IV-A). Asked once, at the end of pre-training: the client trains models from w_t, and sends three numbers.
+
+Charged: 3 forward passes a sample and epoch for each biased model (one, or above two classes one for each class that
+the client has) and for the attribute classifier, plus one pass of each over T_k to predict. How many samples the
+attribute classifier sees is the client's secret; those of its largest class are charged, the most it can be.
+
+options: q, epochs, lr, batch (`interaction.Recipe`), and `seed`, which batch orders are keyed by.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int64
+
+from fedcohort import skew
+from fedcohort.rng import generator, torch_scope
+from fedcohort.signal.base import Computed, Lab
+from fedcohort.types import Ids, Values
+
+
+def compute(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
+    """float64 [len(clients), 3]."""
+    from fedcohort.interaction import Recipe, estimate  # imports torch
+
+    recipe = Recipe(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
+    out = np.empty((len(clients), 3))
+    for row, k in zip(out, clients.tolist(), strict=True):
+        orders = generator(options["seed"], "dht", round, k)
+        with torch_scope(options["seed"], "dht_dropout", round, k):
+            row[:] = skew.triplet(estimate(lab.copy, *lab.samples(k), recipe, orders))
+    return out
+
+
+def passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "clients classes"]) -> Values:
+    """Forward passes over T_k, [len(label_counts)]; label_counts: [len(clients), C]."""
+    n_classes, n = label_counts.shape[1], label_counts.sum(1)
+    models = (label_counts > 0).sum(1) if n_classes > 2 else np.ones(len(n))
+    share = label_counts.max(1) / np.maximum(n, 1)
+    work: Values = 3.0 * options["epochs"] * (models + share) + 2
+    return work
+
+
+signal = Computed(
+    reveals="how uneven a client's classes and (guessed) attributes are, and how much one tells about the other",
+    bytes_up=4,
+    passes=passes,
+    compute=compute,
+)

@@ -1,0 +1,5 @@
+"""expected_s: expected virtual seconds of a client's whole job, from its device profile, known before it is asked."""
+
+from fedcohort.signal.base import Static
+
+signal = Static(reveals="how fast a client's device is", bytes_up=4, fact="expected_s", wants="timed_device")

@@ -1,0 +1,17 @@
+"""grad_norm: the Euclidean norm of a client's full-batch gradient at w_t; forward and backward are three passes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fedcohort.signal.base import Computed, Lab
+from fedcohort.types import Ids, Values
+
+
+def norms(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+    """In nats per unit of a parameter, [len(clients)]."""
+    return np.array([float(lab.gradient(int(client)).double().norm()) for client in clients], dtype=np.float64)
+
+
+signal = Computed(reveals="how far a client's data would move the global model", bytes_up=4, passes=3.0, compute=norms)

@@ -1,0 +1,14 @@
+"""group_counts: how many training samples of each class and attribute a client has, N^k of FedDiverse.
+
+[K, C * A], class by class. Only where the data come with attributes: an oracle, for ablations. Labels as the client
+sees them.
+"""
+
+from fedcohort.signal.base import Static
+
+signal = Static(
+    reveals="how many training samples of each class and attribute a client has",
+    bytes_up=4,
+    fact="group_counts",
+    wants="attributes",
+)

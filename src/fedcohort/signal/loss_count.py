@@ -1,0 +1,11 @@
+"""loss_count: the number of samples that a client trained on in its first local epoch, |B_k| (Oort)."""
+
+import numpy as np
+
+from fedcohort.signal.base import Reported
+
+signal = Reported(
+    reveals="how many samples a client trained on",
+    bytes_up=4,
+    read=lambda update: float(np.count_nonzero(~np.isnan(update.sample_loss))),
+)

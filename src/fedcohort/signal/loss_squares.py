@@ -1,0 +1,18 @@
+"""loss_squares: the sum of squared losses of the samples trained on in the first local epoch (Oort).
+
+A sample's loss is its cross-entropy when it is first trained on, and so comes free with the training.
+"""
+
+import numpy as np
+
+from fedcohort.signal.base import Reported
+from fedcohort.types import ClientUpdate
+
+
+def squares(update: ClientUpdate) -> float:
+    """In nats^2; 0 without a sample, infinite where one loss is."""
+    seen = update.sample_loss[~np.isnan(update.sample_loss)]
+    return float(seen @ seen)
+
+
+signal = Reported(reveals="how well the model fits a client's training data", bytes_up=4, read=squares)

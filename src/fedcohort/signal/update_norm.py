@@ -1,0 +1,9 @@
+"""update_norm: the Euclidean norm of a client's update, y - w_t, as it arrived. The server reads it off the update."""
+
+from fedcohort.signal.base import Reported
+
+signal = Reported(
+    reveals="how far a client's data moved the model",
+    bytes_up=0,
+    read=lambda update: float(update.delta.double().norm()),
+)

@@ -1,0 +1,97 @@
+"""The Gaussian process against scipy, scikit-learn, differences and probabilistic PCA."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import DotProduct
+
+from fedcohort.bandit import gaussian
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((3, 7))
+Y = RNG.standard_normal((4, 7))
+MU = RNG.standard_normal(7)
+WEIGHTS = 0.9 ** np.arange(4.0)[::-1]
+NAN = float("nan")
+
+
+def test_covariance_by_hand() -> None:
+    """X'X + 1e-4 I."""
+    found = gaussian.covariance(np.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8]]), 0.01)
+    np.testing.assert_allclose(found, [[1.0001, 0, 0.6], [0, 1.0001, 0.8], [0.6, 0.8, 1.0001]], rtol=1e-12)
+
+
+def test_conditioning_by_hand() -> None:
+    """Given 1, of variance 1.2: .9^2 / 1.2 = .675, .9 * .2 / 1.2 = .15, .2^2 / 1.2 = .03333."""
+    sigma = np.array([[1, 0.9, 0.1], [0.9, 1.2, 0.2], [0.1, 0.2, 0.8]])
+    expected = [[0.325, 0, -0.05], [0, 0, 0], [-0.05, 0, 0.766667]]
+    np.testing.assert_allclose(gaussian.conditioned(sigma, 1), expected, atol=5e-7)
+
+
+def test_conditioning_is_what_scikit_learn_calls_a_posterior() -> None:
+    """Clients 2 and 5 known, one after the other, against a regressor on their feature vectors."""
+    sigma = gaussian.covariance(X, 0.3)
+    for k in (2, 5):
+        sigma = gaussian.conditioned(sigma, k)
+    model = GaussianProcessRegressor(DotProduct(0.0, "fixed"), alpha=0.3**2, optimizer=None)
+    model.fit(X.T[[2, 5]], [0.0, 0.0])
+    others = [0, 1, 3, 4, 6]
+    _, expected = model.predict(X.T[others], return_cov=True)
+    np.testing.assert_allclose(sigma[np.ix_(others, others)], expected + 0.09 * np.eye(5), atol=1e-7)
+
+
+def test_a_weighted_mean_by_hand() -> None:
+    """(.95 * -.5 - .3) / 1.95 and (.95 * -.2 - .1) / 1.95; what is missing doesn't count; never there is 0."""
+    rows, weights = np.array([[-0.5, -0.2], [-0.3, -0.1]]), np.array([0.95, 1.0])
+    np.testing.assert_allclose(gaussian.weighted_mean(rows, weights), [-0.3974359, -0.14871795], atol=5e-9)
+    partly = np.array([[1.0, NAN, NAN], [2.0, 5.0, NAN]])
+    np.testing.assert_allclose(gaussian.weighted_mean(partly, weights), [2.95 / 1.95, 5.0, 0.0], rtol=1e-12)
+
+
+def reference(Y: np.ndarray) -> float:
+    sigma, total = X.T @ X + 0.3**2 * np.eye(7), 0.0
+    for row, weight in zip(Y, WEIGHTS, strict=True):
+        known = np.flatnonzero(~np.isnan(row))
+        if len(known):
+            total -= weight * stats.multivariate_normal(MU[known], sigma[np.ix_(known, known)]).logpdf(row[known])
+    return total
+
+
+@pytest.mark.parametrize("missing", [[], [(0, 1), (0, 4), (2, 1), (2, 4), (3, 0)], [(1, k) for k in range(7)]])
+def test_the_likelihood_is_scipys(missing: list[tuple[int, int]]) -> None:
+    """Where clients are missing, the likelihood of the others."""
+    partly = Y.copy()
+    for at in missing:
+        partly[at] = NAN
+    assert gaussian.loss_and_slope(X, partly, MU, WEIGHTS, 0.3)[0] == pytest.approx(reference(partly), rel=1e-10)
+
+
+def test_the_slope_is_that_of_differences() -> None:
+    slope = gaussian.loss_and_slope(X, Y, MU, WEIGHTS, 0.3)[1]
+    for at in [(0, 0), (2, 6), (1, 3)]:
+        step = np.zeros_like(X)
+        step[at] = 1e-6
+        ends = [gaussian.loss_and_slope(X + s * step, Y, MU, WEIGHTS, 0.3)[0] for s in (1, -1)]
+        assert slope[at] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6)
+
+
+def test_a_fit_finds_probabilistic_pca() -> None:
+    """Tipping and Bishop (1999), Eq. 7: X = (Lambda - s^2)^1/2 U' of the d largest eigenvalues of the covariance."""
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((40, 2)) @ np.array([[1.0, 0.5, 0, 0.5], [0, 0.5, 0.5, -0.5]])
+    rows += 0.3 * rng.standard_normal(rows.shape)
+    weights, mean = np.ones(40), np.zeros(4)
+    values, vectors = np.linalg.eigh(rows.T @ rows / 40)
+    best = np.sqrt(values[2:] - 0.3**2)[:, None] * vectors[:, 2:].T
+    fit = gaussian.fitted(rng.standard_normal((2, 4)), rows, mean, weights, 0.3, 1000)
+    least, found = (gaussian.loss_and_slope(at, rows, mean, weights, 0.3)[0] for at in (best, fit))
+    assert least - 1e-9 < found < least + 0.01
+    np.testing.assert_allclose(fit.T @ fit, best.T @ best, atol=0.05)
+    assert np.abs(gaussian.loss_and_slope(best, rows, mean, weights, 0.3)[1]).max() < 1e-9
+
+
+def test_nothing_to_learn_leaves_it_as_it_was() -> None:
+    assert gaussian.fitted(X, np.full((2, 7), NAN), MU, np.ones(2), 0.3, 10) is X
+    assert gaussian.fitted(X, np.full((1, 7), 1e300), MU, np.ones(1), 0.3, 3) is X
+    np.testing.assert_array_equal(gaussian.fitted(X, Y, MU, WEIGHTS, 0.3, 0), X)

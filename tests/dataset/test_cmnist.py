@@ -1,0 +1,143 @@
+"""Colours and clients by hand, on made-up digits and, where they are, on the real ones."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from fedcohort import skew
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.cmnist import MEAN, SD, Cmnist
+from fedcohort.errors import DataError, OptionError
+from run_harness import go
+
+SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "mnist"
+HUB = "ylecun/mnist"
+
+
+def made(path: Any = None, clients: int = 24, ci: float = 0.17, ai: float = 0.17, share: float = 0.9) -> Cmnist:
+    return Cmnist(None if path is None else str(path), HUB, clients, ci, ai, share)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Image i has the value i % 251 + 1 in every pixel and the label i % 10."""
+    path = tmp_path_factory.mktemp("digits")
+    for part, n in (("train", 1200), ("test", 110)):
+        rows = [np.full(784, i % 251 + 1, np.uint8) for i in range(n)]
+        table = pa.table({"image": rows, "label": [i % 10 for i in range(n)]})
+        pa.parquet.write_table(table, path / f"{part}.parquet")
+    return path
+
+
+def counts_of(raw: Raw) -> np.ndarray:
+    assert raw.train_owner is not None
+    counts = np.zeros((raw.train_owner.max() + 1, 2, 2), np.int64)
+    np.add.at(counts, (raw.train_owner, raw.train_y, raw.train_attribute), 1)
+    return counts
+
+
+def test_a_digit_is_in_the_channel_of_its_colour(folder: Path) -> None:
+    raw = made(folder).load(0)
+    black = (0 - MEAN) / SD
+    for x, a in ((raw.train_x, raw.train_attribute), (raw.test_x, raw.test_attribute)):
+        assert a is not None
+        rows = np.arange(len(x))
+        np.testing.assert_allclose(x[rows, 1 - a], black, atol=1e-6)
+        value = x[rows, a, 0, 0] * SD + MEAN
+        assert (value > 1 / 256).all()
+    # With the label of row i being i % 10, the value of an image tells which class it must have: i % 251 + 1.
+    i = np.rint((raw.test_x[np.arange(len(raw.test_y)), raw.test_attribute, 0, 0] * SD + MEAN) * 255).astype(int) - 1
+    np.testing.assert_array_equal(raw.test_y, i % 10 >= 5)
+
+
+def test_every_client_has_mainly_one_of_the_three() -> None:
+    """share .9: 1 - H(.9, .1) / ln 2 = .531004, for the one imbalance or correlation that a client has."""
+    counts = made().groups(np.array([30_000, 30_000]), np.random.default_rng(0))
+    assert np.ptp(counts.sum((1, 2))) <= 3
+    found = skew.triplets(counts)
+    main = found.argmax(1)
+    assert np.bincount(main).tolist() == [4, 4, 16]
+    np.testing.assert_allclose(found[np.arange(24), main], 0.531004, atol=2e-3)
+    np.testing.assert_allclose(np.sort(found, axis=1)[:, :2], 0, atol=1e-5)
+
+
+def test_together_they_have_spurious_correlation_alone() -> None:
+    """16 of 24 clients with .9 agreement, the others .5: .7667 of all agree, 1 - H(.7667, .2333) / ln 2 = .2160."""
+    metrics = skew.metrics(made().groups(np.array([30_000, 30_000]), np.random.default_rng(0)))
+    assert metrics["global_ci"] == pytest.approx(0, abs=1e-6)
+    assert metrics["global_ai"] == pytest.approx(0, abs=1e-6)
+    p = 4 / 24 * 0.5 * 2 + 16 / 24 * 0.9
+    entropy = -p * np.log(p) - (1 - p) * np.log(1 - p)
+    assert metrics["global_sc"] == pytest.approx(1 - entropy / np.log(2), abs=1e-3)
+    assert metrics["client_sc"] == pytest.approx(16 / 24 * 0.531, abs=2e-3)
+
+
+def test_the_test_set_is_balanced(folder: Path) -> None:
+    raw = made(folder).load(0)
+    assert raw.test_attribute is not None
+    assert np.bincount(2 * raw.test_y + raw.test_attribute).tolist() == [27] * 4
+    assert raw.test_owner is None
+    assert (raw.n_classes, raw.n_attributes) == (2, 2)
+
+
+def test_no_image_is_used_twice_and_what_is_left_out_is_said(folder: Path) -> None:
+    raw = made(folder, clients=7).load(0)
+    values = np.rint((raw.train_x.max((1, 2, 3)) * SD + MEAN) * 255).astype(int) - 1
+    assert np.bincount(values).max() <= 5, "1200 images of 251 values"
+    left = 1200 - len(raw.train_y)
+    assert f"{left} training and 2 test images left out" in raw.inputs
+
+
+def test_equal_seeds_are_equal_data_and_others_are_not(folder: Path) -> None:
+    first, again, other = (made(folder).load(seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.train_attribute, again.train_attribute)
+    np.testing.assert_array_equal(first.train_owner, again.train_owner)
+    assert counts_of(first).tolist() != counts_of(other).tolist()
+
+
+def test_extreme_shares(folder: Path) -> None:
+    counts = counts_of(made(folder, clients=2, ci=0, ai=0, share=1).load(0))
+    assert (counts[:, [0, 1], [1, 0]] == 0).all()
+    counts = counts_of(made(folder, clients=2, ci=0.5, ai=0.5, share=0.5).load(0))
+    assert np.ptp(counts) == 0
+
+
+def test_what_cannot_be_is_refused(folder: Path) -> None:
+    with pytest.raises(OptionError, match=r"ai must be at most 1 - ci = 0.4, got 0.5"):
+        made(ci=0.6, ai=0.5)
+    with pytest.raises(OptionError, match="clients must be an integer in"):
+        made(clients=None)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"too few images of one class for clients=5000"):
+        made(folder, clients=5000).load(0)
+
+
+def test_a_run_reports_its_worst_group(folder: Path, tmp_path: Path) -> None:
+    """Its worst group is at most as accurate as the whole, whose groups are of equal size."""
+    words = ("dataset=cmnist", f"dataset.path={folder}", "rounds=2", "selector=feddiverse", "selector.epochs=1")
+    ran = go(tmp_path / "a", *words)
+    for report in ran.reports:
+        assert 0 <= report.metrics["test/acc_worst_group"] <= report.metrics["test/acc"]
+    assert go(tmp_path / "b", *words, "selector.source=known_dht", "eval.every=2").last.step == 2
+    assert go(tmp_path / "c", *words, "selector.source=known_matrix").last.step == 2
+
+
+@pytest.fixture(scope="module")
+def real() -> Raw:
+    if not SHARED.is_dir():
+        pytest.skip("no ../shared/data/mnist beside the repository: the real data are shared, not committed")
+    return made(SHARED).load(0)
+
+
+def test_the_real_data(real: Raw) -> None:
+    """Digits up to 4: 30,596 for training and 5,139 for the test; 4,861 from 5 on, so 2,430 a group."""
+    assert np.bincount(2 * real.test_y + real.test_attribute).tolist() == [2430] * 4
+    assert len(real.train_y) > 58_000
+    assert real.train_x.dtype == np.float32
+    own = real.train_x[np.arange(len(real.train_y)), real.train_attribute]
+    assert own.mean(dtype=np.float64) == pytest.approx(0, abs=5e-3)
+    assert own.std(dtype=np.float64) == pytest.approx(1, abs=5e-3)
+    assert skew.metrics(counts_of(real))["global_sc"] == pytest.approx(0.216, abs=2e-3)

@@ -1,0 +1,234 @@
+"""FedCor: choices by hand, who is asked when, and what the shadow round is."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from engine_toy import federation_of, network_of, trainer_of
+from fedcohort.engine.evaluate import FederationLab
+from fedcohort.flat import FlatModel
+from fedcohort.selector.fedcor import FedCor, State
+from fedcohort.signal.base import find
+from run_harness import go
+from selector_harness import World, cohorts, context, outcome, play, stored
+from yaml_words import make
+
+SIGMA = np.array([[1, 0.9, 0.1], [0.9, 1.2, 0.2], [0.1, 0.2, 0.8]])
+P = np.array([0.2, 0.3, 0.5])
+NAN, INF = float("nan"), float("inf")
+
+
+def cor(**changes: Any) -> FedCor:
+    return make("selector", "fedcor", **{"tie": "id", **changes})
+
+
+def quick(**changes: Any) -> FedCor:
+    return cor(**{"warmup": 1, "interval": 2, "dim": 4, "first_steps": 30, "steps": 5, **changes})
+
+
+def chosen(p: np.ndarray = P, alpha: Sequence[float] = (1, 1, 1)) -> tuple[list[int], list[np.ndarray]]:
+    order, scores = cor().ordered(SIGMA, p, np.array(alpha, float), context(20, 2, 3))
+    return order.tolist(), scores
+
+
+def test_a_choice_by_hand() -> None:
+    """p Sigma = (.52, .64, .48) over roots (1, 1.0954, .8944); then (.0400, ., .3733) over (.5701, ., .8756)."""
+    order, scores = chosen()
+    np.testing.assert_allclose(scores[0], [0.52, 0.584237, 0.536656], atol=5e-7)
+    np.testing.assert_allclose(scores[1], [0.070165, -INF, 0.426377], atol=5e-7)
+    assert order == [1, 2]
+
+
+def test_who_trained_often_is_discounted() -> None:
+    order, scores = chosen(alpha=(1, 0.8, 1))
+    np.testing.assert_allclose(scores[0], [0.52, 0.46739, 0.536656], atol=5e-7)
+    np.testing.assert_allclose(scores[1], [0.462902, 0.387922, -INF], atol=5e-7)
+    assert order == [2, 0]
+
+
+def test_without_the_posterior_it_would_be_two_that_say_the_same() -> None:
+    """Equal p: clients 1 and 0, correlated with .82, have the best two scores; given 1, there is little left in 0."""
+    order, scores = chosen(p=np.full(3, 1 / 3))
+    np.testing.assert_allclose(scores[0], [0.666667, 0.699868, 0.409946], atol=5e-7)
+    np.testing.assert_allclose(scores[1], [0.160794, -INF, 0.27283], atol=5e-7)
+    assert order == [1, 2]
+    assert np.argsort(-scores[0])[:2].tolist() == [1, 0]
+
+
+def test_a_client_without_variance_comes_last() -> None:
+    sigma = np.diag([1.0, 0.0, 1e-11])
+    order, scores = cor().ordered(sigma, P, np.ones(3), context(20, 3, 3))
+    assert order[0] == 0
+    assert np.isneginf(scores[0][1:]).all()
+    assert sorted(order) == [0, 1, 2]
+
+
+def test_negative_sums_are_worst() -> None:
+    """No absolute value: a client against the others would raise the loss."""
+    sigma = np.array([[1.0, -0.9], [-0.9, 1.0]])
+    order, scores = cor().ordered(sigma, np.array([0.1, 0.9]), np.ones(2), context(20, 1, 2))
+    np.testing.assert_allclose(scores[0], [-0.71, 0.81])
+    assert order.tolist() == [1]
+
+
+def test_who_is_asked_when() -> None:
+    """W = 5, interval 4, 40 rounds: rounds 0 to 6; shadow rounds after 8, 12, .., 36: 7 + 2 * 8 polls."""
+    steps = play(quick(warmup=5, interval=4), World(), 40)
+    asked = [[probe.signal for probe in step.probes] for step in steps]
+    assert asked[:7] == [["loss"]] * 7
+    shadows = [t for t, words in enumerate(asked) if "shadow_loss" in words]
+    assert shadows == [9, 13, 17, 21, 25, 29, 33, 37]
+    assert all(len(probe.clients) == 12 for step in steps for probe in step.probes)
+    assert sum(map(len, asked)) == 5 + 2 + 2 * 8
+    for t in shadows:
+        trainers = steps[t].probes[1].options["trainers"]
+        assert len(set(trainers)) == 3
+    assert len({steps[t].probes[1].options["trainers"] for t in shadows}) > 1
+
+
+def test_loss_changes() -> None:
+    """Round e's are F(w_{e+1}) - F(w_e) in the warm-up, shadow - F(w_t) afterwards, and none between."""
+    world = World()
+    steps = play(quick(warmup=2, interval=3, memory=100), world, 12)
+    changes = steps[-1].after.changes
+    assert list(changes) == [0, 1, 2, 4, 7, 10]
+    for e in (0, 1, 2):
+        np.testing.assert_allclose(changes[e], world.values("loss", e + 1) - world.values("loss", e), rtol=1e-12)
+    for t in (4, 7, 10):
+        np.testing.assert_allclose(changes[t], world.values("shadow_loss", t) - world.values("loss", t), rtol=1e-12)
+
+
+def test_what_is_old_is_forgotten() -> None:
+    steps = play(quick(warmup=2, interval=3, memory=4), World(), 12)
+    assert [list(steps[t].after.changes) for t in (4, 7, 10)] == [[0, 1, 2, 4], [4, 7], [7, 10]]
+
+
+def test_it_fits_after_the_warm_up_and_after_shadow_rounds_alone() -> None:
+    steps = play(quick(warmup=2, interval=3), World(), 9)
+    assert [step.after.X is None for step in steps[:4]] == [True, True, True, False]
+    renewed = [t for t in range(4, 9) if not np.array_equal(steps[t].after.X, steps[t - 1].after.X)]
+    assert renewed == [4, 7]
+
+
+def test_the_mean_is_weighted_by_age() -> None:
+    """gamma^2, gamma, 1 times the changes of rounds 0, 1, 2, over 1 + gamma + gamma^2: any factor cancels."""
+    steps = play(quick(warmup=2, gamma=0.5), World(), 4)
+    rows = np.stack(list(steps[3].after.changes.values()))
+    np.testing.assert_allclose(steps[3].after.mu, np.array([0.25, 0.5, 1]) @ rows / 1.75, rtol=1e-12)
+    assert not play(quick(warmup=2, update_mean=False), World(), 4)[3].after.mu.any()
+
+
+def test_discounts() -> None:
+    """beta for each time that a client arrives after the warm-up; all is forgiven at a shadow round."""
+    state = State(np.zeros((1, 3)), P, np.zeros(3), np.ones(3), {}, np.full(3, NAN), -1)
+    selector = cor(warmup=3, beta=0.5)
+    assert selector.observe(state, outcome(3, [0]))[1].alpha.tolist() == [1, 1, 1]
+    once = selector.observe(state, outcome(4, [0, 1], failed=[2]))[1]
+    assert selector.observe(once, outcome(5, [0]))[1].alpha.tolist() == [0.25, 0.5, 1]
+    steps = play(quick(warmup=1, interval=3, beta=0.5), World(), 8)
+    alpha = steps[7].chosen.alpha  # the shadow round after round 6
+    assert steps[6].after.alpha.min() < 1
+    assert alpha.tolist() == [1.0] * 12
+    assert sorted(steps[7].after.alpha.tolist()) == [0.5] * 3 + [1.0] * 9
+
+
+def test_correlated_clients_are_not_chosen_together() -> None:
+    """Three groups of four whose losses change alike, uncorrelated with the others': a cohort has one of each."""
+    rng, K = np.random.default_rng(0), 12
+    groups = 0.05 * np.sqrt(60) * np.linalg.qr(rng.standard_normal((60, 3)))[0]
+    changes = dict(enumerate(np.repeat(groups, 4, axis=1) + 0.01 * rng.standard_normal((60, K))))
+    state = State(None, np.full(K, 1 / K), np.zeros(K), np.ones(K), changes, np.full(K, NAN), -1)
+    for seed in range(2):
+        selector = cor(warmup=1, dim=6, gamma=1.0, update_mean=False)
+        selection, after = selector.select(state, context(2, 3, K, seed=seed), {})
+        assert sorted(selection.clients // 4) == [0, 1, 2]
+        sigma = after.X.T @ after.X  # type: ignore[union-attr]
+        correlation = sigma / np.sqrt(np.outer(np.diag(sigma), np.diag(sigma)))
+        same = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
+        assert correlation[same].min() > 0.9
+        assert np.abs(correlation[~same]).max() < 0.5
+
+
+def some(round: int) -> list[int]:
+    return [k for k in range(12) if (k * 7 + round * 5) % 11 < 3 + round % 5]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("value", [NAN, INF, -INF, 0.0, 1e300, -1.0])
+@pytest.mark.parametrize("each", [1, 2])
+def test_the_laws_hold_after_the_warm_up_too(value: float, each: int) -> None:
+    """Cohorts are distinct, available and complete, whatever clients say; an interrupted run goes on alike."""
+
+    def corrupt(word: str, values: np.ndarray) -> np.ndarray:
+        return np.where(np.arange(len(values)) % each == 0, value, values)
+
+    world = World(corrupt=corrupt, available=lambda t: [] if t == 2 else some(t), lost=lambda t, cohort: cohort[::2])
+    steps = play(quick(), world, 9)
+    for step in steps:
+        picked = step.selection.clients
+        assert len(picked) == min(3, len(step.ctx.available)) == len(np.unique(picked))
+        assert np.isin(picked, step.ctx.available).all()
+        assert step.after.X is None or np.isfinite(step.after.X).all()
+    rest = play(quick(), world, 4, stored(steps[4].after), start=5)
+    assert cohorts(rest) == cohorts(steps)[5:]
+
+
+def test_a_round_that_nobody_is_asked_in_breaks_a_change() -> None:
+    world = World(available=lambda t: [] if t == 1 else range(12))
+    assert list(play(quick(warmup=3), world, 5)[-1].after.changes) == [2, 3]
+
+
+def test_a_client_that_is_away_is_missing_from_the_change() -> None:
+    world = World(available=lambda t: range(11) if t == 1 else range(12))
+    (dF,) = play(quick(), world, 2)[-1].after.changes.values()
+    assert np.flatnonzero(np.isnan(dF)).tolist() == [11]
+
+
+def test_the_shadow_model_is_the_mean_of_its_trainers() -> None:
+    """Against the engine's own lab: w_t + (10 D_0 + n_2 D_2) / (10 + n_2); without a finite update there is none."""
+    federation, network = federation_of(), network_of()
+    trainer = trainer_of(federation, network, epochs=1, batch=10)
+    lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
+    n, everybody = federation.n_train, np.arange(federation.n_clients)
+    deltas = {k: trainer.update_of(4, k).clone().double() for k in (0, 2)}
+    mean = sum(n[k] * delta for k, delta in deltas.items()) / (n[0] + n[2])
+    w = trainer.server.w.clone()
+    found = find("shadow_loss").compute(lab, 4, everybody, {"trainers": (0, 2)})
+    np.testing.assert_allclose(found, lab.losses_after(mean, everybody), rtol=1e-6)
+    assert torch.equal(trainer.server.w, w), "w_t is as it was"
+    before = lab.losses_after(0 * mean, everybody)
+    assert np.abs(found - before).max() > 1e-6
+    lost = replace_trained(lab)
+    assert np.isnan(find("shadow_loss").compute(lost, 4, everybody, {"trainers": (0, 2)})).all()
+
+
+def replace_trained(lab: FederationLab) -> FederationLab:
+    """The lab where training diverges."""
+    return FederationLab(lab.server, lab.worker, lab.federation, lambda round, k: torch.full_like(lab.server.w, NAN))
+
+
+def test_what_a_shadow_round_costs(tmp_path: Path) -> None:
+    """4 of 12 clients, 2 epochs, W = 1, interval 2: polls before rounds 0, 1 and 2, nothing before round 3 but a shadow
+    round after round 2: w_t and the shadow model to everybody, two losses from everybody, updates from four, whose
+    training counts three passes a sample and epoch."""
+    K, m, model = 12, 4, 4 * (64 * 10 + 10)
+    changes = [f"selector.{name}" for name in ("warmup=1", "interval=2", "first_steps=5", "steps=5")]
+    ran = go(tmp_path, "selector=fedcor", "rounds=5", *changes)
+    names = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes", "comp/client_flops", "time/virtual_s")
+    total = np.array([[report.metrics[name] for name in names] for report in ran.reports])
+    polled = [K * model, m * model + 4 * K, (K - m) * model + 4 * K]
+    shadow = [2 * K * model, 2 * m * model + 8 * K, (2 * K - m) * model + m * model + 8 * K]
+    plain = [m * model, m * model, 0]
+    expected = [polled, polled, polled, shadow, plain]
+    np.testing.assert_array_equal(np.diff(total, axis=0)[:, :3], expected)
+    n, forward = ran.info.n_train, 2 * 64 * 10
+    passes = np.diff(total, axis=0)[:, 3] / forward - [3 * 2 * n[r.cohort].sum() for r in ran.reports[1:]]
+    np.testing.assert_allclose(passes[:3], n.sum())
+    assert passes[4] == pytest.approx(0)
+    least, most = (3 * 2 * part.sum() + 2 * n.sum() for part in (np.sort(n)[:m], np.sort(n)[-m:]))
+    assert least <= passes[3] <= most
+    assert np.diff(total[:, 4])[3] > np.diff(total[:, 4])[4], "it delays the round"

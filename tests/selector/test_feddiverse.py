@@ -1,0 +1,188 @@
+"""FedDiverse: the three steps by hand, the rotation, who is asked when, and the ablations."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.selector.base import draw
+from fedcohort.selector.feddiverse import FedDiverse, State, chances, drawn, normalised
+from fedcohort.types import Population, ProbeResult, RoundContext
+from selector_harness import World, context, ids, play
+from yaml_words import node
+
+DELTA = np.array(
+    [[0.1, 0.1, 0.8], [0.7, 0.2, 0.1], [0.1, 0.82, 0.08], [0.3, 0.3, 0.2], [0.05, 0.05, 0.4], [0.0, 0.0, 0.0]]
+)
+ALL = np.ones(6, bool)
+NAN = float("nan")
+
+
+def make(**options: Any) -> FedDiverse:
+    given = {k: v for k, v in node("selector", "feddiverse").items() if k != "_target_"}
+    return FedDiverse(**(given | {"tie": "id"} | options))
+
+
+class Dice:
+    """A generator whose single draws are given, and whose vectors are zeros."""
+
+    def __init__(self, *singles: float) -> None:
+        self.singles = list(singles)
+
+    def random(self, size: int | None = None) -> Any:
+        return self.singles.pop(0) if size is None else np.zeros(size)
+
+
+def order(selector: FedDiverse, delta: np.ndarray, m: int, *u: float, turn: int = 0) -> list[int]:
+    K = len(delta)
+    ctx = RoundContext(1, m, K, np.arange(K), {}, Dice(*u))  # type: ignore[arg-type]
+    return selector.ordered(delta, np.ones(K, bool), ctx, turn)
+
+
+def state(delta: np.ndarray, turn: int = 0) -> State:
+    return State(delta, np.ones(len(delta), bool), turn, np.zeros(len(delta)))
+
+
+def test_the_first_client_is_drawn_by_its_spurious_correlation() -> None:
+    """.8 of 1.58, and so on; u is where the running sum is cut."""
+    p = chances(DELTA[:, 2], ALL, np.arange(6))
+    np.testing.assert_allclose(p, [0.506329, 0.063291, 0.050633, 0.126582, 0.253165, 0], atol=1e-6)
+    assert [drawn(p, u) for u in (0.0, 0.5, 0.51, 0.6, 0.7, 0.999999)] == [0, 0, 1, 2, 3, 4]
+
+
+def test_second_and_third_complement_the_first() -> None:
+    """Dot products with client 0 are .66 .17 .156 .275 .66 .3333: client 2 is least aligned. The cross product of the
+    two is (-.648, .072, .072): signed, the best of the rest is 4 at 0, a copy of client 0; by its size, 1 at .432.
+    """
+    D = normalised(DELTA)
+    np.testing.assert_allclose(D @ D[0], [0.66, 0.17, 0.156, 0.275, 0.66, 1 / 3], atol=1e-6)
+    cross = np.cross(D[0], D[2])
+    np.testing.assert_allclose(cross, [-0.648, 0.072, 0.072], atol=1e-9)
+    np.testing.assert_allclose((D @ cross)[[1, 3, 4, 5]], [-0.432, -0.198, 0, -0.168], atol=1e-9)
+    assert order(make(), DELTA, 3, 0.0) == [0, 2, 4]
+    assert order(make(cross="abs"), DELTA, 3, 0.0) == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("cross", "m", "u", "expected"),
+    [
+        ("signed", 6, (0.0, 0.5), [0, 2, 4, 1, 5, 3]),
+        ("abs", 6, (0.0, 0.5), [0, 2, 1, 3, 4, 5]),
+        ("signed", 5, (0.6, 0.5), [2, 0, 1, 3, 4]),
+        ("abs", 5, (0.6, 0.5), [2, 0, 1, 3, 4]),
+    ],
+)
+def test_whole_cohorts(cross: str, m: int, u: tuple[float, ...], expected: list[int]) -> None:
+    assert order(make(cross=cross), DELTA, m, *u) == expected
+
+
+def test_the_second_three_start_from_the_class_imbalance() -> None:
+    """u = .5 among clients 1, 3, 4, 5 is 4 by SC (.1 .2 .4 0) and 1 by CI (.7 .3 .05 0)."""
+    left = np.array([1, 3, 4, 5])
+    assert drawn(chances(DELTA[:, 2], ALL, left), 0.5) == 4
+    assert drawn(chances(DELTA[:, 0], ALL, left), 0.5) == 1
+    assert order(make(), DELTA, 4, 0.0, 0.5)[3] == 1
+
+
+def test_the_second_step_divides_by_each_clients_own_sum() -> None:
+    """Raw dot products with client 0 would prefer the small client 1 (.084 to .17); normalised it is 2 (.17 to .6)."""
+    delta = np.array([[0.1, 0.1, 0.8], [0.02, 0.02, 0.1], [0.6, 0.3, 0.1]])
+    assert order(make(), delta, 2, 0.0) == [0, 2]
+
+
+def test_dot_products_equal_on_paper_are_ties() -> None:
+    """.1 .7 + .1 .2 + .8 .1 = .1 .1 + .1 .8 + .8 .1 = .17, but the first comes out a last bit larger."""
+    delta = np.array([[0.1, 0.1, 0.8], [0.7, 0.2, 0.1], [0.1, 0.8, 0.1]])
+    assert order(make(), delta, 2, 0.0) == [0, 1]
+
+
+def test_no_spurious_correlation_anywhere_is_a_uniform_draw() -> None:
+    delta = DELTA * [1, 1, 0]
+    np.testing.assert_array_equal(chances(delta[:, 2], ALL, np.arange(6)), np.full(6, 1 / 6))
+    assert [order(make(), delta, 1, u)[0] for u in (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_balanced_client_is_three_thirds() -> None:
+    np.testing.assert_allclose(normalised(DELTA)[5], [1 / 3] * 3)
+
+
+def test_the_rotation_starts_anew_unless_it_persists() -> None:
+    """A cohort of 6 is two groups: the next round starts at CI anew, or at AI where the rotation goes on."""
+    ctx = context(3, 6, 6)
+    for persists, column in ((False, 2), (True, 1)):
+        selector = make(persist_rotation=persists)
+        _, after = selector.select(state(DELTA), ctx, {})
+        assert after.turn == 2
+        np.testing.assert_array_equal(selector.select(after, ctx, {})[0].scores, DELTA[:, column])
+
+
+def test_unknown_clients_come_last() -> None:
+    delta = DELTA.copy()
+    delta[[1, 2]] = NAN
+    for seed in range(30):
+        ctx = context(3, 4, 6, seed=seed)
+        assert make(tie="random").select(state(delta), ctx, {})[0].clients.tolist() == [0, 3, 4, 5]
+
+
+def test_pretraining_is_random_and_asks_nobody() -> None:
+    world = World(cohort=4)
+    steps = play(make(pretrain=3), world, 5)
+    assert [len(step.probes) for step in steps] == [0, 0, 0, 1, 0]
+    for step in steps[:3]:
+        fresh = world.context(step.ctx.round, frozenset({"dht"}))
+        assert step.selection.clients.tolist() == draw(np.ones(12), fresh.available, 4, fresh.rng).tolist()
+    probe = steps[3].probes[0]
+    assert probe.clients.tolist() == list(range(12))
+    assert not probe.concurrent
+    assert {"q": 0.7, "epochs": 5, "lr": 0.1, "batch": 10}.items() <= probe.options.items()
+
+
+def test_who_was_away_is_asked_when_it_is_there_and_nobody_twice() -> None:
+    world = World(available=lambda t: [0, 1, 2] if t < 3 else range(t))
+    asked = [[p.clients.tolist() for p in step.probes] for step in play(make(), world, 6)]
+    assert asked == [[], [[0, 1, 2]], [], [], [[3]], [[4]]]
+    hopeless = World(corrupt=lambda word, values: np.full_like(values, np.nan))
+    assert [len(step.probes) for step in play(make(), hopeless, 4)] == [0, 1, 0, 0]
+
+
+def test_triplets_from_outside_the_unit_interval_are_clipped() -> None:
+    told = {"dht": ProbeResult(ids(0, 1, 2), np.array([[-1.0, 0.5, 1e300], [0.1, 0.2, 0.3], [NAN, 0, 0]]))}
+    _, after = make().select(make().init(Population(3, 2, 2, {})), context(1, 2, 3), told)
+    np.testing.assert_array_equal(after.delta, [[0, 0.5, 1], [0.1, 0.2, 0.3], [NAN] * 3])
+
+
+GROUPS = np.array([[30, 10, 10, 30], [10, 30, 30, 10], [50, 0, 0, 0], [40, 10, 10, 40]])
+
+
+def known(source: str, counts: np.ndarray = GROUPS) -> tuple[FedDiverse, State]:
+    selector = make(source=source)
+    assert selector.needs == {"group_counts"}
+    return selector, selector.init(Population(len(counts), 2, 2, {"group_counts": counts}))
+
+
+def test_known_triplets_come_from_the_true_matrices() -> None:
+    """[[40,10],[10,40]] is (0, 0, .278072), [[50,0],[0,0]] is (1, 1, 0)."""
+    selector, start = known("known_dht")
+    np.testing.assert_allclose(start.delta[[2, 3]], [[1, 1, 0], [0, 0, 0.278072]], atol=1e-6)
+    assert selector.plan(start, context(1, 2, 4)) == ()
+    chosen = selector.select(start, context(1, 3, 4), {})[0]
+    assert 2 in chosen.clients, "the only one with imbalances complements any other"
+
+
+def test_known_matrices_weigh_clients_by_what_their_mixture_balances() -> None:
+    """The first two of three cancel out, half each (see the mixture of least variance); the third fills up."""
+    selector, start = known("known_matrix", GROUPS[:3])
+    np.testing.assert_allclose(start.weight, [0.5, 0.5, 0], atol=1e-6)
+    for t in range(1, 30):
+        assert selector.select(start, context(t, 2, 3), {})[0].clients.tolist() == [0, 1]
+    assert selector.select(start, context(1, 3, 3), {})[0].clients.tolist() == [0, 1, 2]
+    assert selector.select(start, context(1, 2, 3, available=[2]), {})[0].clients.tolist() == [2]
+
+
+@pytest.mark.parametrize("source", ["known_dht", "known_matrix"])
+def test_the_ablations_read_the_matrices_alone(source: str) -> None:
+    world = World()
+    for step in play(make(source=source), world, 5):
+        assert len(step.selection.clients) == 3
+        assert not step.probes
+    assert world.read == {"group_counts"}

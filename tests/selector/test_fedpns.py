@@ -1,0 +1,162 @@
+"""FedPNS: who is left out and what it costs, by hand and against the definition."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agg_harness import update_of
+from fedcohort.selector.fedpns import FedPns, State, against, agreement, gram, without
+from fedcohort.signal.base import Sent, find
+from fedcohort.types import RoundOutcome, Selection
+from selector_harness import World, context, ids, play
+from yaml_words import make
+
+G = np.array([[1.0, 0.0], [1.0, 0.5], [0.5, 1.0], [-1.0, 0.2]])
+NAN = float("nan")
+
+
+def pns(**changes: Any) -> FedPns:
+    return make("selector", "fedpns", **changes)
+
+
+def arrived(clients: list[int], updates: np.ndarray, steps: list[float] | None = None) -> RoundOutcome:
+    signals = {"update": updates, "steps": np.array(steps or [1.0] * len(clients))}
+    return RoundOutcome(0, Selection(ids(*clients)), ids(*clients), ids(), signals, {}, 1.0)
+
+
+def fresh(n_clients: int) -> State:
+    return State(np.full(n_clients, 1 / n_clients), np.zeros(n_clients, np.int64), np.zeros(n_clients, np.int64))
+
+
+def test_agreement_by_hand() -> None:
+    """The sum of G is (1.5, 1.7): (2.25 + 2.89) / 4; without 3 it is (2.5, 1.5): 8.5 / 3."""
+    H = G @ G.T
+    assert agreement(H, np.arange(4)) == pytest.approx(1.285)
+    np.testing.assert_allclose(without(H, np.arange(4)), [1.046667, 0.563333, 0.496667, 2.833333], atol=5e-7)
+    np.testing.assert_array_equal(against(H, 3), [3])
+    np.testing.assert_array_equal(against(H, 1), [3])  # 2.83 is the most that three can have: nobody else opposes
+    assert not len(against(H, 4))
+
+
+def test_a_mean_would_label_another_client_too() -> None:
+    """The departure's reason: over |A| the values are .32125, and .348889 without client 0."""
+    H = G @ G.T
+    mean = without(H, np.arange(4)) / 3
+    assert agreement(H, np.arange(4)) / 4 == pytest.approx(0.32125)
+    assert mean[0] == pytest.approx(0.348889, abs=5e-7)
+    assert np.flatnonzero(mean > 0.32125).tolist() == [0, 3]
+
+
+def test_the_gram_matrix_says_what_the_updates_say() -> None:
+    """Against sum_i <g_i, mean> with vectors, for every client left out."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        g = rng.standard_normal((7, 50))
+        H, members = g @ g.T, np.sort(rng.choice(7, 5, replace=False))
+
+        def direct(A: np.ndarray, g: np.ndarray = g) -> float:
+            return float(sum(g[i] @ g[A].mean(0) for i in A))
+
+        assert agreement(H, members) == pytest.approx(direct(members), abs=1e-10)
+        expected = [direct(members[members != k]) for k in members]
+        np.testing.assert_allclose(without(H, members), expected, atol=1e-10)
+        np.testing.assert_allclose(gram(g) * np.abs(g).max() ** 2, H, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("times", "prob"),
+    [
+        ([(1, 1)], [1 / 3, 1 / 3, 1 / 3, 0.0]),  # (1 + .7)^2 > 1: all of it
+        ([(1, 4)], [0.32520833, 0.32520833, 0.32520833, 0.024375]),  # .95^2 = .9025 of .25
+        ([(1, 4), (2, 8)], [0.33254115, 0.33254115, 0.33254115, 0.00237656]),
+    ],
+)
+def test_what_a_label_costs(times: list[tuple[int, int]], prob: list[float]) -> None:
+    found = np.full(4, 0.25)
+    for labels, selections in times:
+        found = pns().moved(found, ids(3), np.array([labels / selections]))
+        assert found.sum() == pytest.approx(1.0, abs=1e-12)
+    np.testing.assert_allclose(found, prob, atol=2e-8)
+
+
+def test_two_labels_at_once_share_among_the_others() -> None:
+    """.3 and .1 lose .49 of theirs with ratio 0: .196, in halves."""
+    found = pns().moved(np.array([0.3, 0.1, 0.2, 0.4]), ids(0, 1), np.zeros(2))
+    np.testing.assert_allclose(found, [0.153, 0.051, 0.298, 0.498], rtol=1e-12)
+
+
+def test_a_round() -> None:
+    """Five clients, 4 absent: client 3 is left out, and loses all (1 of 1); the others gain, the absent one too."""
+    selector = pns(keep=0.75)
+    advice, state = selector.observe(fresh(5), arrived([0, 1, 2, 3], G))
+    assert advice is not None
+    assert advice.keep is not None
+    assert advice.keep.tolist() == [True, True, True, False]
+    assert advice.weights is None
+    assert state.selected.tolist() == [1, 1, 1, 1, 0]
+    assert state.labelled.tolist() == [0, 0, 0, 1, 0]
+    np.testing.assert_allclose(state.prob, [0.25, 0.25, 0.25, 0.0, 0.25], atol=1e-7)
+    assert state.prob[3] > 0
+    advice, state = selector.observe(state, arrived([0, 1], G[:2]))
+    assert advice is None
+    assert state.selected.tolist() == [2, 2, 1, 1, 0]
+
+
+def test_keep_is_a_share_of_the_arrived() -> None:
+    """.8 of 4 is 3.2, so all four stay; .8 of 10 is 8."""
+    assert pns().observe(fresh(4), arrived([0, 1, 2, 3], G))[0] is None
+    g = np.concatenate([np.ones((5, 1)), -np.ones((4, 1)), np.ones((1, 1))])
+    advice = pns().observe(fresh(10), arrived(list(range(10)), g))[0]
+    assert advice is not None
+    assert np.flatnonzero(~advice.keep).tolist() == [5, 6]  # type: ignore[operator]
+
+
+def test_updates_count_a_step() -> None:
+    """Updates are compared per step: what looks unequal may be the same gradient, taken more often."""
+    few = pns(keep=0.5).observe(fresh(2), arrived([0, 1], np.array([[5.0], [-1.0]]), [5, 1]))
+    assert few[0] is not None, "1 and -1: each alone has E = 1, together 0"
+    same = pns(keep=0.5).observe(fresh(2), arrived([0, 1], np.array([[5.0], [2.0]]), [5, 2]))
+    assert same[0] is None, "1 and 1: together 2"
+    other = pns(keep=0.5).observe(fresh(2), arrived([0, 1], np.array([[1.0], [0.1]]), [1, 1]))
+    assert other[0] is not None, "1 and .1 have 1.21 / 2 together, 1 alone has more"
+
+
+@pytest.mark.parametrize("bad", [NAN, float("inf"), 1e300])
+def test_an_update_that_is_no_number(bad: float) -> None:
+    """It is neither compared nor left out here: the engine has done so. A huge one doesn't overflow."""
+    g = G.copy()
+    g[1] = bad
+    _, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], g))
+    assert np.isfinite(state.prob).all()
+    assert state.prob.sum() == pytest.approx(1.0)
+
+
+def test_ties_go_by_id_whatever_the_order_of_arrival() -> None:
+    g = np.array([[1.0], [1.0], [-1.0], [-1.0]])
+    for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
+        state = pns(keep=0.75).observe(fresh(4), arrived(order, g[order]))[1]
+        assert np.flatnonzero(state.labelled).tolist() == [0]
+
+
+def test_the_draw_follows_the_probabilities() -> None:
+    """4 sigma of 4000 draws; a client with nearly none is drawn where nobody else is there."""
+    state = State(np.array([0.5, 0.3, 0.2 - 1e-8, 1e-8]), *[np.zeros(4, np.int64)] * 2)
+    selector = pns()
+    picks = [selector.select(state, context(0, 1, 4, seed=seed), {})[0].clients[0] for seed in range(4000)]
+    p = state.prob
+    assert (np.abs(np.bincount(picks, minlength=4) / 4000 - p) <= 4 * np.sqrt(p * (1 - p) / 4000)).all()
+    selection = pns().select(state, context(0, 1, 4, available=[1, 2]), {})[0]
+    np.testing.assert_allclose(selection.probability, [0, 0.6, 0.4, 0], atol=1e-7)  # type: ignore[arg-type]
+    assert pns().select(state, context(0, 1, 4, available=[3]), {})[0].clients.tolist() == [3]
+
+
+def test_probabilities_always_sum_to_one() -> None:
+    for step in play(pns(keep=0.3), World(cohort=6), 30):
+        assert step.after.prob.sum() == pytest.approx(1.0, abs=1e-12)
+        assert (step.after.prob > 0).all()
+
+
+def test_signals() -> None:
+    assert isinstance(find("update"), Sent)
+    assert find("steps").read(update_of(0, [0.0], steps=7)) == 7.0

@@ -1,0 +1,231 @@
+"""FEEL: the probabilities by hand, where rho leads, and an estimate that is unbiased by enumeration."""
+
+from dataclasses import dataclass, replace
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from agg_harness import update_of
+from fedcohort.selector.feel import Feel, State, chances, des_raj, lagged, multiplier, scaled
+from fedcohort.signal.base import find
+from fedcohort.types import Advice, ProbeResult, Selection
+from selector_harness import World, context, ids, outcome, play
+from yaml_words import make
+
+NAN, INF = float("nan"), float("inf")
+A = np.array([0.5 * 2, 0.3 * 1, 0.2 * 5])  # n_k/n = (.5, .3, .2), ||g|| = (2, 1, 5)
+T = np.array([1.0, 2.0, 4.0])
+W, G, Q = np.array([0.5, 0.3, 0.2]), np.array([[1.0, 0], [0, 2], [-1, 1]]), np.array([0.2, 0.5, 0.3])
+SIGNALS = {"n_train": np.array([50, 30, 20]), "expected_s": 10 * T}
+
+
+PLAIN: Feel = make("selector", "feel")
+
+
+def feel(**changes: Any) -> Feel:
+    return replace(PLAIN, **changes)
+
+
+def chosen(norms: list[float], cohort: int = 1, seed: int = 0, **changes: Any) -> tuple[Selection, State]:
+    answers = {"grad_norm": ProbeResult(ids(0, 1, 2), np.array(norms))}
+    state = State(np.full(3, NAN), np.zeros(3))
+    return feel(**changes).select(state, context(0, cohort, 3, signals=SIGNALS, seed=seed), answers)
+
+
+@pytest.mark.parametrize(
+    ("rho", "q", "lam"),
+    [
+        (0.0, [0.43478261, 0.13043478, 0.43478261], 5.29),  # a / 2.3; lambda = 2.3^2
+        (0.1, [0.44133699, 0.13099123, 0.42767178], 4.520637),
+        (0.5, [0.49265679, 0.13258082, 0.37476239], 1.560066),
+        (0.9, [0.72320454, 0.09081759, 0.18597787], -0.708804),  # a solver that assumes lambda >= 0 fails
+    ],
+)
+def test_probabilities_by_hand(rho: float, q: list[float], lam: float) -> None:
+    np.testing.assert_allclose(chances(A, T, rho), q, atol=5e-9)
+    assert multiplier(A, T, rho) == pytest.approx(lam, abs=5e-7)
+    np.testing.assert_allclose(A * np.sqrt((1 - rho) / (rho * T + lam)), q, atol=5e-6)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.9, 0.999999])
+def test_they_minimise_the_objective(rho: float) -> None:
+    """rho sum q T + (1 - rho) sum a^2 / q is convex: no small step within sum q = 1 makes it smaller."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        a, seconds = rng.random(6) + 0.01, rng.random(6) * 5
+        q = chances(a, seconds, rho)
+        assert q.sum() == pytest.approx(1.0, abs=1e-12)
+
+        def cost(q: np.ndarray, a: np.ndarray = a, seconds: np.ndarray = seconds) -> float:
+            return float(rho * (q @ seconds) + (1 - rho) * (a**2 / q).sum())
+
+        for _ in range(10):
+            step = rng.standard_normal(6)
+            step = (step - step.mean()) * 1e-3 * q.min()
+            assert cost(q + step) >= cost(q) * (1 - 1e-12)
+
+
+def test_equal_latencies_leave_importance_alone() -> None:
+    np.testing.assert_allclose(chances(A, np.full(3, 7.0), 0.8), A / 2.3, rtol=1e-12)
+
+
+def test_the_scale_of_the_norms() -> None:
+    """It cancels for rho = 0; in the formula as printed it changes q otherwise; divided by its mean square it can't."""
+    np.testing.assert_allclose(chances(3 * A, T, 0.0), chances(A, T, 0.0), rtol=1e-12)
+    assert np.abs(chances(3 * A, T, 0.5) - chances(A, T, 0.5)).max() > 0.01
+    np.testing.assert_allclose(scaled(3 * A), scaled(A), rtol=1e-14)
+    assert (scaled(A) ** 2).mean() == pytest.approx(1.0)
+
+
+def test_a_selection_scales_both_by_their_means() -> None:
+    """a over sqrt((1 + .09 + 1) / 3), T over 70 / 3: the scores, which are the probabilities."""
+    selection, _ = chosen([2.0, 1.0, 5.0])
+    expected = chances(A / np.sqrt(2.09 / 3), T / (7 / 3), 0.5)
+    np.testing.assert_allclose(selection.scores, expected, rtol=1e-10)
+    np.testing.assert_allclose(selection.probability, expected, rtol=1e-10)
+    np.testing.assert_allclose(selection.parts["importance"], A / np.sqrt(2.09 / 3))
+    np.testing.assert_allclose(selection.parts["latency"], T / (7 / 3))
+
+
+@pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
+def test_the_first_draw_follows_the_probabilities(redraw: str) -> None:
+    """4 sigma of 500 draws."""
+    p = chosen([2.0, 1.0, 5.0])[0].probability
+    assert p is not None
+    picks = [chosen([2.0, 1.0, 5.0], seed=seed, redraw=redraw)[0].clients[0] for seed in range(500)]
+    assert (np.abs(np.bincount(picks, minlength=3) / 500 - p) < 4 * np.sqrt(p * (1 - p) / 500)).all()
+
+
+@pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
+def test_the_second_draw_is_among_those_left(redraw: str) -> None:
+    """Chances q_j / (1 - q_i), or those that solve the two clients' own problem; the weights tell which came first."""
+    a, seconds = A / np.sqrt(2.09 / 3), T / (7 / 3)
+    q = chances(a, seconds, 0.5)
+    orders = set()
+    for seed in range(40):
+        selection, state = chosen([2.0, 1.0, 5.0], 2, seed, redraw=redraw)
+        for first, second in permutations(selection.clients.tolist()):
+            rest = np.setdiff1d(np.arange(3), [first])
+            again = q[rest] / q[rest].sum() if redraw == "renormalise" else chances(a[rest], seconds[rest], 0.5)
+            weights = des_raj(W[[first, second]], np.array([q[first], again[rest == second][0]]))
+            if np.allclose(state.weights[[first, second]], weights, rtol=1e-9):
+                orders.add((first, second))
+                break
+        else:
+            pytest.fail(f"{state.weights} belong to no order of {selection.clients}")
+    assert len(orders) >= 4
+
+
+def test_des_raj_is_unbiased_and_plain_inverse_chances_are_not() -> None:
+    """Every ordered pair with its probability: E = (.3, .8) = sum w g; (1/m) sum w g / q gives something else."""
+    found, naive = np.zeros(2), np.zeros(2)
+    for i, j in permutations(range(3), 2):
+        pair, at_draw = [i, j], np.array([Q[i], Q[j] / (1 - Q[i])])
+        found += at_draw.prod() * (des_raj(W[pair], at_draw) @ G[pair])
+        naive += at_draw.prod() * ((W[pair] / Q[pair]) @ G[pair]) / 2
+    np.testing.assert_allclose(W @ G, [0.3, 0.8])
+    np.testing.assert_allclose(found, [0.3, 0.8], rtol=1e-12)
+    np.testing.assert_allclose(naive, [0.38214286, 0.72857143], atol=5e-9)
+
+
+def test_des_raj_over_everybody_counts_each_first_draw_once() -> None:
+    """m = 3 of 3: w_i ((3 - i) + 1 / q^(i)) / 3, the last with chance 1."""
+    at_draw = np.array([0.2, 0.5 / 0.8, 1.0])
+    np.testing.assert_allclose(des_raj(W, at_draw), [0.5 * (2 + 5) / 3, 0.3 * (1 + 1.6) / 3, 0.2 * 1 / 3])
+
+
+@pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
+def test_the_advice_is_unbiased_over_rounds(redraw: str) -> None:
+    """The mean over 500 seeds of sum weights g, within 4 standard errors of (.3, .8)."""
+    selector, sums = feel(agg="unbiased", redraw=redraw), []
+    for seed in range(500):
+        selection, state = chosen([2.0, 1.0, 5.0], 2, seed, agg="unbiased", redraw=redraw)
+        advice, _ = selector.observe(state, outcome(0, selection.clients.tolist()))
+        assert advice is not None
+        assert advice.weights is not None
+        assert advice.absolute
+        sums.append(advice.weights @ G[selection.clients])
+    error = np.std(sums, axis=0) / np.sqrt(500)
+    assert (np.abs(np.mean(sums, axis=0) - [0.3, 0.8]) < 4 * error).all()
+    assert (error < 0.04).all()
+
+
+def test_who_arrives_stands_for_who_fails() -> None:
+    selector = feel(agg="unbiased")
+    state = State(np.full(4, NAN), np.array([0.4, 0.0, 0.3, 0.5]))
+    advice, _ = selector.observe(state, outcome(0, [0, 3], failed=[2]))
+    assert isinstance(advice, Advice)
+    np.testing.assert_allclose(advice.weights, [0.4 * 1.2 / 0.9, 0.5 * 1.2 / 0.9])
+    assert selector.observe(state, outcome(0, [], failed=[0, 2, 3]))[0] is None
+
+
+def test_only_unbiased_advises() -> None:
+    assert feel(agg="unbiased").advises
+    assert not feel().advises
+    assert feel().observe(State(np.full(3, NAN), W), outcome(0, [0, 1]))[0] is None
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF, 0.0, -1.0])
+def test_a_norm_that_is_no_norm_is_never_preferred(bad: float) -> None:
+    for seed in range(20):
+        assert chosen([1.0, bad, 1.0], 2, seed)[0].clients.tolist() == [0, 2]
+    assert len(chosen([bad] * 3, 2)[0].clients) == 2
+    np.testing.assert_array_equal(scaled(np.full(3, bad)), np.ones(3))
+
+
+@pytest.mark.parametrize("bad", [NAN, 0.0])
+def test_nor_for_its_speed(bad: float) -> None:
+    """rho = .999: client 0 is the fastest by far, and has no norm."""
+    for seed in range(20):
+        assert 0 not in chosen([bad, 1.0, 1.0], 2, seed, rho=0.999)[0].clients
+
+
+def test_everybody_is_polled_or_nobody() -> None:
+    world = World(available=lambda t: range(t, 12))
+    for step in play(feel(), world, 3):
+        (probe,) = step.probes
+        assert probe.signal == "grad_norm"
+        assert probe.clients.tolist() == step.ctx.available.tolist()
+    lag = World()
+    assert all(not step.probes for step in play(feel(importance="update_lag"), lag, 3))
+    assert lag.read == {"n_train", "expected_s", "update_norm"}
+
+
+def test_the_last_update_stands_in_for_the_gradient() -> None:
+    """Norms (2, ?, 5): the unknown is their mean."""
+    assert lagged(np.array([2.0, NAN, 5.0])).tolist() == [2.0, 3.5, 5.0]
+    assert lagged(np.full(2, NAN)).tolist() == [1.0, 1.0]
+    selector = feel(importance="update_lag")
+    state = selector.observe(State(np.full(3, NAN), np.zeros(3)), outcome(0, [0, 2], update_norm=[2.0, 5.0]))[1]
+    np.testing.assert_array_equal(state.norm, [2.0, NAN, 5.0])
+    selection, _ = selector.select(state, context(1, 1, 3, signals=SIGNALS), {})
+    expected = chances(scaled(W * [2.0, 3.5, 5.0]), T / (7 / 3), 0.5)
+    np.testing.assert_allclose(selection.probability, expected, rtol=1e-10)
+
+
+def test_shares_are_those_of_the_available() -> None:
+    """Clients 0 and 2 of n = (50, 30, 20), one drawn: the estimate is of (5/7 g_0 + 2/7 g_2)."""
+    answers = {"grad_norm": ProbeResult(ids(0, 2), np.array([2.0, 5.0]))}
+    ctx = replace(context(0, 1, 3, [0, 2], SIGNALS))
+    selection, state = feel().select(State(np.full(3, NAN), np.zeros(3)), ctx, answers)
+    (client,) = selection.clients
+    assert selection.probability is not None
+    assert state.weights[client] == pytest.approx({0: 5 / 7, 2: 2 / 7}[int(client)] / selection.probability[client])
+
+
+@dataclass
+class Slope:
+    """As much of a Lab as the signal uses."""
+
+    def gradient(self, client: int) -> Tensor:
+        return torch.tensor([3.0, 4.0]) * client
+
+
+def test_norms_by_hand() -> None:
+    assert find("grad_norm").compute(Slope(), 0, ids(0, 2), {}).tolist() == [0.0, 10.0]
+    assert find("grad_norm").passes == 3
+    assert find("update_norm").read(update_of(0, [3.0, -4.0])) == 5.0

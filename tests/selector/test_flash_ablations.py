@@ -1,0 +1,187 @@
+"""FLASH's ablations: contexts with features left out, and other estimators on the same contexts and rewards."""
+
+import re
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hydra import compose, initialize_config_dir
+
+from fedcohort import assemble
+from fedcohort.bandit import neural, ridge
+from fedcohort.bandit.neural import Net
+from fedcohort.bandit.restless import Hidden
+from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.selector.contexts import FEATURES
+from flash_toy import RAW, SECONDS, STORY, flash, run, theta
+from selector_harness import World, cohorts, play, stored
+from yaml_words import CONFIGS, node
+
+BANDITS = ("thompson", "linucb", "neural", "restless")
+bandits = pytest.mark.parametrize("bandit", BANDITS)
+
+
+def small(bandit: str, **changes: Any) -> Any:
+    """With a network that fits in no time."""
+    return flash(bandit=bandit, pairs=4, fit_steps=5, **changes)
+
+
+@pytest.mark.parametrize("kept", [k for n in (1, 2, 3) for k in combinations(FEATURES, n)], ids="+".join)
+def test_features_left_out_are_columns_left_out(kept: tuple[str, ...]) -> None:
+    """The story of flash_toy with some columns: theta is ridge regression on what is left, and rewards are the same."""
+    columns = [FEATURES.index(name) for name in kept]
+    whole = run(flash(context="fresh", **RAW), STORY, SECONDS)[-1]
+    state = run(flash(context="fresh", features=list(kept), **RAW), STORY, SECONDS)[-1]
+    rows = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0.5, 0.6, 2.0, 0.25]])[:, columns]
+    expected = np.linalg.solve(np.eye(len(kept)) + rows.T @ rows, rows.T @ [0.1, 0.25, 0.4])
+    np.testing.assert_allclose(theta(state), expected, rtol=1e-10, atol=1e-14)
+    np.testing.assert_array_equal(state.r, whole.r)
+    if "val_ratio" in kept:
+        np.testing.assert_array_equal(state.X, whole.X[:, columns])
+    assert state.X.flags.c_contiguous  # as after a resume: products with another layout differ in the last bit
+    assert tuple(flash(features=list(kept)).trace(state)) == kept
+
+
+@pytest.mark.parametrize(("gamma_dim", "d"), [("kept", 3), ("fixed4", 4)])
+def test_the_width_of_the_confidence_set_has_the_dimension_asked_for(gamma_dim: str, d: int) -> None:
+    """Before the first reward score = x'z gamma_0, gamma_0 = 1 + sqrt(d ln 20) (the other rounds: test_ridge.py)."""
+    world = World()
+    selector = flash(features=["train_ratio", "val_ratio", "prev_reward"], gamma_dim=gamma_dim)
+    step = play(selector, world, 2)[1]
+    z = world.context(1, frozenset()).rng.standard_normal(3)
+    expected = step.before.X @ z * (1 + np.sqrt(d * np.log(20)))
+    np.testing.assert_allclose(step.selection.scores, expected, rtol=1e-12)
+
+
+@bandits
+def test_nobody_is_asked_for_what_is_left_out(bandit: str) -> None:
+    world = World()
+    selector = small(bandit, features=["train_ratio", "prev_reward"])
+    play(selector, world, 4)
+    assert world.read == selector.needs == {"robust_loss", "duration"}  # the reward's
+
+
+@pytest.mark.parametrize("features", [[], ["mood"], ["duration", "duration"], "duration", 3, [3]])
+def test_features_that_are_none_are_refused(features: Any) -> None:
+    allowed = (
+        "features must be a list of one or more of train_ratio, val_ratio, duration, prev_reward, none twice, got "
+    )
+    with pytest.raises(OptionError, match=re.escape(allowed)):
+        assemble.part(
+            assemble.Composed({"selector": {**node("selector", "flash"), "features": features}}, {}, ()), "selector"
+        )
+
+
+def test_linucb_scores_are_upper_ends_and_draw_nothing() -> None:
+    """x'theta_hat + gamma_{t-1} sqrt(x'V^-1 x) on the posterior that Thompson sampling would have."""
+    for t, step in enumerate(play(flash(bandit="linucb"), World(), 6)[1:], 1):
+        X, posterior = step.before.X, step.before.posterior
+        width = np.sqrt(np.einsum("ij,jk,ik->i", X, np.linalg.inv(posterior.V), X))
+        expected = X @ theta(step.before) + ridge.exploration(t - 1, 12, 4, 1.0, 0.05) * width
+        np.testing.assert_allclose(step.selection.scores, expected, rtol=1e-9)
+        assert step.selection.clients.tolist() == sorted(np.argsort(-expected)[:3].tolist())
+
+
+@bandits
+def test_contexts_rewards_and_credit_are_the_same(bandit: str) -> None:
+    """Whatever the estimator, given the same cohorts: here everybody is always in them."""
+    plain, other = (play(small(word), World(cohort=12), 5) for word in ("thompson", bandit))
+    for a, b in zip(plain, other, strict=True):
+        np.testing.assert_array_equal(a.after.X, b.after.X)
+        np.testing.assert_array_equal(a.after.r, b.after.r)
+    if bandit == "neural":  # the fifth round's rewards are still to be measured
+        assert isinstance(other[-1].after.posterior, Net)
+        assert len(other[-1].after.posterior.r) == 4 * 12
+    if bandit == "restless":
+        assert isinstance(other[-1].after.posterior, Hidden)
+        assert other[-1].after.posterior.count == 4 * 12
+
+
+def test_the_neural_bandit_starts_from_the_runs_own_draws() -> None:
+    a, b, c = (play(small("neural"), World(seed=seed), 2)[-1].after.posterior.origin for seed in (0, 0, 1))
+    assert np.array_equal(a, b)
+    assert a.any()
+    assert not np.array_equal(a, c)
+
+
+def test_the_neural_bandit_knows_less_of_those_never_chosen() -> None:
+    """Z has the gradients of the cohort at its own selection, before any reward of it is known."""
+    step = play(small("neural"), World(), 3)[2]
+    before, after = step.before.posterior, step.chosen.posterior
+    rows = neural.standardised(after, step.before.X[step.selection.clients])
+    G = neural.gradients(before.theta, rows)
+    assert G.any()
+    np.testing.assert_allclose(after.Z, before.Z + G.T @ G / 8, rtol=1e-12)
+
+
+def test_gamma_scale_is_the_neural_bandits_nu() -> None:
+    one, two, none = (play(small("neural", gamma_scale=g), World(), 2)[1].selection.parts for g in (1.0, 2.0, 0.0))
+    np.testing.assert_allclose(two["explore"], 2 * one["explore"], rtol=1e-12)
+    assert one["explore"].any()
+    assert not none["explore"].any()
+
+
+def test_the_restless_bandit_explores_in_its_rounds() -> None:
+    """c = 2: rounds 1, 2, 3, 4 and 7 have equal scores, so that the cohort is a draw."""
+    steps = play(flash(bandit="restless"), World(), 9)[1:]
+    assert [t for t, step in enumerate(steps, 1) if not step.selection.scores.any()] == [1, 2, 3, 4, 7]
+    assert steps[-1].after.posterior.explored == 5
+    assert play(flash(bandit="restless", explore=0.0), World(), 4)[-1].after.posterior.explored == 0
+
+
+@bandits
+def test_resuming_is_continuing(bandit: str) -> None:
+    world, selector = World(), small(bandit)
+    whole = play(selector, world, 7)
+    rest = play(selector, world, 4, stored(whole[2].after), start=3)
+    assert cohorts(rest) == cohorts(whole)[3:]
+    np.testing.assert_array_equal(rest[-1].selection.scores, whole[-1].selection.scores)
+
+
+@bandits
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0, 1.0, 1e300, -1.0])
+@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_no_signal_makes_it_raise_or_warn(bandit: str, value: float, every: int) -> None:
+    def corrupt(signal: str, values: np.ndarray) -> np.ndarray:
+        return np.where(np.arange(len(values)) % every == 0, value, values)
+
+    world = World(corrupt=corrupt, available=lambda t: [] if t == 3 else [k for k in range(12) if (k + t) % 4])
+    for step in play(small(bandit), world, 7):
+        chosen = step.selection.clients
+        assert np.isin(chosen, step.ctx.available).all()
+        assert len(chosen) == (len(step.ctx.available) if step.selection.uncapped else min(3, len(step.ctx.available)))
+        assert len(np.unique(chosen)) == len(chosen)
+        for mean, sd in small(bandit).trace(step.after).values():
+            assert np.isfinite(mean)
+            assert np.isfinite(sd)
+
+
+@bandits
+def test_a_planted_reward_is_found(bandit: str) -> None:
+    """Losses fall by a constant of the client's own, .1 or .01 a second, which its last reward tells."""
+    rate = np.where(np.arange(12) < 6, 0.10, 0.01)
+
+    class Falling(World):
+        def values(self, word: str, round: int = -1) -> np.ndarray:
+            return 10 - rate * round if word == "robust_loss" else np.ones(12)
+
+    selector = flash(bandit=bandit, gamma_scale=0.01, explore=0.5)
+    assert np.mean(np.concatenate(cohorts(play(selector, Falling(), 25)[10:])) < 6) > 0.9
+
+
+@pytest.mark.parametrize("word", ["neural", "restless"])
+def test_aliases_are_flash_with_another_bandit(word: str) -> None:
+    def made(*overrides: str) -> assemble.Composed:
+        typed = (f"selector={word}_bandit", *overrides)
+        with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+            cfg = compose("train", overrides=list(typed), return_hydra_config=True)
+        return assemble.composed(cfg, cfg.hydra.runtime.choices, typed)
+
+    plain = made("selector.scale=none")
+    assemble.check_aliases(plain)
+    assert assemble.part(plain, "selector") == flash(bandit=word, scale="none")
+    said = f"selector={word}_bandit stands for selector.bandit={word}, but selector.bandit=linucb was asked for"
+    with pytest.raises(IncompatibleConfig, match=re.escape(said)):
+        assemble.check_aliases(made("selector.bandit=linucb"))

@@ -1,0 +1,208 @@
+"""HCSFed: who is asked, drawn and weighed, by hand; the mathematics is in tests/bandit."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine_toy import federation_of, network_of, trainer_of
+from fedcohort.bandit.sketch import sketch
+from fedcohort.engine.evaluate import FederationLab
+from fedcohort.flat import FlatModel
+from fedcohort.rng import generator
+from fedcohort.selector.hcsfed import HcsFed, State, shares
+from fedcohort.signal.base import find
+from fedcohort.types import ProbeResult, RoundOutcome, Selection
+from selector_harness import World, cohorts, context, ids, play, stored
+from yaml_words import make
+
+NAN = float("nan")
+# three strata, of 6, 3 and 1 clients, apart from one another; all of norm 10 but client 9, whose is 20
+X = np.array([[10.0, 0.01 * k] for k in range(6)] + [[-1 + k, 10.0] for k in range(3)] + [[-20.0, 0.0]])
+
+
+def hcs(**changes: Any) -> HcsFed:
+    return make("selector", "hcsfed", **changes)
+
+
+def blank(n_clients: int = 10) -> State:
+    return State(np.empty((n_clients, 0)), np.zeros(n_clients, bool), np.full(n_clients, -1), False)
+
+
+def asked(cohort: int, seed: int = 0, sketches: np.ndarray = X, **changes: Any) -> tuple[Selection, State]:
+    ctx = context(0, cohort, len(sketches), seed=seed)
+    answers = {"compressed_gradient": ProbeResult(ctx.available, sketches)}
+    return hcs(**{"strata": 3, **changes}).select(blank(len(sketches)), ctx, answers)
+
+
+def updates(clients: list[int], rows: np.ndarray, round: int = 0) -> RoundOutcome:
+    return RoundOutcome(round, Selection(ids(*clients)), ids(*clients), ids(), {"update": rows}, {}, 1.0)
+
+
+def test_strata_are_the_clusters() -> None:
+    """Numbered by their least member, as points go: (-20, 0), then (-1, 10), then (10, 0)."""
+    assert asked(4)[1].stratum.tolist() == [2] * 6 + [1] * 3 + [0]
+
+
+def test_draws_go_where_gradients_vary() -> None:
+    """N S = (1 * 0, 3 * 1, 6 * .0187): m = 5 has targets (0, 4.82, .18), so (1, 3, 1) with at most three there."""
+    for seed in range(10):
+        selection, state = asked(5, seed)
+        assert np.bincount(state.stratum[selection.clients]).tolist() == [1, 3, 1]
+    assert (np.bincount(asked(2)[1].stratum[asked(2)[0].clients], minlength=3) == [0, 1, 1]).all()
+
+
+def test_chances_within_a_stratum_follow_the_norms() -> None:
+    """(3, 4), (6, 8), (0, 5) in one stratum: 5, 10 and 5 of 20. 4 sigma of 4000 draws."""
+    sketches = np.array([[3.0, 4], [6, 8], [0, 5]])
+    selection, state = asked(1, sketches=sketches, strata=1)
+    np.testing.assert_allclose(selection.probability, [0.25, 0.5, 0.25])
+    np.testing.assert_allclose(selection.parts["norm"], [5, 10, 5])
+    selector = hcs()
+    picks = [selector.select(state, context(1, 1, 3, seed=seed), {})[0].clients[0] for seed in range(4000)]
+    p = np.array([0.25, 0.5, 0.25])
+    assert (np.abs(np.bincount(picks, minlength=3) / 4000 - p) < 4 * np.sqrt(p * (1 - p) / 4000)).all()
+
+
+def test_without_norms_chances_are_equal() -> None:
+    np.testing.assert_allclose(asked(1, sketches=np.zeros((4, 2)))[0].probability, 0.25)
+
+
+def test_weights_by_hand() -> None:
+    """6, 3 and 1 of 10, over two, one and one who arrived."""
+    stratum = np.array([0] * 6 + [1] * 3 + [2])
+    np.testing.assert_allclose(shares(stratum, ids(0, 5, 7, 9)), [0.3, 0.3, 0.3, 0.1])
+    np.testing.assert_allclose(shares(stratum, ids(0, 9)), [0.6, 0.1])
+
+
+def test_the_stratified_estimate() -> None:
+    """Values 1, 2, 3 and 10, 11, 12, of each stratum the middle one: 2 / 2 + 11 / 2 = 6.5, the mean of all."""
+    values = np.array([1.0, 2, 3, 10, 11, 12])
+    stratum = np.repeat([0, 1], 3)
+    assert shares(stratum, ids(1, 4)) @ values[[1, 4]] == pytest.approx(values.mean())
+
+
+def test_advice() -> None:
+    selection, state = asked(4, agg="stratified")
+    outcome = updates(selection.clients.tolist(), np.zeros((4, 2)))
+    advice, _ = hcs(agg="stratified").observe(state, outcome)
+    assert advice is not None
+    np.testing.assert_allclose(advice.weights, shares(state.stratum, selection.clients))
+    assert advice.keep is None
+    assert hcs(agg="stratified").advises
+    assert not hcs().advises
+    assert hcs().observe(state, outcome)[0] is None
+    assert hcs(agg="stratified").observe(state, updates([], np.zeros((0, 2))))[0] is None
+
+
+def test_everybody_is_asked_once() -> None:
+    world = World(available=lambda t: range(6) if t < 2 else range(12))
+    steps = play(hcs(), world, 4)
+    assert [[probe.clients.tolist() for probe in step.probes] for step in steps] == [
+        [list(range(6))],
+        [],
+        [list(range(6, 12))],
+        [],
+    ]
+    options = [probe.options for step in steps for probe in step.probes]
+    assert options[0] == options[1], "or their projections would not compare"
+    assert steps[1].after.stratum.tolist()[6:] == [-1] * 6
+    assert (steps[2].after.stratum >= 0).all()
+    assert np.array_equal(steps[3].after.stratum, steps[2].after.stratum)
+
+
+def test_those_without_an_answer_come_last() -> None:
+    sketches = X.copy()
+    sketches[[0, 7]] = NAN, 1e300
+    for seed in range(10):
+        assert not np.isin(asked(8, seed, sketches)[0].clients, [0, 7]).any()
+    assert asked(9, 0, sketches)[0].clients.shape == (9,)
+
+
+def test_the_number_of_strata() -> None:
+    """10, or 3 in FedDiverse's version; never more than there are different clients."""
+    far = np.stack([np.arange(20.0) ** 3, np.zeros(20)], axis=1)
+    assert len(np.unique(asked(4, sketches=far, strata=None)[1].stratum)) == 10
+    assert len(np.unique(asked(4, sketches=np.ones((20, 2)), strata=None)[1].stratum)) == 1
+    state = feddiverse_state(far)
+    assert len(np.unique(state.stratum)) == 3
+
+
+def feddiverse_state(rows: np.ndarray, cohort: int = 3) -> State:
+    """After round 0, in which everybody sent `rows`, and the selection of round 1."""
+    selector = hcs(variant="feddiverse_paper")
+    K = len(rows)
+    selection, state = selector.select(blank(K), context(0, cohort, K), {})
+    assert selection.uncapped
+    assert len(selection.clients) == K
+    _, state = selector.observe(state, updates(list(range(K)), rows))
+    return selector.select(state, context(1, cohort, K), {})[1]
+
+
+def test_feddiverses_version() -> None:
+    """Sketches of (0, x) are themselves. m / 3 from each of 6, 3 and 1 clients, alike within, whatever the norms."""
+    selector = hcs(variant="feddiverse_paper")
+    rows = np.sort(X, axis=1)
+    state = feddiverse_state(rows)
+    np.testing.assert_allclose(state.X, rows, rtol=1e-12)
+    sizes = np.bincount(state.stratum)
+    selection, _ = selector.select(state, context(2, 3, 10), {})
+    assert np.bincount(state.stratum[selection.clients]).tolist() == [1, 1, 1]
+    np.testing.assert_allclose(selection.probability, 1 / 3 / sizes[state.stratum])
+    assert selector.needs == {"update"}
+    assert not selector.plan(state, context(2, 3, 10))
+
+
+def test_feddiverses_version_gets_to_know_who_failed() -> None:
+    """Client 9 fails at first: it is drawn like a tenth of the clients, and has a stratum once its update arrived."""
+    selector = hcs(variant="feddiverse_paper")
+    _, state = selector.select(blank(), context(0, 3, 10), {})
+    _, state = selector.observe(state, updates(list(range(9)), np.sort(X[:9], axis=1)))
+    _, state = selector.select(state, context(1, 3, 10), {})
+    assert state.stratum[9] == -1
+    picks = []
+    for seed in range(2000):
+        selection, _ = selector.select(state, context(1, 3, 10, seed=seed), {})
+        assert len(selection.clients) == 3
+        picks.append(9 in selection.clients)
+    assert abs(np.mean(picks) - 0.3) < 4 * np.sqrt(0.21 / 2000)
+    _, state = selector.observe(state, updates([9], np.sort(X[9:], axis=1), 1))
+    assert (selector.select(state, context(2, 3, 10), {})[1].stratum >= 0).all()
+
+
+def some(round: int) -> list[int]:
+    return [k for k in range(12) if (k * 7 + round * 5) % 11 < 3 + round % 5]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("value", [NAN, float("inf"), 0.0, 1e300, -1.0])
+@pytest.mark.parametrize("each", [1, 2])
+def test_the_laws_hold_for_feddiverses_version(value: float, each: int) -> None:
+    def corrupt(word: str, values: np.ndarray) -> np.ndarray:
+        return np.where(np.arange(len(values)) % each == 0, value, values)
+
+    selector = hcs(variant="feddiverse_paper", agg="stratified")
+    world = World(corrupt=corrupt, available=some, lost=lambda t, cohort: cohort[::2])
+    steps = play(selector, world, 8)
+    for step in steps:
+        picked = step.selection.clients
+        here = step.ctx.available
+        assert len(picked) == (len(here) if step.ctx.round == 0 else min(3, len(here))) == len(np.unique(picked))
+        assert np.isin(picked, here).all()
+    assert world.read == {"update"}
+    rest = play(selector, world, 4, stored(steps[3].after), start=4)
+    assert cohorts(rest) == cohorts(steps)[4:]
+
+
+@pytest.mark.parametrize("way", ["values", "shared_projection"])
+def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
+    federation, network = federation_of(), network_of()
+    trainer = trainer_of(federation, network, epochs=1, batch=10)
+    lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
+    signal = find("compressed_gradient")
+    found = signal.compute(lab, 0, ids(0, 2), {"rate": 0.1, "way": way, "key": 0})
+    for row, k in zip(found, (0, 2), strict=True):
+        gradient = lab.gradient(k).double().numpy()
+        np.testing.assert_array_equal(row, sketch(gradient, 0.1, way, generator(0, "signal/sketch")))
+    assert np.abs(found[0] - found[1]).max() > 0
+    assert (signal.bytes_up, signal.passes) == (4, 3)

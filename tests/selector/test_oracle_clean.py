@@ -1,0 +1,53 @@
+"""The clean oracle: who is in the pool, and each client's chance."""
+
+import numpy as np
+import pytest
+
+from fedcohort.selector.base import Stateless
+from fedcohort.selector.oracle_clean import OracleClean
+from selector_harness import context
+from yaml_words import make
+
+RATE = {"noise_rate": np.array([0.4, 0.0, 0.2, 0.1, 0.3])}
+
+
+def chosen(share: float, rates: dict[str, np.ndarray] = RATE, seed: int = 0, **ctx: object) -> list[int]:
+    made = context(signals=rates, seed=seed, **ctx)  # type: ignore[arg-type]
+    return OracleClean(share).select(Stateless(), made, {})[0].clients.tolist()
+
+
+def test_the_cleanest_and_nobody_else() -> None:
+    """share=0 is a pool of m; 0.6 of five clients is a pool of the three cleanest, 1, 3 and 2."""
+    assert chosen(0.0) == [1, 3]
+    assert chosen(0.0, available=[0, 2, 4]) == [2, 4]
+    seen = [tuple(chosen(0.6, seed=seed)) for seed in range(40)]
+    assert set(seen) == {(1, 2), (1, 3), (2, 3)}
+    assert len({tuple(chosen(1.0, seed=seed)) for seed in range(200)}) == 10  # all pairs
+
+
+@pytest.mark.parametrize(
+    ("share", "rates", "exact"),
+    [
+        (0.6, RATE["noise_rate"], [0, 2 / 3, 2 / 3, 2 / 3, 0]),  # m = 2 of a pool of 3
+        (1.0, RATE["noise_rate"], [0.4] * 5),
+        (0.6, np.array([0.2, 0.0, 0.2, 0.2, 0.5]), [4 / 9, 2 / 3, 4 / 9, 4 / 9, 0]),  # three share two places: 2/3 2/3
+        (0.2, np.zeros(5), [0.4] * 5),  # without noise it is uniform
+    ],
+)
+def test_chances(share: float, rates: np.ndarray, exact: list[float]) -> None:
+    """Its probabilities are these, and so are the frequencies, within four standard deviations."""
+    ctx = context(signals={"noise_rate": rates})
+    selection = OracleClean(share).select(Stateless(), ctx, {})[0]
+    assert selection.probability is not None
+    np.testing.assert_allclose(selection.probability, exact, rtol=1e-12)
+    np.testing.assert_allclose(selection.scores, 1 - rates)
+    picks = [OracleClean(share).select(Stateless(), ctx, {})[0].clients for _ in range(4000)]
+    found, p = np.bincount(np.concatenate(picks), minlength=5) / 4000, np.array(exact)
+    assert (np.abs(found - p) <= 4 * np.sqrt(p * (1 - p) / 4000)).all()
+
+
+def test_rounding_does_not_widen_the_pool() -> None:
+    """.3 * 10 is 3.0000000000000004 in floats (.1 + .2): the pool is of three."""
+    ctx = context(cohort=1, n_clients=10, signals={"noise_rate": np.arange(10) / 10})
+    selection = make("selector", "oracle_clean", share=0.1 + 0.2).select(Stateless(), ctx, {})[0]
+    assert np.flatnonzero(selection.probability).tolist() == [0, 1, 2]

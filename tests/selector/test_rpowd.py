@@ -1,0 +1,122 @@
+"""rpow-d: the losses of last time by hand, who is new, who fails for ever, and which loss is meant."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.selector.rpowd import RPowD, State, believed
+from fedcohort.types import Population
+from selector_harness import World, context, ids, outcome, play
+from yaml_words import make
+
+NAN, INF = float("nan"), float("inf")
+
+
+def rpowd(**changes: Any) -> RPowD:
+    return make("selector", "rpowd", **{"candidate": "uniform", "tie": "id", **changes})
+
+
+def test_five_rounds_by_hand() -> None:
+    """K = 4, m = 1, d = 2 = those available, so that A is known. Zeros at the start would never try 2 or 3."""
+    selector = rpowd()
+    state = selector.init(Population(4, 2, 1, {}))
+    rounds = [([0, 2], 0, 0.3), ([0, 2], 2, 0.7), ([0, 2], 2, 0.1), ([0, 3], 3, 0.5), ([0, 3], 3, 0.2)]
+    for round, (candidates, expected, loss) in enumerate(rounds):
+        selection, state = selector.select(state, context(round, 1, 4, candidates), {})
+        assert selection.clients.tolist() == [expected]
+        state = selector.observe(state, outcome(round, [expected], train_loss=[loss]))[1]
+    assert state.last.tolist() == [0.3, INF, 0.1, 0.2]
+    assert not state.asked.any()
+
+
+def test_only_the_candidates_compete() -> None:
+    """d = 1 of three with n = (50, 30, 20): whoever is drawn is taken, whatever its loss; 4 sigma of 1000 draws."""
+    state = State(np.array([0.1, 0.5, 0.9]), np.zeros(3, np.int64))
+    n = {"n_train": np.array([50, 30, 20])}
+    selector = rpowd(candidates=1, candidate="size")
+    selections = [selector.select(state, context(t, 1, 3, signals=n), {}) for t in range(1000)]
+    p = np.array([0.5, 0.3, 0.2])
+    share = np.bincount([s.clients[0] for s, _ in selections], minlength=3) / 1000
+    assert (np.abs(share - p) < 4 * np.sqrt(p * (1 - p) / 1000)).all()
+    np.testing.assert_allclose(selections[0][0].probability, p, rtol=1e-14)
+
+
+def test_all_candidates_is_the_global_top_of_the_last_losses() -> None:
+    world = World()
+    for step in play(rpowd(candidates=12), world, 8)[4:]:
+        largest = np.argsort(-step.before.last)[:3]
+        assert step.selection.clients.tolist() == sorted(largest.tolist())
+        np.testing.assert_array_equal(step.selection.scores, step.before.last)
+
+
+def test_everybody_is_visited_once_before_anybody_twice() -> None:
+    steps = play(rpowd(candidates=12, tie="random"), World(), 4)
+    visited = np.concatenate([step.selection.clients for step in steps])
+    assert sorted(visited.tolist()) == list(range(12))
+    assert visited.tolist() != list(range(12)), "in random order"
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+def test_a_loss_that_is_not_finite_is_not_preferred_until_there_is_a_finite_one(bad: float) -> None:
+    selector = rpowd()
+    state = selector.observe(State(np.array([0.3, 0.2]), ids(0, 0)), outcome(0, [0], train_loss=[bad]))[1]
+    assert state.last.tolist() == [-INF, 0.2]
+    assert selector.select(state, context(1, 1, 2), {})[0].clients.tolist() == [1]
+    state = selector.observe(state, outcome(1, [0], train_loss=[0.9]))[1]
+    assert selector.select(state, context(2, 1, 2), {})[0].clients.tolist() == [0]
+
+
+def test_who_fails_three_times_counts_as_the_median_until_it_arrives() -> None:
+    """Client 0 never arrives: chosen for its inf three times; then it stands at the median of (.1, .3, .2) = .2."""
+    selector = rpowd(candidates=4)
+    state = State(np.array([INF, 0.1, 0.3, 0.2]), np.zeros(4, np.int64))
+    for round in range(3):
+        selection, state = selector.select(state, context(round, 1, 4), {})
+        assert selection.clients.tolist() == [0]
+        state = selector.observe(state, outcome(round, [], failed=[0], train_loss=[]))[1]
+    assert believed(state).tolist() == [0.2, 0.1, 0.3, 0.2]
+    assert selector.select(state, context(3, 1, 4), {})[0].clients.tolist() == [2]
+    arrived = selector.observe(state, outcome(3, [0], train_loss=[0.8]))[1]
+    assert believed(arrived).tolist() == [0.8, 0.1, 0.3, 0.2]
+
+
+def test_a_small_loss_does_not_rise_by_failing_and_nothing_known_leaves_inf() -> None:
+    assert believed(State(np.array([0.1, 0.3, 0.5]), ids(3, 0, 9))).tolist() == [0.1, 0.3, 0.3]
+    assert believed(State(np.array([INF, -INF]), ids(3, 0))).tolist() == [INF, -INF]
+
+
+def test_the_loss_at_the_start_is_asked_of_those_who_will_be_selected_and_beside_the_training() -> None:
+    """`loss` of w_t, not the path's average; the probe foresees the cohort without moving the draws."""
+    world = World(lost=lambda t, cohort: cohort[:1])
+    start, path = play(rpowd(loss_at="start", tie="random"), world, 6), play(rpowd(tie="random"), world, 1)
+    assert start[0].selection.clients.tolist() == path[0].selection.clients.tolist()
+    for step in start:
+        (probe,) = step.probes
+        assert probe.concurrent
+        assert probe.clients.tolist() == step.selection.clients.tolist()
+        arrived = step.outcome.clients
+        np.testing.assert_array_equal(step.after.last[arrived], world.values("loss", step.ctx.round)[arrived])
+        assert step.after.last[step.outcome.failed].tolist() == step.before.last[step.outcome.failed].tolist()
+
+
+@pytest.mark.parametrize(
+    ("changes", "needs"),
+    [
+        ({}, {"train_loss"}),
+        ({"candidate": "size"}, {"train_loss", "n_train"}),
+        ({"loss_at": "start"}, {"loss"}),
+        ({"loss_at": "start", "candidate": "size"}, {"loss", "n_train"}),
+    ],
+)
+def test_only_what_the_options_read_is_needed(changes: dict[str, Any], needs: set[str]) -> None:
+    world = World()
+    play(rpowd(**changes), world, 2)
+    assert world.read == rpowd(**changes).needs == needs
+
+
+@pytest.mark.parametrize("candidates", [2, 13])
+def test_fewer_candidates_than_the_cohort_or_more_than_there_are_clients(candidates: int) -> None:
+    with pytest.raises(OptionError, match=rf"candidates must be an integer in \[3, 12\].*got {candidates}"):
+        rpowd(candidates=candidates).init(Population(12, 10, 3, {}))

@@ -1,0 +1,118 @@
+"""dht: what it returns and from which generators, and that what is charged is what is done."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fedcohort import interaction
+from fedcohort.signal.base import find
+from global_rng import untouched
+from run_harness import go
+
+OPTIONS = {"q": 0.7, "epochs": 2, "lr": 0.1, "batch": 5, "seed": 3}
+
+
+class Toy:
+    """A lab of two clients with three classes, the second of whom has only two of them."""
+
+    def __init__(self) -> None:
+        draws = torch.randn(30, 4, generator=torch.Generator().manual_seed(0))
+        self.x, self.y = draws, torch.arange(30) % 3
+        self.y[20:][self.y[20:] == 2] = 0
+
+    def samples(self, client: int) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = slice(0, 20) if client == 0 else slice(20, 30)
+        return self.x[rows], self.y[rows]
+
+    def copy(self) -> nn.Module:
+        torch.manual_seed(1)
+        return nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Dropout(0.5), nn.Linear(5, 3))
+
+
+def asked(clients: list[int], round: int = 4, **options: Any) -> np.ndarray:
+    with torch.random.fork_rng():
+        return find("dht").compute(Toy(), round, np.array(clients), OPTIONS | options)
+
+
+def test_three_numbers_a_client_in_the_unit_interval() -> None:
+    values = asked([0, 1])
+    assert values.shape == (2, 3)
+    assert values.dtype == np.float64
+    assert ((values >= 0) & (values <= 1)).all()
+    assert find("dht").bytes_up * 3 == 12
+
+
+def test_what_a_client_says_does_not_depend_on_who_else_is_asked() -> None:
+    np.testing.assert_array_equal(asked([0, 1])[1], asked([1])[0])
+
+
+def test_no_global_generator_is_read_or_moved() -> None:
+    with untouched():
+        first = asked([0, 1])
+    torch.manual_seed(99)
+    np.testing.assert_array_equal(asked([0, 1]), first)
+
+
+def test_the_class_imbalance_is_that_of_the_clients_labels() -> None:
+    """20 samples of 3 classes are 7, 7, 6; CI needs no estimate."""
+    p = np.array([7, 7, 6]) / 20
+    assert asked([0])[0, 0] == pytest.approx(1 + (p * np.log(p)).sum() / np.log(3))
+
+
+def test_what_is_charged_is_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forward passes over samples, a training step counted as three; the attribute classifier at most as charged."""
+    done = {"trained": 0, "predicted": 0}
+    fitted, predicted = interaction.fitted, interaction.predicted
+    biased = interaction.biased
+
+    def count_fit(network: Any, x: Any, *rest: Any) -> Any:
+        done["trained"] += 3 * OPTIONS["epochs"] * len(x)
+        return fitted(network, x, *rest)
+
+    def count_predict(network: Any, x: Any) -> Any:
+        done["predicted"] += len(x)
+        return predicted(network, x)
+
+    def only_biased(*args: Any) -> Any:
+        out = biased(*args)
+        done["biased"] = done["trained"]
+        return out
+
+    monkeypatch.setattr(interaction, "fitted", count_fit)
+    monkeypatch.setattr(interaction, "predicted", count_predict)
+    monkeypatch.setattr(interaction, "biased", only_biased)
+    for client, counts in ((0, [7, 7, 6]), (1, [6, 4, 0])):
+        done.update(trained=0, predicted=0)
+        asked([client])
+        n, models = sum(counts), sum(c > 0 for c in counts)
+        (passes,) = find("dht").passes(OPTIONS, np.array([counts]))
+        assert done["biased"] == 3 * 2 * models * n
+        assert done["predicted"] in (n, 2 * n), "no attribute is predicted without a pivot"
+        bound = done["biased"] + 3 * 2 * max(counts) + 2 * n
+        assert passes * n == pytest.approx(bound)
+        assert done["trained"] + done["predicted"] <= bound
+
+
+def test_two_classes_need_one_biased_model() -> None:
+    (passes,) = find("dht").passes({"epochs": 5}, np.array([[30, 10]]))
+    assert passes == 3 * 5 * (1 + 0.75) + 2
+
+
+def test_a_run_asks_everybody_once_and_pays_for_it(tmp_path: Path) -> None:
+    """12 clients, 4 of which train: 8 more downloads of w_1 and 3 numbers from each; FLOPs and time as charged."""
+    ran = go(tmp_path, "selector=feddiverse", "selector.epochs=1", "rounds=3")
+    probe = np.diff([report.metrics["comm/probe_bytes"] for report in ran.reports])
+    model = 4 * (64 * 10 + 10)
+    assert probe.tolist() == [0, 8 * model + 12 * 12, 0]
+    flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])[1]
+    forward, n = 2 * 64 * 10, ran.info.n_train
+    trained = 3 * forward * 2 * n[ran.reports[2].cohort].sum()
+    passes = (flops - trained) / (forward * n.sum())
+    assert 3 * (8 + 0.1) + 2 < passes < 3 * (10 + 1) + 2, "up to 10 classes, the largest a tenth at least"
+    random = go(tmp_path / "other", "rounds=3")
+    took = [np.diff([report.metrics["time/virtual_s"] for report in r.reports])[1] for r in (ran, random)]
+    assert took[0] > 2 * took[1], "the round waits for the slowest estimate"

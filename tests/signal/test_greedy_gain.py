@@ -1,0 +1,90 @@
+"""greedy_gain on a toy whose losses are known in closed form, and against the engine's own lab."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+
+from engine_toy import federation_of, network_of, trainer_of
+from fedcohort.engine.evaluate import FederationLab
+from fedcohort.flat import FlatModel
+from fedcohort.signal.base import find
+
+
+class Toy:
+    """w_t = 0, loss (w - 2)^2; client k moves w by `moves[k]` and has `n[k]` samples."""
+
+    def __init__(self, moves: Sequence[float], n: Sequence[int]) -> None:
+        self.moves, self.n = moves, n
+
+    def samples(self, client: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.zeros(self.n[client], 1), torch.zeros(self.n[client], dtype=torch.int64)
+
+    def trained(self, round: int, client: int) -> torch.Tensor:
+        return torch.tensor([self.moves[client]])
+
+    def server_loss_after(self, update: torch.Tensor) -> float:
+        return float((update[0].float() - 2) ** 2)
+
+
+def places(moves: Sequence[float], n: Sequence[int], cohort: int, direction: str = "down") -> list[float]:
+    clients = np.arange(len(moves))
+    return find("greedy_gain").compute(Toy(moves, n), 0, clients, {"cohort": cohort, "direction": direction}).tolist()
+
+
+def test_forward_selection_by_hand() -> None:
+    """First 1.5, nearest to 2. With it 5 of one sample in four makes (3 * 1.5 + 5) / 4 = 2.375, 4 of three makes 2.75,
+    0 makes less; then 0 of one in five makes 9.5 / 5 = 1.9, 4 makes (9.5 + 12) / 7. So 0, 2, 3; then 1."""
+    moves, n = [1.5, 4.0, 5.0, 0.0], [3, 3, 1, 1]
+    assert places(moves, n, 1) == [1, 0, 0, 0]
+    assert places(moves, n, 3) == [3, 0, 2, 1]
+    assert places(moves, n, 9) == [9, 6, 8, 7]
+
+
+def test_weights_count() -> None:
+    """After 1.5 (n=1): 5 with n=1 makes 3.25, 0 makes .75, whose loss 1.5625 equals: the lower id. With n=9 of 1.5 the
+    5 makes 1.85."""
+    assert places([1.5, 5.0, 0.0], [1, 1, 1], 2) == [2, 1, 0]
+    assert places([1.5, 0.0, 5.0], [1, 1, 1], 2) == [2, 1, 0]
+    assert places([1.5, 0.0, 5.0], [9, 1, 1], 2) == [2, 0, 1]
+
+
+def test_the_adversary_takes_the_worst() -> None:
+    """-4 is worst (36); then of (-4 + x) / 2 for x = 0, 7, 1: the first, -2."""
+    assert places([0.0, -4.0, 7.0, 1.0], [1, 1, 1, 1], 2, "up") == [1, 2, 0, 0]
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_an_update_that_is_not_finite_is_nobodys_choice(direction: str) -> None:
+    found = places([float("nan"), 1.0, float("inf"), 3.0], [1, 1, 1, 1], 3, direction)
+    assert np.isnan(found)[[0, 2]].all()
+    assert sorted(found[1::2]) == [2, 3]
+    assert np.isnan(places([float("nan")] * 2, [1, 1], 2, direction)).all()
+    assert places([], [], 2, direction) == []
+
+
+def test_a_loss_beyond_floats_is_the_highest() -> None:
+    """(1e30)^2 overflows float32 to infinity: last for the oracle, first for the adversary."""
+    assert places([1e30, 1.0, 0.0], [1, 1, 1], 2, "up")[0] == 2
+    assert places([1e30, 1.0, 0.0], [1, 1, 1], 1) == [0, 1, 0]
+
+
+def test_it_foresees_what_the_engine_does() -> None:
+    """Every pair tried out: greedy's first is the best single client, its pair the best of those that contain it."""
+    federation, network = federation_of(), network_of()
+    trainer = trainer_of(federation, network, epochs=1, batch=10)
+    lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
+    deltas = [trainer.update_of(4, k).clone() for k in range(3)]
+    n = federation.n_train
+
+    def loss(pair: tuple[int, ...]) -> float:
+        return lab.server_loss_after(sum(n[k] * deltas[k] for k in pair) / n[list(pair)].sum())
+
+    options = {"cohort": 2, "direction": "down"}
+    found = find("greedy_gain").compute(lab, 4, np.arange(3), options)
+    best = min(range(3), key=lambda k: loss((k,)))
+    pair = min((p for p in combinations(range(3), 2) if best in p), key=loss)
+    assert int(np.argmax(found)) == best
+    assert set(np.flatnonzero(found)) == set(pair)
