@@ -12,6 +12,8 @@ Null where a fact is unknown: a client that was not asked, or a step that did no
     finish_s                 virtual seconds from the broadcast to the answer, for the units done, of the selected
     weight                   share in the aggregate, of those that arrived; they add up to 1
     train_loss               nats; mean cross-entropy of its mini-batches, each before its step, of those that arrived
+    signal_*                 what a client answered or sent of `fedcohort/signal/`, rows of numbers apart; answers to
+                             probes are about the model before the round, and null too where a client answered NaN
     loss                     nats; cross-entropy of the round's new global model on all of T_i
     test_acc                 in [0, 1]; accuracy of the round's new global model on E_i, null where E_i is empty
 
@@ -38,9 +40,10 @@ WHOLE = "clients.parquet"
 STEPS = b"fedcohort.steps"
 ROWS = 65_536  # a row group: steps of a small population share one
 FLAGS = ("available", "selected", "arrived")
+FAMILIES = ("part_", "signal_")
 ORDER = (
     *("step", "client", *FLAGS, "score", "part_", "probability"),
-    *("units", "finish_s", "weight", "train_loss", "loss", "test_acc"),
+    *("units", "finish_s", "weight", "train_loss", "signal_", "loss", "test_acc"),
 )
 
 
@@ -101,7 +104,7 @@ def consolidate(folder: Path, steps: Collection[int]) -> None:
 
 def _place(name: str) -> tuple[int, str]:
     """Where a column stands, whatever the first step measured: facts of the round, then of the model after it."""
-    known = "part_" if name.startswith("part_") else name
+    known = next((prefix for prefix in FAMILIES if name.startswith(prefix)), name)
     return (ORDER.index(known) if known in ORDER else len(ORDER)), name
 
 

@@ -1,0 +1,289 @@
+"""Which runs are compared: fetched from MLflow, put into cells, and those that don't belong there named.
+
+A run belongs to the cell of its row and its column. Inside a cell runs may differ in their seed alone; a parameter that
+differs from cell to cell and is neither the row's nor the column's own is said beside the table.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedcohort.callback.tracking import server
+from fedcohort.errors import OptionError, TrackingError
+from fedcohort.ranges import refuse
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+PAGE = 1000  # runs that MLflow is asked for at a time
+SEED = "seed"
+NO_MATTER = ("trainer", "checkpoint.", "client_store.")  # params that change no result
+STANDS_FOR = {  # what a word may set beside its own options: said, but no reason against a comparison
+    "heterogeneity": ("partition", "label_noise"),
+    "agg": ("server", "objective", "regulariser", "deadline", "client"),
+    "experiment": ("",),
+    "model": ("n_params",),
+    "dataset": ("n_params", "n_clients", "clients"),
+    "clients": ("n_clients",),
+}
+ONE = ""  # the only column where none was asked for
+
+Cell = tuple[str, str]  # row, column
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as MLflow has it. metrics: the last value of each."""
+
+    id: str
+    name: str
+    status: str
+    started_ms: int
+    params: Mapping[str, str]
+    tags: Mapping[str, str]
+    metrics: Mapping[str, float]
+
+    def fact(self, name: str) -> str | None:
+        return self.params.get(name, self.tags.get(name))
+
+    @property
+    def seed(self) -> int:
+        return int(self.params[SEED])
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """cells: runs by seed, in the order of rows and columns. notes: what was left out and why, what else differs.
+
+    odd: cells that differ from most of their column in more than their row.
+    """
+
+    rows: Sequence[str]
+    cols: Sequence[str]
+    cells: Mapping[Cell, Mapping[int, Run]]
+    notes: Sequence[str]
+    odd: frozenset[Cell] = frozenset()
+
+
+@dataclass(frozen=True)
+class Query:
+    """tracking_uri: where. sweep: a sweep's id. filter: in MLflow's language. All of them must hold."""
+
+    tracking_uri: str
+    experiment: str
+    sweep: str | None = None
+    filter: str | None = None
+
+    @property
+    def conditions(self) -> str:
+        sweep = [f"tags.sweep_id = '{self.sweep}'"] if self.sweep else []
+        return " and ".join([*sweep, *([self.filter] if self.filter else [])])
+
+
+def connected(query: Query) -> "MlflowClient":
+    """Raises `OptionError` where there is no such database, which MLflow would make."""
+    where = server.place(query.tracking_uri, query.experiment, Path("logs"))
+    if where.database is not None and not where.database.exists():
+        raise refuse("tracking_uri", "a database that exists, or the address of a server", query.tracking_uri)
+    return server.connect(where)
+
+
+def fetch(client: "MlflowClient", query: Query) -> list[Run]:
+    """The runs that `query` is about, oldest first. Raises `OptionError` where there are none."""
+    from mlflow.exceptions import MlflowException
+
+    experiment = client.get_experiment_by_name(query.experiment)
+    if experiment is None:
+        known = sorted(each.name for each in client.search_experiments())
+        raise refuse("experiment", f"one of {', '.join(known)}", query.experiment)
+    found: list[Any] = []
+    token: str | None = None
+    while True:
+        try:
+            page = client.search_runs([experiment.experiment_id], query.conditions, max_results=PAGE, page_token=token)
+        except MlflowException as error:
+            if query.filter and error.error_code == "INVALID_PARAMETER_VALUE":
+                raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.reason(error)}") from error
+            raise
+        found += page
+        token = page.token
+        if not token:
+            break
+    if not found:
+        asked = f" with {query.conditions}" if query.conditions else ""
+        raise TrackingError(f"no runs in experiment {query.experiment!r}{asked} at {query.tracking_uri}")
+    return sorted(map(_read, found), key=lambda run: (run.started_ms, run.name))
+
+
+def _read(run: Any) -> Run:
+    tags = run.data.tags
+    status = tags.get("status", run.info.status.lower())
+    return Run(
+        id=run.info.run_id,
+        name=run.info.run_name or run.info.run_id,
+        status=status,
+        started_ms=run.info.start_time or 0,
+        params=run.data.params,
+        tags=tags,
+        metrics=run.data.metrics,
+    )
+
+
+@dataclass
+class _Sorter:
+    rows: str
+    cols: str | None
+    metric: str
+    left_out: dict[str, list[str]] = field(default_factory=dict)  # by reason
+    differences: list[str] = field(default_factory=list)
+
+    @property
+    def notes(self) -> list[str]:
+        return [f"left out: {', '.join(of)}: {why}" for why, of in self.left_out.items()] + self.differences
+
+    def place(self, runs: Iterable[Run]) -> dict[Cell, list[Run]]:
+        """The usable runs by cell; the others in the notes."""
+        cells: dict[Cell, list[Run]] = {}
+        for run in runs:
+            row, col = run.fact(self.rows), ONE if self.cols is None else run.fact(self.cols)
+            lacking = [str(name) for name, value in ((self.rows, row), (self.cols, col)) if value is None]
+            if run.status != "finished":
+                self.leave_out(run, f"it is {run.status}")
+            elif lacking or SEED not in run.params:
+                self.leave_out(run, f"it has no {', '.join(lacking) or SEED}")
+            elif self.metric not in run.metrics:
+                self.leave_out(run, f"it has no {self.metric}")
+            elif row is not None and col is not None:
+                cells.setdefault((row, col), []).append(run)
+        return cells
+
+    def leave_out(self, run: Run, why: str) -> None:
+        self.left_out.setdefault(why, []).append(label(run))
+
+    def alike(self, cell: Cell, runs: Sequence[Run]) -> dict[int, Run]:
+        """One run a seed, all of the settings that most runs of the cell have; of equals the newest."""
+        kinds = Counter(settings(run) for run in runs)
+        newest = {settings(run): i for i, run in enumerate(runs)}
+        usual = max(kinds, key=lambda kind: (kinds[kind], newest[kind]))
+        chosen: dict[int, Run] = {}
+        for run in runs:
+            if settings(run) != usual:
+                differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in _differences(settings(run), usual))
+                self.leave_out(run, f"it differs from the other runs of {spelled(cell)}: {differ}")
+                continue
+            if run.seed in chosen:
+                self.leave_out(chosen[run.seed], "a newer run has the same settings and seed")
+            chosen[run.seed] = run
+        return dict(sorted(chosen.items()))
+
+    def across(self, cells: Mapping[Cell, Mapping[int, Run]]) -> frozenset[Cell]:
+        """Note settings that differ from cell to cell and aren't what is compared, or options of it; the odd cells."""
+        compared = [name for name in (self.rows, self.cols) if name]
+        own = tuple(f"{name}." for name in compared)
+        meant = tuple(other for name in compared for other in STANDS_FOR.get(name, ()))
+        firsts = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
+        names = {name for run in firsts.values() for name, _ in settings(run)}
+        odd: set[Cell] = set()
+        for name in sorted(names):
+            values = {cell: run.params.get(name, "none") for cell, run in firsts.items()}
+            if len(set(values.values())) == 1 or name in compared or name.startswith(own):
+                continue
+            which = {value: [spelled(c) for c in values if values[c] == value] for value in values.values()}
+            said = "; ".join(f"{value} for {', '.join(where)}" for value, where in which.items())
+            self.differences.append(f"also differs: {name} is {said}")
+            if not name.startswith(meant):
+                odd |= _minorities(values)
+        return frozenset(odd)
+
+    def code(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
+        runs = [run for of in cells.values() for run in of.values()]
+        commits = Counter(run.tags.get("commit", "")[:8] for run in runs)
+        if len(commits) > 1:
+            self.differences.append(
+                "the runs are of several commits: " + ", ".join(f"{c or 'unknown'} ({n})" for c, n in commits.items())
+            )
+
+    def broken(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
+        for run in (run for of in cells.values() for run in of.values()):
+            if not math.isfinite(value := run.metrics[self.metric]):
+                self.differences.append(f"not finite: {label(run)} has {self.metric}={value}, and so has its cell")
+
+    def seeds(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
+        everywhere = {seed for runs in cells.values() for seed in runs}
+        for cell, runs in cells.items():
+            if missing := sorted(everywhere - set(runs)):
+                self.differences.append(f"missing: {spelled(cell)} has no run of seed {', '.join(map(str, missing))}")
+
+
+def sort(runs: Sequence[Run], rows: str, cols: str | None, metric: str) -> Sorted:
+    """Put `runs` into cells. Raises `OptionError` for a name that no run knows."""
+    for option, name in (("rows", rows), ("cols", cols)):
+        if name is not None and all(run.fact(name) is None for run in runs):
+            values: dict[str, set[str]] = {}
+            for key, value in (item for run in runs for item in run.params.items()):
+                values.setdefault(key, set()).add(value)
+            known = sorted(key for key in values if len(values[key]) > 1) or sorted(values)
+            raise refuse(option, f"a parameter or tag of the runs ({', '.join(known)} and more)", name)
+    if all(metric not in run.metrics for run in runs):
+        known = sorted({key for run in runs for key in run.metrics})
+        raise refuse("metric", f"one of {', '.join(known) or 'none (the runs have no metrics)'}", metric)
+    sorter = _Sorter(rows, cols, metric)
+    placed = sorter.place(runs)
+    if not placed:
+        raise TrackingError(f"none of the {len(runs)} runs can be compared: " + "; ".join(sorter.notes[:3]))
+    cells = {cell: sorter.alike(cell, placed[cell]) for cell in sorted(placed, key=_natural)}
+    odd = sorter.across(cells)
+    sorter.seeds(cells)
+    sorter.broken(cells)
+    sorter.code(cells)
+    row_values = sorted({row for row, _ in cells}, key=lambda value: _natural((value,)))
+    col_values = sorted({col for _, col in cells}, key=lambda value: _natural((value,)))
+    return Sorted(row_values, col_values, cells, sorter.notes, odd)
+
+
+def _minorities(values: Mapping[Cell, str]) -> set[Cell]:
+    """The cells whose value isn't that of most of their column; all of them where there is no such value."""
+    odd = set()
+    for col in {col for _, col in values}:
+        inside = {cell: value for cell, value in values.items() if cell[1] == col}
+        value, count = Counter(inside.values()).most_common(1)[0]
+        odd |= {cell for cell in inside if inside[cell] != value or 2 * count <= len(inside)}
+    return odd
+
+
+def settings(run: Run) -> tuple[tuple[str, str], ...]:
+    """What decides the run's result, its seed apart."""
+    kept = {name: value for name, value in run.params.items() if name != SEED and not name.startswith(NO_MATTER)}
+    return tuple(sorted(kept.items()))
+
+
+def label(run: Run) -> str:
+    """As it is found in MLflow's pages."""
+    return f"{run.name} ({run.id[:8]})"
+
+
+def spelled(cell: Cell) -> str:
+    return " + ".join(part for part in cell if part != ONE)
+
+
+def _differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    left, right = dict(a), dict(b)
+    names = sorted({*left, *right})
+    return [
+        (n, left.get(n, "none"), right.get(n, "none")) for n in names if left.get(n, "none") != right.get(n, "none")
+    ]
+
+
+def _natural(cell: Sequence[str]) -> tuple[tuple[int, float, str], ...]:
+    """10 after 9, and words after numbers."""
+
+    def place(text: str) -> tuple[int, float, str]:
+        try:
+            return 0, float(text), text
+        except ValueError:
+            return 1, 0.0, text
+
+    return tuple(map(place, cell))

@@ -1,0 +1,296 @@
+"""Replay a run's selector from its log, without training: python -m fedcohort.replay run=<run folder>
+
+    run=<run folder> selector.discount=0.9                 the run's selector with other options
+    run=<run folder> selector=flash selector.lam=2         another selector
+
+The run's own selector must choose as the run did: this version of the code still does what the run did. Another one is
+followed to the first round in which it chooses otherwise; from there on it would have had another model to ask about.
+Exit code 0 where all choices are the same, 1 where a round differs, 2 where that can't be found out.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedcohort import assemble, interrupt
+from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
+from fedcohort.refusals import in_one_line
+from fedcohort.rng import Draws
+from fedcohort.types import (
+    Advice,
+    Ids,
+    Population,
+    Probe,
+    ProbeResult,
+    RoundContext,
+    RoundOutcome,
+    Selection,
+    Signals,
+    Values,
+)
+
+if TYPE_CHECKING:
+    from fedcohort.callback.base import RunInfo
+    from fedcohort.selector.base import Selector
+
+USAGE = "python -m fedcohort.replay run=<run folder> [selector=<word>] [selector.<option>=<value> ...]"
+
+
+@dataclass(frozen=True)
+class Round:
+    """What the log says of a round, t counting from 0. chosen, arrived: sorted ids. round_s: virtual seconds.
+
+    told: the signals that were logged, each [n_clients], NaN where a client told nothing.
+    """
+
+    t: int
+    available: Ids
+    chosen: Ids
+    arrived: Ids
+    told: Mapping[str, Values]
+    round_s: float
+
+
+@dataclass(frozen=True)
+class Log:
+    """A run as its folder holds it. facts: what the server knew of the clients at the start, by signal word."""
+
+    info: "RunInfo"
+    rounds: Sequence[Round]
+    facts: Mapping[str, np.ndarray]
+    told: frozenset[str]
+
+    @property
+    def cohort(self) -> int:
+        return int(self.info.config["cohort"])
+
+    @property
+    def n_clients(self) -> int:
+        return len(self.info.n_train)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """rounds: of the log. step: the first round that differs, counting from 1, None where all are the same; then
+    chosen is what the run chose, instead what the selector would have."""
+
+    rounds: int
+    step: int | None = None
+    chosen: Sequence[int] = ()
+    instead: Sequence[int] = ()
+
+
+def read(folder: Path) -> Log:
+    """The log in `folder`. Raises `CheckpointError` where it holds no run, or rounds are missing."""
+    from fedcohort.callback import card, history
+
+    info = card.load(folder)
+    past = history.read(folder)
+    if list(past.steps) != list(range(len(past.steps))) or len(past.steps) < 2:
+        raise CheckpointError(f"{folder} has no rounds to replay, or its {history.NAME} lacks some of them")
+    table = past.clients(first=1)
+    words = [name.removeprefix("signal_") for name in map(str, table.columns) if name.startswith("signal_")]
+    columns = {word: f"signal_{word}" for word in words} | {"train_loss": "train_loss"}
+    by_step = dict(iter(table.groupby("step")))
+    lacking = next((step for step in past.steps[1:] if step not in by_step), None)
+    if lacking is not None:
+        raise CheckpointError(f"{folder} lacks the per-client table of round {lacking}")
+    clock = past.metrics["time/virtual_s"].to_numpy()
+    rounds = [
+        Round(
+            t=step - 1,
+            available=np.flatnonzero(by_step[step]["available"].to_numpy()),
+            chosen=np.asarray(past.cohorts[step], dtype=np.int64),
+            arrived=np.asarray(past.arrived[step], dtype=np.int64),
+            told={word: by_step[step][column].to_numpy() for word, column in columns.items() if column in table},
+            round_s=float(clock[step] - clock[step - 1]),
+        )
+        for step in past.steps[1:]
+    ]
+    facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
+    return Log(info, rounds, facts, frozenset(columns))
+
+
+class Player:
+    """A selector that is led through a log, one round after the other."""
+
+    def __init__(self, selector: "Selector[Any]", word: str, log: Log) -> None:
+        self.selector, self.word, self.log = selector, word, log
+        self.fixed = Signals(log.facts, selector.needs, "the selector")
+        n_classes = log.info.class_counts.shape[1]
+        self.state = selector.init(Population(log.n_clients, n_classes, log.cohort, self.fixed))
+
+    def check(self) -> None:
+        """Raise `IncompatibleConfig` where the selector reads what the log doesn't hold."""
+        from fedcohort.signal.base import Static, find
+
+        known = {word: self.log.facts if isinstance(find(word), Static) else self.log.told for word in self._needs()}
+        lacking = [word for word in known if word not in known[word]]
+        if lacking:
+            raise IncompatibleConfig(
+                f"selector={self.word} reads {', '.join(lacking)}, which the log of {self.log.info.folder} doesn't have"
+            )
+
+    def _needs(self) -> list[str]:
+        return sorted(self.selector.needs)
+
+    def plan(self, now: Round) -> tuple[RoundContext, list[Probe]]:
+        log = self.log
+        ctx = RoundContext(
+            round=now.t,
+            cohort=log.cohort,
+            n_clients=log.n_clients,
+            available=now.available,
+            signals=self.fixed,
+            rng=Draws(log.info.seed, log.n_clients, now.t).generator("selector"),
+        )
+        return ctx, list(self.selector.plan(self.state, ctx)) if len(now.available) else []
+
+    def select(self, now: Round, ctx: RoundContext, probes: Sequence[Probe]) -> Selection:
+        blocking = {probe.signal: self._answer(now, probe) for probe in probes if not probe.concurrent}
+        selection, self.state = self.selector.select(self.state, ctx, blocking)
+        return selection
+
+    def observe(self, now: Round, selection: Selection, probes: Sequence[Probe]) -> Advice | None:
+        """As after the training: nobody was selected, nothing is learned."""
+        if not len(now.chosen):
+            return None
+        reports = {word: values[now.arrived] for word, values in now.told.items()}
+        outcome = RoundOutcome(
+            round=now.t,
+            selection=selection,
+            clients=now.arrived,
+            failed=np.setdiff1d(now.chosen, now.arrived),
+            signals=Signals({**self.log.facts, **reports}, self.selector.needs, "the selector"),
+            probes={probe.signal: self._answer(now, probe) for probe in probes if probe.concurrent},
+            round_s=now.round_s,
+        )
+        advice, self.state = self.selector.observe(self.state, outcome)
+        return advice
+
+    def _answer(self, now: Round, probe: Probe) -> ProbeResult:
+        return ProbeResult(probe.clients, now.told[probe.signal][probe.clients])
+
+
+def replay(log: Log, own: Player, other: Player) -> Replayed:
+    """Lead `other` through the log, and beside it `own`, the run's selector: its questions tell who was asked what.
+
+    Raises `IncompatibleConfig` where `other` asks what wasn't asked, `CheckpointError` where `own` departs from the
+    log.
+    """
+    for player in (own, other):
+        player.check()
+    for now in log.rounds:
+        ctx, asked = own.plan(now)
+        mine = own.select(now, ctx, asked)
+        if own is other:
+            if not np.array_equal(mine.clients, now.chosen):
+                return _differs(log, now, mine)
+            own.observe(now, mine, asked)
+            continue
+        if not np.array_equal(mine.clients, now.chosen):
+            raise CheckpointError(
+                f"the run's own selector departs from {log.info.folder} at round {now.t + 1}, so nothing can be said "
+                "of another: it ran with another version of fedcohort, or with a selector that has changed since"
+            )
+        ctx, wanted = other.plan(now)
+        _check_asked(log, now, other.word, asked, wanted)
+        theirs = other.select(now, ctx, wanted)
+        if not np.array_equal(theirs.clients, now.chosen):
+            return _differs(log, now, theirs)
+        if not _same(own.observe(now, mine, asked), other.observe(now, theirs, wanted)):
+            raise IncompatibleConfig(
+                f"selector={other.word} chooses as the run up to round {now.t + 1}, then weighs the updates otherwise: "
+                "the log knows no more of the model that comes of it"
+            )
+    return Replayed(len(log.rounds))
+
+
+def _differs(log: Log, now: Round, selection: Selection) -> Replayed:
+    return Replayed(len(log.rounds), now.t + 1, now.chosen.tolist(), selection.clients.tolist())
+
+
+def _check_asked(log: Log, now: Round, word: str, asked: Sequence[Probe], wanted: Sequence[Probe]) -> None:
+    """A NaN in the log may be an answer, or none: only what the run's own selector asked is known."""
+    for probe in wanted:
+        same = [known for known in asked if known.signal == probe.signal and known.options == probe.options]
+        if not same or not np.isin(probe.clients, same[0].clients).all():
+            options = "".join(f" {name}={value}" for name, value in probe.options.items())
+            raise IncompatibleConfig(
+                f"selector={word} asks for {probe.signal}{options} of clients in round {now.t + 1} of whom the log of "
+                f"{log.info.folder} doesn't have it"
+            )
+
+
+def _same(a: Advice | None, b: Advice | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    pairs = ((a.keep, b.keep), (a.weights, b.weights))
+    return a.absolute == b.absolute and all(
+        x is y or (x is not None and y is not None and np.array_equal(x, y)) for x, y in pairs
+    )
+
+
+def players(log: Log, words: Sequence[str], configs: Path) -> tuple[Player, Player]:
+    """The run's own selector, and the one that `words` name; twice the same where they name none.
+
+    configs: the folder of the groups. Raises `OptionError`, and Hydra's errors for words that it can't compose.
+    """
+    info = log.info
+    word, node = info.choices["selector"], dict(info.config["selector"])
+    own = Player(assemble.build(node, "selector", f"selector={word}"), word, log)
+    if not words:
+        return own, own
+    typed = next((each.partition("=")[2] for each in words if each.startswith("selector=")), None)
+    fresh = _composed([*([] if typed else [f"selector={word}"]), *words], configs)
+    if typed is None:  # the run's options, where they weren't typed
+        kept = set(node) - {each.partition("=")[0].removeprefix("selector.") for each in words}
+        fresh |= {name: node[name] for name in kept}
+    word = typed or word
+    return own, Player(assemble.build(fresh, "selector", f"selector={word}"), word, log)
+
+
+def _composed(words: Sequence[str], configs: Path) -> dict[str, Any]:
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
+    with initialize_config_dir(str(configs), version_base="1.3"):
+        cfg = compose("train", overrides=list(words))
+    node: Any = OmegaConf.to_container(cfg.selector, resolve=True)
+    return dict(node)
+
+
+def told(found: Replayed, word: str) -> str:
+    """The result in one line."""
+    if found.step is None:
+        return f"selector={word} chooses the same clients as the run in all of its {found.rounds} rounds"
+    common = len(set(found.chosen) & set(found.instead))
+    return (
+        f"selector={word} differs from the run in round {found.step} of {found.rounds}: the run chose "
+        f"{list(found.chosen)}, it chooses {list(found.instead)} ({common} in common)"
+    )
+
+
+def main(words: Sequence[str], configs: Path) -> int:
+    """The command; raises what `in_one_line` puts in one line."""
+    folders = [word.partition("=")[2] for word in words if word.startswith("run=")]
+    rest = [word for word in words if not word.startswith("run=")]
+    wrong = next((word for word in rest if not word.startswith(("selector=", "selector."))), None)
+    if len(folders) != 1 or not folders[0] or wrong is not None:
+        raise OptionError(f"can't read {wrong or ' '.join(words) or 'nothing'!r}: {USAGE}")
+    log = read(Path(folders[0]).absolute())
+    own, other = players(log, rest, configs)
+    found = replay(log, own, other)
+    sys.stdout.write(f"{told(found, other.word)}\n")
+    return int(found.step is not None)
+
+
+if __name__ == "__main__":
+    given, groups, code = sys.argv[1:], Path.cwd() / "configs", [0]
+    called = partial(in_one_line, lambda: code.append(main(given, groups)), given, groups)
+    raise SystemExit(interrupt.ended(called) or code[-1])

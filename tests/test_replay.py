@@ -1,0 +1,133 @@
+"""A log is enough to choose again: the same selector chooses the same, another one says where it parts."""
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
+from fedcohort.refusals import in_one_line
+from fedcohort.replay import Replayed, main, players, read, replay
+from run_harness import go
+from yaml_words import CONFIGS
+
+LOGGED = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null", "rounds=6")
+AWAY = ("availability=bernoulli", "availability.p=0.6")
+
+
+def ran(logs: Path, *words: str) -> Path:
+    return go(logs, *LOGGED, *words).folder
+
+
+def again(folder: Path, *words: str) -> Replayed:
+    log = read(folder)
+    return replay(log, *players(log, words, Path(CONFIGS)))
+
+
+@pytest.fixture(scope="module")
+def flash(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ran(tmp_path_factory.mktemp("flash"), "selector=flash")
+
+
+@pytest.fixture(scope="module")
+def ucb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ran(tmp_path_factory.mktemp("ucb"), "selector=ucb_cs")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("selector=random", "selector.weights=proportional", *AWAY),
+        ("selector=round_robin", *AWAY),
+        ("selector=powd", *AWAY),
+        ("selector=ucb_cs", "deadline=fixed", "deadline.partial_work=false"),
+        ("selector=flash", "deadline=fixed", *AWAY),
+        ("selector=flash", "selector.context=fresh"),
+    ],
+)
+def test_a_run_chooses_again_what_it_chose(tmp_path: Path, words: tuple[str, ...]) -> None:
+    assert again(ran(tmp_path, *words)) == Replayed(6)
+
+
+def test_the_log_is_read_and_not_only_drawn_again(ucb: Path) -> None:
+    """With the sign of every loss turned round, the clients that were best are worst."""
+    log = read(ucb)
+    turned = [dataclasses.replace(now, told={**now.told, "train_loss": -now.told["train_loss"]}) for now in log.rounds]
+    log = dataclasses.replace(log, rounds=turned)
+    own, other = players(log, (), Path(CONFIGS))
+    assert replay(log, own, other).step is not None
+
+
+def test_another_selector_parts_where_it_chooses_otherwise(ucb: Path) -> None:
+    found = again(ucb, "selector=round_robin", "selector.tie=id")
+    assert found == Replayed(6, 1, read(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3])  # nobody has trained yet
+
+
+def test_the_same_selector_with_other_options_parts_later(flash: Path) -> None:
+    """Round 1 takes everybody whatever the options; without exploration the posterior's mean chooses later ones."""
+    assert again(flash, "selector.gamma_scale=0").step in range(2, 7)
+    assert again(flash, "selector=flash") == again(flash) == Replayed(6)
+
+
+def test_options_that_are_not_typed_are_the_runs(tmp_path: Path) -> None:
+    folder = ran(tmp_path, "selector=round_robin", "selector.tie=id")
+    assert again(folder, "selector.tie=id") == Replayed(6)
+    assert again(folder, "selector=round_robin").step == 1  # the word's own default draws among ties
+
+
+def test_what_the_log_lacks_is_named(ucb: Path, flash: Path) -> None:
+    with pytest.raises(IncompatibleConfig, match=r"selector=flash reads duration, robust_loss, val_loss, which"):
+        again(ucb, "selector=flash")
+    with pytest.raises(IncompatibleConfig, match=r"asks for robust_loss alpha=9\S* .* in round 1 "):
+        again(flash, "selector.alpha=9")
+
+
+def test_an_interrupted_run_is_replayed_as_far_as_it_came(flash: Path, tmp_path: Path) -> None:
+    for name in ("info.json", "clients.parquet"):
+        (tmp_path / name).write_bytes((flash / name).read_bytes())
+    lines = (flash / "journal.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "journal.jsonl").write_text("".join(lines[:4]))
+    assert again(tmp_path) == Replayed(3)
+    (tmp_path / "journal.jsonl").write_text(lines[0])
+    with pytest.raises(CheckpointError, match="no rounds to replay"):
+        again(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ((), "can't read 'nothing'"),
+        (("selector=flash",), "can't read 'selector=flash'"),
+        (("run=x", "cohort=3"), "can't read 'cohort=3'"),
+        (("run=nowhere",), "nowhere is not the folder of a run"),
+    ],
+)
+def test_mistakes(words: tuple[str, ...], line: str) -> None:
+    with pytest.raises(FedcohortError, match=line):
+        main(words, Path(CONFIGS))
+
+
+def test_an_option_outside_its_range(ucb: Path) -> None:
+    with pytest.raises(OptionError, match=r"selector\.discount must be a number in \[0, 1\], got 7"):
+        again(ucb, "selector.discount=7")
+
+
+def test_the_command(ucb: Path) -> None:
+    def called(*words: str) -> tuple[int, str]:
+        line = [sys.executable, "-m", "fedcohort.replay", *words]
+        done = subprocess.run(line, capture_output=True, text=True, cwd=Path(CONFIGS).parent, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    code, text = called(f"run={ucb}", "selector=round_robin", "selector.tie=id")
+    assert code == 1
+    assert text.startswith("selector=round_robin differs from the run in round 1 of 6: the run chose [")
+
+
+def test_an_unknown_selector(ucb: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [f"run={ucb}", "selector=ucb"]
+    assert in_one_line(lambda: main(words, Path(CONFIGS)), words, Path(CONFIGS)) == 2
+    text = capsys.readouterr().err
+    assert text.startswith("selector must be one of ")
+    assert text.count("\n") == 1
