@@ -61,7 +61,6 @@ def test_no_process_is_left_behind(tmp_path: Path) -> None:
 
 def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
     """A launcher that is killed takes its ranks along. The pipe ends when its last writer, the rank, is gone."""
-    shared = set(os.listdir("/dev/shm"))
     read, write = os.pipe()
     launcher = os.fork()
     if launcher == 0:
@@ -69,18 +68,19 @@ def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
         if os.fork() == 0:
             die_with(parent)
             kept = torch.zeros(4).share_memory_()
-            os.write(write, b"here" if kept.is_shared() else b"----")
+            os.write(write, f"{os.getpid() if kept.is_shared() else 0:10d}".encode())
         else:
             os.close(write)
         signal.pause()
     os.close(write)
-    assert os.read(read, 4) == b"here"
+    rank = int(os.read(read, 10))
+    assert rank > 0
     os.kill(launcher, signal.SIGKILL)
     os.waitpid(launcher, 0)
     assert select.select([read], [], [], 20)[0], "the rank goes on without its launcher"
     assert os.read(read, 1) == b""
     os.close(read)
-    assert set(os.listdir("/dev/shm")) <= shared
+    assert not [name for name in os.listdir("/dev/shm") if name.startswith(f"torch_{rank}_")]
 
 
 def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
