@@ -122,6 +122,7 @@ def run(
     accelerator = "gpu" if device == "cuda" else "cpu"
     loop, clock = FederatedLoop(parts, settings, federation), Clock()
     loop.observers = [clock]
+    loop.lay_out(network)
     trainer = pl.Trainer(
         accelerator=accelerator,
         strategy=strategy_for(accelerator, processes, 1),
@@ -135,7 +136,7 @@ def run(
         enable_model_summary=False,
         use_distributed_sampler=False,
     )
-    trainer.fit(ClientModule(network, federation.n_classes), datamodule=CohortDataModule(federation, 1))
+    trainer.fit(ClientModule(network, federation.n_classes), datamodule=CohortDataModule(loop.federation, 1))
     return clock
 
 

@@ -54,6 +54,7 @@ def fit(
     loop.observers = [part for part in observers if not isinstance(part, pl.Callback)]
     loop.info = partial(info, done=done)
     loop.folder, loop.new_folder = home.path, home.made
+    loop.lay_out(network)
     with messages.to_file(home.path), _ending(home.path, _again(made, sweep)):
         if not home.made:
             where = f"after round {done}" if done else "from the start: no round was saved"

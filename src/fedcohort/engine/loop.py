@@ -73,9 +73,7 @@ class FederatedLoop(pl.Callback):
         module = self._module(pl_module)
         self.federation = self.federation.to(module.device)
         flops = forward_flops(module.network, self.federation)
-        last = wants_channels_last(self.settings.channels_last, module.network)
-        if last:
-            self.federation = laid_out(self.federation)
+        last = self.lay_out(module.network)
         worker = FlatModel(copy.deepcopy(module.network), last, self.settings.bf16)
         self.server = FlatModel(module.network, last)
         layout = self.server.layout
@@ -102,6 +100,16 @@ class FederatedLoop(pl.Callback):
             self.started = True
             for observer in self.observers:
                 observer.start(info)
+
+    def lay_out(self, network: nn.Module) -> bool:
+        """Put images into the layout that the network is fastest with; True for channels last.
+
+        Done before training processes are forked it is done once, and shared by all.
+        """
+        last = wants_channels_last(self.settings.channels_last, network)
+        if last:
+            self.federation = laid_out(self.federation)
+        return last
 
     def _trainer_of(self, worker: FlatModel, hooks: Sequence[Hook]) -> LocalTrainer:
         parts, settings = self.parts, self.settings
