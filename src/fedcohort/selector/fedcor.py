@@ -147,7 +147,8 @@ class FedCor:
     def _chosen(self, state: State, ctx: RoundContext) -> Selection:
         from fedcohort.bandit import gaussian  # imports torch
 
-        assert state.X is not None
+        if state.X is None:
+            raise ValueError("the kernel is fitted before the first choice")
         order, gains = self.ordered(gaussian.covariance(state.X, NOISE), state.p, state.alpha, ctx)
         place = np.full(ctx.n_clients, np.nan)
         place[order] = np.arange(len(order))

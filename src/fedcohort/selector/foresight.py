@@ -1,30 +1,56 @@
 """What the yardsticks that know the future share: everybody trains from w_t, in secret, before a cohort is chosen."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import answers, top
-from fedcohort.types import Population, Probe, ProbeResult, RoundContext, Selection
+from fedcohort.selector.base import Stateless, answers, top
+from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 
-def check(limit: int, population: Population) -> None:
-    """Raises `OptionError` where there are more clients than `limit`: all of them train in every round."""
-    if population.n_clients > limit:
-        allowed = f"an integer of at least {population.n_clients}, the clients there are: all of them train every round"
-        raise ranges.refuse("limit", allowed, limit)
+@dataclass(frozen=True)
+class Foresight:
+    """limit: the largest population for which every client is trained in every round.
 
+    direction: where the server's loss goes with each pick, "down" or "up", as in `signal/greedy_gain.py`.
+    """
 
-def asked(direction: str, ctx: RoundContext) -> Sequence[Probe]:
-    """Nothing where everybody who is available is needed anyway. direction: "down" or "up", as in `greedy_gain`."""
-    if len(ctx.available) <= ctx.cohort:
-        return ()
-    return (Probe("greedy_gain", ctx.available, {"cohort": ctx.cohort, "direction": direction}),)
+    limit: int
 
+    direction: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset({"greedy_gain"})
+    advises: ClassVar[bool] = False
 
-def first(probes: Mapping[str, ProbeResult], ctx: RoundContext) -> Selection:
-    """Those who were picked first."""
-    scores = answers(probes, "greedy_gain").dense(ctx.n_clients)
-    scores[ctx.available] = np.where(np.isfinite(scores[ctx.available]), scores[ctx.available], -np.inf)
-    return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng), scores)
+    def __post_init__(self) -> None:
+        ranges.integer("limit", self.limit, "[1, inf)")
+
+    def init(self, population: Population) -> Stateless:
+        """Raises `OptionError` where the population exceeds the limit: all of it trains in every round."""
+        clients = population.n_clients
+        if clients > self.limit:
+            allowed = f"an integer of at least {clients}, the clients there are: all of them train every round"
+            raise ranges.refuse("limit", allowed, self.limit)
+        return Stateless()
+
+    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
+        """Nothing where everybody who is available is needed anyway."""
+        if len(ctx.available) <= ctx.cohort:
+            return ()
+        return (Probe("greedy_gain", ctx.available, {"cohort": ctx.cohort, "direction": self.direction}),)
+
+    def select(
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
+        """Those who were picked first."""
+        scores = answers(probes, "greedy_gain").dense(ctx.n_clients)
+        scores[ctx.available] = np.where(np.isfinite(scores[ctx.available]), scores[ctx.available], -np.inf)
+        return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng), scores), state
+
+    def observe(self, state: Stateless, outcome: RoundOutcome) -> tuple[None, Stateless]:
+        return None, state
+
+    def trace(self, state: Stateless) -> Mapping[str, tuple[float, float]]:
+        return {}
