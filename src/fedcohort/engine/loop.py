@@ -19,7 +19,7 @@ from fedcohort.engine.data import CohortDataModule
 from fedcohort.engine.evaluate import FederationLab, client_metrics, worst_group
 from fedcohort.engine.gather import Gathered, Gatherer
 from fedcohort.engine.local import LocalTrainer
-from fedcohort.engine.memory import keep_freed_memory, laid_out, wants_channels_last
+from fedcohort.engine.memory import keep_freed_memory, lay_out, wants_channels_last
 from fedcohort.engine.module import ClientModule
 from fedcohort.engine.opening import Opened, Opener
 from fedcohort.engine.parts import Parts, ServerState, Settings
@@ -108,7 +108,7 @@ class FederatedLoop(pl.Callback):
         """
         last = wants_channels_last(self.settings.channels_last, network)
         if last:
-            self.federation = laid_out(self.federation)
+            lay_out(self.federation)
         return last
 
     def _trainer_of(self, worker: FlatModel, hooks: Sequence[Hook]) -> LocalTrainer:

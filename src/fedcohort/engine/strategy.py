@@ -14,6 +14,7 @@ from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Stra
 from lightning.pytorch.strategies.launchers.multiprocessing import _MultiProcessingLauncher
 from torch import Tensor
 
+from fedcohort.engine.memory import share_with_children
 from fedcohort.types import Ids, Values
 
 PR_SET_PDEATHSIG = 1  # prctl.h
@@ -44,6 +45,7 @@ class Launcher(_MultiProcessingLauncher):
                     raise SystemExit(1) from error  # torch takes a KeyboardInterrupt for an end without faults
                 raise
 
+        share_with_children()
         return super().launch(told, *args, trainer=trainer, **kwargs)
 
 
