@@ -23,7 +23,7 @@ import torch
 HERE = Path(__file__).parent
 MISTAKE = ("selector=ucb_cs", "selector.discount=2")
 ROUNDS = {"W1": 10, "W2": 4, "W3": 6, "W4": 4}
-PAGE_S = 0.05  # between two looks at a peer's memory
+PAGE_S = 0.05  # between two looks at a peer's memory, which cost it a quarter of a core
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,17 @@ def memory(pid: int) -> float:
     return total
 
 
-def once(peer: Peer, workload: str) -> dict[str, Any]:
-    """One run of `peer`, one thread a process."""
+def once(peer: Peer, workload: str, watched: bool) -> dict[str, Any]:
+    """One run of `peer`, one thread a process. watched: for its memory; such a run's time says nothing."""
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(HERE / peer.script), workload, str(ROUNDS[workload]), *peer.words]
     with tempfile.TemporaryFile("w+") as out:
         process = subprocess.Popen(command, env=env, cwd=HERE, stdout=out, stderr=subprocess.DEVNULL, text=True)
         peak = 0.0
-        while process.poll() is None:
+        while watched and process.poll() is None:
             peak = max(peak, memory(process.pid))
             time.sleep(PAGE_S)
+        process.wait()
         out.seek(0)
         found: dict[str, Any] = json.loads(out.read().split("RESULT ")[-1])
     return {**found, "peak_mb": peak}
@@ -87,17 +88,18 @@ def rate(result: dict[str, Any]) -> float:
 
 def compare(workload: str, repeats: int) -> str:
     chosen = [peer for peer in peers() if not peer.only or workload in peer.only]
+    peaks = {peer.name: once(peer, workload, watched=True)["peak_mb"] for peer in chosen}
     runs: dict[str, list[dict[str, Any]]] = {peer.name: [] for peer in chosen}
     for _ in range(repeats):
         for peer in chosen:
-            runs[peer.name].append(once(peer, workload))
+            runs[peer.name].append(once(peer, workload, watched=False))
     base = runs[chosen[0].name]
     rows = []
     for name, found in runs.items():
         ratios = [rate(a) / rate(b) for a, b in zip(found, base, strict=True)]
         ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        first, peak = (statistics.median(run[key] for run in found) for key in ("first_s", "peak_mb"))
-        rows.append(f"| {workload} | {name} | {ratio} | {first:.2f} | {peak:.0f} | {found[0]['losses'][-1]:.4f} |")
+        first = statistics.median(run["first_s"] for run in found)
+        rows.append(f"| {workload} | {name} | {ratio} | {first:.2f} | {peaks[name]:.0f} | {found[0]['losses'][-1]:.4f} |")
     return "\n".join(rows)
 
 
@@ -135,7 +137,7 @@ def main(workloads: list[str], repeats: int) -> None:
         f"{datetime.date.today()}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()},",
         f"{versions}; {repeats} interleaved repeats; one thread a process, float32 where not said; evaluation on,",
         "tracking off. `ratio` is wall seconds a round over the bare loop's in the same repeat: median and range.",
-        "`first round` is seconds from the imports to its end, `memory` the peak of all processes together.",
+        "`first round` is seconds from the imports to its end, `memory` the peak of all processes together, in a run of its own.",
         "`make bench` writes this file.",
         "",
         "| workload | peer | ratio | first round, s | memory, MB | final loss |",
