@@ -1,11 +1,13 @@
 # What the scripts of this folder share. Each runs its sweeps, which resume, and writes its tables beside itself.
-#   SEEDS=0,1 benchmarks/papers/ucb_cs_table1.sh    FASHION_MNIST=folder for a local copy of the data
+#   SEEDS=0,1 benchmarks/papers/ucb_cs_table1.sh    FASHION_MNIST=folder, MNIST=folder: local copies of the data
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 name=$(basename "$0" .sh)
 python=${PYTHON:-.venv/bin/python}
 logs=${LOGS:-logs/papers}/$name
 seeds=${SEEDS:-0,1,2,3,4}
+fashion=(${FASHION_MNIST:+dataset.path="$FASHION_MNIST"})
+mnist=(${MNIST:+dataset.path="$MNIST"})
 
 # sweep WORDS...: one multirun over the seeds
 sweep() {
