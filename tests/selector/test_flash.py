@@ -204,7 +204,7 @@ def test_the_robust_loss_it_asks_for() -> None:
 
 
 def test_the_literal_experiment_overrides_options_that_there_are() -> None:
-    literal = OmegaConf.to_container(OmegaConf.load(CONFIGS / "experiment" / "flash_literal.yaml"))["selector"]  # type: ignore[index,call-overload]
+    literal = OmegaConf.to_container(OmegaConf.load(CONFIGS / "selector" / "flash_literal.yaml"))["selector"]  # type: ignore[index,call-overload]
     assert set(literal) < set(node("selector", "flash"))
     made = flash(**literal)
     assert (made.context, made.credit, made.change, made.scale, made.gamma_scale) == (

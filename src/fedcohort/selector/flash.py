@@ -5,7 +5,7 @@ Roy-Chowdhury, "FLASH: Federated Learning Across Simultaneous Heterogeneities", 
     r_t(i) = |L_i(w_t) - L_i(w_{t-1})| / tau_{t-1},   tau = max_{i in S} T_i, the slowest arrival of the round
     V = lam I + sum x x',   b = sum r x,   theta ~ N(V^-1 b, gamma_t^2 V^-1),   S = top m of x'theta;   S_0 = everybody
 
-Departures from the paper (experiment=flash_literal takes those back that have an option):
+Departures from the paper (selector=flash_literal takes those back that have an option):
 - credit=causal: r_t is what S_{t-1} brought about, so it is regressed on the contexts that chose S_{t-1}; Alg. 1
   credits it to S_t (literal, with r_0 = 0);
 - reward=client: the loss is each client's own, as one global number says nothing about a client;
