@@ -195,3 +195,16 @@ def test_a_target_that_is_not_there_is_named() -> None:
 def test_every_part_can_be_made() -> None:
     for group, word in PARTS:
         assert make(group, word) is not None
+
+
+EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("word", EXPERIMENTS)
+def test_an_experiment_means_every_value_that_it_states(word: str) -> None:
+    """Options without a group too: they stand in train.yaml, which must not come after it."""
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        cfg = compose("train", overrides=[f"experiment={word}"])
+    stated = OmegaConf.load(CONFIGS / "experiment" / f"{word}.yaml")
+    del stated["defaults"]
+    assert OmegaConf.merge(cfg, stated) == cfg

@@ -1,0 +1,39 @@
+"""Label shards: equal sizes, few classes a client, dealt at random."""
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.partition.label_shards import LabelShards
+
+LABELS = np.random.default_rng(1).permutation(np.arange(6000) % 10)
+
+
+def split(shards: int, clients: int, seed: int = 0) -> list[np.ndarray]:
+    return LabelShards(shards).split(LABELS, 10, clients, None, np.random.default_rng(seed))
+
+
+def classes(parts: list[np.ndarray]) -> list[int]:
+    return [len(np.unique(LABELS[part])) for part in parts]
+
+
+def test_two_shards_of_a_hundred_clients() -> None:
+    """200 shards of 30 samples divide each class of 600 by 20: a shard has one class, a client one or two."""
+    parts = split(2, 100)
+    assert {len(part) for part in parts} == {60}
+    assert set(classes(parts)) == {1, 2}
+
+
+def test_a_client_rarely_has_twice_the_same_class() -> None:
+    """Of the 199 other shards 19 have the class of the first: 9.5 % of the clients, over 100 x 20 seeds 0.095 +- 0.02."""
+    same = np.mean([np.array(classes(split(2, 100, seed))) == 1 for seed in range(20)])
+    assert same == pytest.approx(19 / 199, abs=0.02)
+
+
+def test_ten_shards_are_less_skewed_than_one() -> None:
+    assert np.mean(classes(split(10, 20))) > np.mean(classes(split(2, 20))) > np.mean(classes(split(1, 20)))
+
+
+def test_too_many_shards_are_refused_with_a_feasible_number() -> None:
+    with pytest.raises(OptionError, match=r"partition.shards=70 for 100 clients .* feasible: partition.shards<=60$"):
+        split(70, 100)
