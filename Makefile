@@ -19,8 +19,8 @@ $(VENV)/.installed-test: $(VENV)/.installed
 demo: $(VENV)/.installed  ## FLASH and random on digits, same seed, about a minute
 	$(BIN)/python -m fedcohort.demo
 
-test: $(VENV)/.installed-test  ## the whole suite
-	$(BIN)/python -m pytest
+test: $(VENV)/.installed-test  ## the whole suite, in two processes of one thread
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/.installed-test  ## style, types, import rules
 	$(BIN)/ruff check .

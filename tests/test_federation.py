@@ -10,7 +10,7 @@ import torch
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.digits import Digits
 from fedcohort.errors import DataError, OptionError
-from fedcohort.federation import Federation, Shard, build
+from fedcohort.federation import LEAST, Federation, Shard, build, thinned
 from fedcohort.label_noise.beta import Beta
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.dirichlet import Dirichlet
@@ -270,3 +270,27 @@ def test_groups_are_counted_over_each_training_set_with_the_labels_that_the_clie
 def test_without_attributes_no_groups_are_counted() -> None:
     assert made().group_counts is None
     assert made().server_test_attribute is None
+
+
+@pytest.mark.parametrize("limit", [300, 61])
+def test_a_limit_keeps_a_share_of_each_class(limit: int) -> None:
+    source = raw()
+    few = thinned(source, limit, 0)
+    share = np.bincount(source.train_y) * limit / N
+    np.testing.assert_allclose(np.bincount(few.train_y, minlength=source.n_classes), np.maximum(share, LEAST), atol=0.5)
+    kept = few.train_x.reshape(len(few.train_y), -1)[:, 0]
+    np.testing.assert_array_equal(source.train_y[np.isin(source.train_x.reshape(N, -1)[:, 0], kept)], few.train_y)
+    assert few.test_x is source.test_x
+
+
+def test_a_limit_leaves_every_owner_enough() -> None:
+    assert np.bincount(thinned(natural(), 30, 0).train_owner).tolist() == [LEAST] * 20
+    few = thinned(natural(), 100, 0)
+    assert np.bincount(few.train_owner).tolist() == [5] * 20
+    assert len(build(few, Natural(), NoNoise(), seed=0, clients=None, server_val=0.1, client_val=0.1).train.y) > 0
+
+
+def test_without_a_limit_nothing_changes() -> None:
+    source = raw()
+    assert thinned(source, None, 0) is source
+    assert thinned(source, N, 0) is source

@@ -12,7 +12,7 @@ few samples may have an empty E_k.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -131,6 +131,7 @@ def build(
     clients: int | None,
     server_val: float,
     client_val: float,
+    limit: int | None = None,
 ) -> Federation:
     """Split `raw`; `seed` is `data_seed`. Equal arguments give equal bits.
 
@@ -139,6 +140,8 @@ def build(
     ranges.number("split.server_val", server_val, "(0, 0.5]")
     ranges.number("split.client_val", client_val, "[0, 0.5]")
     ranges.integer("clients", clients, "[1, inf)", optional=True)
+    ranges.integer("split.limit", limit, "[1, inf)", optional=True)
+    raw = thinned(raw, limit, seed)
     held = _server_rows(raw, server_val, generator(seed, "server_val"))
     parts = _parts(raw, np.setdiff1d(np.arange(len(raw.train_y)), held), partition, clients, seed)
     parts = [generator(seed, "client_split", client=k).permutation(part) for k, part in enumerate(parts)]
@@ -165,6 +168,22 @@ def build(
         group_counts=_group_counts(raw, [(rows[n:], y[n:]) for rows, y, n in cut]),
         server_test_attribute=raw.test_attribute,
     )
+
+
+def thinned(raw: Raw, limit: int | None, seed: int) -> Raw:
+    """About `limit` training rows: a random share of each class, or of each owner and then at least LEAST of its rows.
+
+    The test split stays whole.
+    """
+    if limit is None or limit >= len(raw.train_y):
+        return raw
+    groups = raw.train_y if raw.train_owner is None else raw.train_owner
+    sizes = np.bincount(groups)
+    quota = np.maximum(np.floor(sizes * (limit / len(groups)) + 0.5), LEAST)
+    rows = np.flatnonzero(_rank(groups, generator(seed, "limit")) < quota[groups])
+    chosen = {"train_x": raw.train_x[rows], "train_y": raw.train_y[rows]}
+    beside = {"train_owner": raw.train_owner, "train_attribute": raw.train_attribute}
+    return replace(raw, **chosen, **{name: each[rows] for name, each in beside.items() if each is not None})
 
 
 def _group_counts(raw: Raw, clients: Sequence[tuple[Ids, Ids]]) -> Counts | None:

@@ -64,6 +64,7 @@ CHECKS: Mapping[str, Check] = {
     "resume": ranges.flag,
     "split.server_val": number("(0, 0.5]"),
     "split.client_val": number("[0, 0.5]"),
+    "split.limit": integer("[1, inf)", optional=True),
     "eval.every": integer("[1, inf)"),
     "eval.clients_every": integer("[0, inf)"),
     "checkpoint.every": integer("[1, inf)"),

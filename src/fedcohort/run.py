@@ -143,6 +143,7 @@ def _federation(made: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
         clients=config["clients"],
         server_val=config["split"]["server_val"],
         client_val=config["split"]["client_val"],
+        limit=config["split"]["limit"],
     )
     compatible.check_population(parts, config["cohort"], federation)
     return federation

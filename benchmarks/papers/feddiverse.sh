@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# FedDiverse, Table I's CMNIST_GSC: worst-group accuracy. FedNova has all clients in every round, as in the paper.
+# Five paired seeds, 25 rounds.
+. "$(dirname "$0")/setup.sh"
+run() { sweep experiment=feddiverse_cmnist "${mnist[@]}" "$@"; }
+run selector=random,round_robin,fedpns,hcsfed,feddiverse
+run selector=powd selector.candidate=uniform
+run selector=full agg=fednova server=momentum
+table worst_group metric=test/acc_worst_group cols=agg baseline=random
+table accuracy metric=test/acc cols=agg baseline=random
