@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Machines without a GPU save gigabytes with a CPU build of torch, see the README.
 PIP_ARGS ?=
 
-.PHONY: demo test check bench new-selector clean
+.PHONY: demo test check bench bench-selection bench-aggregation new-selector clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -30,6 +30,12 @@ check: $(VENV)/.installed-test  ## style, types, import rules
 
 bench: $(VENV)/.installed-test  ## against bare PyTorch loops, interleaved
 	$(BIN)/python benchmarks/run.py
+
+bench-selection: $(VENV)/.installed-test  ## what choosing costs, up to 100,000 clients
+	$(BIN)/python benchmarks/selection.py
+
+bench-aggregation: $(VENV)/.installed-test  ## what aggregating costs, against one weighted sum
+	$(BIN)/python benchmarks/aggregation.py
 
 new-selector: $(VENV)/.installed  ## make new-selector NAME=mine
 	@test -n "$(NAME)" || { echo "usage: make new-selector NAME=mine"; exit 2; }

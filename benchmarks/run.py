@@ -99,7 +99,8 @@ def compare(workload: str, repeats: int) -> str:
         ratios = [rate(a) / rate(b) for a, b in zip(found, base, strict=True)]
         ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
         first = statistics.median(run["first_s"] for run in found)
-        rows.append(f"| {workload} | {name} | {ratio} | {first:.2f} | {peaks[name]:.0f} | {found[0]['losses'][-1]:.4f} |")
+        loss = found[0]["losses"][-1]
+        rows.append(f"| {workload} | {name} | {ratio} | {first:.2f} | {peaks[name]:.0f} | {loss:.4f} |")
     return "\n".join(rows)
 
 
@@ -137,7 +138,8 @@ def main(workloads: list[str], repeats: int) -> None:
         f"{datetime.date.today()}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()},",
         f"{versions}; {repeats} interleaved repeats; one thread a process, float32 where not said; evaluation on,",
         "tracking off. `ratio` is wall seconds a round over the bare loop's in the same repeat: median and range.",
-        "`first round` is seconds from the imports to its end, `memory` the peak of all processes together, in a run of its own.",
+        "`first round` is seconds from the imports to its end, `memory` the peak of all processes together, in a run",
+        "of its own.",
         "`make bench` writes this file.",
         "",
         "| workload | peer | ratio | first round, s | memory, MB | final loss |",

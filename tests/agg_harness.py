@@ -5,11 +5,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from fedcohort.agg.base import Arrived
 from fedcohort.engine.gather import Gathered, Gatherer
-from fedcohort.flat import Block, Layout
+from fedcohort.engine.workshop import ServerWorkshop
+from fedcohort.federation import Federation, Rows, Shard
+from fedcohort.flat import Block, FlatModel, Layout
+from fedcohort.hook import Job, averaged, remembered
+from fedcohort.rng import generator
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
+
+JOB = Job(0, 0, Layout((), (), ()), lambda purpose: generator(0, purpose))
 
 
 def layout_of(n_params: int, n_buffers: int = 0) -> Layout:
@@ -23,6 +30,7 @@ def update_of(client: int, delta: Sequence[float], n: int = 1, **fields: Any) ->
         "n_train": n,
         "n_used": n,
         "steps": 1,
+        "response": 1.0,
         "units_done": 1,
         "units_asked": 1,
         "lr": 0.1,
@@ -50,19 +58,53 @@ def gather(agg: Any, updates: Sequence[ClientUpdate], layout: Layout | None = No
         cohort=cohort,
         weights=agg.weights(used, owned),
         uploads=[name for hook in agg.hooks for name in hook.uploads],
-        remembers=[name for hook in agg.hooks for name in hook.remembers],
+        remembers=remembered(agg.hooks, layout.n_params, max(owned)),
         words={},
         stacked=agg.stacked,
         moments=moments,
         device=torch.device("cpu"),
         ranks=1,
+        averaged=averaged(agg.hooks),
     )
     for update in updates:
         gatherer.add(update)
     return gatherer.finish(lambda tensor: tensor, lambda tensor: tensor)
 
 
-def arrived(gathered: Gathered, signals: dict[str, Any] | None = None, needs: frozenset[str] = frozenset()) -> Arrived:
+class Score(nn.Module):
+    """Logits (x . w, 0): a model of two classes in as many parameters as a sample has numbers. Its w_t is 0."""
+
+    def __init__(self, n_params: int) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(n_params, dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        score = x @ self.w
+        return torch.stack([score, torch.zeros_like(score)], 1)
+
+
+def held(proxy: Tensor, val: Rows) -> Federation:
+    """Of the server's data alone."""
+    nothing = Shard(val.x[:0], val.y[:0], val.y[:0], np.zeros(1, dtype=np.int64))
+    counts = np.zeros((0, 2), dtype=np.int64)
+    return Federation("toy", 2, nothing, nothing, nothing, val, val, counts, np.zeros(0), proxy=proxy)
+
+
+def workshop(n_params: int, proxy: Tensor | None = None, network: nn.Module | None = None) -> ServerWorkshop:
+    """Round 0 of seed 0; the buffers' average is that of w_t. Eight inputs, and class 0 where their numbers add up to
+    more than 0."""
+    x = torch.randn(8, n_params, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
+    server = FlatModel(Score(n_params) if network is None else network)
+    data = held(x if proxy is None else proxy, Rows(x, (x.sum(1) < 0).long()))
+    return ServerWorkshop(server, data, 0, 0, server.buffers.clone())
+
+
+def arrived(
+    gathered: Gathered,
+    signals: dict[str, Any] | None = None,
+    needs: frozenset[str] = frozenset(),
+    bench: ServerWorkshop | None = None,
+) -> Arrived:
     nobody = np.empty(0, dtype=np.int64)
     outcome = RoundOutcome(
         round=0,
@@ -74,7 +116,9 @@ def arrived(gathered: Gathered, signals: dict[str, Any] | None = None, needs: fr
         round_s=1.0,
     )
     assert gathered.mean is not None
-    return Arrived(outcome, gathered.mean, gathered.totals, gathered.weights, gathered.updates)
+    bench = bench or workshop(len(gathered.mean))
+    sums = (gathered.mean, gathered.totals, gathered.weights)
+    return Arrived(outcome, *sums, gathered.updates, gathered.each_buffers, bench)
 
 
 def population(n_clients: int, **static: Any) -> Population:
@@ -85,5 +129,5 @@ def direction(agg: Any, updates: Sequence[ClientUpdate], n_clients: int = 10) ->
     """One aggregation from a fresh state."""
     gathered = gather(agg, updates)
     state = agg.init(population(n_clients), len(updates[0].delta))
-    result: torch.Tensor = agg.direction(state, arrived(gathered))[0]
+    result: torch.Tensor = agg.direction(state, arrived(gathered))[0].displacement
     return result

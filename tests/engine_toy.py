@@ -23,7 +23,8 @@ def federation_of(n: int = 90, clients: int = 3, dtype: torch.dtype = torch.floa
     raw = Raw("toy", x, y, x[:30], y[:30], 3)
     parts = (make("partition", "iid"), make("label_noise", "none"))
     held = build(raw, *parts, seed=0, clients=clients, server_val=0.1, client_val=0.1)
-    object.__setattr__(held.train, "x", held.train.x.to(dtype))
+    for part in (held.train, held.val):
+        object.__setattr__(part, "x", part.x.to(dtype))
     return held
 
 

@@ -12,7 +12,8 @@ from omegaconf import OmegaConf
 
 from fedcohort import assemble, options
 from fedcohort.errors import IncompatibleConfig, OptionError
-from yaml_words import CONFIGS, OURS, ROOT, make, node, words
+from run_harness import made
+from yaml_words import CONFIGS, OURS, ROOT, inside, make, node, words
 
 PARTS = [(group, word) for group in OURS for word in words(group)]
 FILES = sorted(path.relative_to(CONFIGS) for path in CONFIGS.rglob("*.yaml") if path.parent.parent == CONFIGS)
@@ -96,10 +97,14 @@ def _options() -> list[tuple[str, str, str, Any]]:
     return [(g, w, name.split(".")[-1], value) for g, w, name, text in stated for value in _outside(text)]
 
 
+def _parts_inside(group: str, word: str) -> set[str]:
+    return set(inside(group, word)) if group in OURS else set()
+
+
 @pytest.mark.parametrize(("group", "word"), RANGED)
 def test_every_option_states_its_range(group: str, word: str) -> None:
     stated = {name.split(".")[-1] for name in _stated(_file(group, word))}
-    assert set(node(group, word)) - {"_target_"} <= stated
+    assert set(node(group, word)) - {"_target_", *_parts_inside(group, word)} <= stated
 
 
 TRAINERS = [f"trainer/{path.stem}.yaml" for path in (CONFIGS / "trainer").glob("*.yaml")]
@@ -208,3 +213,17 @@ def test_an_experiment_means_every_value_that_it_states(word: str) -> None:
     stated = OmegaConf.load(CONFIGS / "experiment" / f"{word}.yaml")
     del stated["defaults"]
     assert OmegaConf.merge(cfg, stated) == cfg
+
+
+ORDINARY = "selector=flash agg=scaffold rounds=7 client.lr=0.5 selector.gamma_scale=0 paths.logs=/x/y"
+NATURAL = "dataset=synthetic clients=5 model.hidden=[3,4] dataset.max_samples=null name=mine resume=true"
+ALIAS = "agg=fedprox regulariser.mu=1e-3 +callback.mine._target_=a.b callback.figures=null seed=${cohort}"
+PRESET = "experiment=flash_literal ~callback.progress selector.delta=0.1 agg.weighting=uniform"
+
+
+@pytest.mark.parametrize("typed", [ORDINARY, NATURAL, ALIAS, PRESET])
+def test_the_harness_composes_as_hydra_does(typed: str) -> None:
+    words = tuple(typed.split())
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        cfg = compose("train", overrides=list(words), return_hydra_config=True)
+    assert made(*words) == assemble.composed(cfg, cfg.hydra.runtime.choices, words)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
+from fedcohort.past import read, signals_in
 from fedcohort.refusals import in_one_line
-from fedcohort.replay import Replayed, main, players, read, replay
+from fedcohort.replay import Replayed, main, players, replay
 from run_harness import go
 from yaml_words import CONFIGS
 
@@ -49,6 +50,56 @@ def ucb(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_a_run_chooses_again_what_it_chose(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert again(ran(tmp_path, *words)) == Replayed(6)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("selector=fedcbs", *AWAY),
+        ("selector=feddiverse", "selector.pretrain=2", *AWAY),
+        ("selector=hcsfed", "selector.strata=3", *AWAY),
+        ("selector=hcsfed", "selector.recluster=2", "selector.agg=stratified"),
+        ("selector=fedcor", "selector.warmup=1", "selector.interval=2", "selector.first_steps=5", "selector.steps=5"),
+        ("selector=fedcor",),  # no shadow round comes of it
+        ("selector=pyramidfl", "deadline=fixed", *AWAY),
+        ("selector=pyramidfl", "selector.passes=3", "client.steps=7"),
+    ],
+)
+def test_rows_and_facts_are_logged_too(tmp_path: Path, words: tuple[str, ...]) -> None:
+    folder = ran(tmp_path, *words)
+    assert again(folder) == Replayed(6)
+
+
+def test_rows_come_back_as_they_were_told(tmp_path: Path) -> None:
+    """A row is as wide as it was, in order, whatever sorts its columns; counts are whole numbers."""
+    folder = ran(tmp_path, "selector=fedcbs")
+    facts = read(folder).facts
+    assert facts["label_counts"].shape == (12, 10)
+    assert facts["label_counts"].dtype.kind == "i"
+    assert facts["label_counts"].sum(1).tolist() == facts["n_train"].tolist()
+    names = [f"signal_a.b.{i}" for i in (0, 1, 10, 11, *range(2, 10))]
+    assert signals_in([*names, "signal_c", "score"]) == {"a.b": [f"signal_a.b.{i}" for i in range(12)], "c": "signal_c"}
+
+
+def test_facts_are_read_and_not_only_drawn_again(tmp_path: Path) -> None:
+    """With the classes of another client each, Fed-CBS chooses others."""
+    log = read(ran(tmp_path, "selector=fedcbs"))
+    turned = dataclasses.replace(log, facts={**log.facts, "label_counts": log.facts["label_counts"][::-1].copy()})
+    assert replay(turned, *players(turned, (), Path(CONFIGS))).step is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("selector=fedpns",), "selector=fedpns reads update, which"),
+        (("selector=hcsfed", "selector.variant=feddiverse_paper"), "selector=hcsfed reads update, which"),
+        (("selector=hcsfed", "selector.rate=0.5"), "asks for compressed_gradient in round 1, which"),
+    ],
+)
+def test_what_is_too_large_to_log_is_named(tmp_path: Path, words: tuple[str, ...], line: str) -> None:
+    folder = ran(tmp_path, *words, "rounds=2")
+    with pytest.raises(IncompatibleConfig, match=line):
+        again(folder)
 
 
 def test_the_log_is_read_and_not_only_drawn_again(ucb: Path) -> None:

@@ -20,6 +20,8 @@ OURS = (
     "codec",
     "device",
     "availability",
+    "attack",
+    "proxy",
     "partition",
     "label_noise",
     "dataset",
@@ -34,7 +36,17 @@ def node(group: str, word: str) -> dict[str, Any]:
     if found is None or "_target_" not in found:
         return {}
     root = OmegaConf.create({"clients": 12, "paths": {"logs": "logs"}, group: found})
-    return dict(OmegaConf.to_container(root[group], resolve=True))  # type: ignore[arg-type]
+    plain = dict(OmegaConf.to_container(root[group], resolve=True))  # type: ignore[arg-type]
+    plain.pop("defaults", None)
+    return plain | {name: node(*other) for name, other in inside(group, word).items()}
+
+
+def inside(group: str, word: str) -> dict[str, tuple[str, str]]:
+    """The parts that a part is made of, as (group, word) by option: `- /objective@base: ce` in its defaults."""
+    loaded = OmegaConf.load(CONFIGS / group / f"{word}.yaml")
+    entries = [entry for entry in loaded.get("defaults", []) if not isinstance(entry, str)]
+    found = {str(key): str(value) for entry in entries for key, value in entry.items() if str(key).startswith("/")}
+    return {key.split("@")[1]: (key[1:].split("@")[0], value) for key, value in found.items() if "@" in key}
 
 
 def words(group: str) -> list[str]:

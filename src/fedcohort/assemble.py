@@ -16,15 +16,16 @@ from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError
 
 LIGHT = (  # they import no torch: what is out of its range here is refused in half a second
     *("selector", "client", "deadline", "samples", "device", "availability"),
-    *("partition", "label_noise", "dataset", "model"),
+    *("attack", "partition", "label_noise", "dataset", "model"),
 )
-HEAVY = ("objective", "regulariser", "codec", "server", "agg")
+HEAVY = ("objective", "regulariser", "codec", "server", "agg", "proxy")
 
 
 @dataclass(frozen=True)
 class Composed:
-    """config: plain, resolved. choices: the word chosen in each group; no `heterogeneity` where other words made the
-    preset something else. overrides: what was typed."""
+    """config: plain, resolved. choices: the word chosen in each group, and of a part inside another by its path
+    (`objective.base`); no `heterogeneity` where other words made the preset something else. overrides: what was typed.
+    """
 
     config: Mapping[str, Any]
     choices: Mapping[str, str]
@@ -41,7 +42,9 @@ def composed(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tupl
     if not isinstance(plain, dict):
         raise OptionError("the config must be a mapping")
     config = {str(key): value for key, value in plain.items()}
-    words = {group: str(word) for group, word in choices.items() if word is not None and not re.search("[/@]", group)}
+    words = {
+        group.split("@")[-1]: str(word) for group, word in choices.items() if word is not None and "/" not in group
+    }
     _check_preset(config, words, overrides)
     return Composed(config, words, overrides)
 
@@ -58,7 +61,8 @@ def _check_preset(config: dict[str, Any], words: dict[str, str], overrides: tupl
 
 def check_keys(made: Composed) -> None:
     """Every group is there, and nothing else is: `+foo=1` would be obeyed by nobody. Raises `OptionError`."""
-    known = {option.split(".")[0] for option in options.CHECKS} | {*made.choices, *LIGHT, *HEAVY, "requires"}
+    groups = {group for group in made.choices if "." not in group}
+    known = {option.split(".")[0] for option in options.CHECKS} | {*groups, *LIGHT, *HEAVY, "requires"}
     for key in made.config:
         if key not in known:
             raise options.unknown("", key, known)
@@ -98,7 +102,7 @@ def check_aliases(made: Composed) -> None:
 
 def _typed(value: object) -> str:
     """As on the command line."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def part(made: Composed, group: str) -> Any:
@@ -115,6 +119,8 @@ def build(node: Any, where: str, word: str) -> Any:
         return instantiate(node, _convert_="all")
     except InstantiationException as error:
         cause = error.__cause__
+        for name in _inside(error):  # a part inside this one has failed
+            where, node, word = f"{where}.{name}", node[name], f"{where}.{name}"
         if isinstance(cause, OptionError):
             raise OptionError(f"{where}.{cause}") from cause
         if isinstance(cause, FedcohortError):
@@ -124,6 +130,12 @@ def build(node: Any, where: str, word: str) -> Any:
         raise OptionError(
             f"{word}: _target_ {node.get('_target_')!r} can't be used: {_reason(cause or error)}"
         ) from error
+
+
+def _inside(error: InstantiationException) -> list[str]:
+    """The path of what failed, below the node that was to be built."""
+    found = re.search(r"^full_key: ([\w.]+)$", str(error), re.MULTILINE)
+    return found[1].split(".") if found else []
 
 
 def _options(node: Mapping[str, Any], cause: TypeError) -> str:

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
-from fedcohort import ranges
+from fedcohort import ranges, skew
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError, FedcohortError, OptionError
 from fedcohort.label_noise.base import LabelNoise, flip
@@ -72,6 +72,7 @@ class Federation:
     inputs: what a sample's numbers are, for people; may be empty.
     group_counts: samples of each T_k by class, as the client sees it, and attribute, int64 [K, C * A], class by class.
     server_test_attribute: int64. Both None where the dataset's attributes are not known.
+    proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Federation:
     inputs: str = ""
     group_counts: Counts | None = None
     server_test_attribute: Ids | None = None
+    proxy: Tensor | None = None
 
     @property
     def n_clients(self) -> int:
@@ -104,6 +106,16 @@ class Federation:
         )
         return flat.reshape(self.n_clients, self.n_classes)
 
+    @cached_property
+    def skew(self) -> dict[str, float]:
+        """FedDiverse's six metrics of all T_k (`skew.py`), labels as the clients see them; the two of the classes where
+        the dataset's attributes are not known.
+        """
+        if self.group_counts is not None:
+            return skew.metrics(self.group_counts.reshape(self.n_clients, self.n_classes, -1))
+        found = skew.metrics(self.label_counts[:, :, None])
+        return {name: value for name, value in found.items() if name.endswith("_ci")}
+
     def to(self, device: torch.device | str) -> "Federation":
         """The same federation with all tensors on `device`."""
         return Federation(
@@ -119,6 +131,7 @@ class Federation:
             inputs=self.inputs,
             group_counts=self.group_counts,
             server_test_attribute=self.server_test_attribute,
+            proxy=None if self.proxy is None else self.proxy.to(device),
         )
 
 
@@ -181,9 +194,13 @@ def thinned(raw: Raw, limit: int | None, seed: int) -> Raw:
     sizes = np.bincount(groups)
     quota = np.maximum(np.floor(sizes * (limit / len(groups)) + 0.5), LEAST)
     rows = np.flatnonzero(_rank(groups, generator(seed, "limit")) < quota[groups])
-    chosen = {"train_x": raw.train_x[rows], "train_y": raw.train_y[rows]}
-    beside = {"train_owner": raw.train_owner, "train_attribute": raw.train_attribute}
-    return replace(raw, **chosen, **{name: each[rows] for name, each in beside.items() if each is not None})
+    return replace(
+        raw,
+        train_x=raw.train_x[rows],
+        train_y=raw.train_y[rows],
+        train_owner=None if raw.train_owner is None else raw.train_owner[rows],
+        train_attribute=None if raw.train_attribute is None else raw.train_attribute[rows],
+    )
 
 
 def _group_counts(raw: Raw, clients: Sequence[tuple[Ids, Ids]]) -> Counts | None:

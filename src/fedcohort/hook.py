@@ -1,17 +1,35 @@
 """The client half of a method: what it does to a gradient, what it sends, what it remembers.
 
-Order in a training step (specs G.2): backward, then each hook's `correct` in the order aggregator, regulariser; the
-aggregator's hook sees the raw mini-batch gradient.
+Order in a training step (specs G.2): backward, then each hook's `correct` in the order aggregator, regulariser,
+codec; the aggregator's hook sees the raw mini-batch gradient. A hook may also weigh the samples of each mini-batch
+(`Weigher`); it is asked before the forward pass, and the engine then trains clients one by one, through autograd.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from jaxtyping import Float
+import numpy as np
+from jaxtyping import Float, Int64
 from torch import Tensor
 
+from fedcohort.flat import Layout
+
 Vector = Float[Tensor, "_p"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Whose job it is. layout: of the flat vectors. rng: makes the generator of (seed, purpose, round, client).
+
+    samples: how many T_k has.
+    """
+
+    round: int
+    client: int
+    layout: Layout
+    rng: Callable[[str], np.random.Generator]
+    samples: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,6 +64,80 @@ class Hook(Protocol):
     @property
     def remembers(self) -> tuple[str, ...]: ...
 
-    def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor]) -> Correction:
+    def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], job: Job) -> Correction:
         """w: the broadcast model. down: the aggregator's broadcast. stored: what this client kept, {} at first."""
         ...
+
+
+class StepView(Protocol):
+    """A mini-batch before its step, at the local model y.
+
+    Derivatives are taken in eval mode and without bfloat16: asking for them moves no statistics and draws no dropout.
+    """
+
+    @property
+    def positions(self) -> Int64[Tensor, "b"]:
+        """Of the samples in T_k, whichever of them train this round."""
+        ...
+
+    def validation_gradient(self) -> Vector:
+        """Of the mean cross-entropy of a mini-batch of V_k, [P]: each call takes the next one."""
+        ...
+
+    def along(self, u: Vector) -> Float[Tensor, "b"]:
+        """How fast each sample's objective l_j grows along u, [b]: <grad l_j(y), u>."""
+        ...
+
+    def curvature(self, u: Vector, weights: Float[Tensor, "b"]) -> Vector:
+        """H u, [P], H the Hessian of the mini-batch's objective under `weights`."""
+        ...
+
+
+@runtime_checkable
+class Weighing(Correction, Protocol):
+    """The correction of a `Weigher`."""
+
+    def weigh(self, step: StepView) -> Float[Tensor, "b"]:
+        """Factors of the samples' objectives in the mean that the step minimises; 1 leaves one as it is."""
+        ...
+
+
+@runtime_checkable
+class Weigher(Hook, Protocol):
+    """A hook that weighs samples; a run has one at most.
+
+    per_sample: those of `remembers` that are a float for each sample of T_k, not P of them. averaged: those of
+    `uploads` that are averaged with the weights of the updates, not added up. passes: forward passes that weighing
+    costs, per sample and step.
+    """
+
+    @property
+    def per_sample(self) -> tuple[str, ...]: ...
+
+    @property
+    def averaged(self) -> tuple[str, ...]: ...
+
+    @property
+    def passes(self) -> float: ...
+
+    def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], job: Job) -> Weighing: ...
+
+
+def weigher(hooks: Iterable[Hook]) -> Weigher | None:
+    """The one that weighs samples."""
+    return next((hook for hook in hooks if isinstance(hook, Weigher)), None)
+
+
+def averaged(hooks: Iterable[Hook]) -> tuple[str, ...]:
+    """Names of the uploads that are not added up."""
+    found = weigher(hooks)
+    return () if found is None else found.averaged
+
+
+def remembered(hooks: Iterable[Hook], n_params: int, n_samples: int) -> dict[str, int]:
+    """Floats that each name of `remembers` takes for a client; n_samples: the most that one has."""
+    sizes: dict[str, int] = {}
+    for hook in hooks:
+        short = hook.per_sample if isinstance(hook, Weigher) else ()
+        sizes |= {name: n_samples if name in short else n_params for name in hook.remembers}
+    return sizes

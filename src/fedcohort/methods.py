@@ -3,7 +3,7 @@
     | word | method | reads |
 
 The method is the docstring's first paragraph; a yaml that stands for a composition gives its comment. What is read are
-the selector's `needs` with the yaml's defaults: the words of `fedcohort/signal/`, which say what they cost and reveal.
+the part's `needs` with the yaml's defaults: the words of `fedcohort/signal/`, which say what they cost and reveal.
 """
 
 import ast
@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hydra.utils import instantiate
+from hydra.utils import get_class, instantiate
 from omegaconf import OmegaConf
 
 CONFIGS = Path("configs")
@@ -24,9 +24,9 @@ def rows(group: str, configs: Path = CONFIGS) -> dict[str, str]:
     """One line of the table for each word of `group`."""
     found = {}
     for path in sorted((configs / group).glob("*.yaml")):
-        node = OmegaConf.to_container(OmegaConf.load(path))
-        if isinstance(node, dict):
-            found[path.stem] = _row(path, {str(key): value for key, value in node.items()})
+        node: Any = OmegaConf.to_container(OmegaConf.load(path))
+        own = node.get(group)  # a part that chooses words of other groups with it
+        found[path.stem] = _row(path, own if isinstance(own, dict) and "_target_" in own else node)
     return found
 
 
@@ -39,7 +39,7 @@ def _row(path: Path, node: Mapping[str, Any]) -> str:
         raise ModuleNotFoundError(module)
     text = ast.get_docstring(ast.parse(Path(spec.origin).read_text())) or ""
     first = " ".join(text.split("\n\n")[0].split())
-    needs = sorted(getattr(instantiate(node, _convert_="all"), "needs", ()))
+    needs = sorted(instantiate(node, _convert_="all").needs) if hasattr(get_class(node["_target_"]), "needs") else []
     return f"| `{path.stem}` | {first} | {', '.join(f'`{word}`' for word in needs) or 'nothing'} |"
 
 

@@ -69,6 +69,7 @@ CHECKS: Mapping[str, Check] = {
     "eval.clients_every": integer("[0, inf)"),
     "checkpoint.every": integer("[1, inf)"),
     "checkpoint.every_s": number("[0, inf)"),
+    "update_limit": number("(0, inf)"),
     "client_store.limit_gb": number("[0, inf)"),
     "paths.logs": folder,
     "engine.kind": choice("auto", "sequential", "vectorised", "debug"),

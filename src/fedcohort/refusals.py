@@ -26,6 +26,8 @@ SAYINGS = (  # Hydra's first line, and what it comes to here
     (r"Sweep parameters '(.*)' requires", SWEEP),
     (r"Could not append to config\. An item is already at '(.*)'", "{0} is there already: leave out the +"),
     (r"Multiple values for (\S+)\. ", "{0} is chosen already: leave out the +"),
+    (r"Could not override '(\S+@\S+)'", "{0}: no chosen word has this part; objective=propfair and proxy=dataset do"),
+    (r"In 'dataset/(\w+)': Could not override", "dataset={0} chooses clients too: it can't be part of another word"),
     (r"Could not delete from config\. '(.*)' does not exist", "~{0} deletes what is not there"),
     (r"Could not delete '(.*)'\. No match", "~{0} deletes what was not chosen"),
 )
@@ -74,7 +76,7 @@ def explained(error: BaseException, words: Sequence[str], configs: Path) -> str 
     if isinstance(error, OverrideParseException):
         return f"can't read {error.override!r}: type name=value, lists as [1,2], texts with spaces as \"name='a b'\""
     if isinstance(error, MissingConfigException):
-        return _missing(error, configs)
+        return _missing(error, words, configs)
     if isinstance(error, HydraException):
         return _composition(error, configs)
     if isinstance(error, OmegaConfBaseException) or type(error).__module__.startswith("yaml."):
@@ -98,14 +100,15 @@ def _one_of(group: str, known: Iterable[str], chosen: str) -> str:
     return str(refuse(group, f"one of {', '.join(known)}", chosen))
 
 
-def _missing(error: MissingConfigException, configs: Path) -> str:
+def _missing(error: MissingConfigException, words: Sequence[str], configs: Path) -> str:
     """A word that has no file: typed, or named by another config."""
     where = re.match(r"In '(.*?)': Could not \w+ '(.*)/(.*?)'", str(error))
     if where is None:
         return _joined(error)
     file, group, chosen = where.groups()
-    typed = file in ("train", "hydra/config")
-    line = _one_of(group, error.options or _words(configs, group), chosen)
+    inside = [name for name in (word.rpartition("=")[0] for word in words) if name.startswith(f"{group}@")]
+    typed = file in ("train", "hydra/config") or bool(inside)
+    line = _one_of(inside[0] if inside else group, error.options or _words(configs, group), chosen)
     return line if typed else f"configs/{file}.yaml: {line}"
 
 

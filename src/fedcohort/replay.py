@@ -5,11 +5,12 @@
 
 The run's own selector must choose as the run did: this version of the code still does what the run did. Another one is
 followed to the first round in which it chooses otherwise; from there on it would have had another model to ask about.
+What the log doesn't hold can't be read again: the updates themselves (FedPNS), and rows of more than 64 numbers.
 Exit code 0 where all choices are the same, 1 where a round differs, 2 where that can't be found out.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,11 +20,11 @@ import numpy as np
 
 from fedcohort import assemble, interrupt
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
+from fedcohort.past import Log, Round, read
 from fedcohort.refusals import in_one_line
 from fedcohort.rng import Draws
 from fedcohort.types import (
     Advice,
-    Ids,
     Population,
     Probe,
     ProbeResult,
@@ -31,47 +32,12 @@ from fedcohort.types import (
     RoundOutcome,
     Selection,
     Signals,
-    Values,
 )
 
 if TYPE_CHECKING:
-    from fedcohort.callback.base import RunInfo
     from fedcohort.selector.base import Selector
 
 USAGE = "python -m fedcohort.replay run=<run folder> [selector=<word>] [selector.<option>=<value> ...]"
-
-
-@dataclass(frozen=True)
-class Round:
-    """What the log says of a round, t counting from 0. chosen, arrived: sorted ids. round_s: virtual seconds.
-
-    told: the signals that were logged, each [n_clients], NaN where a client told nothing.
-    """
-
-    t: int
-    available: Ids
-    chosen: Ids
-    arrived: Ids
-    told: Mapping[str, Values]
-    round_s: float
-
-
-@dataclass(frozen=True)
-class Log:
-    """A run as its folder holds it. facts: what the server knew of the clients at the start, by signal word."""
-
-    info: "RunInfo"
-    rounds: Sequence[Round]
-    facts: Mapping[str, np.ndarray]
-    told: frozenset[str]
-
-    @property
-    def cohort(self) -> int:
-        return int(self.info.config["cohort"])
-
-    @property
-    def n_clients(self) -> int:
-        return len(self.info.n_train)
 
 
 @dataclass(frozen=True)
@@ -85,56 +51,34 @@ class Replayed:
     instead: Sequence[int] = ()
 
 
-def read(folder: Path) -> Log:
-    """The log in `folder`. Raises `CheckpointError` where it holds no run, or rounds are missing."""
-    from fedcohort.callback import card, history
-
-    info = card.load(folder)
-    past = history.read(folder)
-    if list(past.steps) != list(range(len(past.steps))) or len(past.steps) < 2:
-        raise CheckpointError(f"{folder} has no rounds to replay, or its {history.NAME} lacks some of them")
-    table = past.clients(first=1)
-    words = [name.removeprefix("signal_") for name in map(str, table.columns) if name.startswith("signal_")]
-    columns = {word: f"signal_{word}" for word in words} | {"train_loss": "train_loss"}
-    by_step = dict(iter(table.groupby("step")))
-    lacking = next((step for step in past.steps[1:] if step not in by_step), None)
-    if lacking is not None:
-        raise CheckpointError(f"{folder} lacks the per-client table of round {lacking}")
-    clock = past.metrics["time/virtual_s"].to_numpy()
-    rounds = [
-        Round(
-            t=step - 1,
-            available=np.flatnonzero(by_step[step]["available"].to_numpy()),
-            chosen=np.asarray(past.cohorts[step], dtype=np.int64),
-            arrived=np.asarray(past.arrived[step], dtype=np.int64),
-            told={word: by_step[step][column].to_numpy() for word, column in columns.items() if column in table},
-            round_s=float(clock[step] - clock[step - 1]),
-        )
-        for step in past.steps[1:]
-    ]
-    facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
-    return Log(info, rounds, facts, frozenset(columns))
-
-
 class Player:
     """A selector that is led through a log, one round after the other."""
 
     def __init__(self, selector: "Selector[Any]", word: str, log: Log) -> None:
         self.selector, self.word, self.log = selector, word, log
         self.fixed = Signals(log.facts, selector.needs, "the selector")
-        n_classes = log.info.class_counts.shape[1]
-        self.state = selector.init(Population(log.n_clients, n_classes, log.cohort, self.fixed))
+        self.state: Any = None
 
-    def check(self) -> None:
-        """Raise `IncompatibleConfig` where the selector reads what the log doesn't hold."""
-        from fedcohort.signal.base import Static, find
+    def start(self, asked: frozenset[str]) -> None:
+        """Raise `IncompatibleConfig` where the selector reads what the log doesn't hold.
 
-        known = {word: self.log.facts if isinstance(find(word), Static) else self.log.told for word in self._needs()}
-        lacking = [word for word in known if word not in known[word]]
+        asked: words that the run's selector may have asked for. It may never have come to that: FedCor's shadow rounds
+        begin after the warm-up.
+        """
+        from fedcohort.signal.base import Computed, Measured, Static, find
+
+        lacking = []
+        for word in self._needs():
+            signal = find(word)
+            known = self.log.facts if isinstance(signal, Static) else self.log.told
+            if word not in known and not (word in asked and isinstance(signal, Measured | Computed)):
+                lacking.append(word)
         if lacking:
             raise IncompatibleConfig(
                 f"selector={self.word} reads {', '.join(lacking)}, which the log of {self.log.info.folder} doesn't have"
             )
+        n_classes = self.log.info.class_counts.shape[1]
+        self.state = self.selector.init(Population(self.log.n_clients, n_classes, self.log.cohort, self.fixed))
 
     def _needs(self) -> list[str]:
         return sorted(self.selector.needs)
@@ -148,6 +92,7 @@ class Player:
             available=now.available,
             signals=self.fixed,
             rng=Draws(log.info.seed, log.n_clients, now.t).generator("selector"),
+            units=log.units,
         )
         return ctx, list(self.selector.plan(self.state, ctx)) if len(now.available) else []
 
@@ -174,6 +119,11 @@ class Player:
         return advice
 
     def _answer(self, now: Round, probe: Probe) -> ProbeResult:
+        if probe.signal not in now.told:
+            raise IncompatibleConfig(
+                f"selector={self.word} asks for {probe.signal} in round {now.t + 1}, which the log of "
+                f"{self.log.info.folder} doesn't have"
+            )
         return ProbeResult(probe.clients, now.told[probe.signal][probe.clients])
 
 
@@ -183,8 +133,8 @@ def replay(log: Log, own: Player, other: Player) -> Replayed:
     Raises `IncompatibleConfig` where `other` asks what wasn't asked, `CheckpointError` where `own` departs from the
     log.
     """
-    for player in (own, other):
-        player.check()
+    for player in {id(player): player for player in (own, other)}.values():
+        player.start(own.selector.needs)
     for now in log.rounds:
         ctx, asked = own.plan(now)
         mine = own.select(now, ctx, asked)

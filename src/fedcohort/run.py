@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,7 +147,7 @@ def _federation(made: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
         limit=config["split"]["limit"],
     )
     compatible.check_population(parts, config["cohort"], federation)
-    return federation
+    return replace(federation, proxy=parts.proxy.inputs(federation, seed))
 
 
 def _network(made: Composed, model: Any, federation: "Federation") -> Any:
@@ -179,6 +180,7 @@ def _loop(made: Composed, parts: "Parts", federation: "Federation") -> "Federate
         chunk=config["engine"]["chunk"],
         bf16=config["engine"]["precision"] == "bf16",
         store_limit_gb=config["client_store"]["limit_gb"],
+        update_limit=config["update_limit"],
         config_hash=f"{folder.config_hash(config)}-s{config['seed']}",
     )
     return FederatedLoop(parts, settings, federation)
@@ -226,4 +228,5 @@ def _info(
         n_params=sum(p.numel() for p in network.parameters() if p.requires_grad),
         rounds=made.config["rounds"],
         start=done,
+        skew=federation.skew,
     )

@@ -15,33 +15,37 @@ COMPONENTS = ("ci", "ai", "sc")
 ZERO = 1e-12  # nats
 
 
-def entropy(p: Float64[np.ndarray, "n"]) -> float:
-    """In nats; p sums to 1."""
-    p = p[p > 0]
-    return float(-(p * np.log(p)).sum())
-
-
-def triplet(N: Shaped[np.ndarray, "classes attributes"]) -> Float64[np.ndarray, "3"]:
-    """(CI, AI, SC) of a count matrix, the data heterogeneity triplet; NaN where it counts nothing."""
-    total = float(N.sum())
-    if total <= 0:
-        return np.full(3, np.nan)
-    P = N.astype(np.float64) / total
-    H_y, H_a = entropy(P.sum(1)), entropy(P.sum(0))
-    information = max(0.0, H_y + H_a - entropy(P.ravel()))
-    sc = 2 * information / (H_y + H_a) if H_y + H_a > ZERO else 0.0
-    values = np.array([_imbalance(H_y, len(P)), _imbalance(H_a, P.shape[1]), sc])
-    return values.clip(0.0, 1.0)
-
-
-def _imbalance(entropy: float, count: int) -> float:
-    """A single class can't be out of balance."""
-    return 1 - entropy / math.log(count) if count > 1 else 0.0
+def entropy(p: Float64[np.ndarray, "*_k _n"]) -> Float64[np.ndarray, "*_k"]:
+    """In nats, along the last axis; p sums to 1 there. NaN where it holds one."""
+    log = np.log(p, out=np.zeros_like(p), where=p > 0)
+    return np.asarray(-(p * log).sum(-1))
 
 
 def triplets(counts: Shaped[np.ndarray, "clients classes attributes"]) -> Float64[np.ndarray, "clients 3"]:
-    """The triplet of each client."""
-    return np.stack([triplet(N) for N in counts])
+    """(CI, AI, SC) of each client's count matrix, the data heterogeneity triplet; NaN where it counts nothing."""
+    total = counts.sum((1, 2), keepdims=True).astype(np.float64)
+    P = counts / np.where(total > 0, total, np.nan)
+    H_y, H_a = entropy(P.sum(2)), entropy(P.sum(1))
+    both = H_y + H_a
+    information = np.maximum(0.0, both - entropy(P.reshape(len(P), -1)))
+    sc = np.where(both > ZERO, 2 * information / np.where(both > ZERO, both, 1.0), 0.0 * both)
+    values = np.stack([_imbalance(H_y, P.shape[1]), _imbalance(H_a, P.shape[2]), sc], axis=1)
+    return values.clip(0.0, 1.0)
+
+
+def triplet(N: Shaped[np.ndarray, "classes attributes"]) -> Float64[np.ndarray, "3"]:
+    """The triplet of one count matrix."""
+    return np.asarray(triplets(N[None])[0])
+
+
+def class_imbalance(counts: Shaped[np.ndarray, "classes"]) -> float:
+    """CI of one data set; NaN where it has no samples."""
+    return float(triplet(counts[:, None])[0])
+
+
+def _imbalance(entropy: Float64[np.ndarray, "clients"], count: int) -> Float64[np.ndarray, "clients"]:
+    """A single class can't be out of balance."""
+    return 1 - entropy / math.log(count) if count > 1 else 0.0 * entropy
 
 
 def metrics(counts: Shaped[np.ndarray, "clients classes attributes"]) -> dict[str, float]:

@@ -65,6 +65,7 @@ class RoundContext:
 
     available: sorted ids of the clients that are ready. signals: as in `Population`.
     rng: the method's own generator, keyed by (seed, purpose, round), made afresh each round.
+    units: of local work that everybody does unless told otherwise (local epochs, or steps, as in `ClientUpdate`).
     """
 
     round: int
@@ -73,6 +74,7 @@ class RoundContext:
     available: Ids
     signals: Mapping[str, Any]
     rng: np.random.Generator
+    units: int = 1
 
 
 @dataclass(frozen=True)
@@ -111,9 +113,14 @@ class Selection:
     """Who trains this round.
 
     clients: sorted distinct ids, all available. At most the cohort, unless `uncapped`: everybody who is available
-    (FLASH's first round, selector=full).
+    (FLASH's first round, selector=full). plain: this round is FedAvg's, whatever aggregator, regulariser and server
+    optimizer the run has; they see nothing of it (FedDiverse's pre-training).
     scores: float64 [n_clients], NaN where none was given. parts: what a score is made of (exploit, explore, ...).
     probability: float64 [n_clients] of being drawn, where the method draws.
+    units: int64 [n_clients], of local work asked of each client, at least 1; None asks what is asked of everybody.
+    upload: float64 [n_clients] in (0, 1], the share of its update that each client sends: each of the network's tensors
+    is sent with that chance, drawn by the engine. What wasn't sent counts as the weighted mean of what others sent of
+    it, or as zero with `zero_fill`. None sends everything.
     """
 
     clients: Ids
@@ -121,6 +128,10 @@ class Selection:
     parts: Mapping[str, Values] = field(default_factory=dict)
     probability: Values | None = None
     uncapped: bool = False
+    plain: bool = False
+    units: Ids | None = None
+    upload: Values | None = None
+    zero_fill: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,7 +169,8 @@ class RoundOutcome:
 class ClientUpdate:
     """What one client sends back after local training.
 
-    n_train, n_used: samples it has, samples it trained on. steps: optimizer steps done. units_done of units_asked:
+    n_train, n_used: samples it has, samples it trained on. steps: optimizer steps done; response: how far that
+    many go for a gradient that stays 1, in local learning rates (`engine/response.py`). units_done of units_asked:
     local epochs (or steps, where the client trains a number of steps). delta: y - w_t, float [P].
     buffers: the network's float buffers and frozen parameters, [B]; counters: its integer buffers, int64 [I].
     uploads: vectors that the hooks send beside the update. batch_loss: mean cross-entropy of each mini-batch before
@@ -170,6 +182,7 @@ class ClientUpdate:
     n_train: int
     n_used: int
     steps: int
+    response: float
     units_done: int
     units_asked: int
     lr: float

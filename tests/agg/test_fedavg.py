@@ -33,7 +33,7 @@ def test_an_update_that_is_not_finite_is_left_out_and_the_rest_renormalised() ->
     gathered = gather(agg, updates)
     assert gathered.clients.tolist() == [0, 2]
     assert gathered.dropped.tolist() == [1]
-    assert agg.direction(None, arrived(gathered))[0].tolist() == [1.0, 3.0]
+    assert agg.direction(None, arrived(gathered))[0].displacement.tolist() == [1.0, 3.0]
 
 
 def _batch_norm_updates() -> tuple[FlatModel, list]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from agg_harness import arrived, gather, layout_of, population, update_of
+from agg_harness import JOB, arrived, gather, layout_of, population, update_of
 from yaml_words import make
 
 A = (0.0, 2.0)
@@ -17,7 +17,7 @@ def train(agg: Any, state: Any, w: float, client: int, steps: int, c_i: float, l
     y = torch.tensor([w], dtype=torch.float64)
     hook = agg.hooks[0]
     stored = {"c": torch.tensor([c_i], dtype=torch.float64)}
-    correction = hook.begin(y.clone(), agg.broadcast(state), stored)
+    correction = hook.begin(y.clone(), agg.broadcast(state), stored, JOB)
     start = y.clone()
     for _ in range(steps):
         g = y - A[client]
@@ -36,7 +36,7 @@ def play(agg: Any, rounds: Sequence[Sequence[int]], steps: Sequence[int], w: flo
         updates = [train(agg, state, w, k, steps[k], c_i[k]) for k in cohort]
         gathered = gather(agg, updates, layout_of(1))
         moved, state = agg.direction(state, arrived(gathered))
-        w += float(moved)
+        w += float(moved.displacement)
         c_i.update({k: float(gathered.stored[k]["c"]) for k in cohort})
         history.append((w, float(state.c), c_i[0], c_i[1]))
     return history
@@ -79,7 +79,7 @@ def test_the_printed_form_is_no_gradient_under_momentum() -> None:
         agg = make("agg", "scaffold", control=control)
         y = torch.zeros(1, dtype=torch.float64)
         state = agg.init(population(2), 1)
-        correction = agg.hooks[0].begin(y.clone(), agg.broadcast(state), {})
+        correction = agg.hooks[0].begin(y.clone(), agg.broadcast(state), {}, JOB)
         buffer = torch.zeros(1, dtype=torch.float64)
         for _ in range(10):
             g = torch.ones(1, dtype=torch.float64)
@@ -90,7 +90,7 @@ def test_the_printed_form_is_no_gradient_under_momentum() -> None:
     assert found["mean_gradient"] == pytest.approx(1.0, abs=1e-12)
     # K - rho (1 - rho^K) / (1 - rho), over (1 - rho) K
     assert found["displacement"] == pytest.approx((10 - 0.9 * (1 - 0.9**10) / 0.1) / 0.1 / 10, abs=1e-9)
-    assert make("agg", "scaffold", control="displacement").wants == {"plain_client"}
+    assert make("agg", "scaffold", control="displacement").wants == {"plain_client", "free_update"}
 
 
 def test_a_client_that_did_nothing_changes_nothing() -> None:
@@ -99,7 +99,7 @@ def test_a_client_that_did_nothing_changes_nothing() -> None:
     c_i = {"c": torch.tensor([0.25], dtype=torch.float64)}
     sent = (
         agg.hooks[0]
-        .begin(torch.zeros(1, dtype=torch.float64), agg.broadcast(state), c_i)
+        .begin(torch.zeros(1, dtype=torch.float64), agg.broadcast(state), c_i, JOB)
         .finish(torch.zeros(1, dtype=torch.float64), 0, 0.1)
     )
     assert float(sent.uploads["delta_c"]) == 0.0

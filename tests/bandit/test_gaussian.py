@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import DotProduct
+from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 from fedcohort.bandit import gaussian
 
@@ -95,3 +95,50 @@ def test_nothing_to_learn_leaves_it_as_it_was() -> None:
     assert gaussian.fitted(X, np.full((2, 7), NAN), MU, np.ones(2), 0.3, 10) is X
     assert gaussian.fitted(X, np.full((1, 7), 1e300), MU, np.ones(1), 0.3, 3) is X
     np.testing.assert_array_equal(gaussian.fitted(X, Y, MU, WEIGHTS, 0.3, 0), X)
+
+
+def test_the_smooth_covariance_by_hand() -> None:
+    """f = 2, l = .5: 4 exp(-d^2), d^2 = 1, 4, 5 between (0, 0), (1, 0), (0, 2); and .1^2 more on the diagonal."""
+    found = gaussian.smooth_covariance(np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]]), 2.0, 0.5, 0.1)
+    a, b, c = 4 * np.exp(-np.array([1.0, 4.0, 5.0]))
+    np.testing.assert_allclose(found, [[4.01, a, b], [a, 4.01, c], [b, c, 4.01]], rtol=1e-12)
+
+
+def test_the_smooth_covariance_is_scikit_learns() -> None:
+    """Its RBF has the length sqrt(l)."""
+    found = gaussian.smooth_covariance(X, 1.5, 0.7, 0.3)
+    np.testing.assert_allclose(found, 2.25 * RBF(np.sqrt(0.7))(X.T) + 0.09 * np.eye(7), atol=1e-12)
+
+
+@pytest.mark.parametrize("missing", [[], [(0, 1), (0, 4), (2, 1), (2, 4), (3, 0)], [(1, k) for k in range(7)]])
+def test_the_smooth_likelihood_is_scipys(missing: list[tuple[int, int]]) -> None:
+    partly, sigma, total = Y.copy(), gaussian.smooth_covariance(X, 1.5, 0.7, 0.3), 0.0
+    for at in missing:
+        partly[at] = NAN
+    for row, weight in zip(partly, WEIGHTS, strict=True):
+        known = np.flatnonzero(~np.isnan(row))
+        if len(known):
+            total -= weight * stats.multivariate_normal(MU[known], sigma[np.ix_(known, known)]).logpdf(row[known])
+    found = gaussian.smooth_loss_and_slope(X, 1.5, partly, MU, WEIGHTS, 0.3, 0.7)[0]
+    assert found == pytest.approx(total, rel=1e-10)
+
+
+def test_the_smooth_slopes_are_those_of_differences() -> None:
+    def loss(X: np.ndarray, f: float) -> float:
+        return gaussian.smooth_loss_and_slope(X, f, Y, MU, WEIGHTS, 0.3, 0.7)[0]
+
+    _, in_X, in_f = gaussian.smooth_loss_and_slope(X, 1.5, Y, MU, WEIGHTS, 0.3, 0.7)
+    for at in [(0, 0), (2, 6), (1, 3)]:
+        step = np.zeros_like(X)
+        step[at] = 1e-6
+        assert in_X[at] == pytest.approx((loss(X + step, 1.5) - loss(X - step, 1.5)) / 2e-6, rel=1e-5)
+    assert in_f == pytest.approx((loss(X, 1.5 + 1e-6) - loss(X, 1.5 - 1e-6)) / 2e-6, rel=1e-6)
+
+
+def test_a_smooth_fit_lowers_the_loss_and_never_returns_nonsense() -> None:
+    before = gaussian.smooth_loss_and_slope(X, 1.0, Y, MU, WEIGHTS, 0.3, 1.0)[0]
+    end, f = gaussian.smooth_fitted(X, 1.0, Y, MU, WEIGHTS, 0.3, 1.0, 50)
+    assert gaussian.smooth_loss_and_slope(end, f, Y, MU, WEIGHTS, 0.3, 1.0)[0] < before - 1
+    huge = np.full((1, 7), 1e300)
+    assert gaussian.smooth_fitted(X, 1.0, huge, MU, np.ones(1), 0.3, 1.0, 3) == (X, 1.0)
+    assert gaussian.smooth_fitted(X, 1.0, np.full((2, 7), NAN), MU, np.ones(2), 0.3, 1.0, 10) == (X, 1.0)

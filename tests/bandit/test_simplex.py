@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import nnls
+from scipy.optimize import brentq, nnls
 
 from fedcohort.bandit.simplex import least_variance, project
 
@@ -26,6 +26,21 @@ def test_the_projection_is_the_nearest_point() -> None:
         assert p.min() >= 0
         assert p.sum() == pytest.approx(1)
         assert (np.eye(len(v)) @ (v - p) <= (v - p) @ p + 1e-12).all()
+
+
+def test_large_entries_do_not_swallow_the_one() -> None:
+    """1e20 - 1 is 1e20 to floats."""
+    np.testing.assert_array_equal(project(np.array([1e20, 0.0])), [1, 0])
+    np.testing.assert_array_equal(project(np.array([1e100, 1e100, 3.0])), [0.5, 0.5, 0])
+
+
+def test_the_projection_is_scipys() -> None:
+    """Its threshold t solves sum max(v - t, 0) = 1, by scipy's root finder."""
+    rng = np.random.default_rng(7)
+    for _ in range(300):
+        v = rng.normal(0, rng.choice([0.1, 1.0, 100.0]), rng.integers(1, 30))
+        t = brentq(lambda t, v=v: np.maximum(v - t, 0).sum() - 1, v.min() - 1, v.max(), xtol=1e-13)
+        np.testing.assert_allclose(project(v), np.maximum(v - t, 0), atol=1e-10)
 
 
 def test_opposite_clients_share_and_the_lopsided_one_gets_nothing() -> None:

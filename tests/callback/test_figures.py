@@ -20,7 +20,7 @@ from fedcohort.callback.journal import Journal
 from fedcohort.errors import CheckpointError
 from fedcohort.figures import main
 
-NAMES = ["accuracy.png", "belief.png", "partition.png", "selection.png"]
+NAMES = ["accuracy.png", "belief.png", "partition.png", "round.png", "selection.png"]
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -76,6 +76,13 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:
         "accuracy.png": ["accuracy, %", "cross-entropy, nats", "communication round", "virtual time, minutes"],
         "partition.png": ["class", "client", "samples, training\nand validation", "wrong labels, %", "virtual s"],
         "selection.png": ["communication round", "client", "times selected", "selected, too late", "unavailable"],
+        "round.png": [
+            "Round 6: ",
+            " available clients selected, ",
+            "score",
+            "explore",
+            "client, best first (12 of 12)",
+        ],
         "belief.png": ["theta[duration]", "communication round", "mean and 95 % interval"],
     }
     for name, labels in expected.items():
@@ -184,7 +191,7 @@ def test_what_was_not_measured_is_not_drawn(tmp_path: Path, drawn: dict[str, Fig
         metrics = {"test/acc": 0.1 * step, "test/loss": 1.0} if step % 2 == 0 else {"comm/up_bytes": 1.0}
         writer.observe(dataclasses.replace(report(step), metrics=metrics, trace={}))
     draw(facts)
-    assert sorted(drawn) == ["accuracy.png", "partition.png", "selection.png"]
+    assert sorted(drawn) == ["accuracy.png", "partition.png", "round.png", "selection.png"]
     assert "clients" not in words(drawn["accuracy.png"]).split("seed 0")[1]
     (line, *_) = drawn["accuracy.png"].axes[0].lines
     assert np.asarray(line.get_xdata()).tolist() == [0, 2, 4]

@@ -60,3 +60,13 @@ def test_partial_work_is_the_most_that_fits() -> None:
 def test_no_deadline_and_nobody() -> None:
     assert settle(timing(1.0, 9.0), 5, np.inf, partial_work=True).train_s == 51
     assert settle(timing(), 5, 10.0, partial_work=False).train_s == 0
+
+
+@pytest.mark.parametrize(("partial_work", "units"), [(True, [8, 5, 5]), (False, [8, 0, 5])])
+def test_each_may_be_asked_for_work_of_its_own(partial_work: bool, units: list[int]) -> None:
+    """2, 4 and 4 s a unit: 16, 56 and 20 s are asked; the 20 s that travel and inference leave hold five of 4 s."""
+    at = timing(2.0, 4.0, 4.0)
+    travel = at.down + at.infer + at.up
+    closing = settle(at, np.array([8, 14, 5]), float(travel[0]) + 20.0, partial_work)
+    assert closing.units.tolist() == units
+    assert closing.arrived.tolist() == [True, partial_work, True]

@@ -24,6 +24,15 @@ from run_harness import go
             "the selector reads how many samples of each class and attribute clients have, but dataset=digits knows no "
             "attributes: choose dataset=cmnist, or selector.source=estimated",
         ),
+        (
+            ("agg=scaffold", "codec=mask"),
+            "the aggregator compares or corrects clients in all parameters, but the codec",
+        ),
+        (("agg=fedmgda_plus", "codec=mask"), "choose a codec that works on finished updates"),
+        (("agg=fedbio", "agg.variant=second_order", "codec=lowrank"), "or codec.mode=posthoc for codec=lowrank"),
+        (("codec=lowrank", "client=adam"), "steps are linear in them: choose client=sgd, or codec.mode=posthoc"),
+        (("codec=lowrank", "client.weight_decay=0.1"), "client.weight_decay moves every parameter"),
+        (("codec=mask", "client.weight_decay=0.1"), "client.weight_decay moves every parameter"),
         (("clients=3000", "cohort=4"), "clients"),
         (("partition=natural",), "client column"),
         (("dataset=folder", "dataset.path=/nowhere/at/all"), "/nowhere/at/all"),
@@ -52,6 +61,15 @@ def test_a_cohort_larger_than_the_natural_population(tmp_path: Path) -> None:
         go(tmp_path, "dataset=synthetic", "clients=30", "cohort=40")
 
 
-@pytest.mark.parametrize("words", [("agg=scaffold", "agg.control=displacement"), ("selector=ucb_cs", "device=instant")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("agg=scaffold", "agg.control=displacement"),
+        ("selector=ucb_cs", "device=instant"),
+        ("agg=scaffold", "codec=lowrank", "codec.mode=posthoc", "codec.k=2", "codec.min_size=1"),
+        ("codec=mask", "client=adam"),
+        ("selector=fedpns", "codec=lowrank", "codec.k=2", "codec.min_size=1"),
+    ],
+)
 def test_what_can_work_runs(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert go(tmp_path, *words, "rounds=2").last.step == 2

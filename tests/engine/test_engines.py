@@ -50,7 +50,7 @@ def trained(kind: str, objective: str, hooks: str, client: dict[str, Any]) -> li
 @pytest.mark.parametrize("kind", ["vectorised", "debug"])
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
 @pytest.mark.parametrize("hooks", HOOKS)
-@pytest.mark.parametrize("objective", ["ce", "flash_robust"])
+@pytest.mark.parametrize("objective", ["ce", "flash_robust", "propfair"])
 def test_engines_agree(kind: str, objective: str, hooks: str, client: dict[str, Any]) -> None:
     for a, b in zip(*(trained(k, objective, hooks, client) for k in ("sequential", kind)), strict=True):
         assert (a.client, a.steps, a.n_used) == (b.client, b.steps, b.n_used)
@@ -63,7 +63,7 @@ def test_engines_agree(kind: str, objective: str, hooks: str, client: dict[str, 
             torch.testing.assert_close(a.stored[name], b.stored[name], atol=1e-10, rtol=0)
 
 
-@pytest.mark.parametrize("words", [(), ("selector=flash", "agg=scaffold", "model=mlp")])
+@pytest.mark.parametrize("words", [(), ("selector=flash", "agg=scaffold", "model=mlp"), ("agg=propfair",)])
 def test_whole_runs_agree(tmp_path: Path, words: tuple[str, ...]) -> None:
     one = go(tmp_path / "a", *words, "rounds=2")
     for kind in ("vectorised", "debug", "sequential"):

@@ -82,3 +82,14 @@ def test_a_column_is_kept_per_word() -> None:
     done = g.finish(lambda t: t, lambda t: t)
     assert done.reports["id"].tolist() == [2.0, 7.0]
     assert agg.needs == frozenset()
+
+
+def test_the_buffers_of_each_are_kept_beside_the_matrix() -> None:
+    agg = make("agg", "feddf")
+    rows = [update_of(k, [1.0], n=k + 1, buffers=torch.tensor([k, 2.0 * k])) for k in (0, 1, 3)]
+    rows.append(update_of(2, [float("nan")], buffers=torch.zeros(2)))
+    gathered = gather(agg, rows[::-1], layout_of(1, 2))
+    assert gathered.clients.tolist() == [0, 1, 3]
+    assert gathered.each_buffers.tolist() == [[0, 0], [1, 2], [3, 6]]
+    assert gathered.buffers.tolist() == [2, 4]  # by samples, (0 + 2 * 1 + 4 * 3) / 7
+    assert gather(make("agg", "fedavg"), rows, layout_of(1, 2)).each_buffers is None

@@ -153,7 +153,15 @@ def test_diverging_clients_never_reach_the_model(tmp_path: Path, caplog: pytest.
         ran = go(tmp_path, "client.lr=1e30", "model=mlp", "rounds=2")
     assert np.isfinite(ran.weights()).all()
     assert ran.last.metrics["round/dropped_nonfinite"] > 0
-    assert "are not finite and were left out" in caplog.text
+    assert "are not finite, or longer than update_limit allows, and were left out" in caplog.text
+
+
+def test_an_update_that_is_too_long_never_reaches_the_model(tmp_path: Path) -> None:
+    """At lr 1e7 updates are finite, and about 1e7 gradients long: over 1e3 times any model."""
+    ran = go(tmp_path, "client.lr=1e7", "client.epochs=1", "model=mlp", "rounds=1", "update_limit=1000")
+    start = go(tmp_path, "client.lr=1e-30", "model=mlp", "rounds=1")
+    assert ran.last.metrics["round/dropped_nonfinite"] == 4
+    assert torch.equal(ran.weights(), start.weights())
 
 
 def _federation():

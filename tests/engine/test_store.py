@@ -25,7 +25,7 @@ def value(store: MappedStore, client: int) -> float | None:
 
 
 def test_a_row_is_what_was_committed(tmp_path: Path) -> None:
-    store = MappedStore(tmp_path, ["c"], 4, 3)
+    store = MappedStore(tmp_path, {"c": 3}, 4)
     assert store.get(2) == {}
     store.commit(2, row(1.5))
     assert value(store, 2) == 1.5
@@ -33,7 +33,7 @@ def test_a_row_is_what_was_committed(tmp_path: Path) -> None:
 
 
 def test_the_rows_of_a_checkpoint_survive_what_comes_after_it(tmp_path: Path) -> None:
-    store = MappedStore(tmp_path, ["c"], 4, 3)
+    store = MappedStore(tmp_path, {"c": 3}, 4)
     store.commit(0, row(1.0))
     saved = store.state_dict()
     store.checkpointed()
@@ -42,15 +42,15 @@ def test_the_rows_of_a_checkpoint_survive_what_comes_after_it(tmp_path: Path) ->
         store.commit(1, row(newer))
     lost = store.state_dict()  # asked for, but the checkpoint never reached the disk
     assert lost["slots"].tolist() != saved["slots"].tolist()
-    back = MappedStore(tmp_path, ["c"], 4, 3)
+    back = MappedStore(tmp_path, {"c": 3}, 4)
     back.load_state_dict(saved)
     assert (value(back, 0), value(back, 1)) == (1.0, None)
 
 
 def test_memory_where_it_fits(tmp_path: Path) -> None:
-    assert isinstance(store_for(tmp_path, ["c"], 1000, 10**6, 4.1), MemoryStore)
-    assert isinstance(store_for(tmp_path, ["c"], 1000, 10**6, 3.9), MappedStore)
-    assert isinstance(store_for(tmp_path, [], 1000, 10**6, 0), MemoryStore)
+    assert isinstance(store_for(tmp_path, {"c": 10**6}, 1000, 4.1), MemoryStore)
+    assert isinstance(store_for(tmp_path, {"c": 10**6}, 1000, 3.9), MappedStore)
+    assert isinstance(store_for(tmp_path, {}, 1000, 0), MemoryStore)
 
 
 def test_files_change_no_bit(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def test_nobody_is_shared_as_nobody() -> None:
         ("agg=fedavg",),
         ("agg=scaffold", "client=adam"),
         ("agg=fedavgm", "engine.slices=3", "cohort=5"),
+        ("agg=feddf", "agg.steps=5", "proxy=client_heldout"),
         ("availability=bernoulli", "availability.p=0.15", "agg=scaffold"),
     ],
     ids=" ".join,

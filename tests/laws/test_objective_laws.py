@@ -47,6 +47,13 @@ def test_hopeless_logits_stay_finite(objective: Any) -> None:
     assert torch.isfinite(gradient).all()
 
 
+def test_a_higher_mean_is_worse(objective: Any) -> None:
+    means = torch.linspace(0, 8, 33, dtype=torch.float64)
+    outer = objective.outer(means)
+    assert (outer.diff() > 0).all()
+    assert float(outer[0]) == pytest.approx(0, abs=1e-12)
+
+
 @pytest.mark.parametrize("word", words("server"))
 def test_a_server_moves_along_the_direction(word: str) -> None:
     server, g = make("server", word), torch.tensor([1.0, -2.0], dtype=torch.float64)

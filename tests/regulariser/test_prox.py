@@ -3,12 +3,13 @@
 import pytest
 import torch
 
+from agg_harness import JOB
 from yaml_words import make
 
 
 def correction(mu: float, w: list[float]):
     (hook,) = make("regulariser", "prox", mu=mu).hooks
-    return hook.begin(torch.tensor(w, dtype=torch.float64), {}, {})
+    return hook.begin(torch.tensor(w, dtype=torch.float64), {}, {}, JOB)
 
 
 def test_gradient_of_the_term() -> None:

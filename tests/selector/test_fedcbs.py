@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.selector.fedcbs import FedCbs, State, qcid
+from fedcohort.selector.fedcbs import BLOCK, FedCbs, State, qcid
 from fedcohort.signal.base import Static, find
 from selector_harness import World, context, ids, outcome, play
 from yaml_words import make
@@ -127,3 +127,14 @@ def test_nobody_is_polled() -> None:
     signal = find("label_counts")
     assert isinstance(signal, Static)
     assert (signal.fact, signal.bytes_up) == ("label_counts", 4)
+
+
+def test_an_imbalance_is_of_its_row_alone() -> None:
+    """Rows are worked on in blocks; what is added to all of them is as if they had it."""
+    rng = np.random.default_rng(5)
+    counts, beside = rng.integers(0, 3, (BLOCK + 7, 6)).astype(float), np.array([1.0, 0, 0, 2, 0, 0])
+    counts[-1] = counts[BLOCK] = 0
+    for added in (np.zeros(6), beside):
+        alone = [qcid((counts[i] + added)[None])[0] for i in (0, 1, BLOCK - 1, BLOCK, BLOCK + 6)]
+        assert qcid(counts, added)[[0, 1, BLOCK - 1, BLOCK, BLOCK + 6]].tolist() == alone
+    assert counts[-1].sum() == 0  # the caller's counts stay as they were

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from engine_toy import federation_of, network_of, trainer_of
+from fedcohort.bandit import gaussian
 from fedcohort.engine.evaluate import FederationLab
 from fedcohort.flat import FlatModel
 from fedcohort.selector.fedcor import FedCor, State
@@ -124,7 +125,7 @@ def test_the_mean_is_weighted_by_age() -> None:
 
 def test_discounts() -> None:
     """beta for each time that a client arrives after the warm-up; all is forgiven at a shadow round."""
-    state = State(np.zeros((1, 3)), P, np.zeros(3), np.ones(3), {}, np.full(3, NAN), -1)
+    state = State(np.zeros((1, 3)), 1.0, P, np.zeros(3), np.ones(3), {}, np.full(3, NAN), -1)
     selector = cor(warmup=3, beta=0.5)
     assert selector.observe(state, outcome(3, [0]))[1].alpha.tolist() == [1, 1, 1]
     once = selector.observe(state, outcome(4, [0, 1], failed=[2]))[1]
@@ -141,7 +142,7 @@ def test_correlated_clients_are_not_chosen_together() -> None:
     rng, K = np.random.default_rng(0), 12
     groups = 0.05 * np.sqrt(60) * np.linalg.qr(rng.standard_normal((60, 3)))[0]
     changes = dict(enumerate(np.repeat(groups, 4, axis=1) + 0.01 * rng.standard_normal((60, K))))
-    state = State(None, np.full(K, 1 / K), np.zeros(K), np.ones(K), changes, np.full(K, NAN), -1)
+    state = State(None, 1.0, np.full(K, 1 / K), np.zeros(K), np.ones(K), changes, np.full(K, NAN), -1)
     for seed in range(2):
         selector = cor(warmup=1, dim=6, gamma=1.0, update_mean=False)
         selection, after = selector.select(state, context(2, 3, K, seed=seed), {})
@@ -153,27 +154,54 @@ def test_correlated_clients_are_not_chosen_together() -> None:
         assert np.abs(correlation[~same]).max() < 0.5
 
 
+def test_so_does_the_squared_exponential() -> None:
+    """The same groups; its covariances can't be negative, so that others' are near 0, and a group's near f^2."""
+    rng, K = np.random.default_rng(0), 12
+    groups = 0.5 * np.sqrt(60) * np.linalg.qr(rng.standard_normal((60, 3)))[0]
+    changes = dict(enumerate(np.repeat(groups, 4, axis=1) + 0.01 * rng.standard_normal((60, K))))
+    state = State(None, 1.0, np.full(K, 1 / K), np.zeros(K), np.ones(K), changes, np.full(K, NAN), -1)
+    selector = cor(warmup=1, dim=6, gamma=1.0, update_mean=False, kernel="se")
+    selection, after = selector.select(state, context(2, 3, K), {})
+    assert sorted(selection.clients // 4) == [0, 1, 2]
+    sigma = gaussian.smooth_covariance(after.X, after.f, 1.0, 0.0)
+    same = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
+    assert after.f != 1.0
+    assert sigma[same].min() > 0.9 * after.f**2 > 2 * sigma[~same].max()
+
+
+def test_the_kernels_choose_by_their_covariance() -> None:
+    """x = 0, 1, 3 and l = 2: exp(-1/4), exp(-9/4), exp(-1) apart. Equal p: the sums are 1.884, 2.147 and 1.473."""
+    X, K = np.array([[0.0, 1.0, 3.0]]), 3
+    state = State(X, 1.0, np.full(K, 1 / K), np.zeros(K), np.ones(K), {}, np.full(K, NAN), -1)
+    ctx = context(30, 1, K)
+    chosen = cor(kernel="se", length=2.0).select(state, ctx, {})[0]
+    sums = [1 + 0.7788008 + 0.1053992, 1 + 0.7788008 + 0.3678794, 1 + 0.1053992 + 0.3678794]
+    np.testing.assert_allclose(chosen.scores, np.array(sums) / 3, atol=1e-4)
+    assert chosen.clients.tolist() == [1]
+    assert cor().select(state, ctx, {})[0].clients.tolist() == [2], "linear: 4 / 3 for 1 and 2, but for the noise"
+
+
 def some(round: int) -> list[int]:
     return [k for k in range(12) if (k * 7 + round * 5) % 11 < 3 + round % 5]
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("value", [NAN, INF, -INF, 0.0, 1e300, -1.0])
-@pytest.mark.parametrize("each", [1, 2])
-def test_the_laws_hold_after_the_warm_up_too(value: float, each: int) -> None:
+@pytest.mark.parametrize(("each", "kernel"), [(1, "linear"), (2, "linear"), (1, "se"), (2, "se")])
+def test_the_laws_hold_after_the_warm_up_too(value: float, each: int, kernel: str) -> None:
     """Cohorts are distinct, available and complete, whatever clients say; an interrupted run goes on alike."""
 
     def corrupt(word: str, values: np.ndarray) -> np.ndarray:
         return np.where(np.arange(len(values)) % each == 0, value, values)
 
     world = World(corrupt=corrupt, available=lambda t: [] if t == 2 else some(t), lost=lambda t, cohort: cohort[::2])
-    steps = play(quick(), world, 9)
+    steps = play(quick(kernel=kernel), world, 9)
     for step in steps:
         picked = step.selection.clients
         assert len(picked) == min(3, len(step.ctx.available)) == len(np.unique(picked))
         assert np.isin(picked, step.ctx.available).all()
         assert step.after.X is None or np.isfinite(step.after.X).all()
-    rest = play(quick(), world, 4, stored(steps[4].after), start=5)
+    rest = play(quick(kernel=kernel), world, 4, stored(steps[4].after), start=5)
     assert cohorts(rest) == cohorts(steps)[5:]
 
 

@@ -1,14 +1,20 @@
 """FedPNS: who is left out and what it costs, by hand and against the definition."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from agg_harness import update_of
+from engine_toy import federation_of, network_of, trainer_of
+from fedcohort.engine.evaluate import FederationLab
+from fedcohort.flat import FlatModel
 from fedcohort.selector.fedpns import FedPns, State, against, agreement, gram, without
 from fedcohort.signal.base import Sent, find
 from fedcohort.types import RoundOutcome, Selection
+from run_harness import go
 from selector_harness import World, context, ids, play
 from yaml_words import make
 
@@ -34,9 +40,11 @@ def test_agreement_by_hand() -> None:
     H = G @ G.T
     assert agreement(H, np.arange(4)) == pytest.approx(1.285)
     np.testing.assert_allclose(without(H, np.arange(4)), [1.046667, 0.563333, 0.496667, 2.833333], atol=5e-7)
-    np.testing.assert_array_equal(against(H, 3), [3])
-    np.testing.assert_array_equal(against(H, 1), [3])  # 2.83 is the most that three can have: nobody else opposes
-    assert not len(against(H, 4))
+    np.testing.assert_array_equal(against(H, 3), [[3], [3]])
+    np.testing.assert_array_equal(
+        against(H, 1), [[3], [3]]
+    )  # 2.83 is the most that three can have: nobody else opposes
+    assert not len(against(H, 4)[0])
 
 
 def test_a_mean_would_label_another_client_too() -> None:
@@ -149,6 +157,65 @@ def test_the_draw_follows_the_probabilities() -> None:
     selection = pns().select(state, context(0, 1, 4, available=[1, 2]), {})[0]
     np.testing.assert_allclose(selection.probability, [0, 0.6, 0.4, 0], atol=1e-7)  # type: ignore[arg-type]
     assert pns().select(state, context(0, 1, 4, available=[3]), {})[0].clients.tolist() == [3]
+
+
+def checked(losses: dict[tuple[int, ...], float], keep: float = 0.4) -> tuple[Any, State]:
+    """Five clients of whom 3 and 4 oppose the others, 4 more so; losses: by the members of a plain mean."""
+    g = np.array([[1.0], [1.0], [1.0], [-1.0], [-2.0]])
+
+    def trial(weights: np.ndarray) -> float:
+        members = np.flatnonzero(weights)
+        np.testing.assert_allclose(weights[members], 1 / len(members))
+        return losses[tuple(members.tolist())]
+
+    outcome = arrived([0, 1, 2, 3, 4], g)
+    outcome.signals["server_loss"] = trial  # type: ignore[index]
+    advice, state = pns(keep=keep, loss_check=True).observe(fresh(5), outcome)
+    return advice, state
+
+
+def test_the_loss_check() -> None:
+    """E(all) = 0; without 4 it is 4 / 4, then without 3 it is 9 / 3. Who lowers the loss is labelled, and stays."""
+    everybody, four, three = (0, 1, 2, 3, 4), (0, 1, 2, 3), (0, 1, 2)
+    advice, state = checked({everybody: 3.0, four: 2.0, three: 1.0})
+    assert advice.keep.tolist() == [True, True, True, False, False]
+    assert state.labelled.tolist() == [0, 0, 0, 1, 1]
+    advice, state = checked({everybody: 3.0, four: 2.0, three: 2.5})
+    assert advice.keep.tolist() == [True, True, True, True, False]
+    assert state.labelled.tolist() == [0, 0, 0, 1, 1], "labelled all the same"
+    assert state.prob[3] == pytest.approx(1e-8, rel=1e-3)
+    advice, state = checked({everybody: 1.0, four: 2.0})
+    assert advice is None
+    assert state.labelled.tolist() == [0, 0, 0, 0, 1]
+    assert checked({everybody: 2.0, four: 2.0, three: 2.0})[0].keep.sum() == 3, (
+        "equal losses leave it out, as in the code"
+    )
+    assert checked({everybody: 2.0, four: NAN})[0] is None, "no loss is as bad as none"
+    assert checked({everybody: NAN, four: 2.0, three: 1.0})[0].keep.sum() == 3
+
+
+def test_the_loss_is_that_of_the_moved_model() -> None:
+    """Against the engine's own lab: w_t + (2 D_0 + D_2) / 4."""
+    federation, network = federation_of(), network_of()
+    trainer = trainer_of(federation, network, epochs=1, batch=10)
+    lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
+    updates = torch.stack([trainer.update_of(4, k).double() for k in range(3)])
+    w = trainer.server.w.clone()
+    trial = find("server_loss").make(lab, updates)
+    assert trial(np.array([0.5, 0.0, 0.25])) == lab.server_loss_after(0.5 * updates[0] + 0.25 * updates[2])
+    assert trial(np.array([1.0, 0.0, 0.0])) != trial(np.zeros(3))
+    assert torch.equal(trainer.server.w, w), "w_t is as it was"
+
+
+def test_a_run_with_the_loss_check(tmp_path: Path) -> None:
+    """It is read, costs no bytes, and leaves no more out than the rule without it."""
+    words = ("selector=fedpns", "selector.keep=0.3", "cohort=6", "partition=dirichlet", "partition.alpha=0.1")
+    one, other = (go(tmp_path / f, *words, f"selector.loss_check={f}") for f in ("true", "false"))
+    assert one.last.metrics["comm/up_bytes"] == other.last.metrics["comm/up_bytes"]
+    kept = [(r.reports[1].clients["weight"] > 0).sum() for r in (one, other)]
+    assert kept[0] >= kept[1]
+    assert pns(loss_check=True).needs == {"update", "steps", "server_loss"}
+    assert pns().needs == {"update", "steps"}
 
 
 def test_probabilities_always_sum_to_one() -> None:

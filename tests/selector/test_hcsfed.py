@@ -111,6 +111,48 @@ def test_everybody_is_asked_once() -> None:
     assert np.array_equal(steps[3].after.stratum, steps[2].after.stratum)
 
 
+def test_strata_are_formed_anew() -> None:
+    """recluster=3: everybody is asked in rounds 0, 3 and 6, who is away then when it is back; the rest is as before."""
+    world = World(available=lambda t: range(6) if t == 3 else range(12))
+    steps = play(hcs(recluster=3), world, 8)
+    everybody, first = list(range(12)), list(range(6))
+    assert [[probe.clients.tolist() for probe in step.probes] for step in steps] == [
+        [everybody], [], [], [first], [list(range(6, 12))], [], [everybody], []
+    ]  # fmt: skip
+    for t in (0, 6):
+        np.testing.assert_array_equal(steps[t].chosen.X, world.values("compressed_gradient", t))
+    np.testing.assert_array_equal(steps[3].chosen.X[:6], world.values("compressed_gradient", 3)[:6])
+    np.testing.assert_array_equal(steps[3].chosen.X[6:], steps[2].chosen.X[6:])
+    assert np.array_equal(steps[5].chosen.stratum, steps[4].chosen.stratum)
+    assert not np.array_equal(steps[6].chosen.stratum, steps[5].chosen.stratum)
+    assert [len(step.probes) for step in play(hcs(), World(), 8)] == [1] + [0] * 7
+
+
+def test_a_client_that_moves_changes_its_stratum() -> None:
+    """Client 9 was alone at (-20, 0); asked again it stands among the first six: two strata are left for three."""
+    selector, state = hcs(strata=3, recluster=2), asked(4)[1]
+    moved = X.copy()
+    moved[9] = 10.0, 0.03
+    ctx = context(2, 4, 10)
+    assert selector.plan(state, ctx)[0].clients.tolist() == list(range(10))
+    after = selector.select(state, ctx, {"compressed_gradient": ProbeResult(ctx.available, moved)})[1]
+    assert state.stratum[9] != state.stratum[0]
+    assert after.stratum[9] == after.stratum[0]
+    assert after.asked.all()
+
+
+def test_feddiverses_version_renews_by_the_next_update() -> None:
+    """Nobody is asked: who trains after the second round has its sketch replaced, once in two rounds."""
+    selector = hcs(variant="feddiverse_paper", recluster=2)
+    steps = play(selector, World(), 5)
+    assert not any(step.probes for step in steps)
+    before, after = steps[1].after.X, steps[2].after.X
+    changed = np.flatnonzero((before != after).any(1))
+    assert set(changed) <= set(steps[2].selection.clients)
+    assert len(changed)
+    assert not steps[2].after.asked.all()
+
+
 def test_those_without_an_answer_come_last() -> None:
     sketches = X.copy()
     sketches[[0, 7]] = NAN, 1e300

@@ -57,3 +57,9 @@ def test_undeclared_reads_raise() -> None:
     assert len(signals) == 1
     with pytest.raises(UndeclaredSignal, match=r"the selector reads the signal 'duration' but declares only"):
         signals["duration"]
+
+
+def test_symmetric_loss() -> None:
+    # p_y = .5: .1 ln 2 + ln(1e4) / 2 (aggregators.md B4)
+    logp = torch.tensor([[0.5, 0.3, 0.2]], dtype=torch.float64).log()
+    assert float(find("sce_loss").per_sample(logp, torch.tensor([0]), {})) == pytest.approx(4.6744849040, abs=1e-9)

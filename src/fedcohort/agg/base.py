@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
+import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from fedcohort.hook import Hook
 from fedcohort.types import Ids, Population, RoundOutcome, Values
@@ -18,13 +19,41 @@ from fedcohort.types import Ids, Population, RoundOutcome, Values
 S = TypeVar("S")
 
 
+class Workshop(Protocol):
+    """Where an aggregator works with whole networks, on the server: w_t at hand, and inputs without labels.
+
+    proxy: the server's inputs, [n, ...]; there are some where the aggregator wants "proxy".
+    """
+
+    @property
+    def proxy(self) -> Tensor: ...
+
+    def model(self, update: Float[Tensor, "p"], buffers: Float[Tensor, "b"] | None) -> nn.Module:
+        """A network with w_t + update, whose tensors are its own; buffers None: the round's average."""
+        ...
+
+    def update_of(self, network: nn.Module) -> Float[Tensor, "p"]:
+        """The network's trained parameters minus w_t, float64."""
+        ...
+
+    def accuracy(self, network: nn.Module) -> float:
+        """On the server's validation set, in eval mode."""
+        ...
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        """Of (seed, purpose, round)."""
+        ...
+
+
 @dataclass(frozen=True)
 class Arrived:
     """What `direction` sees: at least one client has arrived.
 
     mean: sum_i p_i D_i in float64 [P], p_i from `weights` normalised over those who arrived, D_i = y_i - w_t.
-    totals: sum_i of each vector that the hooks uploaded, float64 [P]. weights: p_i, aligned with `outcome.clients`.
-    updates: D, [m, P] in the order of `outcome.clients`, for `stacked` aggregators, else None.
+    totals: sum_i of each vector that the hooks uploaded, float64 [P]; sum_i p_i of those that a `Weigher` averages.
+    weights: p_i, aligned with `outcome.clients`.
+    updates: D, [m, P] in the order of `outcome.clients`, for `stacked` aggregators, else None. buffers: float64 [m, B],
+    likewise. workshop: the server's, for this round.
     """
 
     outcome: RoundOutcome
@@ -32,16 +61,55 @@ class Arrived:
     totals: Mapping[str, Tensor]
     weights: Values
     updates: Float[Tensor, "m p"] | None
+    buffers: Float[Tensor, "m b"] | None = None
+    workshop: Workshop | None = None
+
+    @property
+    def bench(self) -> Workshop:
+        """The workshop, of an aggregator that works in one."""
+        if self.workshop is None:
+            raise ValueError("this aggregator works in a workshop, and was given none")
+        return self.workshop
+
+    def model_of(self, i: int) -> nn.Module:
+        """The network that client i of `outcome.clients` trained, with its own buffers."""
+        return self.bench.model(self.matrix[i], None if self.buffers is None else self.buffers[i])
+
+    @property
+    def matrix(self) -> Float[Tensor, "m p"]:
+        """The updates, of a `stacked` aggregator."""
+        if self.updates is None:
+            raise ValueError("only an aggregator with stacked = True gets the matrix of updates")
+        return self.updates
+
+    def weighted(self, weights: Values) -> "Direction":
+        """sum_i weights_i D_i, the weights as they are."""
+        return Direction(torch.from_numpy(weights).to(self.matrix) @ self.matrix, weights)
+
+
+@dataclass(frozen=True)
+class Direction:
+    """displacement: what the server optimizer applies, float64 [P].
+
+    weights: those that each of `outcome.clients` has in it, [m]; None where they are `Arrived.weights`.
+    """
+
+    displacement: Float[Tensor, "p"]
+    weights: Values | None = None
 
 
 class Aggregator(Protocol[S]):
     """needs: signals of the clients that it reads. hooks: its client half. stacked: it needs the matrix of updates.
 
     wants: facts that must hold of the run (`engine/compatible.py` has the words), else it is refused at start-up.
+    A class may have `prefers`: facts without which it runs, and a line at start-up says what is lost.
+    `needs` is a ClassVar, or a property where options decide: nobody is charged for what they leave unread.
     """
 
-    needs: ClassVar[frozenset[str]]
     stacked: ClassVar[bool]
+
+    @property
+    def needs(self) -> frozenset[str]: ...
 
     @property
     def wants(self) -> frozenset[str]: ...
@@ -59,8 +127,8 @@ class Aggregator(Protocol[S]):
         """Raw weights of clients, before normalisation: known before training, so that sums can stream."""
         ...
 
-    def direction(self, state: S, arrived: Arrived) -> tuple[Float[Tensor, "p"], S]:
-        """The displacement that the server optimizer applies, float64 [P]. Not called in an empty round."""
+    def direction(self, state: S, arrived: Arrived) -> tuple[Direction, S]:
+        """What the server optimizer applies. Not called in an empty round."""
         ...
 
 

@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, sample_weights
+from fedcohort.agg.base import Arrived, Direction, sample_weights
 from fedcohort.hook import Hook
 from fedcohort.types import Ids, Population, Values
 
@@ -51,5 +50,5 @@ class FedAvg:
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return sample_weights(self.weighting, n_used, n_train)
 
-    def direction(self, state: None, arrived: Arrived) -> tuple[Float[Tensor, "p"], None]:
-        return arrived.mean, None
+    def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
+        return Direction(arrived.mean), None

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, sample_weights
-from fedcohort.hook import Correction, Hook, Sent, Vector
+from fedcohort.agg.base import Arrived, Direction, sample_weights
+from fedcohort.hook import Correction, Hook, Job, Sent, Vector
 from fedcohort.types import Ids, Population, Values
 
 
@@ -62,7 +61,7 @@ class ControlVariate:
     uploads: tuple[str, ...] = ("delta_c",)
     remembers: tuple[str, ...] = ("c",)
 
-    def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor]) -> Correction:
+    def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], job: Job) -> Correction:
         c_i = stored["c"] if "c" in stored else torch.zeros_like(w)
         return _Drift(self.control, w, down["c"].to(w), c_i)
 
@@ -83,7 +82,7 @@ class Scaffold:
 
     @property
     def wants(self) -> frozenset[str]:
-        return frozenset({"plain_client"} if self.control == "displacement" else ())
+        return frozenset({"free_update", *(("plain_client",) if self.control == "displacement" else ())})
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
@@ -98,6 +97,6 @@ class Scaffold:
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return sample_weights(self.weighting, n_used, n_train)
 
-    def direction(self, state: State, arrived: Arrived) -> tuple[Float[Tensor, "p"], State]:
+    def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         c = state.c + arrived.totals["delta_c"].to(state.c) / state.n_clients
-        return arrived.mean, State(c, state.n_clients)
+        return Direction(arrived.mean), State(c, state.n_clients)

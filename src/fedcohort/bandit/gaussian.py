@@ -1,12 +1,15 @@
-"""A Gaussian process over clients with a linear kernel, and what is left of it once some of them are known.
+"""A Gaussian process over clients with a linear or a squared-exponential kernel, and what is left once some are known.
 
     y ~ N(mu, Sigma),   Sigma = X'X + s^2 I,   X [d, K]: a feature vector for each client
     known k:  Sigma <- Sigma - Sigma_{:k} Sigma_{k:} / Sigma_kk
     log N(y; mu, Sigma) with d x d matrices only: A = s^2 I + X X',
         r' Sigma^-1 r = (r'r - r'X' A^-1 X r) / s^2,   ln det Sigma = ln det A + (K - d) ln s^2        (Woodbury)
 
-A is positive definite whatever X is, and a step of the fit costs K d^2, not K^3. It imports torch, so a selector
-imports it where it fits.
+A is positive definite whatever X is, and a step of the fit costs K d^2, not K^3. Squared exponential, the smooth ones:
+
+    Sigma_ij = f^2 exp(-||x_i - x_j||^2 / 2 l) + s^2 [i = j],   f learnt with X, a step costs K^3
+
+It imports torch, so a selector imports it where it fits.
 """
 
 import math
@@ -107,4 +110,70 @@ def _loss(features: Tensor, groups: list[Group], noise: float) -> Tensor:
         square = ((group.R**2).sum(1) - (inner**2).sum(0)) / s2
         log_det = 2 * C.diagonal().log().sum() + (n - d) * math.log(s2)
         total = total + 0.5 * (group.weights * (square + log_det + n * math.log(2 * math.pi))).sum()
+    return total
+
+
+def smooth_covariance(X: Features, f: float, length: float, noise: float) -> Square:
+    """Sigma of the squared-exponential kernel; length: l, of squared distances."""
+    kernel = _smooth(torch.from_numpy(X), torch.tensor(f, dtype=torch.float64), length)
+    sigma: Square = kernel.numpy() + noise**2 * np.eye(X.shape[1])
+    return sigma
+
+
+def smooth_loss_and_slope(
+    X: Features,
+    f: float,
+    Y: Rows,
+    mu: Float64[np.ndarray, "k"],
+    weights: Float64[np.ndarray, "n"],
+    noise: float,
+    length: float,
+) -> tuple[float, Features, float]:
+    """As `loss_and_slope`, with the slopes in X and in f."""
+    features = torch.tensor(X, requires_grad=True)
+    scale = torch.tensor(f, dtype=torch.float64, requires_grad=True)
+    loss = _smooth_loss(features, scale, _groups(Y, mu, weights), noise, length)
+    in_X, in_f = torch.autograd.grad(loss, [features, scale])
+    return float(loss.detach()), in_X.numpy(), float(in_f)
+
+
+def smooth_fitted(
+    X: Features,
+    f: float,
+    Y: Rows,
+    mu: Float64[np.ndarray, "k"],
+    weights: Float64[np.ndarray, "n"],
+    noise: float,
+    length: float,
+    steps: int,
+) -> tuple[Features, float]:
+    """As `fitted`, X and f together."""
+    groups = _groups(Y, mu, weights)
+    if not groups:
+        return X, f
+    features = torch.tensor(X, requires_grad=True)
+    scale = torch.tensor(f, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.Adam([features, scale], lr=RATE)
+    for _ in range(steps):
+        loss = _smooth_loss(features, scale, groups, noise, length)
+        features.grad, scale.grad = torch.autograd.grad(loss, [features, scale])
+        optimizer.step()
+    out, end = features.detach().numpy().copy(), float(scale.detach())
+    return (out, end) if np.isfinite(out).all() and math.isfinite(end) else (X, f)
+
+
+def _smooth(features: Tensor, scale: Tensor, length: float) -> Tensor:
+    square = (features**2).sum(0)
+    distance = (square[:, None] + square[None, :] - 2 * features.T @ features).clamp(min=0.0)
+    return scale**2 * torch.exp(-0.5 * distance / length)
+
+
+def _smooth_loss(features: Tensor, scale: Tensor, groups: list[Group], noise: float, length: float) -> Tensor:
+    total = features.new_zeros(())
+    for group in groups:
+        X, n = features[:, group.columns], len(group.columns)
+        C, _ = torch.linalg.cholesky_ex(_smooth(X, scale, length) + noise**2 * torch.eye(n, dtype=X.dtype))
+        inner = torch.linalg.solve_triangular(C, group.R.T, upper=False)
+        log_det = 2 * C.diagonal().log().sum()
+        total = total + 0.5 * (group.weights * ((inner**2).sum(0) + log_det + n * math.log(2 * math.pi))).sum()
     return total

@@ -8,6 +8,7 @@ Vector = Float64[np.ndarray, "n"]
 
 def project(v: Vector) -> Vector:
     """The point of {w >= 0, sum w = 1} nearest to v (Held, Wolfe and Crowder 1974)."""
+    v = v - v.max()  # the same projection; a large entry would swallow the 1
     u = np.sort(v)[::-1]
     excess = np.cumsum(u) - 1
     last = np.flatnonzero(u - excess / np.arange(1, len(v) + 1) > 0)[-1]

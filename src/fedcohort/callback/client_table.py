@@ -12,8 +12,9 @@ Null where a fact is unknown: a client that was not asked, or a step that did no
     finish_s                 virtual seconds from the broadcast to the answer, for the units done, of the selected
     weight                   share in the aggregate, of those that arrived; they add up to 1
     train_loss               nats; mean cross-entropy of its mini-batches, each before its step, of those that arrived
-    signal_*                 what a client answered or sent of `fedcohort/signal/`, rows of numbers apart; answers to
-                             probes are about the model before the round, and null too where a client answered NaN
+    signal_*                 what a client answered or sent of `fedcohort/signal/`; answers to probes are about the
+                             model before the round, and null too where a client answered NaN; a row of up to 64
+                             numbers is signal_*.0, signal_*.1, ...; step 0 has what was told once, at registration
     loss                     nats; cross-entropy of the round's new global model on all of T_i
     test_acc                 in [0, 1]; accuracy of the round's new global model on E_i, null where E_i is empty
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from fedcohort.callback import card
 from fedcohort.callback.base import RunInfo
-from fedcohort.callback.figure import belief, curves, partition, selection
-from fedcohort.callback.history import expect, read
+from fedcohort.callback.figure import belief, curves, one_round, partition, selection
+from fedcohort.callback.history import History, expect, read
 from fedcohort.commands import command
 from fedcohort.types import RoundReport
 
@@ -16,7 +16,9 @@ FOLDER = "figures"
 
 
 class Figures:
-    """Draws accuracy.png, partition.png, selection.png and, where the selector has one, belief.png."""
+    """Draws accuracy.png, partition.png, selection.png; round.png, of the last round in which clients were scored,
+    and belief.png, where there are any.
+    """
 
     def __init__(self) -> None:
         self._info: RunInfo | None = None
@@ -42,15 +44,13 @@ class Figures:
 
 def draw(info: RunInfo) -> list[Path]:
     """Draw what there is data for; returns the files."""
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of every font it looks at
-    history = read(info.folder)
-    folder = info.folder / FOLDER
-    folder.mkdir(exist_ok=True)
+    history, folder = _opened(info)
     partition.draw(info, folder / "partition.png")
     drawn = {
         "accuracy.png": curves.draw(info, history, folder / "accuracy.png"),
         "partition.png": True,
         "selection.png": selection.draw(info, history, folder / "selection.png"),
+        "round.png": one_round.draw(info, history, folder / "round.png"),
         "belief.png": belief.draw(info, history, folder / "belief.png"),
     }
     return [folder / name for name, done in drawn.items() if done]
@@ -59,3 +59,22 @@ def draw(info: RunInfo) -> list[Path]:
 def redraw(folder: Path) -> list[Path]:
     """The figures of the run in `folder`. Raises `CheckpointError` where it holds none."""
     return draw(card.load(folder))
+
+
+def explain(folder: Path, step: int) -> Path:
+    """Draw round `step` of the run in `folder`; returns the file.
+
+    Raises `OptionError` where that round has nothing to explain, `CheckpointError` where the folder holds no run.
+    """
+    info = card.load(folder)
+    history, figures = _opened(info)
+    path = figures / f"round-{step}.png"
+    one_round.draw(info, history, path, step)
+    return path
+
+
+def _opened(info: RunInfo) -> tuple[History, Path]:
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of every font it looks at
+    history, folder = read(info.folder), info.folder / FOLDER
+    folder.mkdir(exist_ok=True)
+    return history, folder

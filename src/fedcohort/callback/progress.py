@@ -1,6 +1,7 @@
 """How far a run is: a bar on a terminal, plain lines elsewhere, and before them one table of what was composed."""
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from fedcohort import ranges
@@ -120,10 +121,21 @@ def start_rows(info: RunInfo) -> list[tuple[str, str]]:
         ("clients", f"{len(info.n_train)} with {low:.0f} / {middle:.0f} / {high:.0f} samples (min / median / max)"),
         ("classes", f"{fewest:.0f} / {usual:.0f} / {most:.0f} of {info.class_counts.shape[1]} a client"),
         ("skewed", f"{units.percent(skewed)} of clients; mean label noise {units.percent(noise)}"),
+        *([("imbalance", imbalance(info.skew))] if info.skew else []),
         ("parameters", f"{info.n_params:,}"),
         ("folder", str(info.folder)),
     ]
     return lines + [(name, info.tags[name]) for name in ("inputs", "engine", "tracking") if info.tags.get(name)]
+
+
+def imbalance(skew: Mapping[str, float]) -> str:
+    """`of classes 0.012, a client's 0.31; of attributes ...`: of all data together, and the mean over clients."""
+    named = (("ci", "of classes"), ("ai", "of attributes"), ("sc", "spurious correlation"))
+    return "; ".join(
+        f"{words} {skew[f'global_{name}']:.3f}, a client's {skew[f'client_{name}']:.3f}"
+        for name, words in named
+        if f"global_{name}" in skew
+    )
 
 
 def _open_bar(out: "Console") -> "Bar":

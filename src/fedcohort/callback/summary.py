@@ -28,6 +28,12 @@ ROWS = (
     ("bytes up", "comm/up_bytes", units.bytes_),
     ("bytes of probes", "comm/probe_bytes", units.bytes_),
     ("client computation", "comp/client_flops", units.flops),
+    ("class imbalance of all data", "skew/global_ci", units.number),
+    ("class imbalance of a client, mean", "skew/client_ci", units.number),
+    ("attribute imbalance of all data", "skew/global_ai", units.number),
+    ("attribute imbalance of a client, mean", "skew/client_ai", units.number),
+    ("spurious correlation of all data", "skew/global_sc", units.number),
+    ("spurious correlation of a client, mean", "skew/client_sc", units.number),
 )
 
 
@@ -109,6 +115,9 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if "select/share_min" in final and "select/share_max" in final:
         low, high = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
         found.append(("share of selections, least and most", f"{low} to {high}"))
+    if "select/departure" in final:
+        mine, chance = (units.number(final[f"select/departure{end}"]) for end in ("", "_uniform"))
+        found.append(("departure from uniform selection", f"{mine} (chance: {chance})"))
     found.append(("wall time", units.seconds(summary["wall_s"])))
     found.append(("fingerprint", str(summary["fingerprint"])))
     return found

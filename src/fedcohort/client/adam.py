@@ -28,6 +28,10 @@ class Adam(LocalWork):
     def plain(self) -> bool:
         return False
 
+    @property
+    def linear(self) -> bool:
+        return False
+
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         import torch
 

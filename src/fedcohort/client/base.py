@@ -13,16 +13,22 @@ if TYPE_CHECKING:
 class Client(Protocol):
     """epochs: local epochs, unless `steps` gives a number of mini-batch steps. batch: samples, None for all at once.
 
-    clip: largest gradient norm, None for no clipping. plain: the step is exactly y <- y - lr g.
+    clip: largest gradient norm, None for no clipping. weight_decay: this times y is added to the gradient.
+    plain: the step is exactly y <- y - lr g. linear: steps are linear in the gradients that came before (SGD with
+    momentum is, Adam is not).
     """
 
     epochs: int
     steps: int | None
     batch: int | None
     clip: float | None
+    weight_decay: float
 
     @property
     def plain(self) -> bool: ...
+
+    @property
+    def linear(self) -> bool: ...
 
     def lr_at(self, round: int) -> float:
         """The local learning rate of a round."""

@@ -27,6 +27,10 @@ class Sgd(LocalWork):
     def plain(self) -> bool:
         return self.momentum == 0 and self.weight_decay == 0 and self.clip is None
 
+    @property
+    def linear(self) -> bool:
+        return True
+
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         import torch
 

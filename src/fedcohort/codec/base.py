@@ -1,4 +1,8 @@
-"""The contract of a codec: what an upload costs on the wire, and what is left of it at the server."""
+"""The contract of a codec: what an upload costs on the wire, and what is left of it at the server.
+
+It is the update that a codec encodes. What travels beside it travels as it is, and is counted: what hooks upload
+(SCAFFOLD's delta_c, P floats), buffers, and the numbers that signals report.
+"""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -6,14 +10,27 @@ from typing import Protocol
 import numpy as np
 
 from fedcohort.flat import Layout
-from fedcohort.hook import Vector
+from fedcohort.hook import Hook, Vector
 
 
 class Codec(Protocol):
+    """hooks: what it does to local training, where the update is kept within what can be sent; () where it works on
+    finished updates. Aggregators that need updates to be free of that want "free_update".
+
+    wants: facts that must hold of the run (`engine/compatible.py` has the words), else it is refused at start-up.
+    """
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]: ...
+
+    @property
+    def wants(self) -> frozenset[str]: ...
+
     def bytes_up(self, layout: Layout) -> int:
         """Bytes of one encoded update; known before training, so that the device model can charge its time."""
         ...
 
     def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
-        """The update as the server decodes it. rng: makes the generator of (seed, "codec", round, client)."""
+        """The update as the server decodes it. rng: makes the generator of (seed, "codec", round, client), which a
+        hook gets as `job.rng("codec")`."""
         ...

@@ -6,11 +6,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort.flat import Layout
-from fedcohort.hook import Vector
+from fedcohort.hook import Hook, Vector
 
 
 @dataclass(frozen=True)
 class NoCodec:
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        return ()
+
+    @property
+    def wants(self) -> frozenset[str]:
+        return frozenset()
+
     def bytes_up(self, layout: Layout) -> int:
         return 4 * layout.n_params
 

@@ -16,8 +16,8 @@ S = TypeVar("S")
 class PaceContext:
     """What is known before a round's training.
 
-    selected: sorted ids. units: units of local work asked. expected_all: expected timing of every client of the
-    population, on all of its data. expected: of the selected, on the samples that they will train on.
+    selected: sorted ids. units: units of local work asked of everybody, unless a selector asks otherwise.
+    expected_all: expected timing of every client of the population, on all of its data. expected: of the selected.
     """
 
     round: int
@@ -59,9 +59,10 @@ class Closing:
     train_s: float
 
 
-def settle(timing: Timing, units: int, close: float, partial_work: bool) -> Closing:
+def settle(timing: Timing, units: "Ids | int", close: float, partial_work: bool) -> Closing:
     """Apply a closing time: full work where it fits, else as many units as fit (partial_work), else dropped.
 
+    units: asked, of each or of all.
     A client with less than one unit is dropped. The server waits until `close` as soon as somebody is dropped,
     otherwise until the last answer (specs D: the full deadline is charged if anyone selected misses it).
     """

@@ -108,7 +108,7 @@ class Chain:
         with torch.enable_grad():
             leaf = logits.requires_grad_()
             value, plain = self.objective.per_sample(leaf, y, None if reference is None else reference[start:stop])
-            (delta,) = torch.autograd.grad(value.mean(), leaf)
+            (delta,) = torch.autograd.grad(self.objective.outer(value.mean()), leaf)
         self._backward(inputs, delta, 1.0, self.w.new_ones(stop - start))
         return plain.detach()
 

@@ -32,6 +32,8 @@ def choose(kind: str, trainer: LocalTrainer, chunk: int) -> tuple[Engine, str]:
     worker = trainer.worker
     if kind == "debug":
         return Debug(trainer), "debug, as asked"
+    if trainer.weighs:
+        return trainer, "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
     mixes = "batch norm" if worker.has_batch_norm else "dropout" if worker.has_dropout else ""
     if kind == "vectorised" and mixes:
         return trainer, f"sequential: the vectorised engine can't train side by side what has {mixes}"

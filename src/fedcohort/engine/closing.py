@@ -4,6 +4,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,41 +13,55 @@ from torch import Tensor
 
 from fedcohort.agg.base import Arrived
 from fedcohort.engine.gather import Gathered, reweighted
+from fedcohort.engine.hearing import Hearing
 from fedcohort.engine.opening import Opened
-from fedcohort.engine.parts import Parts, ServerState
+from fedcohort.engine.parts import Parts, Populations, ServerState
 from fedcohort.engine.store import ClientStore
 from fedcohort.engine.strategy import rank
+from fedcohort.engine.upload import filled
+from fedcohort.engine.workshop import ServerWorkshop
+from fedcohort.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.signal.base import Reported, Sent, find
-from fedcohort.types import Advice, ClientUpdate, RoundOutcome, RoundReport, Signals
+from fedcohort.signal.base import Held, Lab, Reported, Sent, Static, find
+from fedcohort.skew import class_imbalance
+from fedcohort.types import Advice, ClientUpdate, ProbeResult, RoundOutcome, RoundReport, Signals
 
 log = logging.getLogger("fedcohort")
+
+ROW = 64  # numbers of a row that the per-client table takes
 
 
 def keeps_updates(parts: Parts) -> bool:
     """Whether somebody looks at the updates one by one."""
     words = parts.selector.needs | parts.agg.needs
-    return parts.agg.stacked or parts.selector.advises or any(isinstance(find(word), Sent) for word in words)
+    return parts.agg.stacked or parts.selector.advises or any(isinstance(find(word), Sent | Held) for word in words)
 
 
-def reported(parts: Parts) -> dict[str, Callable[[ClientUpdate], float]]:
+def reported(parts: Parts, hearing: Hearing) -> dict[str, Callable[[ClientUpdate], float]]:
     """The columns that are read off every update: what selector and aggregator declare, and the training loss."""
     words = sorted(parts.selector.needs | parts.agg.needs | {"train_loss"})
-    return {word: signal.read for word in words if isinstance(signal := find(word), Reported)}
+    return {w: hearing.through(w, signal.read) for w in words if isinstance(signal := find(w), Reported)}
 
 
 class Closer:
     """Turns what arrived into the next global model and the next server state."""
 
-    def __init__(self, parts: Parts, server: FlatModel, store: ClientStore) -> None:
-        self.parts, self.server, self.store = parts, server, store
+    def __init__(
+        self, parts: Parts, server: FlatModel, store: ClientStore, federation: Federation, seed: int, lab: Lab
+    ) -> None:
+        self.parts, self.server, self.store, self.lab = parts, server, store, lab
+        self.workshop = partial(ServerWorkshop, server, federation, seed)
         self.told = False
 
-    def close(self, opened: Opened, gathered: Gathered, state: ServerState) -> ServerState:
-        """An empty round leaves the model, the aggregator and the server optimizer as they are; time passes."""
+    def close(self, opened: Opened, gathered: Gathered, state: ServerState) -> tuple[Gathered, ServerState]:
+        """What arrived, with the weights that it ended up with, and the next state.
+
+        An empty round leaves the model, the aggregator and the server optimizer as they are; time passes.
+        """
         if len(gathered.dropped):
             log.warning(
-                "round %d: the updates of clients %s are not finite and were left out",
+                "round %d: the updates of clients %s are not finite, or longer than update_limit allows, "
+                "and were left out",
                 opened.round + 1,
                 gathered.dropped.tolist(),
             )
@@ -57,17 +72,20 @@ class Closer:
             choices=chained(state.choices, opened, gathered),
             times_selected=state.times_selected
             + np.bincount(opened.selection.clients, minlength=len(state.times_selected)),
+            chance=state.chance.after(opened.selection.clients, opened.available, opened.twin),
         )
         if not len(opened.selection.clients):
-            return state
+            return gathered, state
         if not opened.tasks:
             self._nobody(opened)
+        if opened.selection.upload is not None and not opened.selection.zero_fill:
+            gathered = filled(gathered, {task.client: task.kept for task in opened.tasks}, self.server.layout)
         outcome = self._outcome(opened, gathered, "the selector", self.parts.selector.needs)
         advice, selector = self.parts.selector.observe(state.selector, outcome)
         state = replace(state, selector=selector)
         gathered = advised(gathered, advice)
         if gathered.mean is None:
-            return state
+            return gathered, state
         return self._apply(opened, gathered, state)
 
     def _nobody(self, opened: Opened) -> None:
@@ -82,25 +100,34 @@ class Closer:
             )
         self.told = True
 
-    def _apply(self, opened: Opened, gathered: Gathered, state: ServerState) -> ServerState:
-        outcome = self._outcome(opened, gathered, "the aggregator", self.parts.agg.needs)
-        arrived = Arrived(outcome, _known(gathered.mean), gathered.totals, gathered.weights, gathered.updates)
-        direction, agg = self.parts.agg.direction(state.agg, arrived)
-        displacement, server = self.parts.server.step(state.server, direction)
+    def _apply(self, opened: Opened, gathered: Gathered, state: ServerState) -> tuple[Gathered, ServerState]:
+        displacement, gathered, state = self._displacement(opened, gathered, state)
         with torch.no_grad():
             self.server.w.copy_(self.server.w.double() + displacement)
             self.server.buffers.copy_(_known(gathered.buffers))
             self.server.counters.copy_(_known(gathered.counters))
-        for client in gathered.clients:
+        for client in () if opened.selection.plain else gathered.clients:
             self.store.commit(int(client), gathered.stored.get(int(client), {}))
         pace = self._outcome(opened, gathered, "the pace", frozenset({"n_train"}))
-        return replace(
-            state,
-            agg=agg,
-            server=server,
-            samples=self.parts.samples.observe(state.samples, pace),
-            deadline=self.parts.deadline.observe(state.deadline, pace),
-        )
+        samples = self.parts.samples.observe(state.samples, pace)
+        deadline = self.parts.deadline.observe(state.deadline, pace)
+        return gathered, replace(state, samples=samples, deadline=deadline)
+
+    def _displacement(
+        self, opened: Opened, gathered: Gathered, state: ServerState
+    ) -> tuple[Tensor, Gathered, ServerState]:
+        """How far the global model moves."""
+        if opened.selection.plain:
+            return _known(gathered.mean), gathered, state
+        outcome = self._outcome(opened, gathered, "the aggregator", self.parts.agg.needs)
+        workshop = self.workshop(opened.round, _known(gathered.buffers))
+        sums = (_known(gathered.mean), gathered.totals, gathered.weights)
+        arrived = Arrived(outcome, *sums, gathered.updates, gathered.each_buffers, workshop)
+        direction, agg = self.parts.agg.direction(state.agg, arrived)
+        displacement, server = self.parts.server.step(state.server, workshop.agreed(direction.displacement))
+        if direction.weights is not None:
+            gathered = replace(gathered, weights=direction.weights)
+        return displacement, gathered, replace(state, agg=agg, server=server)
 
     def _outcome(self, opened: Opened, gathered: Gathered, reader: str, needs: frozenset[str]) -> RoundOutcome:
         arriving = np.array([task.client for task in opened.tasks], dtype=np.int64)
@@ -108,6 +135,8 @@ class Closer:
         values: dict[str, Any] = {**gathered.reports, **{w: v[here] for w, v in opened.measured.items()}}
         if gathered.updates is not None:
             values |= {w: gathered.updates.cpu().numpy() for w in needs if isinstance(find(w), Sent)}
+            held = {w: s for w in needs if isinstance(s := find(w), Held)}
+            values |= {w: s.make(self.lab, gathered.updates) for w, s in held.items()}
         return RoundOutcome(
             round=opened.round,
             selection=opened.selection,
@@ -182,7 +211,47 @@ def columns(opened: Opened, gathered: Gathered, n_clients: int) -> Mapping[str, 
         table["probability"] = opened.selection.probability
     told = {word: (gathered.clients, values) for word, values in gathered.reports.items() if word != "train_loss"}
     told |= {word: (answer.clients, answer.values) for word, answer in opened.answers.items()}
-    return table | {f"signal_{word}": numbers(*each) for word, each in told.items() if each[1].ndim == 1}
+    for word, (ids, values) in told.items():
+        table |= spread(word, ProbeResult(ids, values).dense(n_clients))
+    return table
+
+
+def spread(word: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
+    """A signal as columns: `signal_<word>`, or `signal_<word>.0`, `.1`, ... where it is rows, [n_clients, d].
+
+    {} where rows are longer than `ROW`: compressed gradients can be as long as the model.
+    """
+    if values.ndim == 1:
+        return {f"signal_{word}": values}
+    return {f"signal_{word}.{i}": column for i, column in enumerate(values.T)} if values.shape[1] <= ROW else {}
+
+
+def registered(parts: Parts, populations: Populations) -> Mapping[str, np.ndarray]:
+    """What clients told the selector when they registered, as columns."""
+    found: dict[str, np.ndarray] = {}
+    for word in sorted(parts.selector.needs):
+        if isinstance(signal := find(word), Static):
+            found |= spread(word, populations.facts[signal.fact].astype(np.float64))
+    return found
+
+
+def weight_of(liars: np.ndarray, gathered: Gathered) -> Mapping[str, float]:
+    """What liars (bool [n_clients]) had of the aggregate, and their share of those who arrived; {} in empty rounds.
+
+    Of the sum of all weights: some aggregators' don't sum to 1 (q-FFL's).
+    """
+    total = float(gathered.weights.sum())
+    if total <= 0:
+        return {}
+    lying = liars[gathered.clients]
+    return {"attack/weight": float(gathered.weights[lying].sum()) / total, "attack/share": float(lying.mean())}
+
+
+def imbalance_of(label_counts: np.ndarray, gathered: Gathered) -> Mapping[str, float]:
+    """The class imbalance of all that those who arrived have together, [n_clients, n_classes]; {} in empty rounds."""
+    if not len(gathered.clients):
+        return {}
+    return {"select/class_imbalance": class_imbalance(label_counts[gathered.clients].sum(0))}
 
 
 def report_of(
@@ -207,5 +276,6 @@ def report_of(
             "round/dropped_nonfinite": float(len(gathered.dropped)) if gathered else 0.0,
             "select/share_max": float(share.max()),
             "select/share_min": float(share.min()),
+            **state.chance.metrics(state.times_selected),
         }
     return RoundReport(step, chosen, arrived, scalars, table, trace, f"{state.choices or '-'}:{weights}")

@@ -3,8 +3,13 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from fedcohort.agg.rhfl import Rhfl
 from fedcohort.engine.parts import Parts, Populations
 from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.objective.propfair import PropFair
+from fedcohort.server.sgd import Sgd
 from fedcohort.signal.base import find
 
 if TYPE_CHECKING:
@@ -15,20 +20,53 @@ REASONS = {
     "choose device=shifted_exponential",
     "plain_client": "{who} reads a gradient off the displacement of the model, which only holds for plain SGD: choose "
     "agg.control=mean_gradient, or client=sgd without momentum, weight_decay and clip",
+    "sgd_client": "{who} takes 1 / client.lr for a Lipschitz constant, which only holds for SGD: set agg.lipschitz, or "
+    "choose client=sgd",
     "attributes": "{who} reads how many samples of each class and attribute clients have, but dataset={dataset} knows "
     "no attributes: choose dataset=cmnist, or selector.source=estimated for selector=feddiverse",
+    "linear_client": "{who} trains a factor of the update by changing gradients, which only holds where steps are "
+    "linear in them: choose client=sgd, or codec.mode=posthoc",
+    "undecayed_client": "{who} keeps local training within what is sent, but client.weight_decay moves every "
+    "parameter: choose client.weight_decay=0, or a codec that works on finished updates (codec=subsample, codec=quant, "
+    "or codec.mode=posthoc for codec=lowrank)",
+    "free_update": "{who} compares or corrects clients in all parameters, but the codec keeps each client's training "
+    "within a random part of its own: choose a codec that works on finished updates (codec=subsample, codec=quant, or "
+    "codec.mode=posthoc for codec=lowrank)",
+    "given_labels": "{who} learns which labels to trust, and so does the objective from w_t's own predictions "
+    "(objective=flash_robust): choose another objective",
+    "proxy": "{who} teaches networks on inputs that the server holds, and it holds none (proxy=none): choose "
+    "proxy=dataset, proxy=client_heldout or proxy=noise",
+    "client_val": "{who} learns from each client's V_k, and there are clients without one: choose split.client_val in "
+    "(0, 0.5]",
+}
+
+CAUTIONS = {
+    "linear_client": "{agg} divides updates by how far the local optimizer goes, which no number tells for {client}: "
+    "its steps are counted instead, which the paper doesn't cover",
+    "plain_server": "{agg} makes a step that lowers everybody's loss; {server} makes another one of it",
 }
 
 
 def check(parts: Parts) -> None:
     """Raise `IncompatibleConfig` where the parts can't work together, whatever the data."""
-    _refuse(parts, {"timed_device": parts.device.timed, "plain_client": parts.client.plain})
+    holds = {
+        "timed_device": parts.device.timed,
+        "plain_client": parts.client.plain,
+        "sgd_client": parts.client.linear,
+        "linear_client": parts.client.linear,
+        "undecayed_client": parts.client.weight_decay == 0,
+        "free_update": not parts.codec.hooks,
+        "given_labels": not parts.objective.uses_reference,
+        "proxy": parts.proxy.holds,
+    }
+    _refuse(parts, holds)
 
 
 def _refuse(parts: Parts, holds: Mapping[str, bool], **names: str) -> None:
     """Raise `IncompatibleConfig` at the first fact in `holds` that a part wants and that isn't so."""
     readers = {"the selector": parts.selector.needs, "the aggregator": parts.agg.needs}
     wanted: list[tuple[str, str | None]] = [("the aggregator", fact) for fact in sorted(parts.agg.wants)]
+    wanted += [("the codec", fact) for fact in sorted(parts.codec.wants)]
     wanted += [(who, find(word).wants) for who, needs in readers.items() for word in sorted(needs)]
     for who, fact in wanted:
         if fact is not None and not holds.get(fact, True):
@@ -41,7 +79,11 @@ def check_population(parts: Parts, cohort: int, federation: "Federation") -> Non
         raise IncompatibleConfig(
             f"cohort={cohort} exceeds the {federation.n_clients} clients of dataset={federation.name}"
         )
-    _refuse(parts, {"attributes": federation.group_counts is not None}, dataset=federation.name)
+    holds = {
+        "attributes": federation.group_counts is not None,
+        "client_val": bool((np.diff(federation.val.offsets) > 0).all()),
+    }
+    _refuse(parts, holds, dataset=federation.name)
     try:
         parts.selector.init(Populations.over(federation, cohort).of(parts.selector.needs, "the selector"))
     except OptionError as error:
@@ -49,7 +91,52 @@ def check_population(parts: Parts, cohort: int, federation: "Federation") -> Non
 
 
 def remarks(parts: Parts, choices: Mapping[str, str], requires: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """What is legal and without effect, said once at the start. requires: what aliases stand for, by group."""
+    """What is legal and not what it looks like, said once at the start. requires: what aliases stand for, by group."""
+    idle = [*_idle_partial_work(parts, choices, requires), *_unheard_lies(parts, choices), *_idle_proxy(parts, choices)]
+    return [*_cautions(parts, choices), *idle, *_straight(parts), *_misnamed(parts, choices)]
+
+
+def _idle_proxy(parts: Parts, choices: Mapping[str, str]) -> list[str]:
+    if not parts.proxy.holds or "proxy" in parts.agg.wants:
+        return []
+    return [f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it"]
+
+
+def _misnamed(parts: Parts, choices: Mapping[str, str]) -> list[str]:
+    if not isinstance(parts.agg, Rhfl) or parts.agg.wants or choices["agg"] != "rhfl":
+        return []
+    return ["agg.mode=weights_only is FedAvg under RHFL's client confidence, not RHFL: name it so (agg=ccr)"]
+
+
+def _straight(parts: Parts) -> list[str]:
+    objective = parts.objective
+    if not isinstance(objective, PropFair) or objective.epsilon < objective.M:
+        return []
+    return [
+        f"objective.M = objective.epsilon = {objective.M:g} leaves nothing of PropFair: clients minimise their base "
+        f"objective with {1 / objective.epsilon:g} times the learning rate"
+    ]
+
+
+def _unheard_lies(parts: Parts, choices: Mapping[str, str]) -> list[str]:
+    lies = parts.attack.about
+    if not lies or lies & (parts.selector.needs | parts.agg.needs):
+        return []
+    what = ", ".join(sorted(lies))
+    return [f"attack={choices['attack']} has no effect: neither the selector nor the aggregator reads {what}"]
+
+
+def _cautions(parts: Parts, choices: Mapping[str, str]) -> list[str]:
+    """Where the aggregator works, but outside what its paper shows."""
+    holds = {"linear_client": parts.client.linear, "plain_server": type(parts.server) is Sgd}
+    wished = sorted(getattr(parts.agg, "prefers", frozenset()))
+    words = {group: f"{group}={word}" for group, word in choices.items()}
+    return [CAUTIONS[fact].format(**words) for fact in wished if not holds[fact]]
+
+
+def _idle_partial_work(
+    parts: Parts, choices: Mapping[str, str], requires: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
     if parts.deadline.bounded or not parts.deadline.partial_work:
         return []
     line = f"deadline.partial_work=true has no effect with deadline={choices['deadline']}, where everybody finishes"

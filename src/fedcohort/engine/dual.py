@@ -168,18 +168,19 @@ class Dual:
                 gradient = logp.exp().sub_(target).mul_(share)
                 entropy = F.nll_loss(logp.flatten(0, 1), y.flatten(), reduction="none")
             else:
-                gradient, entropy = self._other(now.flatten(0, 1), y.flatten(), target.flatten(0, 1), share.flatten())
+                gradient, entropy = self._other(now.flatten(0, 1), y.flatten(), target.flatten(0, 1), share[:, :, 0])
             mine.add_(gradient.view_as(mine))
             entropies.append(entropy.view(y.shape))
         return torch.cat(entropies, 1).double().cpu().numpy()
 
-    def _other(self, logits: Tensor, y: Tensor, reference: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """(gradient of the weighted objective with respect to the logits, plain cross-entropies)."""
+    def _other(self, logits: Tensor, y: Tensor, reference: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+        """(gradient of the clients' objectives with respect to the logits, plain cross-entropies)."""
         objective = self.trainer.objective
         with torch.enable_grad():
             leaf = logits.requires_grad_()
             value, plain = objective.per_sample(leaf, y, reference if objective.uses_reference else None)
-            (gradient,) = torch.autograd.grad((value * weight).sum(), leaf)
+            means = (value.view_as(share) * share).sum(1)
+            (gradient,) = torch.autograd.grad(objective.outer(means).sum(), leaf)
         return gradient, plain.detach()
 
     def _primal(self, a: Tensor, x: Tensor, lr: float) -> Tensor:

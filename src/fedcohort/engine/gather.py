@@ -1,12 +1,14 @@
 """Adding up what clients send, one by one in float64 in the order given, over ranks by one all-reduce.
 
-Never by slice subtotals: the sum is bit-equal for any number of slices (DESIGN 9.5). A client whose update is not
-finite is left out and counted; the others' weights are renormalised.
+Never by slice subtotals: the sum is bit-equal for any number of slices (DESIGN 9.5). A client that sends
+something that is not finite, or a longer update than allowed, is left out and counted; the others' weights are
+renormalised.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,6 +18,8 @@ from torch import Tensor
 from fedcohort.flat import Layout
 from fedcohort.types import ClientUpdate, Ids, Values
 
+PIECE = 131_072  # numbers of an update that are added at a time on a CPU
+
 Reduce = Callable[[Tensor], Tensor]  # sums a tensor over ranks
 
 
@@ -24,7 +28,7 @@ class Gathered:
     """Everything that arrived and is finite, in the order of `clients` (sorted ids).
 
     mean, totals, buffers, counters, updates: see `agg.base.Arrived`; None where nobody arrived. weights: normalised.
-    reports: one float64 column per word asked for. dropped: ids whose update was not finite.
+    reports: one float64 column per word asked for. dropped: ids whose update was left out.
     """
 
     clients: Ids
@@ -37,15 +41,17 @@ class Gathered:
     updates: Tensor | None
     reports: Mapping[str, Values]
     stored: Mapping[int, Mapping[str, Tensor]]
+    each_buffers: Tensor | None = None  # [m, B], beside the matrix of updates
 
 
 class Gatherer:
     """Collects one round's updates on this rank.
 
     cohort: sorted ids of all that train this round, over all ranks. weights: their raw weights, aligned.
-    uploads, remembers: names of the vectors that hooks send and keep. words: the columns to keep, each a function of
-    an update. stacked: keep the matrix of updates too. moments: average batch-norm variances by second moments.
-    ranks: processes that share the cohort.
+    uploads: names of the vectors that hooks send. remembers: floats of each that they keep, a shorter one is padded.
+    averaged: those of the uploads that are weighed as updates are. words: the columns to keep, each a function of an
+    update. stacked: keep the matrix of updates too. moments: average batch-norm variances by second moments.
+    ranks: processes that share the cohort. longest: the largest norm of an update that is let in.
     """
 
     def __init__(
@@ -54,24 +60,33 @@ class Gatherer:
         cohort: Ids,
         weights: Values,
         uploads: Sequence[str],
-        remembers: Sequence[str],
+        remembers: Mapping[str, int],
         words: Mapping[str, Callable[[ClientUpdate], float]],
         stacked: bool,
         moments: bool,
         device: torch.device,
         ranks: int,
+        longest: float = math.inf,
+        averaged: Collection[str] = (),
     ) -> None:
         def zeros(*size: int) -> Tensor:
             return torch.zeros(size, dtype=torch.float64, device=device)
 
         self.cohort, self.weights, self.words = cohort, weights, words
-        self.remembers, self.ranks = remembers, ranks
+        self.remembers, self.ranks, self.longest = remembers, ranks, longest
+        self.averaged = averaged
         self.row = {int(client): row for row, client in enumerate(cohort)}
         self.sum = zeros(layout.n_params)
         self.totals = {name: zeros(layout.n_params) for name in uploads}
         self.buffers = zeros(layout.n_buffers)
         self.counters = torch.zeros(sum(b.size for b in layout.counters), dtype=torch.int64, device=device)
-        self.matrix = zeros(len(cohort), layout.n_params) if stacked else None
+        blank = zeros if ranks > 1 else partial(torch.empty, dtype=torch.float64, device=device)
+        self.matrix = (
+            blank(len(cohort), layout.n_params) if stacked else None
+        )  # who sends nothing has no row in the end
+        self.piece = PIECE if device.type == "cpu" else max(1, layout.n_params)
+        self.wide = torch.empty(self.piece, dtype=torch.float64, device=device)
+        self.each_buffers = zeros(len(cohort), layout.n_buffers) if stacked else None
         self.table = np.zeros((len(cohort), 2 + len(words)))
         self.stored: dict[int, Mapping[str, Tensor]] = {}
         means, variances = layout.batch_norm() if moments else (torch.empty(0, dtype=torch.int64),) * 2
@@ -79,23 +94,37 @@ class Gatherer:
 
     def add(self, update: ClientUpdate) -> None:
         row = self.row[update.client]
-        if not math.isfinite(float(update.delta.sum())):
+        if not self._sound(update):
             return
         weight = float(self.weights[row])
         self.table[row, 0], self.table[row, 1] = 1.0, update.n_used
         self.table[row, 2:] = [read(update) for read in self.words.values()]
-        self.sum.add_(update.delta, alpha=weight)
-        if self.matrix is not None:
-            self.matrix[row] = update.delta
+        self._add(update.delta, weight, None if self.matrix is None else self.matrix[row])
         for name, total in self.totals.items():
-            total.add_(update.uploads[name])
+            total.add_(update.uploads[name], alpha=weight if name in self.averaged else 1.0)
         if len(self.buffers):
             buffers = update.buffers.double()
+            if self.each_buffers is not None:
+                self.each_buffers[row] = buffers
             buffers[self.variances] += buffers[self.means] ** 2
             self.buffers.add_(buffers, alpha=float(update.n_used))
         if len(self.counters):
             self.counters = torch.maximum(self.counters, update.counters)
         self.stored[update.client] = update.stored
+
+    def _add(self, delta: Tensor, weight: float, row: Tensor | None) -> None:
+        """To the sum, and into its row of the matrix, in pieces that a processor's cache holds."""
+        for start in range(0, len(self.sum), self.piece):
+            part = delta[start : start + self.piece]
+            wide = self.wide[: len(part)] if row is None else row[start : start + self.piece]
+            self.sum[start : start + self.piece].add_(wide.copy_(part), alpha=weight)
+
+    def _sound(self, update: ClientUpdate) -> bool:
+        """A norm is finite where all entries are, and don't overflow."""
+        norm = float(torch.linalg.vector_norm(update.delta))
+        beside = (*update.uploads.values(), update.buffers)
+        rest = all(math.isfinite(float(torch.linalg.vector_norm(vector))) for vector in beside if len(vector))
+        return math.isfinite(norm) and norm <= self.longest and rest
 
     def finish(self, reduce: Reduce, reduce_max: Reduce) -> Gathered:
         """Sum over ranks; every rank gets the same result."""
@@ -111,25 +140,33 @@ class Gatherer:
             clients=self.cohort[here],
             dropped=self.cohort[~here],
             mean=reduce(self.sum) / total if alive else None,
-            totals={name: reduce(vector) for name, vector in self.totals.items()},
+            totals={name: self._total(name, reduce(vector), total) for name, vector in self.totals.items()},
             buffers=buffers if alive else None,
             counters=reduce_max(self.counters) if alive else None,
             weights=raw[here] / total if alive else np.empty(0),
-            updates=reduce(self.matrix)[rows.to(self.matrix.device)] if self.matrix is not None else None,
+            updates=self._arrived(reduce(self.matrix), rows) if self.matrix is not None else None,
             reports={word: table[here, 2 + i].copy() for i, word in enumerate(self.words)},
             stored=self._stored(reduce),
+            each_buffers=reduce(self.each_buffers)[rows.to(self.sum.device)] if self.each_buffers is not None else None,
         )
+
+    def _arrived(self, matrix: Tensor, rows: Tensor) -> Tensor:
+        """Those rows; the matrix itself where they are all."""
+        return matrix if len(rows) == len(matrix) else matrix[rows.to(matrix.device)]
+
+    def _total(self, name: str, vector: Tensor, weights: float) -> Tensor:
+        return vector / weights if name in self.averaged and weights > 0 else vector
 
     def _stored(self, reduce: Reduce) -> Mapping[int, Mapping[str, Tensor]]:
         """Every rank keeps what every client remembers: next round another rank may train it."""
         if self.ranks == 1 or not self.remembers:
             return self.stored
         shared = {}
-        for name in self.remembers:
-            matrix = torch.zeros((len(self.cohort), len(self.sum)), dtype=torch.float32, device=self.sum.device)
+        for name, size in self.remembers.items():
+            matrix = torch.zeros((len(self.cohort), size), dtype=torch.float32, device=self.sum.device)
             for client, kept in self.stored.items():
                 matrix = matrix.to(kept[name].dtype)
-                matrix[self.row[client]] = kept[name]
+                matrix[self.row[client], : len(kept[name])] = kept[name]
             shared[name] = reduce(matrix)
         return {int(k): {name: shared[name][i].clone() for name in shared} for k, i in self.row.items()}
 

@@ -19,10 +19,13 @@ from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
 from fedcohort.engine.chain import Chain, layers_of
 from fedcohort.engine.memory import gather
+from fedcohort.engine.response import Response
 from fedcohort.engine.step import Corrected, Pass, Plain, Step, Stepwise
+from fedcohort.engine.upload import Kept, part
+from fedcohort.engine.weighted import Weighted
 from fedcohort.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.hook import Correction, Hook
+from fedcohort.hook import Correction, Hook, Job, weigher
 from fedcohort.objective.base import Objective
 from fedcohort.rng import Rekeyed, generator, torch_scope
 from fedcohort.types import ClientUpdate, Ids, Values
@@ -34,7 +37,8 @@ Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabi
 class ClientTask:
     """One client's job. rows: positions of its samples, None for all of T_k. units: epochs (or steps) to do.
 
-    duration: virtual seconds until its answer. stored: what it kept from earlier rounds.
+    duration: virtual seconds until its answer. stored: what it kept from earlier rounds. plain: only the codec's hooks.
+    kept: which of the network's tensors it uploads, None for all.
     """
 
     round: int
@@ -45,6 +49,8 @@ class ClientTask:
     lr: float
     duration: float
     stored: Mapping[str, Tensor]
+    plain: bool = False
+    kept: Kept | None = None
 
 
 def cut(n: int, batch: int, merge_last: bool) -> list[tuple[int, int]]:
@@ -82,7 +88,10 @@ class Seen:
 
 
 class LocalTrainer:
-    """Trains clients one after the other on `worker`, starting from `server`."""
+    """Trains clients one after the other on `worker`, starting from `server`.
+
+    hooks: all of them, `regularisers` those among them that change what is minimised.
+    """
 
     def __init__(
         self,
@@ -95,10 +104,13 @@ class LocalTrainer:
         hooks: Sequence[Hook],
         seed: int,
         closed_form: bool = True,
+        regularisers: Sequence[Hook] = (),
     ) -> None:
         self.server, self.worker, self.federation = server, worker, federation
         self.objective, self.client, self.codec, self.hooks, self.seed = objective, client, codec, hooks, seed
-        self.chain = layers_of(worker) if closed_form and not worker.bf16 else None
+        self.weighs = weigher(hooks) is not None
+        self.chain = layers_of(worker) if closed_form and not worker.bf16 and not self.weighs else None
+        self.response = Response(client, regularisers)
         self.rng = Rekeyed()
         self.watch: Callable[[Step], Step] = lambda step: step
 
@@ -116,7 +128,7 @@ class LocalTrainer:
         self.worker.load(self.server)
         x, y = self.samples(task)
         reference = self.reference(x) if self.objective.uses_reference else None
-        corrections = [hook.begin(self.server.w, down, task.stored) for hook in self.hooks]
+        corrections = self.begin(task, down)
         data = (x, y, reference)
         if self.worker.has_dropout:
             with torch_scope(self.seed, "dropout", task.round, task.client):
@@ -124,6 +136,16 @@ class LocalTrainer:
         else:
             seen = self._fit(task, data, corrections)
         return self.update(task, self.worker.w - self.server.w, seen, corrections)
+
+    def begin(self, task: ClientTask, down: Mapping[str, Tensor]) -> list[Correction]:
+        """The hooks of one client's training."""
+        rng = partial(self._rng_of, task)
+        job = Job(task.round, task.client, self.server.layout, rng, int(self.federation.n_train[task.client]))
+        hooks = self.codec.hooks if task.plain else self.hooks
+        return [hook.begin(self.server.w, down, task.stored, job) for hook in hooks]
+
+    def _rng_of(self, task: ClientTask, purpose: str) -> np.random.Generator:
+        return generator(self.seed, purpose, task.round, task.client)
 
     def update_of(self, round: int, client: int) -> Tensor:
         """What the client would send if it did all its work in this round, [P]."""
@@ -173,37 +195,57 @@ class LocalTrainer:
         alone = self.worker.has_batch_norm and n == 1  # the statistics of a single sample are undefined
         if self.worker.network.training == alone:
             self.worker.network.train(not alone)
-        run, seen = self._pass(task.lr, corrections), Seen(n)
+        run, seen = self._pass(task, corrections), Seen(n)
         for order, pieces in self.passes(task, n):
             rows = torch.from_numpy(order).to(y.device)
             given = None if z is None else z.index_select(0, rows)
             seen.add(order, pieces, run(gather(x, rows), y.index_select(0, rows), given, pieces))
         return seen
 
-    def _pass(self, lr: float, corrections: Sequence[Correction]) -> Pass:
+    def _pass(self, task: ClientTask, corrections: Sequence[Correction]) -> Pass:
         """The leanest that gives this method's numbers."""
+        lr = task.lr
+        if self.weighs and not task.plain:
+            given = (self.worker, self.objective, self.client, lr, corrections)
+            return Stepwise(self.watch(Weighted(*given, self._positions(task), self._validation(task))))
         if self.chain is not None:
             return Chain(self.worker, self.chain, self.objective, self.client, lr, corrections)
         if self.client.plain and not corrections:
             return Stepwise(self.watch(Plain(self.worker, self.objective, lr)))
         return Stepwise(self.watch(Corrected(self.worker, self.objective, self.client, lr, corrections)))
 
+    def _positions(self, task: ClientTask) -> Iterator[Tensor]:
+        """Of each mini-batch's samples in T_k."""
+        for order in self.orders(task):
+            yield torch.from_numpy(order if task.rows is None else task.rows[order]).to(self.worker.w.device)
+
+    def _validation(self, task: ClientTask) -> Iterator[tuple[Tensor, Tensor]]:
+        """Mini-batches of V_k without end, pass after pass, keyed by (seed, round, client)."""
+        x, y = self.federation.val.of(task.client)
+        rng = self._rng_of(task, "validation")
+        pieces = cut(len(y), self.client.batch or len(y), False)
+        while pieces:
+            order = torch.from_numpy(rng.permutation(len(y))).to(y.device)
+            for start, stop in pieces:
+                rows = order[start:stop]
+                yield gather(x, rows), y.index_select(0, rows)
+
     @torch.no_grad()
     def update(self, task: ClientTask, delta: Tensor, seen: Seen, corrections: Sequence[Correction]) -> ClientUpdate:
         """What the client sends; `worker` holds its model where anybody else than `delta` reads it."""
         losses = seen.batch_loss
-        worker, layout = self.worker, self.worker.layout
+        worker = self.worker
         sent = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
-        codec_rng = partial(generator, self.seed, "codec", task.round, task.client)
         return ClientUpdate(
             client=task.client,
             n_train=int(self.federation.n_train[task.client]),
             n_used=len(seen.first),
             steps=len(losses),
+            response=self.response(len(losses), task.lr),
             units_done=task.units,
             units_asked=task.units_asked,
             lr=task.lr,
-            delta=self.codec.transmit(delta, layout, codec_rng),
+            delta=self._transmitted(task, delta),
             buffers=worker.buffers.clone() if len(worker.buffers) else worker.buffers,
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
             uploads={name: vector for part in sent for name, vector in part.uploads.items()},
@@ -213,3 +255,15 @@ class LocalTrainer:
             sample_loss=seen.first,
             duration=task.duration,
         )
+
+    def _transmitted(self, task: ClientTask, delta: Tensor) -> Tensor:
+        """The update as the server has it; zero where it wasn't sent. A codec sees a model of what is sent."""
+        rng = partial(self._rng_of, task, "codec")
+        if task.kept is None:
+            return self.codec.transmit(delta, self.worker.layout, rng)
+        out = torch.zeros_like(delta)
+        if task.kept.any():
+            sent = part(self.worker.layout, task.kept)
+            at = sent.positions.to(delta.device)
+            out[at] = self.codec.transmit(delta[at], sent.layout, rng)
+        return out

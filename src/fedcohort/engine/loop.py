@@ -14,7 +14,17 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedcohort.engine.choose import choose
-from fedcohort.engine.closing import Closer, columns, keeps_updates, report_of, reported, weights_hash
+from fedcohort.engine.closing import (
+    Closer,
+    columns,
+    imbalance_of,
+    keeps_updates,
+    registered,
+    report_of,
+    reported,
+    weight_of,
+    weights_hash,
+)
 from fedcohort.engine.data import CohortDataModule
 from fedcohort.engine.evaluate import FederationLab, client_metrics, worst_group
 from fedcohort.engine.gather import Gathered, Gatherer
@@ -29,7 +39,7 @@ from fedcohort.engine.store import ClientStore, store_for
 from fedcohort.engine.strategy import reduce_max, reduce_sum, share_of
 from fedcohort.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.hook import Hook
+from fedcohort.hook import Hook, averaged, remembered
 from fedcohort.interrupt import watch
 from fedcohort.types import Values
 
@@ -77,13 +87,13 @@ class FederatedLoop(pl.Callback):
         worker = FlatModel(copy.deepcopy(module.network), last, self.settings.bf16)
         self.server = FlatModel(module.network, last)
         layout = self.server.layout
-        alone = self._trainer_of(worker, ())
+        alone = self._trainer_of(worker, self.parts.codec.hooks)
         lab = FederationLab(self.server, worker, self.federation, alone.update_of)
         self.opener = Opener(self.parts, self.settings, self.federation, layout, lab, flops, self.watch)
-        names = [name for hook in self.parts.hooks for name in hook.remembers]
+        self.remembers = remembered(self.parts.hooks, layout.n_params, int(self.federation.n_train.max()))
         n_clients, limit_gb = self.federation.n_clients, self.settings.store_limit_gb
-        self.store = store_for(self.folder, names, n_clients, layout.n_params, limit_gb)
-        self.closer = Closer(self.parts, self.server, self.store)
+        self.store = store_for(self.folder, self.remembers, n_clients, limit_gb)
+        self.closer = Closer(self.parts, self.server, self.store, self.federation, self.settings.seed, lab)
         self._data(trainer).federation = self.federation
         module.watch = self.watch
         module.engine, self.reason = choose(
@@ -114,7 +124,7 @@ class FederatedLoop(pl.Callback):
     def _trainer_of(self, worker: FlatModel, hooks: Sequence[Hook]) -> LocalTrainer:
         parts, settings = self.parts, self.settings
         common = (parts.objective, parts.client, parts.codec, hooks, settings.seed, settings.closed_form)
-        return LocalTrainer(self.server, worker, self.federation, *common)
+        return LocalTrainer(self.server, worker, self.federation, *common, self.parts.regulariser.hooks)
 
     # --- a round -----------------------------------------------------------------------------------------------
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -127,17 +137,20 @@ class FederatedLoop(pl.Callback):
         mine = share_of(trainer.global_rank, trainer.world_size, clients, opened.cost)
         self._data(trainer).slices.deal(list(module.engine.together([opened.tasks[i] for i in mine])))
         module.down = self.parts.agg.broadcast(self.state.agg)
+        hooks = self.parts.codec.hooks if opened.selection.plain else self.parts.hooks
         module.gatherer = Gatherer(
             layout=self.server.layout,
             cohort=clients,
             weights=opened.weights,
-            uploads=[name for hook in self.parts.hooks for name in hook.uploads],
-            remembers=[name for hook in self.parts.hooks for name in hook.remembers],
-            words=reported(self.parts),
+            uploads=[name for hook in hooks for name in hook.uploads],
+            remembers=self.remembers if hooks else {},
+            words=reported(self.parts, self.opener.hearing),
             stacked=keeps_updates(self.parts),
             moments=self.settings.bn_moments,
             device=self.server.w.device,
             ranks=trainer.world_size,
+            longest=self.settings.update_limit * (1.0 + float(torch.linalg.vector_norm(self.server.w))),
+            averaged=averaged(hooks),
         )
         self.opened: Opened = opened
 
@@ -148,8 +161,8 @@ class FederatedLoop(pl.Callback):
         if batch_idx + 1 < self.settings.slices:
             return
         with self.watch.stage("aggregate"):
-            self.gathered: Gathered = self._module(pl_module).gatherer.finish(reduce_sum, reduce_max)
-            self.state = self.closer.close(self.opened, self.gathered, self.state)
+            gathered = self._module(pl_module).gatherer.finish(reduce_sum, reduce_max)
+            self.gathered, self.state = self.closer.close(self.opened, gathered, self.state)
         # Manual optimization never advances global_step, and a monitored ModelCheckpoint then saves nothing.
         progress = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress
         progress.increment_ready()
@@ -168,7 +181,8 @@ class FederatedLoop(pl.Callback):
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """The sanity check validates w_0: that is step 0."""
         if trainer.sanity_checking:
-            self._report(trainer, self._module(pl_module), 0, None, None, {})
+            facts = dict(registered(self.parts, self.opener.populations))
+            self._report(trainer, self._module(pl_module), 0, None, None, facts)
 
     def _report(
         self,
@@ -193,6 +207,12 @@ class FederatedLoop(pl.Callback):
             best = self.state.best_acc
             self.state.best_acc = metrics["test/acc"] if math.isnan(best) else max(best, metrics["test/acc"])
             metrics["test/acc_best"] = self.state.best_acc
+        if opened is None:
+            metrics |= {f"skew/{name}": value for name, value in self.federation.skew.items()}
+        if gathered is not None:
+            metrics |= imbalance_of(self.federation.label_counts, gathered)
+        if gathered is not None and (liars := self.opener.hearing.liars).any():
+            metrics |= weight_of(liars, gathered)
         trace = self.parts.selector.trace(self.state.selector)
         fingerprint = weights_hash(self.server)
         report = report_of(step, opened, gathered, self.state, metrics, table, trace, fingerprint)

@@ -49,9 +49,10 @@ def wants_channels_last(word: str, network: nn.Module) -> bool:
 def lay_out(federation: Federation) -> None:
     """Put the federation's images channels-last, in place: nobody is left holding the pixels twice."""
     parts: tuple[Shard | Rows, ...] = (federation.train, federation.val, federation.test)
-    for part in (*parts, federation.server_val, federation.server_test):
-        if part.x.dim() == 4:
-            part.x.data = part.x.contiguous(memory_format=torch.channels_last)
+    inputs = [part.x for part in (*parts, federation.server_val, federation.server_test)]
+    for x in [*inputs, *([] if federation.proxy is None else [federation.proxy])]:
+        if x.dim() == 4:
+            x.data = x.contiguous(memory_format=torch.channels_last)
 
 
 def gather(x: Tensor, rows: Tensor) -> Tensor:

@@ -2,19 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedcohort.agg.base import Aggregator
+from fedcohort.attack.base import Attack
 from fedcohort.availability.base import Availability
 from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
 from fedcohort.deadline.base import Deadline
 from fedcohort.device.base import Device
+from fedcohort.engine.chance import Chance
 from fedcohort.hook import Hook
 from fedcohort.ledger import Charge
 from fedcohort.objective.base import Objective
+from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
 from fedcohort.samples.base import Samples
 from fedcohort.selector.base import Selector
@@ -25,6 +29,8 @@ from fedcohort.types import Ids, Population, Signals, Values
 
 if TYPE_CHECKING:
     from fedcohort.federation import Federation
+
+TIMED = ("expected_s", "expected_unit_s", "expected_up_s", "pass_units")  # facts that `engine/opening.py` works out
 
 
 @dataclass(frozen=True)
@@ -42,11 +48,13 @@ class Parts:
     codec: Codec
     device: Device
     availability: Availability
+    attack: Attack
+    proxy: Proxy
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
         """The aggregator's first: it sees the raw gradient."""
-        return (*self.agg.hooks, *self.regulariser.hooks)
+        return (*self.agg.hooks, *self.regulariser.hooks, *self.codec.hooks)
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ class Settings:
     """seed: of training and selection. cohort: clients asked for a round. clients_every: 0 for never.
 
     engine, closed_form, channels_last, chunk: see configs/engine. bf16: precision of local training.
-    store_limit_gb: what clients keep lives in files above it.
+    store_limit_gb: what clients keep lives in files above it. update_limit: see configs/train.yaml.
     """
 
     seed: int
@@ -71,6 +79,7 @@ class Settings:
     chunk: int = 16
     bf16: bool = False
     store_limit_gb: float = 4.0
+    update_limit: float = 1e6
 
 
 @dataclass
@@ -83,6 +92,7 @@ class ServerState:
     samples: Any
     deadline: Any
     times_selected: Ids
+    chance: Chance
     spent: Charge = field(default_factory=Charge)
     best_acc: float = float("nan")
     choices: str = ""
@@ -97,6 +107,7 @@ class ServerState:
             samples=parts.samples.init(population.of(frozenset({"n_train"}), "the sample selector")),
             deadline=parts.deadline.init(population.of(frozenset({"n_train"}), "the deadline")),
             times_selected=np.zeros(population.n_clients, dtype=np.int64),
+            chance=Chance.fresh(population.n_clients),
         )
 
     def packed(self) -> dict[str, Any]:
@@ -129,13 +140,15 @@ class Populations:
         return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader))
 
     @classmethod
-    def over(cls, federation: "Federation", cohort: int, expected_s: Values | None = None) -> "Populations":
-        """expected_s: virtual seconds of each client's whole job; ones where they are not known yet."""
+    def over(
+        cls, federation: "Federation", cohort: int, timed: Mapping[str, Values] = MappingProxyType({})
+    ) -> "Populations":
+        """timed: the facts of devices and jobs; ones where they are not known yet."""
         facts = {
             "n_train": federation.n_train,
             "label_counts": federation.label_counts,
             "noise_rate": federation.noise_rate,
-            "expected_s": np.ones(federation.n_clients) if expected_s is None else expected_s,
+            **{fact: timed.get(fact, np.ones(federation.n_clients)) for fact in TIMED},
         }
         if federation.group_counts is not None:
             facts["group_counts"] = federation.group_counts

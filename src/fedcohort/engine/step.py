@@ -3,6 +3,8 @@
 Plain      y <- y - lr g with no object in between, for plain SGD without hooks
 Corrected  the flat gradient passes through the hooks, then through a real torch.optim or y <- y - lr g
 Chain      hand-written gradients, a whole pass at once, for chains of Linear and ReLU (`engine/chain.py`)
+
+A fourth is for hooks that weigh samples (`engine/weighted.py`).
 """
 
 from collections.abc import Sequence
@@ -50,9 +52,9 @@ class Stepwise:
 
 
 def losses(model: FlatModel, objective: Objective, x: Tensor, y: Tensor, z: Tensor | None) -> tuple[Tensor, Tensor]:
-    """(mean objective with its graph, cross-entropies detached)."""
+    """(the mini-batch's objective with its graph, cross-entropies detached)."""
     value, ce = objective.per_sample(model.logits(x), y, z)
-    return value.mean(), ce.detach()
+    return objective.outer(value.mean()), ce.detach()
 
 
 class Plain:

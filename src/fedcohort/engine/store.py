@@ -5,7 +5,7 @@ rows live in a sparse file instead. There each client has two slots, so that the
 they are until the next one is on disk: a kill at any point resumes exactly.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -54,12 +54,15 @@ class MemoryStore:
 
 
 class MappedStore:
-    """Rows of float32 in `<folder>/client_store.<name>`, [clients, 2, P]; the checkpoint says whose slot counts."""
+    """Rows of float32 in `<folder>/client_store.<name>`, [clients, 2, size]; the checkpoint says whose slot counts.
 
-    def __init__(self, folder: Path, names: Sequence[str], n_clients: int, n_params: int) -> None:
-        shape = (n_clients, 2, n_params)
+    sizes: floats that each name takes; what is shorter is padded at its end, with what does not count.
+    """
+
+    def __init__(self, folder: Path, sizes: Mapping[str, int], n_clients: int) -> None:
         self._rows: dict[str, np.memmap[Any, np.dtype[np.float32]]] = {}
-        for name in names:
+        for name, size in sizes.items():
+            shape = (n_clients, 2, size)
             path = folder / f"client_store.{name}"
             if not path.exists() or path.stat().st_size != 4 * np.prod(shape, dtype=np.int64):
                 with path.open("wb") as file:
@@ -81,7 +84,7 @@ class MappedStore:
             return
         slot = 1 - self._durable[client] if self._durable[client] >= 0 else 0
         for name, rows in self._rows.items():
-            rows[client, slot] = stored[name].cpu().numpy()
+            rows[client, slot, : len(stored[name])] = stored[name].cpu().numpy()
         self._current[client] = slot
 
     def state_dict(self) -> dict[str, Any]:
@@ -98,9 +101,9 @@ class MappedStore:
         self._durable = self._asked.copy()
 
 
-def store_for(folder: Path | None, names: Sequence[str], n_clients: int, n_params: int, limit_gb: float) -> ClientStore:
+def store_for(folder: Path | None, sizes: Mapping[str, int], n_clients: int, limit_gb: float) -> ClientStore:
     """In memory where everybody's rows fit into `limit_gb` gigabytes (or there is nothing to keep), else in files."""
-    needed = 4e-9 * n_clients * n_params * len(names)
+    needed = 4e-9 * n_clients * sum(sizes.values())
     if folder is None or needed <= limit_gb:
         return MemoryStore()
-    return MappedStore(folder, names, n_clients, n_params)
+    return MappedStore(folder, sizes, n_clients)

@@ -55,7 +55,7 @@ class Vectorised:
         objective = self.trainer.objective
         value, ce = objective.per_sample(logits, y, z if objective.uses_reference else None)
         count = mask.sum().clamp(min=1.0)
-        return (value * mask).sum() / count, ce.detach()
+        return objective.outer((value * mask).sum() / count), ce.detach()
 
     def _plan(self, tasks: Sequence[ClientTask]) -> Plan:
         trainer = self.trainer
@@ -88,7 +88,7 @@ class Vectorised:
         plan, z = self._plan(tasks), self._references(tasks)
         trainer.worker.network.train()
         w = trainer.server.w.expand(len(tasks), -1).clone()
-        begun = [[hook.begin(trainer.server.w, down, task.stored) for hook in trainer.hooks] for task in tasks]
+        begun = [trainer.begin(task, down) for task in tasks]
         lr = tasks[0].lr
         flat = torch.nn.Parameter(w)
         optimizer = None if trainer.client.plain else trainer.client.optimizer(flat, lr)

@@ -1,19 +1,26 @@
 """The contract of a local objective: a loss per sample, with the plain cross-entropy beside it.
 
 Selectors, sample selectors and fairness weights read the cross-entropy, so that what clients report stays comparable
-whatever they minimise. The engine takes the mean over the mini-batch.
+whatever they minimise. The engine takes the mean over the mini-batch, and minimises `outer` of it.
 """
 
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from jaxtyping import Float, Int64
 from torch import Tensor
 
 
 class Objective(Protocol):
-    """uses_reference: it needs w_t's own predictions on the samples that a client trains on."""
+    """uses_reference: it needs w_t's own predictions on the samples that a client trains on.
 
-    uses_reference: ClassVar[bool]
+    reach: the most that its bounded terms come to for one sample, in nats; 0 without such terms.
+    """
+
+    @property
+    def uses_reference(self) -> bool: ...
+
+    @property
+    def reach(self) -> float: ...
 
     def per_sample(
         self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
@@ -22,4 +29,8 @@ class Objective(Protocol):
 
         reference: probabilities of w_t in eval mode, fixed during the round, where `uses_reference`.
         """
+        ...
+
+    def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
+        """What is minimised, of the objective's mean over each mini-batch."""
         ...

@@ -37,6 +37,10 @@ class FlashRobust:
         ranges.number("beta", self.beta, "[0, inf)")
         ranges.number("A", self.A, "(-inf, 0)")
 
+    @property
+    def reach(self) -> float:
+        return -self.beta * self.A
+
     def per_sample(
         self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
@@ -46,3 +50,6 @@ class FlashRobust:
         log_py = logp.gather(1, y[:, None])[:, 0]
         pseudo = -(reference * logp).sum(1)
         return -log_py + self.alpha * pseudo - self.beta * self.A * (1 - log_py.exp()), -log_py
+
+    def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
+        return mean

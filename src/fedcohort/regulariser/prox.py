@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.hook import Correction, Hook, Sent, Vector
+from fedcohort.hook import Correction, Hook, Job, Sent, Vector
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ProxHook:
     uploads: tuple[str, ...] = ()
     remembers: tuple[str, ...] = ()
 
-    def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor]) -> Correction:
+    def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], job: Job) -> Correction:
         return _Pull(self.mu, w)
 
 

@@ -113,5 +113,8 @@ def successive(weights: Values, available: Ids, count: int, rng: np.random.Gener
     weight = weights[available]
     usable = np.isfinite(weight) & (weight > 0)
     keys = np.divide(noise, weight, out=np.full(len(available), np.inf), where=usable)
-    order = np.lexsort((noise, keys))
+    some = np.arange(len(keys))
+    if 0 < count < len(keys):  # the rest need no order
+        some = np.flatnonzero(keys <= np.partition(keys, count - 1)[count - 1])
+    order = some[np.lexsort((noise[some], keys[some]))]
     return available[order[:count]]

@@ -34,7 +34,9 @@ def largest(polled: ProbeResult, ctx: RoundContext) -> Selection:
     loss = polled.dense(ctx.n_clients)
     scores = np.where(np.isfinite(loss), loss, -np.inf)
     clients = top(scores, polled.clients, ctx.cohort, ctx.rng)
-    others = np.setdiff1d(ctx.available, clients)
+    others = np.setdiff1d(ctx.available, clients, assume_unique=True)
     filling = draw(np.ones(ctx.n_clients), others, ctx.cohort - len(clients), ctx.rng)
-    scores[np.setdiff1d(np.arange(ctx.n_clients), polled.clients)] = np.nan
+    unasked = np.ones(ctx.n_clients, bool)
+    unasked[polled.clients] = False
+    scores[unasked] = np.nan
     return Selection(np.sort(np.concatenate([clients, filling])), scores)

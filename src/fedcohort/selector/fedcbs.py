@@ -26,6 +26,8 @@ from fedcohort import ranges
 from fedcohort.selector.base import draw
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
+BLOCK = 4096  # rows that stay in a processor's cache
+
 Counts = Float64[np.ndarray, "_n c"]
 
 
@@ -63,9 +65,9 @@ class FedCbs:
         explore = self.lam * np.sqrt(1.5 * np.log(ctx.round + 1) / state.rounds)
         exploit = np.maximum(qcid(h), self.eps) ** -self.beta
         scores = exploit + explore
-        chosen = draw(scores, ctx.available, min(ctx.cohort, 1), ctx.rng)
+        chosen, left = draw(scores, ctx.available, min(ctx.cohort, 1), ctx.rng), ctx.available
         while len(chosen) < min(ctx.cohort, len(ctx.available)):
-            left = np.setdiff1d(ctx.available, chosen)
+            left = left[left != chosen[-1]]
             chosen = np.append(chosen, draw(self.chances(h, chosen, left), left, 1, ctx.rng))
         chance = np.zeros(ctx.n_clients)
         chance[ctx.available] = scores[ctx.available] / max(float(scores[ctx.available].sum()), 1e-300)
@@ -81,16 +83,31 @@ class FedCbs:
 
     def chances(self, h: Counts, chosen: Ids, left: Ids) -> Values:
         """Of each client of `left` to be drawn next after `chosen`, [K]; logarithms, as eps^-beta_j overflows."""
-        with_each = qcid(h[left] + h[chosen].sum(0))
+        with_each = qcid(h, h[chosen].sum(0))[left]
         log = -self.beta * (len(chosen) + 1) * np.log(np.maximum(with_each, self.eps))
         out = np.zeros(len(h))
         out[left] = np.exp(log - log.max())
         return np.asarray(out / out.sum())
 
 
-def qcid(h: Counts) -> Values:
-    """The imbalance of each row of class counts: 0 for equal counts, 1 - 1/C for a single class or none."""
-    n, C = h.sum(1, keepdims=True), h.shape[1]
-    shares = np.divide(h, n, out=np.zeros_like(h), where=n > 0)
-    out: Values = np.where(n[:, 0] > 0, ((shares - 1 / C) ** 2).sum(1), 1 - 1 / C)
+def qcid(h: Counts, beside: Values | float = 0.0) -> Values:
+    """The imbalance of each row of class counts, [n]: 0 for equal counts, 1 - 1/C for a single class or none.
+
+    beside: counts that are added to every row, [C].
+    """
+    out = np.empty(len(h))
+    for start in range(0, len(h), BLOCK):
+        rows = slice(start, start + BLOCK)
+        out[rows] = _qcid(h[rows] + beside)
     return out
+
+
+def _qcid(shares: Counts) -> Values:
+    """In place: the counts are overwritten."""
+    C = shares.shape[1]
+    n = shares @ np.ones((C, 1))  # whole numbers: exact in any order
+    some = n[:, 0] > 0
+    np.divide(shares, n, out=shares, where=True if some.all() else n > 0)
+    shares -= 1 / C
+    shares *= shares
+    return np.asarray(np.where(some, shares.sum(1), 1 - 1 / C))

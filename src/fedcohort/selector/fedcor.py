@@ -5,6 +5,7 @@ Heterogeneous Federated Learning" (CVPR 2022), after the authors' code.
     mu_k = sum_e gamma^(t-e) dF_k(e) / sum_e gamma^(t-e),   X = argmin -sum_e gamma^(t-e) log N(dF(e); mu, Sigma)
     m times:  k* = argmax_k alpha_k sum_i p_i Sigma_ik / sqrt(Sigma_kk),   Sigma <- Sigma given k*
     alpha_k <- beta alpha_k  for k that trained;   alpha = 1 after each shadow round
+    kernel=se: Sigma_ij = f^2 exp(-||x_i - x_j||^2 / 2 l) + .01^2 [i = j] for the columns x of X, f learnt with X from 1
 
 Rounds 0 to W are random, and everybody is asked for F_k before each and once more before round W + 1, where X is fitted
 first. Before round t with t > W + 1 and t - 1 a multiple of the interval, m random clients train for a shadow round,
@@ -14,7 +15,7 @@ So in T rounds everybody is asked W + 2 times and twice more for each multiple o
 
 Departures from the paper:
 - the code fits by marginal likelihood, or by leaving clients out one by one, which scores a single client there: only
-  the former is here, and only the linear kernel;
+  the former is here; of its kernels the linear one and, as an option, the squared exponential;
 - the sum over i is over all clients; p_i = n_i / sum n, as the code has it, whose aggregation is a plain mean; the
   shadow round weighs updates by n;
 - a client that is away, or whose loss is not finite or above 1e12, is missing from that round's dF;
@@ -39,12 +40,13 @@ LIMIT = 1e12  # nats
 
 @dataclass(frozen=True)
 class State:
-    """X: features, None before the first fit. p: n_k / sum n. mu, alpha: see the module.
+    """X: features, None before the first fit. f, p, mu, alpha: see the module; p is n_k / sum n.
 
     changes: dF by round, NaN where unknown. loss: of the last model that everybody was asked about, in round `asked`.
     """
 
     X: Float64[np.ndarray, "d k"] | None
+    f: float
     p: Values
     mu: Values
     alpha: Values
@@ -67,6 +69,8 @@ class FedCor:
     first_steps: int
     steps: int
     tie: str
+    kernel: str
+    length: float
 
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "loss", "shadow_loss"})
     advises: ClassVar[bool] = False
@@ -82,11 +86,13 @@ class FedCor:
         ranges.integer("first_steps", self.first_steps, "[0, inf)")
         ranges.integer("steps", self.steps, "[0, inf)")
         ranges.choice("tie", self.tie, "random", "id")
+        ranges.choice("kernel", self.kernel, "linear", "se")
+        ranges.number("length", self.length, "(0, inf)")
 
     def init(self, population: Population) -> State:
         K, n = population.n_clients, population.signals["n_train"].astype(float)
         p = n / max(float(n.sum()), 1.0)
-        return State(None, p, np.zeros(K), np.ones(K), {}, np.full(K, np.nan), -1)
+        return State(None, 1.0, p, np.zeros(K), np.ones(K), {}, np.full(K, np.nan), -1)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         if ctx.round <= self.warmup + 1:
@@ -141,15 +147,24 @@ class FedCor:
         Y = np.stack(list(state.changes.values()))
         weights = self.gamma ** (ctx.round - np.array(list(state.changes), dtype=np.float64))
         mu = gaussian.weighted_mean(Y, weights) if self.update_mean else state.mu
-        X = gaussian.fitted(X, Y, mu, weights, NOISE, self.first_steps if first else self.steps)
-        return replace(state, X=X, mu=mu)
+        steps, f = self.first_steps if first else self.steps, state.f
+        if self.kernel == "linear":
+            X = gaussian.fitted(X, Y, mu, weights, NOISE, steps)
+        else:
+            X, f = gaussian.smooth_fitted(X, f, Y, mu, weights, NOISE, self.length, steps)
+        return replace(state, X=X, f=f, mu=mu)
 
-    def _chosen(self, state: State, ctx: RoundContext) -> Selection:
+    def _covariance(self, X: Float64[np.ndarray, "d k"], f: float) -> Float64[np.ndarray, "k k"]:
         from fedcohort.bandit import gaussian  # imports torch
 
+        if self.kernel == "linear":
+            return gaussian.covariance(X, NOISE)
+        return gaussian.smooth_covariance(X, f, self.length, NOISE)
+
+    def _chosen(self, state: State, ctx: RoundContext) -> Selection:
         if state.X is None:
             raise ValueError("the kernel is fitted before the first choice")
-        order, gains = self.ordered(gaussian.covariance(state.X, NOISE), state.p, state.alpha, ctx)
+        order, gains = self.ordered(self._covariance(state.X, state.f), state.p, state.alpha, ctx)
         place = np.full(ctx.n_clients, np.nan)
         place[order] = np.arange(len(order))
         first = gains[0] if gains else np.full(ctx.n_clients, np.nan)

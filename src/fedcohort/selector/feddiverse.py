@@ -12,7 +12,7 @@ Departures from the paper:
   three components zero are three thirds, and where all clients' component is zero k_p is any client;
 - the cross product points at "the remaining dimension" only in one of two orders: cross=abs looks both ways;
 - the rotation starts anew each round unless persist_rotation; the paper leaves it open;
-- pre-training is plain FedAvg there; here whatever server and regulariser the run has act in it too;
+- pre-training is plain FedAvg, whatever aggregator, regulariser and server optimizer the run has (`Selection.plain`);
 - a client that is away at T_0 is asked when it is there; one without a finite triplet comes last, without a draw;
 - what the clients' models start from is in `interaction.py`; the paper gives no q, epochs, lr or batch for them, and
   a lr too small for so few epochs leaves all in one attribute (CMNIST, mlp: 0.1 does, 0.01 does not);
@@ -108,7 +108,7 @@ class FedDiverse:
         if "dht" in probes:
             state = self._told(state, answers(probes, "dht"))
         if ctx.round < self.pretrain:
-            return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
+            return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng), plain=True), state
         if self.source == "known_matrix":
             return Selection(draw(state.weight, ctx.available, ctx.cohort, ctx.rng), state.weight), state
         turn = state.turn if self.persist_rotation else 0

@@ -2,7 +2,8 @@
 the authors' code.
 
     g_k = (w_t - w_k) / (lr x local steps of k),   E(A) = sum_{i in A} <g_i, mean of A> = |A| ||mean of A||^2
-    while |A| > keep_min:  k* = argmax_k E(A - k);  stop if E(A - k*) <= E(A), else label k* and leave it out
+    while |A| > keep_min:  k* = argmax_k E(A - k);  stop if E(A - k*) <= E(A), else label k* and leave it out;
+        loss_check: stop, and k* stays in, where the server's loss of the mean of A is below that of A - k*
     delta_k = min((labels_k / selections_k + beta)^alpha, 1):  a labelled k loses delta_k of its probability prob_k, and
     all who were not labelled, arrived or not, share what is lost alike
     S = m clients, one after the other in proportion to prob, 1/K each at first
@@ -11,7 +12,8 @@ With H = U U' the Gram matrix of the updates E(A) is the sum of A's block of H o
 
 Departures from the paper:
 - lr is the same for all, and cancels;
-- the authors' code also compares the losses of both aggregates before it leaves k* out, on the test set: not done here;
+- the loss check of the authors' code is on the test set; here it is on server_val, and off by default;
+- it compares plain means, as in the code, whatever the aggregator's weights; a loss that is not finite is the highest;
 - their first cohort is picked by hand, half of it with IID data; here it is drawn as every other;
 - their inner products are rounded to two decimals; here they are not;
 - E is their sum over A, not a mean: the mean labels more clients;
@@ -21,7 +23,7 @@ Departures from the paper:
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -47,19 +49,24 @@ class State:
 
 @dataclass(frozen=True)
 class FedPns:
-    """alpha, beta: what a label costs. keep: share of the arrived that is always aggregated."""
+    """alpha, beta: what a label costs. keep: share of the arrived that is always aggregated. loss_check: see above."""
 
     alpha: float
     beta: float
     keep: float
+    loss_check: bool
 
-    needs: ClassVar[frozenset[str]] = frozenset({"update", "steps"})
     advises: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.number("alpha", self.alpha, "(0, inf)")
         ranges.number("beta", self.beta, "[0, inf)")
         ranges.number("keep", self.keep, "(0, 1]")
+        ranges.flag("loss_check", self.loss_check)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"update", "steps", "server_loss"} if self.loss_check else {"update", "steps"})
 
     def init(self, population: Population) -> State:
         K = population.n_clients
@@ -81,18 +88,31 @@ class FedPns:
         rows = np.argsort(outcome.clients)  # ties go by id, whatever the order of arrival
         rows = rows[np.isfinite(g).all(1)[rows]]
         least = math.ceil(self.keep * len(outcome.clients) - 1e-9)
-        opposed = rows[against(gram(g[rows]), least - (len(outcome.clients) - len(rows)))]
+        worse = self._check(outcome, rows) if self.loss_check else None
+        labels, out = against(gram(g[rows]), least - (len(outcome.clients) - len(rows)), worse)
         selected, labelled = state.selected.copy(), state.labelled.copy()
         selected[outcome.clients] += 1
-        bad = outcome.clients[opposed]
+        bad = outcome.clients[rows[labels]]
         labelled[bad] += 1
         after = State(self.moved(state.prob, bad, labelled[bad] / selected[bad]), selected, labelled)
         keep = np.ones(len(outcome.clients), bool)
-        keep[opposed] = False
-        return (Advice(keep=keep) if len(opposed) else None), after
+        keep[rows[out]] = False
+        return (Advice(keep=keep) if len(out) else None), after
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         return {}
+
+    def _check(self, outcome: RoundOutcome, rows: Ids) -> Callable[[Ids, Ids], bool]:
+        """Whether the second group's mean has a higher loss than the first's; groups are places in `rows`."""
+        trial = outcome.signals["server_loss"]
+
+        def loss(members: Ids) -> float:
+            weights = np.zeros(len(outcome.clients))
+            weights[rows[members]] = 1 / len(members)
+            found = float(trial(weights))
+            return found if math.isfinite(found) else math.inf
+
+        return lambda whole, without: loss(whole) < loss(without)
 
     def moved(self, prob: Values, labelled: Ids, ratio: Values) -> Values:
         """The probabilities after a round; ratio: of times labelled to times selected, aligned with `labelled`."""
@@ -128,15 +148,21 @@ def without(H: Gram, members: Ids) -> Values:
     return left
 
 
-def against(H: Gram, least: int) -> Ids:
-    """Whom to leave out, in that order; at least `least` stay, and one in any case."""
-    members, out = np.arange(len(H)), []
+def against(H: Gram, least: int, worse: Callable[[Ids, Ids], bool] | None = None) -> tuple[Ids, Ids]:
+    """(labelled, left out), in that order; at least `least` stay, and one in any case.
+
+    worse(A, A - k): whether it is better to keep k; then the label stays, and the search is over.
+    """
+    members, out = np.arange(len(H)), list[int]()
     while len(members) > max(least, 1):
         now, then = agreement(H, members), without(H, members)
         best = float(then.max())
         if best <= now + TIE * max(abs(now), abs(best)):
             break
         first = int(np.flatnonzero(then >= best - TIE * abs(best))[0])
-        out.append(int(members[first]))
-        members = np.delete(members, first)
-    return np.array(out, dtype=np.int64)
+        k, rest = int(members[first]), np.delete(members, first)
+        if worse is not None and worse(members, rest):
+            return np.array([*out, k], dtype=np.int64), np.array(out, dtype=np.int64)
+        out.append(k)
+        members = rest
+    return np.array(out, dtype=np.int64), np.array(out, dtype=np.int64)

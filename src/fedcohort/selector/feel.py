@@ -110,14 +110,16 @@ class Feel:
         m = min(ctx.cohort, len(ctx.available))
         if self.redraw == "renormalise":
             order = successive(q, ctx.available, m, ctx.rng)
-            left = float(q[np.setdiff1d(ctx.available, order)].sum()) + np.cumsum(q[order][::-1])[::-1]
+            left = (
+                float(q[np.setdiff1d(ctx.available, order, assume_unique=True)].sum()) + np.cumsum(q[order][::-1])[::-1]
+            )
             return order, q[order] / left
         order, at_draw, rest = np.empty(0, np.int64), np.empty(0), ctx.available
         for _ in range(m):
             q = np.zeros(ctx.n_clients)
             q[rest] = chances(a[rest], T[rest], self.rho)
             client = draw(q, rest, 1, ctx.rng)
-            order, at_draw, rest = np.append(order, client), np.append(at_draw, q[client]), np.setdiff1d(rest, client)
+            order, at_draw, rest = np.append(order, client), np.append(at_draw, q[client]), rest[rest != client]
         return order, at_draw
 
 
@@ -144,7 +146,7 @@ def chances(a: Values, T: Values, rho: float) -> Values:
     if not len(a):
         return np.empty(0)
     T = np.where(a > 1e-9 * a.max(), T, T.max())  # nobody is chosen for its speed alone, without a usable norm
-    q = _chances(a, T, rho, _root(a, T, rho))
+    q = _chances(a, _costs(T, rho), rho, _root(a, T, rho))
     return np.asarray(q / q.sum())
 
 
@@ -160,17 +162,27 @@ def _root(a: Values, T: Values, rho: float) -> float:
     it is where all T are equal.
     """
     low, high = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
+    cost = _costs(T, rho)
     for _ in range(200):
         middle = (low + high) / 2
-        total = float(_chances(a, T, rho, middle).sum())
+        total = float(_chances(a, cost, rho, middle).sum())
         if abs(total - 1) < 1e-12:
             break
         low, high = (middle, high) if total > 1 else (low, middle)
     return (low + high) / 2
 
 
-def _chances(a: Values, T: Values, rho: float, s: float) -> Values:
-    q: Values = a * np.sqrt((1 - rho) / (rho * (T - T.min()) + s))
+def _costs(T: Values, rho: float) -> Values:
+    """What latency adds to s."""
+    cost: Values = rho * (T - T.min())
+    return cost
+
+
+def _chances(a: Values, cost: Values, rho: float, s: float) -> Values:
+    q = cost + s
+    np.divide(1 - rho, q, out=q)
+    np.sqrt(q, out=q)
+    q *= a
     return q
 
 

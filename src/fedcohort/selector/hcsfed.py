@@ -5,6 +5,7 @@
     S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1)),   m_h near m N_h S_h / sum N_j S_j, at least 1 where m >= H
     in each stratum m_h clients, one after the other in proportion to ||X_k||
     agg=stratified: each update of stratum h weighs (N_h / K) / m_h
+    recluster=r: every r rounds everybody's X_k is of another day, and asked again at w_t; the strata are formed anew
 
 variant=feddiverse_paper, as FedDiverse's experiments have it: X_k is the compressed update of round 0, where everybody
 trains; three strata, m / H draws each, uniform within.
@@ -14,6 +15,8 @@ Departures from the paper:
 - sketches of values are sorted: k-means numbers its groups at random. Sorted ones compare how a gradient's values are
   distributed, not where they are; compress=shared_projection does that;
 - quotas are not in FedDiverse's text; the remainder of m / H goes to the largest strata, as does what has no room;
+- the paper's strata hold for the whole run, as does recluster=null. Otherwise an old sketch counts until the new one is
+  there, from the next time that a client is available (feddiverse_paper: from its next update);
 - agg=fedavg, the default, leaves weights to the aggregator, as all other selectors do;
 - clients that are away at first are asked when they are there (feddiverse_paper: known by their first update), and
   the strata are formed anew then. One whose answer is not finite, or beyond 1e12, comes last; with feddiverse_paper
@@ -40,7 +43,8 @@ STRATA = {"paper": 10, "feddiverse_paper": 3}
 
 @dataclass(frozen=True)
 class State:
-    """X: sketches [K, d'], NaN where unknown; no columns before the first. asked: who was, or sent an update.
+    """X: sketches [K, d'], NaN where unknown; no columns before the first. asked: who was, or sent an update, since the
+    last `recluster` rounds were over.
 
     stratum: of each client, -1 where unknown. stale: somebody's sketch is newer than the strata.
     """
@@ -60,6 +64,7 @@ class HcsFed:
     rate: float
     compress: str
     agg: str
+    recluster: int | None
 
     def __post_init__(self) -> None:
         ranges.choice("variant", self.variant, *STRATA)
@@ -67,6 +72,7 @@ class HcsFed:
         ranges.number("rate", self.rate, "(0, 1]")
         ranges.choice("compress", self.compress, *sketch.WAYS)
         ranges.choice("agg", self.agg, "fedavg", "stratified")
+        ranges.integer("recluster", self.recluster, "[1, inf)", optional=True)
 
     @property
     def probes(self) -> bool:
@@ -85,12 +91,14 @@ class HcsFed:
         return State(np.empty((K, 0)), np.zeros(K, bool), np.full(K, NOBODY), False)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        new = ctx.available[~state.asked[ctx.available]]
+        new = ctx.available if self.due(ctx.round) else ctx.available[~state.asked[ctx.available]]
         if not self.probes or not len(new):
             return ()
         return (Probe("compressed_gradient", new, {"rate": self.rate, "way": self.compress, "key": KEY}),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        if self.due(ctx.round):
+            state = replace(state, asked=np.zeros(ctx.n_clients, bool))
         if "compressed_gradient" in probes:
             told = answers(probes, "compressed_gradient")
             state = told_of(state, told.clients, told.values)
@@ -108,6 +116,10 @@ class HcsFed:
         delta = outcome.signals["update"][new]
         rows = [sketch.sketch(row, self.rate, self.compress, generator(KEY, "signal/sketch")) for row in delta]
         return advice, told_of(state, outcome.clients[new], np.stack(rows))
+
+    def due(self, round: int) -> bool:
+        """Whether what is known of everybody is too old in this round."""
+        return self.recluster is not None and round > 0 and round % self.recluster == 0
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         return {}

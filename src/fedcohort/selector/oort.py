@@ -124,7 +124,9 @@ class Oort:
         chosen = np.concatenate(
             [draw(w, np.flatnonzero(w), n, ctx.rng) for w, n in ((exploited, n_exploit), (explored, n_explore))]
         )
-        filling = draw(np.ones(ctx.n_clients), np.setdiff1d(here, chosen), ctx.cohort - len(chosen), ctx.rng)
+        filling = draw(
+            np.ones(ctx.n_clients), np.setdiff1d(here, chosen, assume_unique=True), ctx.cohort - len(chosen), ctx.rng
+        )
         clients = np.sort(np.concatenate([chosen, filling]))
         parts = {"utility": utility, "staleness": bonus, "system": system}
         probability = mixture(((exploited, n_exploit), (explored, n_explore)))

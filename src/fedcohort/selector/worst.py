@@ -1,8 +1,9 @@
-"""The adversary, a yardstick: it trains everybody, in secret, and picks who harms the server most in this round.
+"""The adversary, a yardstick: it trains everybody, in secret and uncharged, and picks who harms the server most.
 
     S_{j+1} = S_j + argmax_k loss of w_t + (mean update of S_j + k, weighted by n), on server_val
 
-Not a paper's method; the floor to selector=oracle_greedy's ceiling, with the same foresight (`signal/greedy_gain.py`).
+Not a paper's method; the floor to selector=oracle_greedy's ceiling, with the same foresight (`signal/greedy_gain.py`),
+which costs no virtual time either.
 """
 
 from dataclasses import dataclass

@@ -48,7 +48,8 @@ class Lab(Protocol):
         ...
 
     def trained(self, round: int, client: int) -> "Tensor":
-        """The update of a client that trains from w_t as in this round, without hooks, [P]; nobody keeps it."""
+        """The update of a client that trains from w_t as in this round, without the aggregator's and the regulariser's
+        hooks, [P]; nobody keeps it."""
         ...
 
     def losses_after(self, update: "Tensor", clients: Ids) -> Values:
@@ -122,6 +123,19 @@ class Sent:
 
 
 @dataclass(frozen=True)
+class Held:
+    """What the server works out of the updates and its own data; no client is asked, and all updates are kept.
+
+    make(lab, updates [arrived, P]) -> what a reader finds in the outcome: a value, or a function to be called.
+    """
+
+    reveals: str
+    make: "Callable[[Lab, Tensor], Any]"
+    bytes_up: int = 0
+    wants: str | None = None
+
+
+@dataclass(frozen=True)
 class Reported:
     """Sent with the update, or read off it by the server (bytes_up = 0)."""
 
@@ -131,7 +145,7 @@ class Reported:
     wants: str | None = None
 
 
-Signal = Static | Measured | Computed | Reported | Sent
+Signal = Static | Measured | Computed | Reported | Sent | Held
 Probed = Measured | Computed
 
 

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Int64
 
+from fedcohort.callback import explained
 from fedcohort.callback.base import RunInfo
+from fedcohort.callback.explained import ARRIVED, AWAY, IDLE, LATE
 from fedcohort.callback.figure import style
 from fedcohort.callback.history import History
 from fedcohort.types import Ids
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import Patch
 
-IDLE, AWAY, LATE, ARRIVED = range(4)
 COLOURS = (style.PALE, "#C9C9C9", style.VERMILLION, style.BLUE)
 WORDS = ("idle", "unavailable", "selected, too late", "selected, arrived")
 COLUMNS = 700  # rounds that a heat map shows one by one
@@ -54,9 +55,7 @@ def fates(history: History, n_clients: int) -> Fates:
         return fate
     at = table["client"].to_numpy(), np.searchsorted(steps, table["step"].to_numpy())
     facts = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
-    available, selected, arrived = facts
-    codes = np.select([selected & arrived, selected, ~available], [ARRIVED, LATE, AWAY], IDLE)
-    fate[at] = codes
+    fate[at] = explained.fates(*facts)
     return fate
 
 

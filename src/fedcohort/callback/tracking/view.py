@@ -22,7 +22,7 @@ COLUMNS = (
     "metrics.`clients/acc_worst5`",
     "metrics.`time/virtual_s`",
 )
-SECTIONS = ("test", "clients", "time", "comm", "comp", "select", "round", "server_val")
+SECTIONS = ("test", "clients", "time", "comm", "comp", "select", "round", "skew", "server_val")
 LINK = f"#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey={KEY}"
 NOTE = (
     f"Client selection in federated learning, one run a row. [Selectors and results]({LINK}) picks the columns; "

@@ -1,0 +1,131 @@
+"""FedDF, ensemble distillation: Lin, Kong, Stich, Jaggi, "Ensemble Distillation for Robust Model Fusion in Federated
+Learning" (2020), Alg. 1, after the authors' code.
+
+    student   s <- w_t + sum_i p_i D_i
+    teachers  w_t + D_i with their own buffers;   t(x) = softmax(mean_i z_i(x) / tau),   z_i: logits
+    steps     x ~ proxy,   s <- Adam(s, grad of the batch's mean KL(t(x) || softmax(s(x) / tau))),   cosine rate to 0
+    direction = s - w_t,   s the one of the steps looked at with the best accuracy on server_val, or the last
+
+The proxy holds no labels (proxy=...); what the teachers predict is worked out once a round. `steps=0` is FedAvg.
+
+Departures from the paper: the student stays in eval mode, its batch-norm statistics are the clients' average and don't
+move to the proxy's domain. By default there are 200 steps, not 10,000, for small models. Batches that the student
+predicts as the teachers do, to 1e-6, are passed over. Teachers whose logits aren't finite are left out.
+"""
+
+import copy
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fedcohort import ranges
+from fedcohort.agg.base import Arrived, Direction, Workshop, sample_weights
+from fedcohort.distil import batches, learn, predicted, trained
+from fedcohort.hook import Hook
+from fedcohort.types import Ids, Population, Values
+
+
+@dataclass(frozen=True)
+class FedDf:
+    """steps, batch, lr: of the distillation. tau: temperature. eval_every: steps between looks at server_val, None for
+    the last student. patience: steps without a better one after which it ends. drop_worst: no teachers that are no
+    better than chance on server_val. weighting: of the student's start, as FedAvg's.
+    """
+
+    steps: int
+    batch: int
+    lr: float
+    tau: float
+    eval_every: int | None
+    patience: int
+    drop_worst: bool
+    weighting: str
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    stacked: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        ranges.integer("steps", self.steps, "[0, inf)")
+        ranges.integer("batch", self.batch, "[1, inf)")
+        ranges.number("lr", self.lr, "(0, inf)")
+        ranges.number("tau", self.tau, "(0, inf)")
+        ranges.integer("eval_every", self.eval_every, "[1, inf)", optional=True)
+        ranges.integer("patience", self.patience, "[1, inf)")
+        ranges.flag("drop_worst", self.drop_worst)
+        ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
+
+    @property
+    def wants(self) -> frozenset[str]:
+        return frozenset({"proxy"})
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        return ()
+
+    def init(self, population: Population, n_params: int) -> None:
+        """No state."""
+
+    def broadcast(self, state: None) -> Mapping[str, Tensor]:
+        return {}
+
+    def weights(self, n_used: Ids, n_train: Ids) -> Values:
+        return sample_weights(self.weighting, n_used, n_train)
+
+    def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
+        start = arrived.weighted(arrived.weights)
+        if self.steps == 0:
+            return start, None
+        bench = arrived.bench
+        x, order = self._rows(bench)
+        t = self._teachers(arrived, x)
+        if t is None:
+            return start, None
+        student = self._distilled(bench, bench.model(start.displacement, None), x, t, order)
+        return Direction(bench.update_of(student), start.weights), None
+
+    def _rows(self, bench: Workshop) -> tuple[Tensor, list[Tensor]]:
+        """Of the proxy, the inputs that the steps will see; and each step's positions in them."""
+        n = len(bench.proxy)
+        drawn = list(batches(bench.rng("distil"), n, self.batch, self.steps))
+        seen, at = np.unique(np.concatenate(drawn), return_inverse=True)
+        pieces = np.split(at, np.cumsum([len(rows) for rows in drawn])[:-1])
+        device = bench.proxy.device
+        return bench.proxy[torch.from_numpy(seen).to(device)], [torch.from_numpy(p).to(device) for p in pieces]
+
+    def _teachers(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:
+        """t(x); None where nobody can teach."""
+        mean, count = torch.zeros(()), 0
+        for i in np.flatnonzero(arrived.weights):
+            teacher = arrived.model_of(int(i))
+            z = predicted(teacher, x, self.batch)
+            if not torch.isfinite(z).all():
+                continue
+            if self.drop_worst and arrived.bench.accuracy(teacher) <= 1 / z.shape[1]:
+                continue
+            count += 1
+            mean = z if count == 1 else mean + (z - mean) / count
+        return F.softmax(mean / self.tau, 1) if count else None
+
+    def _distilled(self, bench: Workshop, student: nn.Module, x: Tensor, t: Tensor, order: list[Tensor]) -> nn.Module:
+        student.eval()
+        optimizer = torch.optim.Adam(trained(student), lr=self.lr)
+        best, kept, since = -math.inf, student, 0
+        for step, rows in enumerate(order):
+            optimizer.param_groups[0]["lr"] = self.lr * 0.5 * (1 + math.cos(math.pi * step / self.steps))
+            learn(optimizer, t[rows], student(x[rows]), self.tau)
+            since += 1
+            if self.eval_every is None or ((step + 1) % self.eval_every and step + 1 < self.steps):
+                continue
+            accuracy = bench.accuracy(student)
+            if accuracy > best:
+                best, kept, since = accuracy, copy.deepcopy(student), 0
+            elif since >= self.patience:
+                break
+        return kept

@@ -1,0 +1,164 @@
+"""RHFL, robust heterogeneous federated learning: Fang and Ye, "Robust Federated Learning with Noisy and Heterogeneous
+Clients" (2022), after the authors' code; here with one global model.
+
+    L_i     = mean symmetric loss of w_t on T_i (signal `sce_loss`)
+    F_i     = max(L_i^before - L_i, 0) / L_i        quality 1 / L times learning efficiency; before: when i last came
+    W_i     = 1 / (K - 1) + beta F_i / sum_j F_j,   omega = softmax(W) over the K who arrived: client confidence (CCR)
+    align   on each batch of the proxy, every w_i steps down sum_{j != i} omega_j KL(p_j || p_i), all p_j from before
+    direction = sum_i omega_i (w_i - w_t)
+
+That sum has the gradient of (1 - omega_i) KL(mixture of the others || p_i), so that there are K terms and not K^2.
+Clients train with the same loss: agg=rhfl chooses objective=sce. Without the alignment (agg=ccr, mode=weights_only) it
+is FedAvg under client confidence, not RHFL.
+
+Departures from the paper: it has no global model and clients of different networks; averaging is ours. A client that
+comes for the first time has F = 0. F is not negative, and where all are 0 weights are equal: as printed, in a round
+where everybody's loss rises the worst client gains weight. Networks are aligned in eval mode, the code's in training
+mode; buffers are averaged by samples, as for every aggregator. What a model predicts already, to 1e-6, moves it no
+more. A client whose loss or predictions aren't finite has no weight; where no loss is finite, the round is a plain
+mean.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fedcohort import ranges
+from fedcohort.agg.base import Arrived, Direction, Workshop, sample_weights
+from fedcohort.agg.losses import over_all, told
+from fedcohort.distil import batches, learn, trained
+from fedcohort.hook import Hook
+from fedcohort.types import Ids, Population, Values
+
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class State:
+    """before: the loss that each client reported last, nats, float64 [n_clients], NaN for one that never did."""
+
+    before: Values
+
+
+@dataclass(frozen=True)
+class Rhfl:
+    """mode: "align_average", or "weights_only" without alignment. beta: how much confidence counts. lr, batch: of the
+    alignment; batches: how many, None for one pass over the proxy. fresh_adam: a new Adam for each batch, as the
+    authors' code has it.
+    """
+
+    mode: str
+    beta: float
+    lr: float
+    batch: int
+    batches: int | None
+    fresh_adam: bool
+
+    needs: ClassVar[frozenset[str]] = frozenset({"sce_loss"})
+    stacked: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        ranges.choice("mode", self.mode, "align_average", "weights_only")
+        ranges.number("beta", self.beta, "[0, inf)")
+        ranges.number("lr", self.lr, "(0, inf)")
+        ranges.integer("batch", self.batch, "[1, inf)")
+        ranges.integer("batches", self.batches, "[1, inf)", optional=True)
+        ranges.flag("fresh_adam", self.fresh_adam)
+
+    @property
+    def wants(self) -> frozenset[str]:
+        return frozenset({"proxy"} if self.mode == "align_average" else ())
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        return ()
+
+    def init(self, population: Population, n_params: int) -> State:
+        return State(np.full(population.n_clients, np.nan))
+
+    def broadcast(self, state: State) -> Mapping[str, Tensor]:
+        return {}
+
+    def weights(self, n_used: Ids, n_train: Ids) -> Values:
+        return sample_weights("uniform", n_used, n_train)
+
+    def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
+        rows, L = told(arrived, "sce_loss", None)
+        if not len(rows):
+            return arrived.weighted(arrived.weights), state
+        clients, before = arrived.outcome.clients[rows], state.before.copy()
+        omega = over_all(arrived, rows, confidence(before[clients], L, self.beta))
+        before[clients] = L
+        if self.mode == "weights_only" or len(rows) == 1:
+            return arrived.weighted(omega), State(before)
+        return self._aligned(arrived, omega), State(before)
+
+    def _aligned(self, arrived: Arrived, omega: Values) -> Direction:
+        rows = np.flatnonzero(omega)
+        models = [arrived.model_of(int(i)) for i in rows]
+        out = np.zeros(len(omega))
+        out[rows] = omega[rows] * self._align(arrived.bench, models, omega[rows])
+        out /= max(out.sum(), TINY)
+        displacement = torch.zeros_like(arrived.mean)
+        for i, network in zip(rows, models, strict=True):
+            if out[i]:
+                displacement += out[i] * arrived.bench.update_of(network)
+        return Direction(displacement, out)
+
+    def _align(self, bench: Workshop, models: list[nn.Module], omega: Values) -> Values:
+        """Train the models towards each other; 1 for each, 0 where its predictions are not finite."""
+        share = torch.from_numpy(omega).to(bench.proxy)
+        optimizers = [torch.optim.Adam(trained(network), lr=self.lr) for network in models]
+        n = len(bench.proxy)
+        count = -(-n // self.batch) if self.batches is None else self.batches
+        for rows in batches(bench.rng("align"), n, self.batch, count):
+            x = bench.proxy[torch.from_numpy(rows).to(bench.proxy.device)]
+            share, targets, pull = peers(predictions(models, x), share)
+            for i, network in enumerate(models):
+                if pull[i] <= 0:
+                    continue
+                if self.fresh_adam:
+                    optimizers[i].state.clear()
+                learn(optimizers[i], targets[i], network(x), pull=float(pull[i]))
+        return (share > 0).double().cpu().numpy()
+
+
+def confidence(before: Values, now: Values, beta: float) -> Values:
+    """omega of those whose losses are `now`, and were `before` (NaN: not known); sums to 1. [] for nobody."""
+    K = len(now)
+    if K < 2:
+        return np.ones(K)
+    gain = np.where(np.isnan(before), 0.0, np.maximum(before - now, 0.0)) / np.maximum(now, TINY)
+    total = float(gain.sum())
+    W = beta * gain / total if total > TINY else np.zeros(K)  # 1 / (K - 1) is the same for all: softmax drops it
+    e = np.exp(W - W.max())
+    omega: Values = e / e.sum()
+    return omega
+
+
+@torch.no_grad()
+def predictions(models: list[nn.Module], x: Tensor) -> Float[Tensor, "k b c"]:
+    """Probabilities, in eval mode."""
+    return torch.stack([F.softmax(network.eval()(x), 1) for network in models])
+
+
+def peers(
+    p: Float[Tensor, "k b c"], omega: Float[Tensor, "k"]
+) -> tuple[Float[Tensor, "k"], Float[Tensor, "k b c"], Float[Tensor, "k"]]:
+    """(omega, 0 for models whose predictions are not finite; the mixture that each is to predict; how much it counts).
+
+    sum_{j != i} omega_j KL(p_j || p_i) = const + pull_i KL(mixture_i || p_i),   pull_i = sum_{j != i} omega_j
+    """
+    sound = torch.isfinite(p).all(2).all(1)
+    omega = torch.where(sound, omega, 0.0)
+    p = torch.where(sound[:, None, None], p, 0.0)
+    weighted = omega[:, None, None] * p
+    pull = omega.sum() - omega
+    mixture = (weighted.sum(0) - weighted) / pull.clamp(min=TINY)[:, None, None]
+    return omega, mixture, torch.where(sound, pull, 0.0)

@@ -1,0 +1,1 @@
+"""What clients that lie tell the server."""

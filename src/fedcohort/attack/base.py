@@ -1,0 +1,28 @@
+"""The contract of an attack: some clients tell the server other numbers than they measured.
+
+The server's methods see what they are told; the federation's own metrics stay true.
+"""
+
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.types import Ids
+
+Answers = Float64[np.ndarray, "_n *_d"]
+
+
+class Attack(Protocol):
+    @property
+    def about(self) -> frozenset[str]:
+        """The signals that liars lie about."""
+        ...
+
+    def liars(self, n_clients: int, rng: np.random.Generator) -> Ids:
+        """Sorted ids of those who lie, the whole run. rng: keyed by (seed, "attack")."""
+        ...
+
+    def told(self, signal: str, values: Answers) -> Answers:
+        """What liars say of `signal` where `values` are true: a number or a row of numbers each."""
+        ...

@@ -1,0 +1,46 @@
+"""The tilted distribution that stays near the uniform one: the bandit step of FedMABA (Eq. 9 and 10).
+
+    argmax_p  <p, log q> + H(p)   subject to   sum p = 1,  KL(p || uniform) = log n - H(p) <= rho
+    p_i = q_i^s / sum_j q_j^s,   s = 1 / (1 + lambda),   lambda >= 0,   lambda (KL(p || uniform) - rho) = 0
+
+d KL / d s = s Var_p(log q) >= 0, and KL <= s^2 r^2 / 8 with r = max log q - min log q (Popoviciu: Var <= r^2 / 4). So
+where the constraint binds its root is unique and lies in sqrt(8 rho) / r <= s < 1; it is bisected in log s.
+"""
+
+import numpy as np
+from jaxtyping import Float64
+
+Rows = Float64[np.ndarray, "*batch n"]
+Column = Float64[np.ndarray, "*batch 1"]
+
+HALVINGS = 64  # of an interval of log s that is never longer than 1500: to the spacing of floats
+
+
+def tilted(log_q: Rows, rho: float) -> tuple[Rows, Column]:
+    """p [..., n] and lambda [..., 1] for finite log q, which may lack a constant, and rho >= 0 in nats.
+
+    p is feasible: the side of the root is taken where KL <= rho. rho = 0 gives equal weights, and lambda = infinity
+    where q are not equal already.
+    """
+    z = log_q - log_q.max(-1, keepdims=True)
+    high = np.zeros_like(z[..., :1])
+    inside = _divergence(z, high) <= rho
+    with np.errstate(divide="ignore"):  # rho = 0
+        start = np.log(np.sqrt(8 * rho) / np.where(inside, 1.0, -z.min(-1, keepdims=True)))
+    low = np.where(inside, 0.0, np.minimum(start, 0.0))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        feasible = _divergence(z, middle) <= rho
+        low, high = np.where(feasible, middle, low), np.where(feasible, high, middle)
+    e = np.exp(np.exp(low) * z)
+    with np.errstate(over="ignore"):
+        return e / e.sum(-1, keepdims=True), np.expm1(-low)
+
+
+def _divergence(z: Rows, log_s: Column) -> Column:
+    """KL(p || uniform) in nats of p = softmax(s z), where max z = 0."""
+    s = np.exp(log_s)
+    e = np.exp(s * z)
+    total = e.sum(-1, keepdims=True)
+    divergence: Column = s * (e * z).sum(-1, keepdims=True) / total - np.log(total) + np.log(z.shape[-1])
+    return divergence

@@ -1,0 +1,56 @@
+"""How far a local optimizer goes for a gradient that stays 1: the norm of its response (FedNova's a_i).
+
+A scalar is trained beside the clients, once for all of them: from 0, with the same optimizer, learning rate and
+regularisers, and g = 1 at every step. Where the optimizer is linear in the gradients, K steps of it move a client by
+-lr a_K times a weighted mean of its gradients, a_K = -x_K / lr. That is the l1 norm of the gradients' coefficients, in
+which the paper writes it, where none is negative: up to lr mu = 1 for a proximal term. Weight decay and clipping count
+as part of the gradient (FedNova's own code does so) and leave the scalar alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import torch
+
+from fedcohort.client.base import Client
+from fedcohort.flat import Block, Layout
+from fedcohort.hook import Hook, Job
+from fedcohort.rng import generator
+
+SCALAR = Layout((Block("x", (1,), 0),), (), ())
+
+
+class Response:
+    """hooks: the regularisers'; they see the scalar as their model."""
+
+    def __init__(self, client: Client, hooks: Sequence[Hook]) -> None:
+        self.client, self.hooks = client, hooks
+        self._lr = float("nan")
+        self._norms: list[float] = []
+        self._further: Iterator[float] = iter(())
+
+    def __call__(self, steps: int, lr: float) -> float:
+        """a_K after `steps` steps at `lr`; the number of steps where the optimizer is not linear."""
+        if not self.client.linear or (self.client.plain and not self.hooks):
+            return float(steps)
+        if lr != self._lr:
+            self._lr, self._norms, self._further = lr, [0.0], self._follow(lr)
+        self._norms += islice(self._further, max(0, steps + 1 - len(self._norms)))
+        return self._norms[steps]
+
+    def _follow(self, lr: float) -> Iterator[float]:
+        """a_1, a_2, ..."""
+        x = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+        g = torch.ones_like(x.data)
+        x.grad = g
+        optimizer = self.client.optimizer(x, lr)
+        for group in optimizer.param_groups:
+            group["weight_decay"] = 0.0
+        job = Job(0, 0, SCALAR, lambda purpose: generator(0, purpose))
+        corrections = [hook.begin(torch.zeros_like(g), {}, {}, job) for hook in self.hooks]
+        while True:
+            g.fill_(1.0)
+            for correction in corrections:
+                correction.correct(g, x.data)
+            optimizer.step()
+            yield -x.item() / lr

@@ -1,0 +1,66 @@
+"""PropFair: Zhang, Malekmohammadi, Chen, Yu, "Proportional Fairness in Federated Learning" (2022).
+
+    maximise sum_k p_k log(M - F_k); on mini-batches clients minimise, of the mean loss l of their base objective,
+    phi(l) = -log(M - l) + log M                                        where M - l >= epsilon
+             -log epsilon - (M - l - epsilon) / epsilon + log M         beyond: the tangent, of slope 1 / epsilon
+
+phi'(l) = 1 / (M - l): a client with a high loss takes longer steps. Without loss they are 1 / M of the base's, so that
+client.lr wants to be several times larger. The server is FedAvg's (agg=propfair).
+
+Departures from the paper: log M is added so that phi(0) = 0; it changes no gradient. phi of a mini-batch's mean is an
+upper bound of phi of the client's loss, on average (Jensen); so it is in the paper. tail=ce goes on with l / M beyond,
+as a third-party implementation does: the slope falls there from 1 / epsilon to 1 / M.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from fedcohort import ranges
+from fedcohort.objective.base import Objective
+
+
+@dataclass(frozen=True)
+class PropFair:
+    """base: the objective of a sample. M: the utility of no loss, above any loss to be told apart, nats. epsilon: the
+    room M - l from which on it is linear. tail: "huber", the tangent, or "ce", slope 1 / M."""
+
+    base: Objective
+    M: float
+    epsilon: float
+    tail: str
+
+    def __post_init__(self) -> None:
+        ranges.number("M", self.M, "(0, inf)")
+        ranges.number("epsilon", self.epsilon, "(0, inf)")
+        ranges.choice("tail", self.tail, "huber", "ce")
+        if isinstance(self.base, PropFair) or not hasattr(self.base, "per_sample"):
+            allowed = "an objective other than propfair, as in objective@objective.base=gce"
+            raise ranges.refuse("base", allowed, self.base)
+        if self.epsilon > self.M:
+            raise ranges.refuse("M", f"at least epsilon = {self.epsilon:g}", self.M)
+        if self.reach >= self.M:
+            allowed = f"above {self.reach:g}, what the bounded terms of objective.base can reach"
+            raise ranges.refuse("M", allowed, self.M)
+
+    @property
+    def uses_reference(self) -> bool:
+        return self.base.uses_reference
+
+    @property
+    def reach(self) -> float:
+        return self.base.reach
+
+    def per_sample(
+        self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
+    ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
+        return self.base.per_sample(logits, y, reference)
+
+    def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
+        room = self.M - mean
+        bent = math.log(self.M) - room.clamp(min=self.epsilon).log()  # clamped: no NaN reaches the gradient
+        tangent = math.log(self.M / self.epsilon) - (room - self.epsilon) / self.epsilon
+        return torch.where(room >= self.epsilon, bent, tangent if self.tail == "huber" else mean / self.M)

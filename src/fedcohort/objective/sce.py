@@ -1,0 +1,49 @@
+"""Symmetric cross-entropy: Wang et al., "Symmetric Cross Entropy for Robust Learning with Noisy Labels" (2019), with
+the constants of RHFL (Fang and Ye, "Robust Federated Learning with Noisy and Heterogeneous Clients", 2022).
+
+    L = a CE + b RCE,   CE = -ln p_y,   RCE = -A (1 - p_y),   A = ln 1e-4
+
+With a = 1, b = beta, A = -4 it is FLASH's loss at alpha = 0.
+
+Departures from the paper: RHFL's code also clamps p at 1e-7, which changes gradients below that alone; the logarithm of
+the softmax needs no clamp.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.nn import functional as F
+
+from fedcohort import ranges
+from fedcohort.sce import sce
+
+
+@dataclass(frozen=True)
+class Sce:
+    """a, b: weights of cross-entropy and of reverse cross-entropy. A: the value of log 0, negative."""
+
+    a: float
+    b: float
+    A: float
+
+    uses_reference: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        ranges.number("a", self.a, "[0, inf)")
+        ranges.number("b", self.b, "[0, inf)")
+        ranges.number("A", self.A, "(-inf, 0)")
+
+    @property
+    def reach(self) -> float:
+        return -self.b * self.A
+
+    def per_sample(
+        self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
+    ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
+        logp = F.log_softmax(logits, 1)
+        return sce(logp, y, self.a, self.b, self.A), F.nll_loss(logp, y, reduction="none")
+
+    def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
+        return mean

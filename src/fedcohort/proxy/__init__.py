@@ -1,0 +1,1 @@
+"""Unlabelled inputs that the server holds, for methods that distil what clients learnt."""

@@ -1,0 +1,32 @@
+"""Inputs that clients hold out of their training: some of all V_k, without labels.
+
+As if clients had given them away. They are of the clients' own distribution, the best case of a proxy set, and count as
+what they are: data that left a client.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from fedcohort import ranges
+from fedcohort.errors import DataError
+from fedcohort.federation import Federation
+from fedcohort.proxy.base import drawn
+
+
+@dataclass(frozen=True)
+class ClientHeldout:
+    """n: how many of them, None for all."""
+
+    n: int | None
+
+    holds: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        ranges.integer("n", self.n, "[1, inf)", optional=True)
+
+    def inputs(self, federation: Federation, seed: int) -> Tensor:
+        if not len(federation.val.x):
+            raise DataError("proxy=client_heldout: no client holds anything out (split.client_val)")
+        return drawn(federation.val.x, self.n, "samples that clients hold out", seed)

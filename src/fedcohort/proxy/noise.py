@@ -1,0 +1,33 @@
+"""Gaussian noise that looks like data in nothing but its first two moments.
+
+    x_j ~ N(mean_j, sd_j^2), independent   for each feature (pixel) j, moments over the server's validation inputs
+
+Feature by feature, not over all of them: features may be of different units, and one that never varies stays as it is.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from fedcohort import ranges
+from fedcohort.federation import Federation
+from fedcohort.rng import generator
+
+
+@dataclass(frozen=True)
+class Noise:
+    """n: how many inputs are drawn."""
+
+    n: int
+
+    holds: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        ranges.integer("n", self.n, "[1, inf)")
+
+    def inputs(self, federation: Federation, seed: int) -> Tensor:
+        held = federation.server_val.x.double()
+        z = torch.from_numpy(generator(seed, "proxy").standard_normal((self.n, *held.shape[1:]))).to(held)
+        return (held.mean(0) + held.std(0, correction=0) * z).to(federation.server_val.x.dtype)

@@ -1,0 +1,14 @@
+"""The server holds no inputs beside its validation set."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedcohort.federation import Federation
+
+
+@dataclass(frozen=True)
+class NoProxy:
+    holds: ClassVar[bool] = False
+
+    def inputs(self, federation: Federation, seed: int) -> None:
+        """Nothing."""

@@ -1,0 +1,15 @@
+"""Symmetric cross-entropy: Wang et al., "Symmetric Cross Entropy for Robust Learning with Noisy Labels" (2019), Eq. 7.
+
+    L = a CE + b RCE,   CE = -ln p_y,   RCE = -A (1 - p_y),   A < 0 stands for ln 0
+
+The reverse term is bounded, and its sum over the labels is the same whatever p is: flipped labels pull less.
+"""
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def sce(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], a: float, b: float, A: float) -> Float[Tensor, "b"]:
+    """For each sample, in nats, from log-probabilities."""
+    log_py = logp.gather(1, y[:, None])[:, 0]
+    return -a * log_py - b * A * (1 - log_py.exp())

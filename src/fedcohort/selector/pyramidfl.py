@@ -1,0 +1,172 @@
+"""PyramidFL: Li, Zeng, Zhang, Cao, "PyramidFL: A Fine-grained Client Selection Framework for Efficient Federated
+Learning" (MobiCom 2022), after the authors' code. Oort's ranking; then the fast do more work, and who matters less
+uploads less, so that nobody waits.
+
+    S = the m that are expected to be done first, of the overcommit x m that Oort chooses
+    I_k = ||D_k|| |B_k| / 100 when k last trained, n_k before;   rank_k of S by I_k, 0 the largest
+    rho_k = low + rank_k (high - low) / m:   each tensor of k's update is left out with chance rho_k
+    c_k = seconds of k's whole job - rho_k seconds of its upload,   R = max c_k
+    M_k = 1 + min(10, beta floor((R - c_k) / seconds of a unit) / E):   k does M_k E units of local work instead of E
+
+A tensor is averaged over those who sent it (drop_agg=per_tensor), or counts as zero where it wasn't (zeros, the code).
+
+Departures from the paper:
+- its text was not available: all of this is its code's, and what the text may have else is missing;
+- the code takes the norm of D_k - w, an update minus a model; here it is the norm of D_k, as it arrived;
+- zeros in the mean shrink the model: per_tensor is the default;
+- |B_k| and the losses are Oort's here; the code has a moving mean of losses over batches instead;
+- E is the run's client.epochs, or client.steps; the code's are mini-batches, however its options are called;
+- the code caps work at 5 passes over a client's data, or E units where that is more: passes=5. It is off, as with
+  epochs for units and E = 5 it would leave nobody more to do;
+- M_k E is rounded, where the code cuts; durations are those expected of E units and a whole upload, as in the code;
+- the draw's probabilities are those of the larger cohort.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.selector.base import top
+from fedcohort.selector.oort import Oort
+from fedcohort.selector.oort import State as OortState
+from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+MOST = 10.0  # times E that may be added
+LIMIT = 1e150  # the product of two such numbers doesn't overflow
+
+
+@dataclass(frozen=True)
+class State:
+    """importance: I, [n_clients]. oort: with everybody's expected seconds."""
+
+    oort: OortState
+    importance: Values
+
+
+@dataclass(frozen=True)
+class PyramidFl:
+    """overcommit, low, high, beta, passes: see the module. drop_agg: "per_tensor" or "zeros".
+
+    per_step: I_k is also divided by the steps that k took. The others are selector=oort's.
+    """
+
+    overcommit: float
+    low: float
+    high: float
+    beta: float
+    passes: int | None
+    per_step: bool
+    drop_agg: str
+    eps: float
+    eps_decay: float
+    eps_min: float
+    preferred: float
+    preferred_in: str
+    penalty: float
+    clip: float
+    cutoff: float
+    pacer: str
+    window: int
+    step: float
+    explore: str
+    cap: int | None
+
+    advises: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        ranges.number("overcommit", self.overcommit, "[1, inf)")
+        ranges.number("low", self.low, "[0, 1)")
+        ranges.number("high", self.high, "[0, 1)")
+        if self.high < self.low:
+            raise ranges.refuse("high", f"a number in [low, 1), with low={self.low:g}", self.high)
+        ranges.number("beta", self.beta, "[0, 1]")
+        ranges.integer("passes", self.passes, "[1, inf)", optional=True)
+        ranges.flag("per_step", self.per_step)
+        ranges.choice("drop_agg", self.drop_agg, "per_tensor", "zeros")
+        _ = self.oort  # checks its own
+
+    @property
+    def oort(self) -> Oort:
+        return Oort(**{field.name: getattr(self, field.name) for field in fields(Oort)})
+
+    @property
+    def needs(self) -> frozenset[str]:
+        words = {"n_train", "expected_s", "expected_unit_s", "expected_up_s", "update_norm"}
+        words |= {"pass_units"} if self.passes is not None else set()
+        words |= {"steps"} if self.per_step else set()
+        return (self.oort.needs - {"duration"}) | words
+
+    def init(self, population: Population) -> State:
+        seconds = population.signals["expected_s"].astype(np.float64)
+        ranked = replace(self.oort.init(population), seconds=seconds)
+        return State(ranked, population.signals["n_train"].astype(np.float64))
+
+    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
+        return ()
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        wide = replace(ctx, cohort=int(self.overcommit * ctx.cohort + 1e-9))
+        drawn, ranked = self.oort.select(state.oort, wide, probes)
+        chosen = top(-ctx.signals["expected_s"], drawn.clients, ctx.cohort, ctx.rng)
+        rho, M = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
+        rho[chosen] = dropped(state.importance[chosen], self.low, self.high, ctx.cohort)
+        unit_s = ctx.signals["expected_unit_s"][chosen]
+        M[chosen] = multipliers(predicted(ctx, chosen, rho[chosen]), unit_s, ctx.units, self.beta)
+        parts = {"importance": state.importance, "drop": rho, "work": M}
+        selection = replace(
+            drawn,
+            clients=chosen,
+            parts={**drawn.parts, **parts},
+            units=self._units(ctx, M),
+            upload=1.0 - rho,
+            zero_fill=self.drop_agg == "zeros",
+        )
+        return selection, replace(state, oort=ranked)
+
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
+        clients, told = outcome.clients, outcome.signals
+        count = told["loss_count"]
+        steps = np.maximum(np.nan_to_num(told["steps"], nan=1.0), 1.0) if self.per_step else np.ones(len(clients))
+        importance = state.importance.copy()
+        importance[clients] = importances(told["update_norm"], count, steps)
+        heard = {"loss_count": count, "loss_squares": told["loss_squares"], "duration": state.oort.seconds[clients]}
+        return None, State(self.oort.observe(state.oort, replace(outcome, signals=heard))[1], importance)
+
+    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
+        return {}
+
+    def _units(self, ctx: RoundContext, M: Values) -> Ids:
+        """M_k E, rounded, [n_clients]; not above `passes` passes unless E is."""
+        units = np.floor(M * ctx.units + 0.5)
+        if self.passes is not None:
+            units = np.minimum(units, np.maximum(self.passes * ctx.signals["pass_units"], ctx.units))
+        return np.asarray(np.maximum(units, 1.0).astype(np.int64))
+
+
+def importances(norm: Values, count: Values, steps: Values) -> Values:
+    """||D|| |B| / 100, over the steps taken; 0 where the numbers make no sense: such a client uploads least."""
+    sane = np.isfinite(norm) & np.isfinite(count) & (norm >= 0) & (count >= 0)
+    a, b = (np.minimum(np.where(sane, column, 0.0), LIMIT) for column in (norm, count))
+    return np.asarray(a * b / 100.0 / steps)
+
+
+def dropped(importance: Values, low: float, high: float, m: int) -> Values:
+    """rho; equals share the better rank, which is the number of those above."""
+    rank = (importance[None, :] > importance[:, None]).sum(1)
+    return np.asarray(low + rank * (high - low) / m)
+
+
+def predicted(ctx: RoundContext, chosen: Ids, rho: Values) -> Values:
+    """c: virtual seconds."""
+    whole, up = ctx.signals["expected_s"][chosen], ctx.signals["expected_up_s"][chosen]
+    return np.asarray(whole - rho * up)
+
+
+def multipliers(seconds: Values, unit_s: Values, E: int, beta: float) -> Values:
+    """M, for those who are expected to need `seconds` each."""
+    room = seconds.max(initial=0.0) - seconds
+    free = np.divide(room, unit_s, out=np.zeros(len(seconds)), where=unit_s > 0)
+    return np.asarray(1.0 + np.minimum(MOST, beta * np.floor(free + 1e-9) / E))

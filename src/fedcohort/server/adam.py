@@ -1,0 +1,44 @@
+"""FedAdam: Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, "Adaptive Federated Optimization" (2021),
+Alg. 2.
+
+    m <- beta1 m + (1 - beta1) G,   v <- beta2 v + (1 - beta2) G^2,   w <- w + lr m / (sqrt(v) + tau)
+    m = 0 and v = tau^2 before the first round, no bias correction
+
+G is the direction of any aggregator. An empty round leaves m and v as they are. A coordinate that has not moved yet has
+sqrt(v) = tau: what is far below tau is hardly adapted to.
+
+Departures from the paper: its G is the equally weighted mean of the updates (agg.weighting=uniform).
+"""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from fedcohort import ranges
+from fedcohort.server.moments import State, displaced, first
+
+
+@dataclass(frozen=True)
+class Adam:
+    """lr: the server learning rate eta. beta1, beta2: of the moments. tau: the degree of adaptivity."""
+
+    lr: float
+    beta1: float
+    beta2: float
+    tau: float
+
+    def __post_init__(self) -> None:
+        ranges.number("lr", self.lr, "(0, inf)")
+        ranges.number("beta1", self.beta1, "[0, 1)")
+        ranges.number("beta2", self.beta2, "[0, 1)")
+        ranges.number("tau", self.tau, "(0, inf)")
+
+    def init(self, n_params: int) -> State:
+        return State.fresh(n_params, self.tau)
+
+    def step(self, state: State, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], State]:
+        was = state.to(direction)
+        v = self.beta2 * was.v + (1 - self.beta2) * direction**2
+        now = State(first(self.beta1, was.m, direction), v)
+        return displaced(now, self.lr, self.tau), now

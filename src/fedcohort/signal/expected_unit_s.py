@@ -1,0 +1,5 @@
+"""expected_unit_s: expected virtual seconds of one unit of a client's local work, from its device profile."""
+
+from fedcohort.signal.base import Static
+
+signal = Static(reveals="how fast a client's device is", bytes_up=4, fact="expected_unit_s", wants="timed_device")

@@ -1,0 +1,5 @@
+"""lr: the local learning rate of the round, which the server sets itself."""
+
+from fedcohort.signal.base import Reported
+
+signal = Reported(reveals="nothing: the server has set it", bytes_up=0, read=lambda update: update.lr)

@@ -1,0 +1,28 @@
+"""sce_loss: the mean symmetric cross-entropy of w_t on a client's training set, with the constants of RHFL's code.
+
+L = a CE + b RCE,   RCE = -A (1 - p_y),   a = 0.1, b = 1, A = ln 1e-4
+"""
+
+import math
+from collections.abc import Mapping
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from fedcohort.sce import sce
+from fedcohort.signal.base import Measured
+
+CE, RCE, LOG_0 = 0.1, 1.0, math.log(1e-4)
+
+
+def symmetric(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
+    """For each sample, in nats."""
+    return sce(logp, y, CE, RCE, LOG_0)
+
+
+signal = Measured(
+    reveals="how well the global model fits a client's training data",
+    bytes_up=4,
+    split="train",
+    per_sample=symmetric,
+)

@@ -1,0 +1,72 @@
+"""AFL's closed forms (specs/aggregators.md A12.6)."""
+
+import numpy as np
+import pytest
+
+from fair_toy import close, weights
+from fedcohort.agg.afl import State
+from yaml_words import make
+
+
+@pytest.mark.parametrize(
+    ("before", "told", "gamma", "expected"),
+    [
+        ([0.5, 0.5], [1.0, 3.0], 0.1, [0.4, 0.6]),  # (.6, .8), .2 each too much
+        ([0.5, 0.5], [1.0, 13.0], 0.1, [0.0, 1.0]),  # (.6, 1.8)
+        ([0.2, 0.3, 0.5], [0.0, 0.0, 10.0], 0.1, [0.0, 0.0, 1.0]),
+        ([0.2, 0.3, 0.5], [4.0, 1.0, 9.0], 0.0, [0.2, 0.3, 0.5]),
+    ],
+)
+def test_the_mixture_ascends(before: list[float], told: list[float], gamma: float, expected: list[float]) -> None:
+    _, after = close(make("agg", "afl", gamma=gamma), told, state=State(np.array(before)))
+    np.testing.assert_allclose(after.mixture, expected, atol=1e-12)
+
+
+def test_it_aggregates_before_it_ascends() -> None:
+    agg = make("agg", "afl", gamma=0.1)
+    direction, state = close(agg, [1.0, 3.0], [[1.0], [-1.0]])
+    assert float(direction.displacement) == 0.0
+    assert float(close(agg, [1.0, 3.0], [[1.0], [-1.0]], state=state)[0].displacement) == pytest.approx(-0.2)
+
+
+def test_only_those_who_arrive_ascend() -> None:
+    # 1/4 each; + .1 (1, 3) for clients 0 and 2: (.35, .25, .55, .25), .1 each too much
+    _, state = close(make("agg", "afl", gamma=0.1), [1.0, 3.0], clients=[0, 2], n_clients=4)
+    np.testing.assert_allclose(state.mixture, [0.25, 0.15, 0.45, 0.15], atol=1e-12)
+    # of clients 1 and 2: .15 : .45
+    np.testing.assert_allclose(weights(make("agg", "afl"), [1.0, 1.0], clients=[1, 2], state=state), [0.25, 0.75])
+
+
+def test_unbiased_ascends_for_those_who_were_not_drawn_too() -> None:
+    # N / m = 2: + .2 (1, 3): (.45, .25, .85, .25), .2 each too much
+    _, state = close(make("agg", "afl", gamma=0.1, unbiased=True), [1.0, 3.0], clients=[0, 2], n_clients=4)
+    np.testing.assert_allclose(state.mixture, [0.25, 0.05, 0.65, 0.05], atol=1e-12)
+
+
+def test_where_nobody_who_arrived_matters_it_is_a_mean() -> None:
+    agg = make("agg", "afl", gamma=0.1)
+    direction, after = close(agg, [1.0, 2.0], [[1.0], [3.0]], state=State(np.array([0.0, 0.0, 1.0])))
+    assert float(direction.displacement) == pytest.approx(2.0)
+    # (.1, .2, 1): .1 each too much
+    np.testing.assert_allclose(after.mixture, [0.0, 0.1, 0.9], atol=1e-12)
+
+
+def test_in_the_long_run_the_worst_client_has_the_weight() -> None:
+    agg, state = make("agg", "afl", gamma=0.05), None
+    for _ in range(200):
+        _, state = close(agg, [1.0, 1.1, 0.3], state=state)
+        assert state.mixture.sum() == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(state.mixture, [0, 1, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize(("unbiased", "scale"), [(False, 1.0), (True, 2.0)])
+def test_a_liar_gains_no_more_than_the_docstring_says(unbiased: bool, scale: float) -> None:
+    # honest losses of 2, cap 1.5: .05 * 1.5 * 2 = .15 a round, twice that if unbiased (five of ten arrive)
+    state, told = None, [2.0] * 4 + [1e9]
+    agg = make("agg", "afl", loss_cap=1.5, unbiased=unbiased)
+    for _ in range(4):
+        before = 0.1 if state is None else state.mixture[4]
+        _, state = close(agg, told, state=state, n_clients=10)
+        assert state.mixture[4] <= before + 0.15 * scale + 1e-12
+    _, free = close(make("agg", "afl", unbiased=unbiased), told, n_clients=10)
+    assert free.mixture[4] == pytest.approx(1.0)

@@ -1,0 +1,244 @@
+"""FedBiO's closed forms (specs/aggregators.md A9.6), and what it comes to in whole runs."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agg_harness import arrived, gather, layout_of, population, update_of
+from fedcohort import assemble, run
+from fedcohort.engine.local import LocalTrainer
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.flat import Layout
+from fedcohort.hook import Job
+from run_harness import Ran, go, made, same_bits
+from yaml_words import make
+
+
+def number(*values: float) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def begin(n: int = 1, stored: Any = None, u: float | None = None, **options: Any) -> Any:
+    """The correction of a client with `n` samples."""
+    variant = "first_order" if u is None else "second_order"
+    hook = make("agg", "fedbio", variant=variant, **options).hooks[0]
+    job = Job(0, 0, Layout((), (), ()), lambda purpose: pytest.fail("nothing is drawn"), n)
+    return hook.begin(number(0.0), {} if u is None else {"u": number(u)}, stored or {}, job)
+
+
+@dataclass
+class Step:
+    """A mini-batch whose derivatives are given."""
+
+    positions: torch.Tensor
+    gradient: torch.Tensor
+    slopes: Any
+    hessian: float = 1.0
+
+    def validation_gradient(self) -> torch.Tensor:
+        return self.gradient
+
+    def along(self, u: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.slopes(u)
+        return result
+
+    def curvature(self, u: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        return self.hessian * u
+
+
+def toy(steps: int, lr: float, tau: float, eta_x: float) -> list[tuple[float, float, float]]:
+    """(x, y, u) after each step on g = (y - x)^2 / 2, f = (y - 1)^2 / 2, from 0.
+
+    d^2 g / dx dy = -1, where weighted samples have sigmoid'(x) s / |B|: the toy's slope divides that out.
+    """
+    client, y = begin(u=0.0, tau=tau, eta_x=eta_x), number(0.0)
+    history = []
+    for _ in range(steps):
+        x = client.x.clone()
+        sigma = torch.sigmoid(x)
+        client.weigh(Step(torch.tensor([0]), y - 1, lambda u, s=sigma: -u / (s * (1 - s))))
+        y = y - lr * (y - x)
+        history.append((float(client.x), float(y), float(client.u)))
+    return history
+
+
+def test_second_order_by_hand() -> None:
+    # All from the old (x, y, u), rates 1/2: y += (x - y) / 2, u += (y - 1 - u) / 2, x -= u / 2.
+    # (0, 0, 0) -> u = -.5 -> x = .25, u = -.75 -> x = .25 + .375, y = .125, u = -.875 -> x = .625 + .4375,
+    # y = .125 + .25, u = -.875 + (.125 - 1 + .875) / 2.
+    expected = [(0, 0, -0.5), (0.25, 0, -0.75), (0.625, 0.125, -0.875), (1.0625, 0.375, -0.875)]
+    for got, want in zip(toy(4, 0.5, 0.5, 0.5), expected, strict=True):
+        assert got == pytest.approx(want, abs=1e-12)
+
+
+def test_second_order_converges() -> None:
+    # f is least at y = 1, which x = 1 gives; there is nothing left to look for: u = 0.
+    assert toy(4000, 0.1, 0.1, 0.05)[-1] == pytest.approx((1, 1, 0), abs=1e-9)
+
+
+def test_a_sample_that_agrees_with_validation_gains() -> None:
+    # y = 0, l = (y - 1)^2 / 2 and (y + 1)^2 / 2 with slopes -1 and 1, f = (y - 1)^2 / 2: u = grad f = -1, s = (1, -1),
+    # so that x moves by eta sigmoid'(0) s / |B| = +-1 * .25 / 2. The other sign would keep the mislabelled one.
+    client = begin(n=2, eta_x=1)
+    weights = client.weigh(Step(torch.arange(2), number(-1.0), lambda u: number(-1.0, 1.0) * u))
+    assert weights.tolist() == [1.0, 1.0]
+    assert client.x.tolist() == [0.125, -0.125]
+
+
+def test_only_the_mini_batchs_samples_move() -> None:
+    client = begin(n=4, stored={"x": number(0.5, 0.0, 0.0, -0.5)}, eta_x=1)
+    weights = client.weigh(Step(torch.tensor([3, 1]), number(-1.0), lambda u: number(1.0, 1.0)))
+    assert weights.tolist() == pytest.approx([2 / (1 + 2.718281828459045**0.5), 1.0])
+    assert client.x[[0, 2]].tolist() == [0.5, 0.0]
+    assert float(client.x[1]) == 0.125
+
+
+def test_what_is_stored_is_padded_and_not_touched() -> None:
+    kept = number(0.5, -0.5, 9.0, 9.0)
+    client = begin(n=2, stored={"x": kept}, eta_x=1)
+    client.weigh(Step(torch.arange(2), number(1.0), lambda u: number(1.0, 1.0)))
+    assert kept.tolist() == [0.5, -0.5, 9.0, 9.0]
+    assert client.finish(number(0.0), 1, 0.1).stored["x"].shape == (2,)
+
+
+def test_u_and_x_are_bounded() -> None:
+    # |u| = 5 comes to u_max = 2, its sign stays: s = 1e9 u drives x to its bounds.
+    client, seen = begin(n=2, eta_x=1, u_max=2, x_max=3), []
+
+    def slopes(u: torch.Tensor) -> torch.Tensor:
+        seen.append(float(u))
+        return number(1e9, -1e9) * u
+
+    client.weigh(Step(torch.arange(2), number(-5.0), slopes))
+    assert seen == pytest.approx([-2.0])
+    assert client.x.tolist() == [-3.0, 3.0]
+    second = begin(u=1.9, u_max=2, tau=1)
+    second.weigh(Step(torch.tensor([0]), number(5.0), lambda u: u, hessian=0.0))
+    assert float(second.u) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("gradient", [float("nan"), float("inf")])
+def test_a_gradient_that_is_not_finite_leaves_the_weights(gradient: float) -> None:
+    client = begin(n=1, stored={"x": number(0.5)}, eta_x=1)
+    client.weigh(Step(torch.tensor([0]), number(gradient), lambda u: u))
+    assert client.x.tolist() == [0.5]
+
+
+def test_the_server_averages_u_as_it_averages_models() -> None:
+    # p = (1/4, 3/4): du = (4, 0), (0, 4) move u = (1, 1) by (1, 3).
+    agg = make("agg", "fedbio", variant="second_order")
+    state = replace(agg.init(population(5), 2), u=number(1.0, 1.0))
+    updates = [
+        update_of(0, [4, 0], n=1, uploads={"delta_u": number(4, 0)}, stored={"x": number(0)}),
+        update_of(1, [0, 4], n=3, uploads={"delta_u": number(0, 4)}, stored={"x": number(0, 0, 0)}),
+    ]
+    gathered = gather(agg, updates, layout_of(2))
+    direction, after = agg.direction(state, arrived(gathered))
+    assert direction.displacement.tolist() == [1.0, 3.0]
+    assert after.u.tolist() == [2.0, 4.0]
+    assert agg.broadcast(after)["u"] is after.u
+
+
+def test_first_order_sends_nothing_more() -> None:
+    (hook,) = make("agg", "fedbio").hooks
+    assert (hook.downloads, hook.uploads, hook.averaged) == ((), (), ())
+    assert begin().finish(number(0.0), 0, 0.1).uploads == {}
+
+
+def test_second_order_sends_how_u_moved() -> None:
+    client = begin(u=0.25, tau=0.5)
+    client.weigh(Step(torch.tensor([0]), number(1.0), lambda u: u))
+    sent = client.finish(number(0.0), 1, 0.1)
+    assert float(sent.uploads["delta_u"]) == pytest.approx(0.5 * (1 - 0.25))
+
+
+ONE_BY_ONE = ("engine=sequential", "engine.closed_form=false")
+
+
+@pytest.mark.parametrize("variant", ["first_order", "second_order"])
+def test_at_rate_zero_it_is_fedavg_bit_for_bit(tmp_path: Path, variant: str) -> None:
+    fedavg = go(tmp_path / "a", "agg=fedavg", "rounds=2", *ONE_BY_ONE)
+    fedbio = go(tmp_path / "b", "agg=fedbio", "rounds=2", f"agg.variant={variant}", "agg.eta_x=0")
+    assert same_bits(fedavg, fedbio)
+
+
+def test_at_rate_zero_a_whole_recipe_is_what_it_is_without(tmp_path: Path) -> None:
+    words = (
+        "rounds=2",
+        "client=adam",
+        "regulariser=prox",
+        "samples=random",
+        "model=mlp",
+        "objective=ce",
+        "server=momentum",
+    )
+    fedavg = go(tmp_path / "a", "agg=fedavg", *words, *ONE_BY_ONE)
+    assert same_bits(fedavg, go(tmp_path / "b", "agg=fedbio", *words, "agg.eta_x=0"))
+
+
+def kept(ran: Ran) -> dict[int, torch.Tensor]:
+    """x of every client that was ever seen."""
+    saved = torch.load(ran.folder / "last.ckpt", weights_only=True)["callbacks"]
+    clients = next(state["clients"] for state in saved.values() if "clients" in state)
+    return {int(k): row["x"] for k, row in clients.items()}
+
+
+def test_clean_samples_end_with_more_weight_than_flipped_ones(tmp_path: Path) -> None:
+    who = ("clients=4", "cohort=4", "split.client_val=0.5", "heterogeneity=noise15", "label_noise.a=30")
+    how = ("client.batch=null", "client.epochs=20", "client.lr=0.5", "rounds=5", "eval.clients_every=0")
+    words = ("agg=fedbio", "agg.eta_x=300", *who, *how)
+    config = made(*words)
+    objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
+    train = run._federation(config, objects, run._parts(config, objects)).train
+    clean, flipped = [], []
+    for k, x in kept(go(tmp_path, *words)).items():
+        rows = slice(int(train.offsets[k]), int(train.offsets[k + 1]))
+        same = train.y[rows] == train.true_y[rows]
+        weights = 2 * torch.sigmoid(x)
+        clean.append(weights[same])
+        flipped.append(weights[~same])
+    assert len(torch.cat(flipped)) > 100
+    assert float(torch.cat(clean).mean()) > float(torch.cat(flipped).mean()) + 0.3
+
+
+def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("agg=fedbio", "cohort=12", "client.epochs=1", "client.batch=32")
+    before = kept(go(tmp_path / "one", *words, "rounds=1"))
+    train = LocalTrainer.train
+
+    def broken(self: LocalTrainer, task: Any, down: Any) -> Any:
+        update = train(self, task, down)
+        return replace(update, delta=update.delta * float("nan")) if (task.round, task.client) == (1, 2) else update
+
+    monkeypatch.setattr(LocalTrainer, "train", broken)
+    after = kept(go(tmp_path / "two", *words, "rounds=2"))
+    assert torch.equal(before[2], after[2])
+    assert not torch.equal(before[1], after[1])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("objective=flash_robust",), "the aggregator learns which labels to trust, and so does the objective"),
+        (("agg.variant=second_order", "codec=mask"), "the aggregator compares or corrects clients in all parameters"),
+    ],
+)
+def test_what_does_not_go_with_it_is_refused(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(IncompatibleConfig, match=message):
+        go(tmp_path, "agg=fedbio", *words)
+
+
+def test_clients_without_validation_data_are_refused() -> None:
+    from engine_toy import federation_of
+    from fedcohort.engine import compatible
+
+    config = made("agg=fedbio")
+    objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
+    parts, federation = run._parts(config, objects), federation_of()
+    compatible.check_population(parts, 2, federation)
+    federation.val.offsets[2:] = federation.val.offsets[1]
+    with pytest.raises(IncompatibleConfig, match=r"learns from each client's V_k.*split.client_val"):
+        compatible.check_population(parts, 2, federation)

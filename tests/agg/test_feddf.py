@@ -1,0 +1,181 @@
+"""FedDF's closed forms (specs/aggregators.md A7)."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from agg_harness import Score, arrived, gather, held, update_of, workshop
+from fedcohort.agg.base import Arrived
+from fedcohort.agg.feddf import FedDf
+from fedcohort.distil import distance, predicted
+from fedcohort.engine.workshop import ServerWorkshop
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.federation import Rows
+from fedcohort.flat import FlatModel
+from run_harness import go, same_bits
+from yaml_words import make
+
+ONE = torch.ones(1, 1, dtype=torch.float64)
+
+
+def came(agg: FedDf, deltas: list[list[float]], bench: ServerWorkshop | None = None, **fields: Any) -> Arrived:
+    updates = [update_of(k, delta, n=fields.get("n", [1] * len(deltas))[k]) for k, delta in enumerate(deltas)]
+    return arrived(gather(agg, updates), bench=bench)
+
+
+def teachers(agg: FedDf, deltas: list[list[float]], x: Tensor = ONE) -> list[float]:
+    t = agg._teachers(came(agg, deltas), x)
+    assert t is not None
+    return t[0].tolist()
+
+
+@pytest.mark.parametrize(("tau", "expected"), [(1.0, 0.75), (2.0, 0.6339745962)])
+def test_teachers_average_logits(tau: float, expected: float) -> None:
+    # Logits (ln 9, 0) and (0, 0): softmax of (ln 3, 0) is (3/4, 1/4); averaged probabilities would be (.7, .3).
+    # At tau = 2: sqrt(3) / (1 + sqrt(3)).
+    assert teachers(make("agg", "feddf", tau=tau), [[math.log(9)], [0.0]]) == pytest.approx(
+        [expected, 1 - expected], abs=1e-9
+    )
+
+
+def test_the_direction_of_the_divergence() -> None:
+    # KL((3/4, 1/4) || uniform) = .1308; the other way round it is .1438. Its logit gradient is s - t.
+    t, logits = torch.tensor([[0.75, 0.25]], dtype=torch.float64), torch.zeros(1, 2, dtype=torch.float64)
+    loss = distance(t, logits.requires_grad_())
+    assert float(loss.detach()) == pytest.approx(0.1308120359, abs=1e-9)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert gradient[0].tolist() == pytest.approx([-0.25, 0.25], abs=1e-12)
+
+
+def test_no_steps_are_fedavg() -> None:
+    agg, deltas = make("agg", "feddf", steps=0), [[4.0, 0.0], [0.0, 4.0]]
+    found, _ = agg.direction(None, came(agg, deltas, n=[1, 3]))
+    assert found.displacement.tolist() == [1.0, 3.0]
+
+
+def test_a_linear_model_of_equal_clients_is_already_its_ensemble() -> None:
+    # The mean of the logits x . w_i is x . (mean of w_i): nothing to learn, nothing moves.
+    agg = make("agg", "feddf")
+    found, _ = agg.direction(None, came(agg, [[4.0, -1.0, 0.0], [0.0, 3.0, 5.0], [2.0, 1.0, 1.0]]))
+    assert found.displacement.tolist() == pytest.approx([2.0, 1.0, 2.0], abs=1e-12)
+
+
+def test_it_goes_from_the_weighted_mean_to_the_ensemble() -> None:
+    # D = (0), (2), n = (1, 3): the student starts at 1.5, its teachers' mean logit is that of w = 1.
+    agg = make("agg", "feddf", steps=300, lr=0.03, eval_every=None)
+    bench = workshop(1, proxy=torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
+    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], bench, n=[1, 3]))
+    assert found.displacement.tolist() == pytest.approx([1.0], abs=1e-3)
+    assert found.weights.tolist() == [0.25, 0.75]
+
+
+def test_the_first_step_is_adams() -> None:
+    # From w = 1.5 down towards 1: whatever the gradient, Adam's first step is lr long.
+    agg = make("agg", "feddf", steps=1, lr=0.01, eval_every=None)
+    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], workshop(1, proxy=ONE), n=[1, 3]))
+    assert found.displacement.tolist() == pytest.approx([1.49], abs=1e-6)
+
+
+def test_the_rate_falls_along_a_cosine() -> None:
+    # Three steps of equal gradients are lr (1 + 3/4 + 1/4) long: (1 + cos(pi t / 3)) / 2 for t = 0, 1, 2. The gradient
+    # is nearly the same over 2e-6, and so each of Adam's steps its rate long.
+    agg = make("agg", "feddf", steps=3, lr=1e-6, eval_every=None)
+    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], workshop(1, proxy=ONE), n=[1, 3]))
+    assert float(found.displacement) == pytest.approx(1.5 - 2e-6, abs=1e-9)
+
+
+def test_drop_worst_leaves_out_chance() -> None:
+    # Class 0 is where the numbers add up to more than 0: w = (1, 1) is always right there, -w never.
+    deltas, x = [[3.0, 3.0], [-1.0, -1.0]], torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+    assert teachers(make("agg", "feddf"), deltas, x)[0] == pytest.approx(1 / (1 + math.exp(-1)))
+    assert teachers(make("agg", "feddf", drop_worst=True), deltas, x)[0] == pytest.approx(1 / (1 + math.exp(-3)))
+
+
+def test_without_teachers_it_is_fedavg() -> None:
+    agg = make("agg", "feddf", drop_worst=True)
+    found, _ = agg.direction(None, came(agg, [[-1.0, -1.0], [-3.0, -3.0]]))
+    assert found.displacement.tolist() == [-2.0, -2.0]
+
+
+def test_a_teacher_whose_logits_overflow_is_left_out() -> None:
+    x = torch.full((1, 1), 10.0, dtype=torch.float64)
+    assert teachers(make("agg", "feddf"), [[1e308], [0.1]], x)[0] == pytest.approx(1 / (1 + math.exp(-1)))
+
+
+def test_whom_the_selector_left_out_teaches_nothing() -> None:
+    agg = make("agg", "feddf")
+    those = came(agg, [[9.0], [1.0]])
+    object.__setattr__(those, "weights", np.array([0.0, 1.0]))
+    assert agg._teachers(those, ONE)[0].tolist() == teachers(agg, [[1.0]])
+
+
+class Scripted(ServerWorkshop):
+    """Says what it is told to say of a student."""
+
+    def says(self, *accuracies: float) -> "Scripted":
+        self.script, self.seen = list(accuracies), []
+        return self
+
+    def accuracy(self, network: nn.Module) -> float:
+        self.seen.append(float(network.w.detach()))
+        return self.script[len(self.seen) - 1]
+
+
+@pytest.mark.parametrize(
+    ("eval_every", "patience", "script", "looks", "kept"),
+    [
+        (1, 99, (0.5, 0.9, 0.9, 0.1, 0.2, 0.3), 6, 1),  # the first of the best
+        (1, 2, (0.5, 0.9, 0.1, 0.1), 4, 1),  # two steps without a better one
+        (2, 99, (0.1, 0.2, 0.3), 3, 2),
+        (4, 99, (0.3, 0.2), 2, 0),  # after step 4, and at the end
+    ],
+)
+def test_the_best_student_is_kept(
+    eval_every: int, patience: int, script: tuple[float, ...], looks: int, kept: int
+) -> None:
+    agg = make("agg", "feddf", steps=6, eval_every=eval_every, patience=patience)
+    server = FlatModel(Score(1))
+    data = held(ONE, Rows(ONE, torch.zeros(1, dtype=torch.int64)))
+    bench = Scripted(server, data, 0, 0, server.buffers).says(*script)
+    found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], bench, n=[1, 3]))
+    assert len(bench.seen) == looks
+    assert float(found.displacement) == bench.seen[kept]
+
+
+def test_teachers_have_their_own_statistics_and_nothing_moves_them() -> None:
+    network = nn.Sequential(nn.BatchNorm1d(1, affine=False), Score(1))
+    bench = workshop(1, ONE, network)
+    agg = make("agg", "feddf", steps=2, batch=1)
+    layout = bench.server.layout
+    at = [block.name for block in layout.buffers].index("0.running_mean")
+    rows = []
+    for client, mean in enumerate([0.0, 1.0]):
+        buffers = torch.ones(2, dtype=torch.float64)
+        buffers[at] = mean
+        rows.append(update_of(client, [2.0], buffers=buffers))
+    those = arrived(gather(agg, rows, layout), bench=bench)
+    before, kept = those.buffers.clone(), bench.server.buffers.clone()
+    x = torch.full((1, 1), 3.0, dtype=torch.float64)
+    scale = math.sqrt(1 + 1e-5)
+    logits = [float(predicted(those.model_of(i), x, 1)[0, 0]) for i in range(2)]
+    assert logits == pytest.approx([2 * 3 / scale, 2 * 2 / scale], abs=1e-12)
+    agg.direction(None, those)
+    assert torch.equal(those.buffers, before)
+    assert torch.equal(bench.server.buffers, kept)
+
+
+def test_a_run(tmp_path: Path) -> None:
+    words = ("agg=feddf", "proxy=client_heldout", "agg.steps=20", "agg.eval_every=5")
+    one = go(tmp_path / "a", *words)
+    assert same_bits(one, go(tmp_path / "b", *words))
+    plain = go(tmp_path / "c", "agg=fedavg")
+    assert not torch.equal(one.weights(), plain.weights())
+    still = go(tmp_path / "d", *words, "agg.steps=0")
+    torch.testing.assert_close(still.weights(), plain.weights(), atol=1e-6, rtol=0)
+    with pytest.raises(IncompatibleConfig, match=r"the aggregator teaches networks on inputs .* choose proxy=dataset"):
+        go(tmp_path, "agg=feddf")

@@ -1,0 +1,131 @@
+"""FedMGDA+'s closed forms (specs/aggregators.md A14.6). Updates are -g: what is descended along has the other sign."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agg_harness import arrived, gather, update_of
+from fedcohort.engine.gather import reweighted
+from run_harness import go, remarks
+from yaml_words import make
+
+LOOSE = {"abs": 1e-9}
+
+
+def mgda(rows: Sequence[Sequence[float]], n: Sequence[int] = (), round: int = 0, **options: Any) -> tuple:
+    """(displacement, lambda) for updates `rows`; lambda where eta_g = 1 and nothing is rescaled."""
+    agg = make("agg", "fedmgda_plus", **options)
+    sizes = n or [1] * len(rows)
+    gathered = gather(agg, [update_of(k, row, n=sizes[k]) for k, row in enumerate(rows)])
+    seen = arrived(gathered)
+    made, _ = agg.direction(None, replace(seen, outcome=replace(seen.outcome, round=round)))
+    return made.displacement.tolist(), (made.weights * np.linalg.norm(rows, axis=1)).tolist()
+
+
+def test_orthogonal_clients_share() -> None:
+    # |lambda|^2 is least at (1/2, 1/2)
+    moved, shares = mgda([[1, 0], [0, 1]], epsilon=1.0)
+    assert shares == pytest.approx([0.5, 0.5], **LOOSE)
+    assert moved == pytest.approx([0.5, 0.5], **LOOSE)
+
+
+def test_weights_stay_near_the_samples() -> None:
+    # lambda_0 = (.9, .1), epsilon = .1: from (.9, .1) towards (.5, .5), as far as (.8, .2)
+    assert mgda([[1, 0], [0, 1]], n=[9, 1], epsilon=0.1)[1] == pytest.approx([0.8, 0.2], **LOOSE)
+    assert mgda([[1, 0], [0, 1]], n=[9, 1], epsilon=0.1, weighting="uniform")[1] == pytest.approx([0.5, 0.5], **LOOSE)
+
+
+def test_an_obtuse_angle() -> None:
+    # by symmetry (1/2, 1/2): d = (.2, .4)
+    moved, shares = mgda([[1, 0], [-0.6, 0.8]], epsilon=1.0)
+    assert shares == pytest.approx([0.5, 0.5], **LOOSE)
+    assert moved == pytest.approx([0.2, 0.4], **LOOSE)
+
+
+def test_the_client_between_two_others() -> None:
+    # (.5, .5) is the point of the segment from e1 to e2 nearest to 0; (.6, .8) lies beyond it.
+    three = [[1, 0], [0.6, 0.8], [0, 1]]
+    moved, shares = mgda(three, epsilon=1.0)
+    assert shares == pytest.approx([0.5, 0, 0.5], **LOOSE)
+    assert moved == pytest.approx([0.5, 0.5], **LOOSE)
+    # epsilon .1: the second as small as it may be, 1/3 - .1 = .2333333; what is left, .7666667, is split so that
+    # a + .6 (.2333333) = c + .8 (.2333333): a - c = .0466667
+    moved, shares = mgda(three, epsilon=0.1)
+    assert shares == pytest.approx([0.4066667, 0.2333333, 0.36], abs=1e-7)
+    assert moved == pytest.approx([0.5466667, 0.5466667], abs=1e-7)
+
+
+def test_who_disagrees_completely_leaves_the_model_alone() -> None:
+    assert mgda([[1, 0], [-1, 0]], epsilon=1.0) == ([0.0, 0.0], [0.0, 0.0])
+    assert mgda([[3, 0], [-1e-3, 0]], epsilon=1.0, rescale="mean_norm") == ([0.0, 0.0], [0.0, 0.0])
+    # of unlike shares, within epsilon: |.8 - .2| is left
+    assert mgda([[1, 0], [-1, 0]], n=[9, 1], epsilon=0.1)[0] == pytest.approx([0.6, 0], **LOOSE)
+
+
+def test_lengths_of_updates_do_not_count() -> None:
+    # of (10, 0) and (0, 1) themselves the shortest mixture is (1/101, 100/101): (.00990, .99010)
+    assert mgda([[10, 0], [0, 1]], epsilon=1.0)[1] == pytest.approx([0.5, 0.5], **LOOSE)
+
+
+def test_epsilon_0_keeps_the_shares() -> None:
+    moved, shares = mgda([[2, 0], [0.6, 0.8], [0, 9]], n=[5, 3, 2], epsilon=0.0)
+    assert shares == pytest.approx([0.5, 0.3, 0.2], **LOOSE)
+    assert moved == pytest.approx([0.5 + 0.18, 0.24 + 0.2], **LOOSE)
+
+
+def test_the_length_of_the_step() -> None:
+    # d = (.5, .5); eta_g, decayed by round; the mean length of (10, 0), (0, 2) is 6
+    rows = [[10.0, 0.0], [0.0, 2.0]]
+    assert mgda(rows, eta_g=0.2)[0] == pytest.approx([0.1, 0.1], **LOOSE)
+    assert mgda(rows, decay=0.9, round=2)[0] == pytest.approx([0.405, 0.405], **LOOSE)
+    assert mgda(rows, rescale="mean_norm", eta_g=0.5)[0] == pytest.approx([1.5, 1.5], **LOOSE)
+
+
+def test_equal_updates_rescaled_are_fedavg() -> None:
+    moved, _ = mgda([[3.0, -4.0]] * 3, n=[1, 2, 3], rescale="mean_norm")
+    assert moved == pytest.approx([3, -4], **LOOSE)
+    assert mgda([[3.0, -4.0]] * 3, n=[1, 2, 3])[0] == pytest.approx([0.6, -0.8], **LOOSE)
+
+
+def test_an_update_without_a_direction_is_left_out() -> None:
+    moved, _ = mgda([[0.0, 0.0], [1.0, 0.0], [0.0, 1e-13]], n=[100, 1, 1])
+    assert moved == pytest.approx([1, 0], **LOOSE)
+    assert mgda([[0.0, 0.0]])[0] == [0.0, 0.0]
+
+
+def test_a_client_that_the_selector_keeps_out_stays_out() -> None:
+    # epsilon would let its weight grow from 0
+    agg = make("agg", "fedmgda_plus", epsilon=1.0)
+    gathered = reweighted(gather(agg, [update_of(0, [1.0, 0.0]), update_of(1, [0.0, 1.0])]), np.array([1.0, 0.0]))
+    made, _ = agg.direction(None, arrived(gathered))
+    assert made.displacement.tolist() == [1.0, 0.0]
+    assert made.weights.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_with_epsilon_1_nobody_is_worse_off(seed: int) -> None:
+    """g_i . d >= |d|^2, with equality where lambda_i > 0."""
+    rng = np.random.default_rng(seed)
+    D = rng.normal(0.2, 1, (6, 20)) * rng.uniform(0.1, 9, (6, 1))
+    d, shares = mgda(D.tolist(), epsilon=1.0)
+    gain = D @ d / np.linalg.norm(D, axis=1) - np.dot(d, d)
+    assert gain.min() > -1e-9
+    np.testing.assert_allclose(gain[np.array(shares) > 1e-9], 0, atol=1e-9)
+
+
+def test_a_run_moves_by_at_most_eta_g(tmp_path: Path) -> None:
+    words = ("agg=fedmgda_plus", "agg.eta_g=0.05", "client.lr=0.5")
+    one, two = (go(tmp_path, *words, f"rounds={rounds}").weights() for rounds in (1, 2))
+    assert 0 < float(torch.linalg.vector_norm(two - one)) <= 0.05 + 1e-6
+
+
+@pytest.mark.parametrize(("server", "said"), [("sgd", 0), ("momentum", 1), ("adam", 1)])
+def test_it_says_where_its_promise_is_lost(server: str, said: int) -> None:
+    found = remarks("agg=fedmgda_plus", f"server={server}")
+    assert len(found) == said
+    assert all(f"lowers everybody's loss; server={server} makes another one" in line for line in found)

@@ -1,0 +1,136 @@
+"""FedNova's closed forms (specs/aggregators.md A5.6)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agg_harness import arrived, gather, layout_of, update_of
+from fedcohort.engine.gather import reweighted
+from fedcohort.signal.base import find
+from fedcohort.types import ClientUpdate
+from run_harness import go, remarks
+from yaml_words import make
+
+EXACT = {"abs": 1e-12}
+
+
+def client(k: int, D: float, a: float, n: int = 1, steps: int | None = None) -> ClientUpdate:
+    return update_of(k, [D], n=n, response=a, steps=int(a) if steps is None else steps)
+
+
+def nova(updates: Sequence[ClientUpdate], weights: Sequence[float] | None = None, **options: Any) -> tuple:
+    """(displacement, weights) of a one-parameter model; weights: what a selector advises."""
+    agg = make("agg", "fednova", **options)
+    gathered = gather(agg, updates, layout_of(1))
+    if weights is not None:
+        gathered = reweighted(gathered, np.array(weights, dtype=np.float64), absolute=True)
+    rows = {update.client: update for update in updates}
+    signals = {w: np.array([find(w).read(rows[int(k)]) for k in gathered.clients]) for w in agg.needs}
+    made, _ = agg.direction(None, arrived(gathered, signals, agg.needs))
+    return float(made.displacement), made.weights.tolist()
+
+
+def test_unequal_work_counts_alike() -> None:
+    # D / a = -1, -2; tau_eff = (2 + 6) / 2 = 4: 4 (-1/2 - 2/2) = -6, and FedAvg -7
+    moved, weights = nova([client(0, -2, 2), client(1, -12, 6)])
+    assert moved == pytest.approx(-6, **EXACT)
+    assert weights == pytest.approx([4 / 2 / 2, 4 / 2 / 6], **EXACT)  # tau_eff p / a
+
+
+def test_samples_weigh() -> None:
+    # p = 1/4, 3/4; tau_eff = .25 + 3 = 3.25; D / a = -4, -1.5: 3.25 (-1 - 1.125) = -6.90625, and FedAvg -5.5
+    assert nova([client(0, -4, 1, n=1), client(1, -6, 4, n=3)])[0] == pytest.approx(-6.90625, **EXACT)
+    # uniform: tau_eff 2.5, 2.5 (-2 - .75)
+    moved, _ = nova([client(0, -4, 1, n=1), client(1, -6, 4, n=3)], weighting="uniform")
+    assert moved == pytest.approx(-6.875, **EXACT)
+
+
+def test_momentum_goes_further_than_its_steps() -> None:
+    # rho = .9, K = 2, 4: a = 2.9, 9.049; tau_eff = 5.9745; (-1 / 2.9 - 2 / 9.049) / 2 of it
+    pair = [client(0, -1, 2.9, steps=2), client(1, -2, 9.049, steps=4)]
+    assert nova(pair)[0] == pytest.approx(-1.6903249073, abs=1e-10)
+    # by mean steps it is 3 in place of 5.9745
+    assert nova(pair, tau_eff="steps")[0] == pytest.approx(-1.6903249073 * 3 / 5.9745, abs=1e-10)
+
+
+@pytest.mark.parametrize("a", [1.0, 5.61])
+def test_equal_work_is_fedavg(a: float) -> None:
+    # n = 1, 3: (4 + 3 * 8) / 4 = 7
+    assert nova([client(0, 4, a, n=1), client(1, 8, a, n=3)])[0] == pytest.approx(7, **EXACT)
+
+
+@pytest.mark.parametrize(("a", "steps"), [(0.0, 0), (1e-13, 3), (float("nan"), 3), (float("inf"), 3), (-1.0, 3)])
+def test_a_client_that_went_nowhere_is_left_out(a: float, steps: int) -> None:
+    # the other two as above, whatever the third says
+    rest = [client(0, -2, 2), client(1, -12, 6)]
+    moved, weights = nova([*rest, client(2, 100, a, n=50, steps=steps)])
+    assert moved == pytest.approx(-6, **EXACT)
+    assert weights[2] == 0
+    assert nova([*rest, client(2, 100, a, n=50, steps=steps)], tau_eff="steps")[0] == pytest.approx(-6, **EXACT)
+
+
+def test_nobody_went_anywhere() -> None:
+    assert nova([client(0, 3, 0), client(1, 4, 0)]) == (0.0, [0.0, 0.0])
+
+
+def test_a_selectors_weights_are_taken_as_they_are() -> None:
+    # Weights 1 and 2 that sum to 3: tau_eff = 2 + 12 = 14, 14 (-1 - 4) = -70. One left out: the other has all three.
+    pair = [client(0, -2, 2), client(1, -12, 6)]
+    assert nova(pair, weights=[1, 2])[0] == pytest.approx(-70, **EXACT)
+    assert nova([client(0, -2, 2), client(1, 7, 0)], weights=[1, 2])[0] == pytest.approx(3 * 2 * 3 * -1, **EXACT)
+    assert nova([client(0, -2, 2), client(1, 7, 0)], weights=[0, 2]) == (0.0, [0.0, 0.0])
+
+
+def test_where_it_settles() -> None:
+    # f = w^2 / 2 with 1 step, (w - 1)^2 / 2 with 9, lr .01: one goes -.01 w, the other f (1 - w), f = 1 - .99^9.
+    # FedAvg: .01 w = f (1 - w), w = .89635. FedNova: .01 w = f / 9 (1 - w), w = .49004: the optimum 1/2, for lr -> 0.
+    far = 1 - 0.99**9
+    at = [[client(0, -0.01 * w, 1), client(1, far * (1 - w), 9)] for w in (0.0, 1.0)]
+    for (low, high), settled in ((map(_average, at), 0.89635), ((nova(pair)[0] for pair in at), 0.49004)):
+        assert low / (low - high) == pytest.approx(settled, abs=1e-5)
+
+
+def _average(updates: Sequence[ClientUpdate]) -> float:
+    agg = make("agg", "fedavg")
+    return float(agg.direction(None, arrived(gather(agg, updates)))[0].displacement)
+
+
+def test_what_it_asks_for_is_a_and_k() -> None:
+    # specs part F: 8 bytes an update
+    assert sum(find(word).bytes_up for word in make("agg", "fednova").needs) == 8
+    assert find("response_norm").read(client(0, 0, 2.9, steps=2)) == 2.9
+
+
+def test_a_run_charges_and_reports_it(tmp_path: Path) -> None:
+    # Momentum .9, two local steps each: a = 2.9. Four clients a round, three rounds, 8 bytes.
+    words = ("client.momentum=0.9", "client.steps=2")
+    plain, ran = go(tmp_path, "agg=fedavg", *words), go(tmp_path, "agg=fednova", *words)
+    arrived = ran.last.clients["arrived"]
+    np.testing.assert_allclose(ran.last.clients["signal_response_norm"][arrived], 2.9, rtol=1e-12)
+    np.testing.assert_array_equal(ran.last.clients["signal_steps"][arrived], 2)
+    assert ran.last.metrics["comm/up_bytes"] - plain.last.metrics["comm/up_bytes"] == 3 * 4 * 8
+    # equal work: FedAvg
+    torch.testing.assert_close(ran.weights(), plain.weights(), atol=1e-6, rtol=0)
+
+
+def test_partial_work_is_what_it_is_for(tmp_path: Path) -> None:
+    words = ("deadline=fixed", "deadline.k=0.8", "deadline.partial_work=true", "client.batch=5", "client.epochs=4")
+    ran, plain = go(tmp_path, "agg=fednova", *words), go(tmp_path, "agg=fedavg", *words)
+    last = ran.last.clients
+    assert len(set(last["signal_steps"][last["arrived"]])) > 1
+    assert not torch.equal(ran.weights(), plain.weights())
+    # weight = tau_eff p / a, so that sum_i weight_i a_i = tau_eff = sum_i p_i a_i, here with the weights of FedAvg
+    a = last["signal_response_norm"][last["arrived"]]
+    p = plain.last.clients["weight"][plain.last.clients["arrived"]]
+    assert last["weight"][last["arrived"]] @ a == pytest.approx(p @ a)
+
+
+@pytest.mark.parametrize(("word", "said"), [("client=sgd", 0), ("client.momentum=0.9", 0), ("client=adam", 1)])
+def test_it_says_where_steps_stand_in(word: str, said: int) -> None:
+    found = remarks("agg=fednova", word)
+    assert len(found) == said
+    assert all("no number tells for client=adam: its steps are counted instead" in line for line in found)

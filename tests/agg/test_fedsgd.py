@@ -1,0 +1,69 @@
+"""FedSGD (specs/aggregators.md A2.6): FedAvg whose clients take one step with the gradient of all their samples."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from agg_harness import direction, update_of
+from engine_toy import federation_of, network_of, task_of, trainer_of
+from fedcohort.errors import FedcohortError
+from run_harness import go, made
+from yaml_words import make
+
+
+def test_two_parabolas() -> None:
+    # f_i = (w - a_i)^2 / 2, a = (0, 2), n = (1, 3), w = 0, lr .1: g = (0, -2), D = (0, .2): w = .15
+    updates = [update_of(0, [0.0], n=1), update_of(1, [0.2], n=3)]
+    assert direction(make("agg", "fedavg"), updates).tolist() == pytest.approx([0.15], abs=1e-12)
+
+
+def test_an_update_is_the_exact_gradient() -> None:
+    options = made("agg=fedsgd").config["client"]
+    assert (options["steps"], options["batch"]) == (1, None)
+    federation, network = federation_of(dtype=torch.float64), network_of(torch.float64)
+    trainer = trainer_of(federation, network, steps=1, batch=None)
+    update = trainer.train(task_of(1, units=1), {})
+    x, y = federation.train.of(1)
+    loss = torch.nn.functional.cross_entropy(network(x), y)
+    g = torch.cat([part.flatten() for part in torch.autograd.grad(loss, list(network.parameters()))])
+    torch.testing.assert_close(update.delta, -0.1 * g, atol=1e-12, rtol=0)
+    assert (update.steps, update.n_used) == (1, len(y))
+
+
+def test_it_is_one_epoch_of_one_batch(tmp_path: Path) -> None:
+    ran = go(tmp_path, "agg=fedsgd")
+    epoch = go(tmp_path, "agg=fedavg", "client.epochs=1", "client.batch=null")
+    torch.testing.assert_close(ran.weights(), epoch.weights(), atol=1e-7, rtol=0)
+    assert ran.choices == epoch.choices
+    assert ran.last.metrics["comp/client_flops"] == epoch.last.metrics["comp/client_flops"]
+
+
+def test_a_proximal_term_would_change_nothing(tmp_path: Path) -> None:
+    # its gradient at w_t is 0
+    words = ("agg=fedavg", "client.steps=1", "client.batch=null")
+    with_it = go(tmp_path, *words, "regulariser=prox", "regulariser.mu=100")
+    torch.testing.assert_close(with_it.weights(), go(tmp_path, "agg=fedsgd").weights(), atol=1e-7, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "client=adam",
+        "client.momentum=0.9",
+        "client.clip=1",
+        "client.steps=2",
+        "client.steps=null",
+        "client.batch=10",
+        "regulariser=prox",
+    ],
+)
+def test_what_is_no_fedsgd_is_refused(word: str, tmp_path: Path) -> None:
+    with pytest.raises(FedcohortError, match=r"agg=fedsgd stands for (client|regulariser).*, but .* was asked for"):
+        go(tmp_path, "agg=fedsgd", word)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_error_is_typed_as_on_the_command_line(tmp_path: Path) -> None:
+    with pytest.raises(FedcohortError, match=r"stands for client\.batch=null, but client\.batch=10 was asked for"):
+        go(tmp_path, "agg=fedsgd", "client.batch=10")

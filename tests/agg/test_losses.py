@@ -1,0 +1,152 @@
+"""Whose losses count, and how much: what all aggregators that weigh by losses have in common."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agg_harness import arrived, gather, update_of
+from fair_toy import LR, close, weights
+from fedcohort.agg import losses
+from fedcohort.agg.base import Arrived
+from run_harness import Ran, go
+from yaml_words import make
+
+FAIR = ("fedmaba", "qffl", "afl", "term")
+FLAT: dict[str, dict[str, float]] = {
+    "fedmaba": {"alpha": 0.0},
+    "qffl": {"q": 0.0},
+    "afl": {"gamma": 0.0},
+    "term": {"tilt": 0.0},
+}
+STEEP: dict[str, dict[str, float]] = {
+    "fedmaba": {"eta": 2.0, "rho": 5.0},
+    "qffl": {"q": 2.0},
+    "afl": {"gamma": 0.05},
+    "term": {"tilt": 2.0},
+}
+
+
+def told(values: list[float], advice: list[float] | None = None) -> Arrived:
+    agg = make("agg", "term")
+    gathered = gather(agg, [update_of(k, [1.0]) for k in range(len(values))])
+    seen = arrived(gathered, {"loss": np.array(values)}, frozenset({"loss"}))
+    return seen if advice is None else replace(seen, weights=np.array(advice))
+
+
+def test_the_cap_is_relative_to_the_median() -> None:
+    rows, F = losses.told(told([1.0, 2.0, 3.0, 1e9]), "loss", 2.0)
+    assert rows.tolist() == [0, 1, 2, 3]
+    assert F.tolist() == [1.0, 2.0, 3.0, 5.0]  # the median is 2.5
+    assert losses.told(told([1.0, 2.0, 3.0, 1e9]), "loss", None)[1].tolist() == [1.0, 2.0, 3.0, 1e9]
+
+
+def test_what_is_not_finite_is_left_out_before_the_median_is_taken() -> None:
+    rows, F = losses.told(told([float("nan"), 2.0, float("inf"), 100.0, 4.0, -float("inf")]), "loss", 1.0)
+    assert rows.tolist() == [1, 3, 4]
+    assert F.tolist() == [2.0, 4.0, 4.0]
+
+
+def test_a_claim_below_zero_counts_as_zero_and_one_beyond_measure_as_the_largest() -> None:
+    assert losses.told(told([-3.0, 1e300]), "loss", None)[1].tolist() == [0.0, losses.LARGEST]
+
+
+def test_whom_the_selector_leaves_out_is_left_out() -> None:
+    rows, F = losses.told(told([1.0, 50.0, 3.0], advice=[0.5, 0.0, 0.5]), "loss", 1.0)
+    assert rows.tolist() == [0, 2]
+    assert F.tolist() == [1.0, 2.0]
+
+
+@pytest.fixture(scope="module")
+def means(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, Ran]:
+    """FedAvg with equal weights, of a few clients and of all."""
+    words = ("agg=fedavg", "agg.weighting=uniform")
+    some = go(tmp_path_factory.mktemp("some"), *words, "rounds=2")
+    return some, go(tmp_path_factory.mktemp("all"), *words, "selector=full", "rounds=3")
+
+
+@pytest.mark.parametrize("word", FAIR)
+class TestAll:
+    def test_without_steepness_it_is_a_plain_mean(self, word: str) -> None:
+        agg = make("agg", word, **FLAT[word])
+        direction, state = close(agg, [1.0, 5.0, 3.0], [[3.0, 0], [0, 6], [9, 9]])
+        assert direction.displacement.tolist() == pytest.approx([4.0, 5.0], abs=1e-12)
+        again, _ = close(agg, [2.0, 0.1], [[3.0, 0], [0, 6]], clients=[0, 2], state=state)
+        assert again.displacement.tolist() == pytest.approx([1.5, 3.0], abs=1e-12)
+
+    def test_a_higher_loss_weighs_more(self, word: str) -> None:
+        agg = make("agg", word, **STEEP[word])
+        _, state = close(agg, [1.0, 2.0, 3.0])
+        w = weights(agg, [1.0, 2.0, 3.0], state=state)  # AFL ascends after it has aggregated
+        assert w[0] < w[1] < w[2]
+
+    def test_equal_losses_weigh_the_same(self, word: str) -> None:
+        w = weights(make("agg", word, **STEEP[word]), [2.0, 2.0, 2.0], n_clients=5)
+        np.testing.assert_allclose(w, np.full(3, w[0]), rtol=1e-12)
+
+    @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+    def test_a_loss_that_is_not_finite_drops_its_client(self, word: str, bad: float) -> None:
+        agg = make("agg", word, **STEEP[word])
+        with_it, after = close(agg, [1.0, bad, 3.0], [[1.0], [7.0], [2.0]], n_clients=4)
+        without, other = close(agg, [1.0, 3.0], [[1.0], [2.0]], clients=[0, 2], n_clients=4)
+        assert with_it.weights is not None
+        assert with_it.weights[1] == 0
+        torch.testing.assert_close(with_it.displacement, without.displacement, atol=1e-14, rtol=0)
+        for name, value in vars(after).items() if after is not None else ():
+            np.testing.assert_array_equal(value, getattr(other, name))
+
+    def test_without_any_finite_loss_it_is_a_plain_mean_and_nothing_is_learned(self, word: str) -> None:
+        agg = make("agg", word, **STEEP[word])
+        _, state = close(agg, [1.0, 3.0, 2.0])
+        direction, after = close(agg, [float("nan")] * 3, [[1.0], [2.0], [6.0]], state=state)
+        assert direction.displacement.tolist() == pytest.approx([3.0])
+        assert after is state
+
+    def test_one_client(self, word: str) -> None:
+        direction, _ = close(make("agg", word), [2.0], [[4.0, -3.0]], clients=[3], n_clients=6)
+        along = direction.displacement.numpy() / np.array([4.0, -3.0])
+        # q-FFL's step is shorter: 1 / (1 + q L |D|^2 / F), |D|^2 = 25
+        expected = 1 / (1 + 0.005 * (1 / LR) * 25 / 2) if word == "qffl" else 1.0
+        np.testing.assert_allclose(along, expected, rtol=1e-9)
+
+    @pytest.mark.parametrize("claim", [1e6, 1e99, 1e300])
+    def test_huge_claims_stay_finite(self, word: str, claim: float) -> None:
+        agg = make("agg", word, **STEEP[word])
+        state = None
+        for _ in range(3):
+            direction, state = close(agg, [1.0, claim, 0.0], [[1.0], [2.0], [3.0]], state=state)
+            assert torch.isfinite(direction.displacement).all()
+            assert np.isfinite(direction.weights).all()
+
+    def test_with_a_cap_it_is_irrelevant_by_how_much_one_lies(self, word: str) -> None:
+        # the honest 1, 2, 3, 2 and a liar: the median of five is 2 whatever a claim above it
+        agg = make("agg", word, **STEEP[word], loss_cap=1.5)
+        states: dict[float, Any] = {3.0: None, 1e3: None, 1e50: None}
+        for _ in range(3):
+            found = {}
+            for claim, state in states.items():
+                direction, states[claim] = close(agg, [1.0, 2.0, 3.0, 2.0, claim], state=state)
+                found[claim] = direction.weights
+            np.testing.assert_allclose(found[1e3], found[3.0], rtol=1e-12)
+            np.testing.assert_allclose(found[1e50], found[3.0], rtol=1e-12)
+
+    def test_a_run_without_steepness_is_fedavgs(self, word: str, means: tuple[Ran, Ran], tmp_path: Path) -> None:
+        option, value = next(iter(FLAT[word].items()))
+        fair = go(tmp_path, f"agg={word}", f"agg.{option}={value}", "rounds=2")
+        torch.testing.assert_close(fair.weights(), means[0].weights(), atol=1e-6, rtol=0)
+
+    def test_a_run_with_it_is_another(self, word: str, means: tuple[Ran, Ran], tmp_path: Path) -> None:
+        options = [f"agg.{name}={value}" for name, value in STEEP[word].items()]
+        fair = go(tmp_path, f"agg={word}", *options, "selector=full", "rounds=3")
+        before = -3 if word == "afl" else -2  # AFL's weights are of the losses before last
+        weight, loss = fair.last.clients["weight"], fair.reports[before].clients["loss"]
+        assert torch.isfinite(fair.weights()).all()
+        assert np.corrcoef(weight, loss)[0, 1] > 0.5
+        # each round every client is asked for its loss: 4 bytes and a forward pass
+        costs, plain = fair.last.metrics, means[1].last.metrics
+        assert costs["comm/up_bytes"] - plain["comm/up_bytes"] == 3 * 12 * 4
+        assert costs["comp/client_flops"] > plain["comp/client_flops"]
+        assert costs["time/virtual_s"] > plain["time/virtual_s"]

@@ -1,0 +1,77 @@
+"""q-FedAvg's closed forms (specs/aggregators.md A11.6)."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fair_toy import LR, close, weights
+from fedcohort.errors import IncompatibleConfig
+from run_harness import go
+from yaml_words import make
+
+D = [[-0.1, 0.0], [0.0, -0.2]]
+
+
+@pytest.mark.parametrize(
+    ("q", "expected"),
+    [
+        # L = 10: g = (1, 0), (0, 2), |g|^2 = 1, 4; F = 1, 2
+        (0.0, [-0.05, -0.1]),  # h = (10, 10)
+        (1.0, [-1 / 35, -4 / 35]),  # h = 1 + 10, 4 + 20 (not squared: 11, 22); sum F g = (1, 4)
+        (2.0, [-1 / 68, -8 / 68]),  # h = 2 + 10, 2 * 2 * 4 + 40; sum F^2 g = (1, 8)
+    ],
+)
+@pytest.mark.parametrize("lipschitz", [None, 1 / LR])
+def test_by_hand(q: float, expected: list[float], lipschitz: float | None) -> None:
+    direction, _ = close(make("agg", "qffl", q=q, lipschitz=lipschitz), [1.0, 2.0], D)
+    np.testing.assert_allclose(direction.displacement, expected, rtol=1e-8)
+
+
+def test_the_weights_are_those_of_the_direction() -> None:
+    direction, _ = close(make("agg", "qffl", q=1.0), [1.0, 2.0], D)
+    np.testing.assert_allclose(direction.weights @ np.array(D), direction.displacement, rtol=1e-12)
+
+
+def test_weighting_by_samples() -> None:
+    # p = 1/4, 3/4: sum p F g = (1/4, 3), sum p h = 11/4 + 72/4
+    direction, _ = close(make("agg", "qffl", q=1.0, weighting="samples"), [1.0, 2.0], D, samples=[1, 3])
+    np.testing.assert_allclose(direction.displacement, [-0.25 / 20.75, -3 / 20.75], rtol=1e-8)
+
+
+def test_large_powers_do_not_overflow() -> None:
+    # F^8 = 1e320: the first term of h is 1e-40 of the second, so the weights are 1 : 2^8
+    w = weights(make("agg", "qffl", q=8.0), [1e40, 2e40], deltas=D)
+    np.testing.assert_allclose(w, [1 / 257, 256 / 257], rtol=1e-9)
+
+
+def test_losses_of_zero() -> None:
+    # F = 1e-10 each: h = g^2 + L F, with q = 1; the step all but vanishes, as printed
+    direction, _ = close(make("agg", "qffl", q=1.0), [0.0, 0.0], [[1.0], [1.0]])
+    assert float(direction.displacement) == pytest.approx(2 * 1e-10 * 10 / (2 * (100 + 1e-9)), rel=1e-9)
+    still, _ = close(make("agg", "qffl", q=0.005), [0.0, 0.0], [[0.0], [0.0]])
+    assert float(still.displacement) == 0
+
+
+@pytest.mark.parametrize("claim", [10.0, 1e3, 1e12])
+def test_a_liar_gains_no_more_than_the_docstring_says(claim: float) -> None:
+    # honest losses of 2, q = 2, cap 3: (3 * 2 / 2)^2 = 9 times an honest weight
+    told = [2.0] * 4 + [claim]
+    capped = weights(make("agg", "qffl", q=2.0, loss_cap=3.0), told)
+    assert (capped[-1] / capped[:-1] <= 9 + 1e-8).all()
+    free = weights(make("agg", "qffl", q=2.0), told)
+    assert free[-1] / free[0] > 9
+
+
+def test_adam_needs_a_constant(tmp_path: Path) -> None:
+    with pytest.raises(IncompatibleConfig, match=r"the aggregator takes 1 / client.lr .* set agg.lipschitz"):
+        go(tmp_path, "agg=qffl", "client=adam")
+    assert make("agg", "qffl").needs == {"loss", "lr"}
+    assert make("agg", "qffl", lipschitz=1.0).needs == {"loss"}
+    ran = go(tmp_path, "agg=qffl", "client=adam", "agg.lipschitz=100", "rounds=1")
+    assert np.isfinite(ran.weights()).all()
+
+
+def test_the_learning_rate_is_that_of_the_round(tmp_path: Path) -> None:
+    words = ("agg=qffl", "agg.q=1", "client.lr=0.1", "client.milestones=[1]", "client.factor=0.1", "rounds=2")
+    assert go(tmp_path, *words).last.clients["signal_lr"][go(tmp_path, *words).last.arrived] == pytest.approx(0.01)

@@ -1,0 +1,162 @@
+"""RHFL's client confidence and alignment (specs/aggregators.md A8)."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agg_harness import arrived, gather, population, update_of, workshop
+from fedcohort.agg.base import Direction
+from fedcohort.agg.rhfl import State, confidence, peers
+from fedcohort.distil import distance
+from fedcohort.engine.workshop import ServerWorkshop
+from fedcohort.errors import IncompatibleConfig
+from run_harness import go
+from yaml_words import make
+
+NEVER = math.nan
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "omega"),
+    [
+        # F = (1, 1/3, 1/19), shares of their sum 1.38596; W = 1/2 + shares / 2 = (.8607595, .6202532, .5189873)
+        ([2, 2, 2], [1, 1.5, 1.9], [0.4005223, 0.3149025, 0.2845751]),
+        # F = (1, 1/3, 0); without the guard F_3 = -.2 and omega = (.42843, .31926, .25232)
+        ([2, 2, 2], [1, 1.5, 2.5], [0.4055002, 0.3158038, 0.2786960]),
+        # Everybody got worse: without the guard (.5312, .4688), more for the worse one.
+        ([2, 2], [3, 2.5], [0.5, 0.5]),
+        # Seen for the first time: F = 0. The other one has the whole sum: W = (1, 1.5).
+        ([NEVER, 2], [1, 1], [1 / (1 + math.exp(0.5)), 1 / (1 + math.exp(-0.5))]),
+        ([NEVER, NEVER, NEVER], [1, 2, 3], [1 / 3, 1 / 3, 1 / 3]),
+        ([2, 2, 2], [1.5, 1.5, 1.5], [1 / 3, 1 / 3, 1 / 3]),
+        ([2], [1], [1.0]),
+        ([1, 1], [0, 1], [1 / (1 + math.exp(-0.5)), 1 / (1 + math.exp(0.5))]),
+    ],
+)
+def test_confidence(before: list[float], now: list[float], omega: list[float]) -> None:
+    found = confidence(np.array(before, dtype=float), np.array(now, dtype=float), 0.5)
+    assert found.tolist() == pytest.approx(omega, abs=1e-7)
+    assert found.sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_a_mixture_stands_for_all_pairs() -> None:
+    # omega = (.5, .3, .2), p_1 = softmax(1, 0, 0), p_2 = softmax(0, 1, 0), own logits (.2, .1, 0): the gradient of
+    # .5 KL(p_1 || p) + .3 KL(p_2 || p) is .5 (p - p_1) + .3 (p - p_2).
+    own = torch.tensor([[0.2, 0.1, 0.0]], dtype=torch.float64, requires_grad=True)
+    others = torch.eye(3, dtype=torch.float64)[:2, None]
+    p = torch.cat([others, own.detach()[None]]).softmax(2)
+    omega, mixture, pull = peers(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
+    (gradient,) = torch.autograd.grad(pull[2] * distance(mixture[2], own), own)
+    assert gradient[0].tolist() == pytest.approx([-0.0579085888, -0.0130258494, 0.0709344382], abs=1e-9)
+    assert omega.tolist() == [0.5, 0.3, 0.2]
+    assert pull.tolist() == pytest.approx([0.5, 0.7, 0.8], abs=1e-12)
+
+
+def test_predictions_that_are_not_finite_teach_nobody() -> None:
+    p = torch.tensor([[[0.9, 0.1]], [[math.nan, 0.1]], [[0.3, 0.7]]], dtype=torch.float64)
+    omega, mixture, pull = peers(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
+    assert omega.tolist() == [0.5, 0.0, 0.2]
+    assert mixture[0, 0].tolist() == pytest.approx([0.3, 0.7])
+    assert pull.tolist() == pytest.approx([0.2, 0.0, 0.5])
+
+
+def step(
+    agg: Any, state: State, deltas: dict[int, list[float]], losses: list[float], bench: ServerWorkshop | None = None
+) -> tuple[Direction, State]:
+    gathered = gather(agg, [update_of(k, delta) for k, delta in deltas.items()])
+    found: tuple[Direction, State] = agg.direction(
+        state, arrived(gathered, {"sce_loss": np.array(losses)}, agg.needs, bench)
+    )
+    return found
+
+
+def test_a_loss_is_remembered_until_the_client_comes_again() -> None:
+    agg = make("agg", "rhfl", mode="weights_only")
+    first, state = step(agg, agg.init(population(4), 1), {0: [3.0], 1: [0.0], 3: [0.0]}, [2, 2, 2])
+    assert first.displacement.tolist() == pytest.approx([1.0], abs=1e-12)  # nobody has been seen: equal weights
+    _, state = step(agg, state, {0: [0.0], 2: [0.0]}, [5, 7])
+    np.testing.assert_array_equal(state.before, [5, 2, 7, 2])
+    last, _ = step(agg, state, {1: [1.0], 3: [0.0]}, [1, 2])
+    # F = (1, 0): omega_1 = 1 / (1 + e^-beta)
+    assert last.displacement.tolist() == pytest.approx([1 / (1 + math.exp(-0.5))], abs=1e-12)
+
+
+def test_without_beta_it_is_the_plain_mean() -> None:
+    agg = make("agg", "rhfl", mode="weights_only", beta=0)
+    found, _ = step(agg, State(np.full(3, 2.0)), {0: [3.0], 1: [1.0], 2: [2.0]}, [1, 2, 0.1])
+    assert found.displacement.tolist() == pytest.approx([2.0], abs=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["weights_only", "align_average"])
+def test_a_loss_that_is_not_finite_leaves_its_client_out(mode: str) -> None:
+    agg = make("agg", "rhfl", mode=mode)
+    state = State(np.array([2.0, 2.0, 2.0]))
+    found, after = step(agg, state, {0: [1.0], 1: [50.0], 2: [1.0]}, [1, math.nan, 1.5])
+    assert found.weights.tolist()[1] == 0
+    assert found.weights.sum() == pytest.approx(1, abs=1e-12)
+    assert found.displacement.tolist() == pytest.approx([1.0], abs=1e-9)
+    assert after.before.tolist() == [1.0, 2.0, 1.5]
+    nobody, same = step(agg, state, {0: [1.0], 1: [3.0]}, [math.inf, math.nan])
+    assert nobody.displacement.tolist() == [2.0]
+    assert same.before.tolist() == [2.0, 2.0, 2.0]
+
+
+def aligned(x: list[float], **options: Any) -> float:
+    """Models at 3 and -3 see `x`, a number a sample; F = (1, 0). Where the first one ends, if the other mirrors it."""
+    omega = 1 / (1 + math.exp(-0.5))
+    bench = workshop(1, torch.tensor(x, dtype=torch.float64)[:, None])
+    agg = make("agg", "rhfl", lr=0.01, **options)
+    found, _ = step(agg, State(np.array([2.0, 2.0])), {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
+    assert found.weights.tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
+    return float(found.displacement) / (2 * omega - 1)
+
+
+def test_models_step_towards_each_other() -> None:
+    # w = 3 and -3: Adam's first step is lr long, down for one and up for the other, whatever the gradients; what one
+    # learns is where the other was, not where it has gone. omega_1 (3 - .01) - omega_2 (3 - .01).
+    assert aligned([1.0]) == pytest.approx(2.99, abs=1e-6)
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_new_adam_forgets_the_last_batch(fresh: bool) -> None:
+    # Gradients of two sizes: forgotten, each step is lr long. Remembered, the second one is about 0.7 lr.
+    end = aligned([1.0, 0.05], batch=1, fresh_adam=fresh)
+    assert (abs(end - 2.98) < 1e-4) is fresh
+
+
+@pytest.mark.parametrize(("batches", "steps"), [(None, 2), (1, 1), (5, 5)])
+def test_how_long_it_aligns(batches: int | None, steps: int) -> None:
+    # Two samples in batches of one: a pass has two steps, each lr long.
+    assert aligned([1.0, 1.0], batch=1, batches=batches) == pytest.approx(3 - 0.01 * steps, abs=1e-6)
+
+
+def test_a_model_whose_predictions_overflow_has_no_weight() -> None:
+    bench = workshop(1, torch.full((1, 1), 10.0, dtype=torch.float64))
+    state = State(np.array([2.0, 2.0, 2.0]))
+    found, _ = step(make("agg", "rhfl"), state, {0: [1.0], 1: [1.0], 2: [1e308]}, [1.0, 1.0, 1.0], bench)
+    assert found.weights.tolist() == [0.5, 0.5, 0.0]
+    assert found.displacement.tolist() == pytest.approx([1.0], abs=1e-12)
+
+
+def test_one_client_has_no_peers() -> None:
+    found, _ = step(make("agg", "rhfl"), State(np.array([2.0])), {0: [3.0]}, [1.0])
+    assert found.displacement.tolist() == [3.0]
+
+
+def test_runs(tmp_path: Path) -> None:
+    whole = go(tmp_path / "a", "agg=rhfl", "proxy=client_heldout")
+    assert whole.info.choices["objective"] == "sce"
+    assert whole.last.metrics["comm/probe_bytes"] == 3 * 4 * 4  # a number from each of four clients in three rounds
+    only = go(tmp_path / "b", "agg=ccr")
+    assert not torch.equal(whole.weights(), only.weights())
+    plain = go(tmp_path / "c", "agg=fedavg", "agg.weighting=uniform", "objective=sce")
+    equal = go(tmp_path / "d", "agg=ccr", "agg.beta=0")
+    torch.testing.assert_close(equal.weights(), plain.weights(), atol=1e-6, rtol=0)
+    with pytest.raises(IncompatibleConfig, match=r"it holds none \(proxy=none\)"):
+        go(tmp_path, "agg=rhfl")
+    with pytest.raises(IncompatibleConfig, match=r"agg=ccr stands for agg.mode=weights_only, but agg.mode=align_aver"):
+        go(tmp_path, "agg=ccr", "agg.mode=align_average", "proxy=noise")

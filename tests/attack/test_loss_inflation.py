@@ -1,0 +1,142 @@
+"""Clients that claim higher losses: who, what the server hears, and what that does to methods that believe them."""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agg_harness import update_of
+from fedcohort.engine.hearing import Hearing
+from fedcohort.rng import generator
+from fedcohort.signal.base import find
+from run_harness import Ran, go, same_bits
+from yaml_words import make
+
+LIES = ("attack=loss_inflation", "attack.fraction=0.25")  # 3 of 12
+FULL = ("selector=full", "rounds=3")
+
+
+def liars(ran: Ran) -> set[int]:
+    """Of those who arrived in any round: whose reported training loss no network ever has."""
+    return {int(k) for report in ran.reports[1:] for k in np.flatnonzero(report.clients["train_loss"] > 1e4)}
+
+
+def arrivals(ran: Ran) -> set[int]:
+    return {int(k) for report in ran.reports for k in report.arrived}
+
+
+@pytest.mark.parametrize(("fraction", "clients", "count"), [(0.1, 12, 2), (0.07, 100, 7), (0.25, 12, 3), (1.0, 5, 5)])
+def test_how_many_lie(fraction: float, clients: int, count: int) -> None:
+    # ceil(fraction K), although .07 * 100 is 7.000000000000001
+    found = make("attack", "loss_inflation", fraction=fraction).liars(clients, generator(0, "attack"))
+    assert len(found) == len(set(found.tolist())) == count
+    assert sorted(found.tolist()) == found.tolist()
+
+
+def test_the_seed_says_who() -> None:
+    attack = make("attack", "loss_inflation")
+    drawn = [tuple(attack.liars(50, generator(seed, "attack")).tolist()) for seed in (0, 0, 1, 2, 3)]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn)) > 2
+
+
+def test_what_they_say() -> None:
+    attack = make("attack", "loss_inflation", factor=3, shift=-1, signals=["loss"])
+    assert attack.told("loss", np.array([1.0, 2.0])).tolist() == [2.0, 5.0]
+    assert attack.told("train_loss", np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert attack.about == {"loss"}
+
+
+def test_the_server_hears_liars_lie_and_others_not() -> None:
+    hearing = Hearing(make("attack", "loss_inflation", fraction=0.5, factor=10, signals=["loss", "shadow_loss"]), 0, 4)
+    clients = np.arange(4)
+    true = np.array([1.0, 2.0, 3.0, 4.0])
+    factor = np.where(hearing.liars, 10.0, 1.0)
+    assert hearing.liars.sum() == 2
+    np.testing.assert_array_equal(hearing.told("loss", clients, true), true * factor)
+    np.testing.assert_array_equal(true, [1, 2, 3, 4])  # what was measured stays
+    some = clients[::-1][:3]
+    np.testing.assert_array_equal(hearing.told("loss", some, true[some]), (true * factor)[some])
+    rows = np.arange(8.0).reshape(4, 2)
+    np.testing.assert_array_equal(hearing.told("shadow_loss", clients, rows), rows * factor[:, None])
+    assert hearing.told("val_loss", clients, true).tolist() == true.tolist()
+
+
+def test_reports_pass_through_the_client_that_sends_them() -> None:
+    hearing = Hearing(make("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
+    read = hearing.through("train_loss", find("train_loss").read)
+    steps = hearing.through("steps", find("steps").read)
+    for k in range(4):
+        update = update_of(k, [0.0], steps=1, batch_loss=np.array([2.0]))
+        assert read(update) == (20.0 if hearing.liars[k] else 2.0)
+        assert steps(update) == 1.0
+
+
+def test_liars_gain_weight_and_a_cap_bounds_it(tmp_path: Path) -> None:
+    lies = (*LIES, "attack.factor=100", "agg=fedmaba", *FULL)
+    free = go(tmp_path, *lies)
+    capped = go(tmp_path, *lies, "agg.loss_cap=1.5")
+    n, lying, eta, alpha = 12, 3, 0.5, 0.5
+    growth = 0.0
+    for t in (1, 2, 3):
+        loose, tight = free.reports[t].metrics, capped.reports[t].metrics
+        assert loose["attack/share"] == tight["attack/share"] == lying / n
+        assert loose["attack/weight"] > tight["attack/weight"] > lying / n
+        # the bound of the docstring, round upon round: the median of what is told is no more than an honest loss
+        growth += eta * 1.5 * capped.reports[t - 1].clients["loss"].max()
+        odds = lying * np.exp(growth)
+        assert tight["attack/weight"] <= alpha * odds / (odds + n - lying) + (1 - alpha) * lying / n
+    # without a cap three of twelve have the bandit's share to themselves as far as rho = 1 lets them: KL = log 4 > 1
+    assert free.last.metrics["attack/weight"] > alpha * 0.85 + (1 - alpha) * lying / n
+
+
+def test_the_weight_is_of_what_all_have_together(tmp_path: Path) -> None:
+    # q-FFL's weights sum to less than 1; claims of 1000 times as much, to the power of 2, leave nothing for others
+    ran = go(tmp_path, *LIES, "attack.factor=1000", "agg=qffl", "agg.q=2", *FULL)
+    assert ran.last.metrics["attack/weight"] == pytest.approx(1.0, abs=1e-3)
+    assert np.nansum(ran.last.clients["weight"]) < 0.999
+
+
+def test_the_liars_are_the_same_whatever_the_selector(tmp_path: Path) -> None:
+    lies = (*LIES, "attack.factor=1e6", "agg=fedavg", "rounds=3")
+    everybody = liars(go(tmp_path, *lies, "selector=full"))
+    assert len(everybody) == 3
+    for selector in ("random", "ucb_cs"):
+        ran = go(tmp_path, *lies, f"selector={selector}", "seed=0")
+        assert liars(ran) == everybody & arrivals(ran)
+    assert liars(go(tmp_path, *lies, "selector=full", "seed=1")) != everybody
+
+
+def test_a_selector_that_believes_them_selects_them(tmp_path: Path) -> None:
+    ran = go(tmp_path, *LIES, "attack.factor=1e3", "selector=powd", "selector.candidates=12")
+    for report in ran.reports[1:]:
+        assert report.metrics["attack/share"] == 0.75  # all three of them, in a cohort of four
+
+
+def test_where_nobody_listens_only_the_reports_differ(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger="fedcohort"):
+        lying = go(tmp_path / "lies", *LIES)
+    said = "attack=loss_inflation has no effect: neither the selector nor the aggregator reads batch_loss, loss, "
+    assert said in caplog.text
+    caplog.clear()
+    honest = go(tmp_path / "truth")
+    assert "has no effect" not in caplog.text
+    assert same_bits(lying, honest)
+    for told, true in zip(lying.reports, honest.reports, strict=True):
+        assert {k: v for k, v in told.metrics.items() if not k.startswith("attack/")} == true.metrics
+    assert lying.last.metrics["attack/weight"] >= 0
+
+
+def test_a_round_that_nobody_finishes_has_no_weight(tmp_path: Path) -> None:
+    ran = go(tmp_path, *LIES, "agg=fedmaba", "deadline=fixed", "deadline.k=0.01", "rounds=2")
+    assert not [name for name in ran.last.metrics if name.startswith("attack/")]
+
+
+def test_it_is_resumed_with_the_same_liars(tmp_path: Path) -> None:
+    lies = (*LIES, "agg=fedmaba", "attack.factor=1e6")
+    whole = go(tmp_path / "whole", *lies, "rounds=3")
+    go(tmp_path / "parts", *lies, "rounds=2")
+    rest = go(tmp_path / "parts", *lies, "rounds=3", "resume=true")
+    assert same_bits(whole, rest)
+    assert liars(rest) <= liars(whole)

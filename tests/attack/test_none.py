@@ -1,0 +1,24 @@
+"""Nobody lies: nothing is said about attacks."""
+
+from pathlib import Path
+
+import numpy as np
+
+from fedcohort.engine.hearing import Hearing
+from fedcohort.rng import generator
+from run_harness import go
+from yaml_words import make
+
+
+def test_everybody_tells_the_truth() -> None:
+    attack = make("attack", "none")
+    assert len(attack.liars(50, generator(0, "attack"))) == 0
+    assert not attack.about
+    values = np.array([1.0, np.nan, 3.0])
+    hearing = Hearing(attack, 0, 3)
+    assert hearing.told("loss", np.arange(3), values) is values
+
+
+def test_no_metric_speaks_of_it(tmp_path: Path) -> None:
+    ran = go(tmp_path, "agg=fedmaba")
+    assert not [name for report in ran.reports for name in report.metrics if name.startswith("attack/")]

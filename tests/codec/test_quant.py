@@ -1,0 +1,115 @@
+"""Quantised and rotated updates (specs/aggregators.md A16.6)."""
+
+import numpy as np
+import pytest
+import torch
+
+from codec_harness import key, layout_of, normal
+from fedcohort.codec.quant import hadamard, packed, restored, rounded, unpacked
+from yaml_words import make
+
+EVENLY = (np.arange(1000) + 0.5) / 1000  # u in [0, 1), so that shares of 1/1000 are exact
+
+
+def arrives(h: list[float], bits: int) -> np.ndarray:
+    """What becomes of h under each u, [1000, len(h)]."""
+    rows = [restored(*rounded(np.array(h), bits, np.full(len(h), u)), bits) for u in EVENLY]
+    return np.stack(rows)
+
+
+def test_one_bit() -> None:
+    # on [-1, 3]: P(max) = (h + 1) / 4, mean h, variance (h - lo)(hi - h)
+    h = [-1.0, 0.0, 0.5, 3.0]
+    came = arrives(h, 1)
+    assert (came == 3).mean(0).tolist() == [0, 0.25, 0.375, 1]
+    assert came.mean(0).tolist() == pytest.approx(h, abs=1e-12)
+    assert came.var(0).tolist() == pytest.approx([0, 3, 3.75, 0], abs=1e-12)
+
+
+def test_two_bits() -> None:
+    # levels -1, 1/3, 5/3, 3: 0 is 3/4 of a step above -1
+    came = arrives([-1.0, 0.0, 3.0], 2)[:, 1]
+    assert came.max() == pytest.approx(1 / 3)
+    assert (came > 0).mean() == 0.75
+    assert came.mean() == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 5, 8, 16])
+def test_no_number_moves_further_than_a_step(bits: int) -> None:
+    layout, delta = layout_of((30, 20)), normal(600)
+    came = make("codec", "quant", bits=bits).transmit(delta, layout, key())
+    step = float(delta.max() - delta.min()) / (2**bits - 1)
+    assert float((came - delta).abs().max()) <= step * (1 + 1e-3)
+    assert len(came.unique()) <= 2**bits
+
+
+@pytest.mark.parametrize("rotate", [False, True])
+@pytest.mark.parametrize("value", [0.0, -0.3, 7.0])
+def test_without_a_range_a_tensor_is_its_constant(rotate: bool, value: float) -> None:
+    # rotated, a tensor of one number is still constant; of more, only zeros are
+    n = 1 if rotate and value else 5
+    came = make("codec", "quant", rotate=rotate).transmit(torch.full((n,), value), layout_of((n,)), key())
+    assert came.tolist() == pytest.approx([value] * n, abs=1e-7)
+
+
+def test_tensors_have_ranges_of_their_own() -> None:
+    layout = layout_of((2,), (2,))
+    delta = torch.tensor([0.0, 1.0, 0.0, 1000.0])
+    assert make("codec", "quant", bits=1).transmit(delta, layout, key()).tolist() == [0, 1, 0, 1000]
+
+
+@pytest.mark.parametrize("bits", range(1, 17))
+def test_packing_loses_nothing(bits: int) -> None:
+    codes = np.random.default_rng(bits).integers(0, 2**bits, 37).astype(np.uint16)
+    string = packed(codes, bits)
+    assert string.nbytes == -(-37 * bits // 8)
+    np.testing.assert_array_equal(unpacked(string, bits, 37), codes)
+
+
+def test_packed_by_hand() -> None:
+    # 1, 2, 3 in two bits each, lowest first: 10 01 11 is 1 + 2^3 + 2^4 + 2^5
+    assert packed(np.array([1, 2, 3], dtype=np.uint16), 2).tolist() == [1 + 8 + 16 + 32]
+
+
+def test_bytes() -> None:
+    layout = layout_of((30, 20), (7,))
+    assert make("codec", "quant", bits=3).bytes_up(layout) == -(-607 * 3 // 8) + 2 * 8
+    assert make("codec", "quant", bits=8, rotate=True).bytes_up(layout) == 1024 + 8 + 2 * 8 + 8
+    assert make("codec", "quant", bits=8, rho=0.5).bytes_up(layout) == 300 + 4 + 2 * 8 + 8  # round(3.5) = 4
+
+
+def test_hadamard_by_hand() -> None:
+    assert hadamard(np.array([1.0, 0, 0, 0])).tolist() == [0.5] * 4
+    kron = np.ones((1, 1))
+    for _ in range(3):
+        kron = np.kron(np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2), kron)
+    x = np.random.default_rng(0).normal(size=8)
+    np.testing.assert_allclose(hadamard(x), kron @ x, atol=1e-14)
+    np.testing.assert_allclose(hadamard(hadamard(x)), x, atol=1e-14)
+    assert hadamard(np.array([3.0])).tolist() == [3]
+
+
+def test_a_rotation_alone_comes_back() -> None:
+    # 16 bits: an error of at most a step, 2^-16 of the range, in each rotated number
+    layout, delta = layout_of((30, 20), (), (5,)), normal(606)
+    came = make("codec", "quant", bits=16, rotate=True).transmit(delta, layout, key())
+    assert float((came - delta).norm()) < 606**0.5 * 8 / 2**16
+
+
+def test_a_rotation_shortens_the_range_of_a_spike() -> None:
+    # one number of 1024 is 32, the others are small: rotated each is +-1 and something
+    delta = normal(1024) / 10
+    delta[5] = 32.0
+    plain, turned = (
+        make("codec", "quant", bits=4, rotate=rotate).transmit(delta, layout_of((1024,)), key())
+        for rotate in (False, True)
+    )
+    assert float((turned - delta).norm()) < float((plain - delta).norm()) / 5
+
+
+@pytest.mark.parametrize("options", [{}, {"rotate": True}, {"rho": 0.5}, {"rotate": True, "rho": 0.5}], ids=str)
+def test_unbiased(options: dict[str, bool | float]) -> None:
+    layout, delta, n = layout_of((5,), (3,)), torch.tensor([1.0, -2, 0.5, 0, 3, -1, 2, 0.25]), 400
+    codec = make("codec", "quant", bits=2, **options)
+    came = torch.stack([codec.transmit(delta, layout, key(k)) for k in range(n)])
+    assert ((came.mean(0) - delta).abs() <= 5 * came.std(0) / n**0.5 + 1e-6).all()

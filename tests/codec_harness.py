@@ -1,0 +1,58 @@
+"""What the tests of codecs share: layouts, keys, an uplink whose time is its bytes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from fedcohort.device.base import Timing, Work
+from fedcohort.flat import Block, Layout
+from fedcohort.hook import Correction, Job
+from fedcohort.rng import Draws, generator
+from fedcohort.types import Ids
+
+BYTES_PER_S = 1000.0
+
+
+def layout_of(*shapes: tuple[int, ...], channels_last: bool = False) -> Layout:
+    blocks: list[Block] = []
+    for i, shape in enumerate(shapes):
+        offset = sum(block.size for block in blocks)
+        blocks.append(Block(f"t{i}", shape, offset, channels_last and len(shape) == 4))
+    return Layout(tuple(blocks), (), ())
+
+
+def key(client: int = 0, round: int = 0) -> Callable[[], np.random.Generator]:
+    """As the engine makes it for `transmit`."""
+    return partial(generator, 0, "codec", round, client)
+
+
+def job(layout: Layout, client: int = 0) -> Job:
+    """As the engine makes it for a hook."""
+    return Job(0, client, layout, lambda purpose: generator(0, purpose, 0, client))
+
+
+def begun(codec: Any, w: torch.Tensor, layout: Layout, client: int = 0) -> Correction:
+    (hook,) = codec.hooks
+    return hook.begin(w, {}, {}, job(layout, client))
+
+
+def normal(n: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(n, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+@dataclass(frozen=True)
+class Uplink:
+    """A device that does nothing but upload."""
+
+    timed: ClassVar[bool] = True
+
+    def expected(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+        none = np.zeros(len(clients))
+        return Timing(none, none, none, work.bytes_up / BYTES_PER_S)
+
+    def sample(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+        return self.expected(clients, work, draws)

@@ -1,0 +1,68 @@
+"""What travels beside the model, serialised, is what rounds are charged, and what the papers' table says.
+
+specs/aggregators.md parts F and I.f: downloads and uploads in vectors of P floats, bytes of the numbers reported.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agg_harness import population
+from engine_toy import federation_of, network_of, task_of, trainer_of
+from fedcohort.signal.base import Measured, Reported, find
+from run_harness import go
+from yaml_words import make, words
+
+P, M = 64 * 10 + 10, 4  # logistic regression on 8x8 digits, clients a round
+TABLE = {
+    "fedavg": (0, 0, 0),
+    "fedbio": (0, 0, 0),
+    "fedbio agg.variant=second_order": (1, 1, 0),
+    "feddf": (0, 0, 0),
+    "fednova": (0, 0, 8),
+    "scaffold": (1, 1, 0),
+    "rhfl": (0, 0, 4),
+    "fedmaba": (0, 0, 4),
+    "qffl": (0, 0, 4),
+    "afl": (0, 0, 4),
+    "term": (0, 0, 4),
+    "fedmgda_plus": (0, 0, 0),
+}
+CASES = [*words("agg"), "fedbio agg.variant=second_order"]
+
+
+def serialised(agg: Any) -> tuple[int, int, int]:
+    """(bytes down, bytes up) beside a toy model, in its own size, and bytes of the numbers reported."""
+    trainer = trainer_of(federation_of(), network_of(), hooks=agg.hooks)
+    n = trainer.server.layout.n_params
+    down = agg.broadcast(agg.init(population(3), n))
+    sent = trainer.train(task_of(0), down).uploads
+    asked = {name: down[name] for hook in agg.hooks for name in hook.downloads}
+    sizes = [sum(len(v.float().numpy().tobytes()) for v in vectors.values()) / (4 * n) for vectors in (asked, sent)]
+    signals = [find(word) for word in agg.needs]
+    # what the server reads off an update (the learning rate that it has set itself) is not sent: bytes_up = 0
+    told = [s for s in signals if isinstance(s, Measured | Reported) and s.bytes_up]
+    numbers = len(np.zeros(len(told), dtype=np.float32).tobytes())
+    return int(sizes[0]), int(sizes[1]), numbers
+
+
+@pytest.mark.parametrize("words", CASES)
+def test_extra_bytes(tmp_path: Path, words: str) -> None:
+    word, *options = words.split()
+    changes = dict(option.removeprefix("agg.").split("=") for option in options)
+    down, up, numbers = serialised(make("agg", word, **changes))
+    assert (down, up, numbers) == TABLE.get(words, (down, up, numbers))
+    cheap = {"feddf": ["agg.steps=1"], "rhfl": ["agg.batches=1"]}.get(word, [])
+    proxy = ["proxy=noise"] if "proxy" in make("agg", word).wants else []
+    ran = go(tmp_path, f"agg={word}", *options, *cheap, *proxy, "rounds=1", "eval.clients_every=0")
+    before, after = (report.metrics for report in ran.reports)
+    assert after["comm/down_bytes"] - before["comm/down_bytes"] == M * 4 * P * (1 + down)
+    assert after["comm/up_bytes"] - before["comm/up_bytes"] == M * (4 * P * (1 + up) + numbers)
+
+
+def test_a_codec_encodes_the_update_alone(tmp_path: Path) -> None:
+    # SCAFFOLD's delta_c travels as it is beside an update of round(.25 * 640) + round(.25 * 10) numbers and a seed
+    ran = go(tmp_path, "agg=scaffold", "codec=subsample", "rounds=1", "eval.clients_every=0")
+    assert ran.last.metrics["comm/up_bytes"] == M * (4 * P + 4 * (160 + 2) + 8)

@@ -1,0 +1,212 @@
+"""Laws over every yaml of codec."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from codec_harness import BYTES_PER_S, begun, key, layout_of, normal
+from engine_toy import SEED, federation_of, network_of, task_of
+from fedcohort.engine.choose import choose
+from fedcohort.engine.local import LocalTrainer
+from fedcohort.flat import FlatModel, Layout
+from fedcohort.types import ClientUpdate
+from global_rng import untouched
+from run_harness import go
+from yaml_words import make, words
+
+CASES = [(word, {}) for word in words("codec")] + [
+    ("lowrank", {"k": 2, "min_size": 1, "dist": "uniform01"}),
+    ("lowrank", {"k": 3, "min_size": 1, "mode": "posthoc"}),
+    ("mask", {"rho": 0.01}),
+    ("subsample", {"rho": 1.0}),
+    ("quant", {"bits": 1}),
+    ("quant", {"bits": 16, "rotate": True}),
+    ("quant", {"bits": 5, "rotate": True, "rho": 0.3}),
+]
+SHAPES = ((64, 32), (64,), (40, 3, 3, 3), (40,), (1,), (), (3, 5), (1, 1), (2, 1, 1))
+LAYOUTS = {
+    "mixed": layout_of(*SHAPES),
+    "one": layout_of((1,)),
+    "scalar": layout_of(()),
+    "tiny": layout_of((2, 3)),
+    "nothing": Layout((), (), ()),
+}
+
+
+def called(case: tuple[str, dict[str, Any]]) -> str:
+    return "-".join([case[0], *map(str, case[1].values())])
+
+
+@pytest.fixture(params=CASES, ids=called)
+def codec(request: pytest.FixtureRequest) -> Any:
+    word, changes = request.param
+    return make("codec", word, **changes)
+
+
+@pytest.fixture(params=[case for case in CASES if make("codec", case[0], **case[1]).hooks], ids=called)
+def confining(request: pytest.FixtureRequest) -> Any:
+    """Those that have a part in training."""
+    word, changes = request.param
+    return make("codec", word, **changes)
+
+
+@pytest.fixture(params=LAYOUTS)
+def layout(request: pytest.FixtureRequest) -> Layout:
+    return LAYOUTS[request.param]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_shape_and_dtype_stay(codec: Any, layout: Layout, dtype: torch.dtype) -> None:
+    delta = normal(layout.n_params, dtype=dtype)
+    before = delta.clone()
+    came = codec.transmit(delta, layout, key())
+    assert (came.shape, came.dtype) == (delta.shape, dtype)
+    assert torch.isfinite(came).all()
+    assert torch.equal(delta, before)
+
+
+def test_both_precisions_arrive_alike(codec: Any, layout: Layout) -> None:
+    delta = normal(layout.n_params)
+    a, b = codec.transmit(delta, layout, key()), codec.transmit(delta.double(), layout, key())
+    assert torch.equal(a.double(), b)
+
+
+def test_nothing_stays_nothing(codec: Any, layout: Layout) -> None:
+    assert not codec.transmit(torch.zeros(layout.n_params), layout, key()).any()
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.inf])
+def test_a_broken_update_is_no_exception_and_stays_broken(codec: Any, layout: Layout, value: float) -> None:
+    one = normal(layout.n_params)
+    one[: layout.n_params // 2] = value
+    assert codec.transmit(one, layout, key()).shape == one.shape
+    if layout.n_params:
+        all_of_it = torch.full((layout.n_params,), value)
+        assert not torch.isfinite(codec.transmit(all_of_it, layout, key())).all()
+
+
+def test_keyed_by_round_and_client(codec: Any) -> None:
+    layout = LAYOUTS["mixed"]
+    delta = normal(layout.n_params)
+    with untouched():
+        first = codec.transmit(delta, layout, key(3, 5))
+    with untouched():
+        assert torch.equal(codec.transmit(delta, layout, key(3, 5)), first)
+    lossless = torch.equal(first, delta)
+    for other in (key(4, 5), key(3, 6)):
+        assert torch.equal(codec.transmit(delta, layout, other), first) == lossless
+
+
+def test_hooks_are_keyed_alike(confining: Any) -> None:
+    layout = LAYOUTS["mixed"]
+    g = [normal(layout.n_params) for _ in range(3)]
+    with untouched():
+        for each, client in zip(g, (3, 3, 4), strict=True):
+            begun(confining, torch.zeros(layout.n_params), layout, client).correct(each, each)
+    assert torch.equal(g[0], g[1])
+    assert not torch.equal(g[0], g[2])
+
+
+def test_a_corrected_gradient_is_sent_without_loss(confining: Any, layout: Layout) -> None:
+    # what a hook lets through can be sent: the same draws are made in `begin` and in `transmit`
+    g = normal(layout.n_params)
+    begun(confining, torch.zeros(layout.n_params), layout, 2).correct(g, g)
+    torch.testing.assert_close(confining.transmit(g, layout, key(2)), g, atol=1e-4, rtol=1e-4)
+
+
+def test_the_memory_layout_is_irrelevant(codec: Any) -> None:
+    plain, last = LAYOUTS["mixed"], layout_of(*SHAPES, channels_last=True)
+    delta = normal(plain.n_params)
+
+    def relaid(vector: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(vector)
+        for a, b in zip(plain.parameters, last.parameters, strict=True):
+            b.of(out).copy_(a.of(vector))
+        return out
+
+    assert not torch.equal(relaid(delta), delta)
+    assert torch.equal(codec.transmit(relaid(delta), last, key()), relaid(codec.transmit(delta, plain, key())))
+    if codec.hooks:
+        w, g, other = torch.zeros_like(delta), delta.clone(), relaid(delta)
+        begun(codec, w, plain).correct(g, w)
+        begun(codec, w, last).correct(other, w)
+        torch.testing.assert_close(other, relaid(g))
+
+
+def test_what_is_sent_has_the_bytes_that_are_charged(codec: Any, layout: Layout) -> None:
+    delta = normal(layout.n_params)
+    if not hasattr(codec, "encode"):
+        assert codec.transmit(delta, layout, key()) is delta
+        assert len(delta.numpy().tobytes()) == codec.bytes_up(layout)
+        return
+    wire = codec.encode(delta, layout, key())
+    assert len(b"".join(array.tobytes() for array in wire)) == codec.bytes_up(layout)
+    came = torch.cat([b.of(codec.transmit(delta, layout, key())).flatten() for b in layout.parameters] or [delta])
+    assert codec.decode(wire, layout).tolist() == came.tolist()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_a_device_gives_what_the_host_gives(codec: Any, layout: Layout) -> None:
+    delta = normal(layout.n_params)
+    came = codec.transmit(delta.cuda(), layout, key())
+    assert came.is_cuda
+    assert torch.equal(came.cpu(), codec.transmit(delta, layout, key()))
+    if codec.hooks:
+        w, g, other = torch.zeros_like(delta), delta.clone(), delta.cuda()
+        begun(codec, w, layout).correct(g, w)
+        begun(codec, w.cuda(), layout).correct(other, w.cuda())
+        torch.testing.assert_close(other.cpu(), g)
+
+
+def trainer_of(codec: Any, *extra: nn.Module, others: tuple[Any, ...] = (), **client: Any) -> LocalTrainer:
+    server, worker = (FlatModel(network_of(torch.float64, *extra)) for _ in range(2))
+    parts = (make("objective", "ce"), make("client", "sgd", **client), codec)
+    return LocalTrainer(server, worker, federation_of(dtype=torch.float64), *parts, (*others, *codec.hooks), SEED)
+
+
+def trained(codec: Any, kind: str) -> list[ClientUpdate]:
+    engine, _ = choose(kind, trainer_of(codec, momentum=0.5), 3)
+    return list(engine.updates([task_of(k) for k in range(3)], {}))
+
+
+def test_engines_agree(confining: Any) -> None:
+    one, *others = (trained(confining, kind) for kind in ("sequential", "vectorised", "debug"))
+    assert all(float(update.delta.norm()) > 0 for update in one)
+    for other in others:
+        for a, b in zip(one, other, strict=True):
+            torch.testing.assert_close(a.delta, b.delta, atol=1e-6, rtol=0)
+            assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-10)
+
+
+def test_buffers_are_left_alone(codec: Any) -> None:
+    trainer = trainer_of(codec, nn.BatchNorm1d(8))
+    update = trainer.train(task_of(0), {})
+    assert torch.equal(update.buffers, trainer.worker.buffers)
+    assert torch.equal(update.counters, trainer.worker.counters)
+    assert not torch.equal(update.buffers, trainer.server.buffers)
+
+
+def test_a_plain_round_is_trained_for_its_upload(confining: Any) -> None:
+    # FedDiverse's first rounds leave out aggregator (here one that weighs samples) and regulariser; the codec stays
+    alone, task = trainer_of(confining), replace(task_of(0), plain=True)
+    whole = trainer_of(confining, others=make("agg", "fedbio").hooks)
+    assert whole.weighs
+    torch.testing.assert_close(whole.train(task, {}).delta, alone.train(task_of(0), {}).delta, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("word", words("codec"))
+def test_a_run_charges_its_bytes_and_their_time(tmp_path: Path, word: str) -> None:
+    options = ("codec.k=4", "codec.min_size=1") if word == "lowrank" else ()
+    given = {option.split(".")[1].split("=")[0]: int(option.split("=")[1]) for option in options}
+    each = make("codec", word, **given).bytes_up(layout_of((10, 64), (10,)))
+    device = ("device=instant", "device._target_=codec_harness.Uplink")
+    ran = go(tmp_path, f"codec={word}", *options, *device, "rounds=2", "engine=sequential")
+    assert ran.last.metrics["comm/up_bytes"] == 2 * 4 * each
+    assert ran.last.metrics["time/virtual_s"] == pytest.approx(2 * each / BYTES_PER_S)
+    assert ran.last.metrics["comm/down_bytes"] == 2 * 4 * 4 * 650
+    assert ran.last.fingerprint != ran.reports[0].fingerprint

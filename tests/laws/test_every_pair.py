@@ -1,0 +1,92 @@
+"""Every word of selector, agg, objective, server and codec with every word of the others: two rounds, or a refusal.
+
+The runs are a covering array: every pair of words occurs in one of them. A refusal at start-up names its reason; any
+other exception is a fault.
+"""
+
+import copy
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.assemble import Composed
+from fedcohort.errors import IncompatibleConfig
+from run_harness import Ran, made, play, watched
+from yaml_words import CONFIGS
+
+GROUPS = ("selector", "agg", "objective", "server", "codec")
+TINY = (
+    *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "eval.clients_every=2", "split.limit=240"),
+    *("heterogeneity=noise15", "proxy=noise"),
+)
+JOBS = 16  # test cases that the runs are dealt over
+
+Pair = tuple[int, int, int, int]  # group, word, another group, its word
+
+
+def words(group: str) -> list[str]:
+    return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
+
+
+def covering(sizes: list[int]) -> Iterator[list[int]]:
+    """Rows of word numbers in which every pair occurs: each takes an open pair, then what closes most others."""
+    columns = range(len(sizes))
+    pairs = itertools.combinations(columns, 2)
+    left: set[Pair] = {(a, i, b, j) for a, b in pairs for i in range(sizes[a]) for j in range(sizes[b])}
+    while left:
+        a, i, b, j = min(left)
+        row = {a: i, b: j}
+        for column in columns:
+            if column not in row:
+                row[column] = max(range(sizes[column]), key=lambda word: len(_closed(row, column, word, left)))
+        left -= {(a, row[a], b, row[b]) for a, b in itertools.combinations(columns, 2)}
+        yield [row[column] for column in columns]
+
+
+def _closed(row: dict[int, int], column: int, word: int, left: set[Pair]) -> list[Pair]:
+    found = [(c, w, column, word) if c < column else (column, word, c, w) for c, w in row.items()]
+    return [pair for pair in found if pair in left]
+
+
+def composed(logs: Path, row: list[str]) -> Composed:
+    """What Hydra makes of the row: the words of an alias of `agg` hold where the row names no other."""
+    parts = {word.split("=")[0]: made(*watched(logs, *TINY, word)) for word in row}
+    config, choices = copy.deepcopy(dict(parts["agg"].config)), dict(parts["agg"].choices)
+    for group, part in parts.items():
+        config[group], choices[group] = part.config[group], part.choices[group]
+        config["requires"] = {**config["requires"], **part.config["requires"]}
+    return Composed(config, choices, tuple(row))
+
+
+ROWS = [
+    [f"{group}={words(group)[i]}" for group, i in zip(GROUPS, row, strict=True)]
+    for row in covering([len(words(group)) for group in GROUPS])
+]
+
+
+def test_every_pair_occurs() -> None:
+    seen = {pair for row in ROWS for pair in itertools.combinations(row, 2)}
+    wanted = sum(len(words(a)) * len(words(b)) for a, b in itertools.combinations(GROUPS, 2))
+    assert len(seen) == wanted
+
+
+def outcome(logs: Path, row: list[str]) -> Ran | str:
+    """The run, or why it was refused."""
+    try:
+        return play(composed(logs, row))
+    except IncompatibleConfig as refusal:
+        return str(refusal)
+
+
+@pytest.mark.parametrize("job", range(JOBS))
+def test_two_rounds_of_every_pair(job: int, tmp_path: Path) -> None:
+    for row in ROWS[job::JOBS]:
+        ran = outcome(tmp_path, row)
+        if isinstance(ran, str):
+            assert " " in ran, row
+        else:
+            assert len(ran.reports) == 3, row
+            assert np.isfinite(ran.last.metrics["test/loss"]), row

@@ -1,0 +1,69 @@
+"""Laws over every yaml of server."""
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+
+from fedcohort.state import pack, unpack
+from yaml_words import make, words
+
+P = 4
+
+
+@pytest.fixture(params=words("server"))
+def server(request: pytest.FixtureRequest) -> Any:
+    return make("server", request.param)
+
+
+def g(seed: int) -> torch.Tensor:
+    return torch.randn(P, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def after(server: Any, rounds: int) -> Any:
+    state = server.init(P)
+    for t in range(rounds):
+        state = server.step(state, g(t))[1]
+    return state
+
+
+def test_its_first_step_goes_along_the_direction(server: Any) -> None:
+    moved, _ = server.step(server.init(P), g(0))
+    assert moved.shape == (P,)
+    assert moved.dtype == torch.float64
+    assert torch.equal(moved.sign(), g(0).sign())
+
+
+def test_its_learning_rate_is_a_factor(server: Any) -> None:
+    object.__setattr__(server, "lr", 0.25)
+    quarter, _ = server.step(after(server, 3), g(9))
+    object.__setattr__(server, "lr", 1.0)
+    whole, _ = server.step(after(server, 3), g(9))
+    torch.testing.assert_close(quarter, whole / 4, atol=1e-15, rtol=0)
+
+
+def test_the_opposite_directions_lead_to_the_opposite(server: Any) -> None:
+    there = back = server.init(P)
+    for t in range(4):
+        (a, there), (b, back) = server.step(there, g(t)), server.step(back, -g(t))
+        assert torch.equal(a, -b)
+
+
+def test_nothing_to_do_is_nothing_done(server: Any) -> None:
+    moved, _ = server.step(server.init(P), torch.zeros(P, dtype=torch.float64))
+    assert moved.tolist() == [0.0] * P
+
+
+def test_saved_and_loaded_it_goes_on(server: Any) -> None:
+    state = after(server, 3)
+    loaded = unpack(pack(state), type(state))
+    assert torch.equal(server.step(state, g(7))[0], server.step(loaded, g(7))[0])
+
+
+def test_the_state_that_goes_in_is_not_changed(server: Any) -> None:
+    state, direction = after(server, 2), g(5)
+    before = copy.deepcopy(state)
+    server.step(state, direction)
+    assert torch.equal(direction, g(5))
+    assert torch.equal(server.step(state, g(6))[0], server.step(before, g(6))[0])

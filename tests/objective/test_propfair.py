@@ -1,0 +1,111 @@
+"""PropFair's transform of a mini-batch's mean loss (specs/aggregators.md A15)."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.objective.propfair import PropFair
+from run_harness import go, same_bits
+from yaml_words import make
+
+
+def phi(loss: float, **changes: object) -> tuple[float, float]:
+    """Value and slope."""
+    mean = torch.tensor(loss, dtype=torch.float64, requires_grad=True)
+    value = make("objective", "propfair", **changes).outer(mean)
+    (slope,) = torch.autograd.grad(value, mean)
+    return float(value.detach()), float(slope)
+
+
+@pytest.mark.parametrize(
+    ("loss", "value", "slope"),
+    [
+        (0, 0.0, 0.2),
+        (1, 0.2231435513, 0.25),
+        (3, 0.9162907319, 0.5),
+        (4.8, 3.2188758249, 5),
+        (6, 9.2188758249, 5),
+    ],
+)
+def test_the_curve(loss: float, value: float, slope: float) -> None:
+    # M = 5, epsilon = .2: log 5 - log(5 - l), slope 1 / (5 - l) up to 4.8; beyond log 25 + 5 (l - 4.8).
+    assert phi(loss) == (pytest.approx(value, abs=1e-9), pytest.approx(slope, abs=1e-9))
+
+
+def test_clients_weigh_as_a_server_would_weigh_them() -> None:
+    # At F = (1, 3) the slopes are 1/4 and 1/2: shares 1/3 and 2/3 of the gradient, p_k / max(M - F_k, epsilon) scaled.
+    slopes = [phi(1)[1], phi(3)[1]]
+    assert [s / sum(slopes) for s in slopes] == pytest.approx([1 / 3, 2 / 3], abs=1e-12)
+
+
+def test_the_other_tail_has_the_slope_of_no_loss() -> None:
+    assert phi(6, tail="ce") == (pytest.approx(6 / 5), pytest.approx(0.2))
+    assert phi(3, tail="ce") == phi(3)
+
+
+def test_each_client_of_several_has_its_own() -> None:
+    objective = make("objective", "propfair")
+    several = torch.tensor([0.0, 3.0, 6.0], dtype=torch.float64)
+    assert objective.outer(several).tolist() == [float(objective.outer(mean)) for mean in several]
+
+
+@pytest.mark.parametrize("word", ["ce", "gce"])
+def test_samples_are_the_bases(word: str) -> None:
+    base = make("objective", word)
+    whole = PropFair(base, 5.0, 0.2, "huber")
+    logits, y = torch.randn(4, 3, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 2, 1, 1])
+    for ours, theirs in zip(whole.per_sample(logits, y, None), base.per_sample(logits, y, None), strict=True):
+        assert torch.equal(ours, theirs)
+    assert whole.uses_reference is False
+
+
+def test_flashs_loss_needs_room() -> None:
+    # Its reverse cross-entropy alone reaches -A beta = 16.
+    base = make("objective", "flash_robust")
+    with pytest.raises(OptionError, match=r"^M must be above 16, what the bounded terms of objective.base can reach"):
+        PropFair(base, 5.0, 0.2, "huber")
+    assert PropFair(base, 20.0, 0.2, "huber").uses_reference is True
+
+
+@pytest.mark.parametrize("base", [None, make("objective", "propfair")])
+def test_it_transforms_an_objective_once(base: Any) -> None:
+    with pytest.raises(OptionError, match=r"^base must be an objective other than propfair"):
+        PropFair(base, 5.0, 0.2, "huber")
+
+
+def test_room_for_less_than_epsilon_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"^M must be at least epsilon = 0.2, got 0.1$"):
+        PropFair(make("objective", "ce"), 0.1, 0.2, "huber")
+
+
+def test_m_equal_to_epsilon_is_cross_entropy_with_another_rate(tmp_path: Path) -> None:
+    # phi(l) = l / epsilon for every l > 0: client.lr=0.02 with epsilon=.2 is client.lr=0.1.
+    words = ("objective=propfair", "objective.M=0.2", "client.lr=0.02", "rounds=2")
+    fair, plain = go(tmp_path / "a", *words), go(tmp_path / "b", "client.lr=0.1", "rounds=2")
+    torch.testing.assert_close(fair.weights(), plain.weights(), atol=2e-6, rtol=0)
+
+
+def test_the_alias_is_a_composition(tmp_path: Path) -> None:
+    alias = go(tmp_path / "a", "agg=propfair", "objective@objective.base=gce", "rounds=2")
+    typed = go(tmp_path / "b", "agg=fedavg", "objective=propfair", "objective@objective.base=gce", "rounds=2")
+    assert same_bits(alias, typed)
+    assert alias.info.choices["objective.base"] == "gce"
+    assert not torch.equal(alias.weights(), go(tmp_path / "c", "agg=propfair", "rounds=2").weights())
+    with pytest.raises(IncompatibleConfig, match="agg=propfair stands for objective=propfair, but objective=ce"):
+        go(tmp_path, "agg=propfair", "objective=ce")
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        ("objective.base.q=2", r"^objective\.base\.q must be a number in \(0, 1\], got 2$"),
+        ("+objective.base.r=2", r"^objective\.base: has no option 'r'; its options are q$"),
+        ("objective.M=0.5", r"^objective\.M must be above 1\.42857, what"),
+    ],
+)
+def test_a_mistake_inside_is_named_by_its_path(tmp_path: Path, typed: str, line: str) -> None:
+    with pytest.raises(OptionError, match=line):
+        go(tmp_path, "objective=propfair", "objective@objective.base=gce", typed)

@@ -1,0 +1,31 @@
+"""Of V_k, and of V_k alone."""
+
+import pytest
+import torch
+
+from engine_toy import federation_of
+from fedcohort.errors import OptionError
+from yaml_words import make
+
+
+def test_all_of_it() -> None:
+    federation = federation_of()
+    assert torch.equal(make("proxy", "client_heldout").inputs(federation, 0), federation.val.x)
+
+
+def test_some_of_it_in_its_order_by_the_seed() -> None:
+    federation = federation_of(n=300)
+    proxy = make("proxy", "client_heldout", n=9)
+    x = proxy.inputs(federation, 3)
+    at = [int((federation.val.x == row).all(1).nonzero()) for row in x]
+    assert at == sorted(set(at))
+    assert len(at) == 9
+    assert torch.equal(x, proxy.inputs(federation, 3))
+    assert not torch.equal(x, proxy.inputs(federation, 4))
+
+
+def test_more_than_there_are() -> None:
+    federation = federation_of()
+    there = len(federation.val.x)
+    with pytest.raises(OptionError, match=rf"^proxy\.n must be at most {there}, the number of samples"):
+        make("proxy", "client_heldout", n=there + 1).inputs(federation, 0)

@@ -1,0 +1,8 @@
+from engine_toy import federation_of
+from yaml_words import make
+
+
+def test_there_is_nothing() -> None:
+    proxy = make("proxy", "none")
+    assert proxy.inputs(federation_of(), 0) is None
+    assert not proxy.holds

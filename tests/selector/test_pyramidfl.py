@@ -1,0 +1,251 @@
+"""PyramidFL: who does and uploads how much, by hand, and what a run then does, sends and is charged."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.errors import OptionError
+from fedcohort.selector.oort import utilities
+from fedcohort.selector.pyramidfl import PyramidFl, dropped, importances, multipliers, predicted
+from run_harness import Ran, go, same_bits
+from selector_harness import World, context, ids, outcome, play
+from yaml_words import make
+
+ONE = np.ones(3)
+NAN = float("nan")
+# the spec's three clients: training takes 10, 20 and 5 s for E = 5 units, the upload 10 s each
+TIMES = {
+    "expected_s": np.array([20.0, 30.0, 15.0]),
+    "expected_unit_s": np.array([2.0, 4.0, 1.0]),
+    "expected_up_s": np.array([10.0, 10.0, 10.0]),
+    "n_train": np.array([5, 9, 1]),
+    "pass_units": ONE,
+}
+
+
+def pyramid(**changes: Any) -> PyramidFl:
+    return make("selector", "pyramidfl", **changes)
+
+
+def chosen(cohort: int = 3, units: int = 5, seed: int = 0, **changes: Any) -> Any:
+    selector = pyramid(**changes)
+    ctx = context(0, cohort, 3, signals=TIMES, seed=seed)
+    object.__setattr__(ctx, "units", units)
+    world = World(3, cohort)
+    state = selector.init(world.population(selector.needs))
+    object.__setattr__(state, "importance", np.array([5.0, 9.0, 1.0]))
+    return selector.select(state, ctx, {})[0]
+
+
+def test_who_matters_most_uploads_most() -> None:
+    """Ranks 1, 0, 2 of importances 5, 9, 1: .1 + rank (.6 - .1) / 3."""
+    np.testing.assert_allclose(dropped(np.array([5.0, 9, 1]), 0.1, 0.6, 3), [0.266667, 0.1, 0.433333], atol=5e-7)
+    np.testing.assert_allclose(dropped(np.array([4.0, 4, 1]), 0.1, 0.6, 3), [0.1, 0.1, 0.433333], atol=5e-7)
+    assert not len(dropped(np.empty(0), 0.1, 0.6, 3))
+
+
+def test_the_fast_do_more_until_the_slowest_is_done() -> None:
+    """c = (17.33, 29, 10.67), R = 29: floor(11.67 / 2) = 5 and floor(18.33 / 1) = 18 units more, half of them."""
+    rho = dropped(np.array([5.0, 9, 1]), 0.1, 0.6, 3)
+    c = predicted(context(0, 3, 3, signals=TIMES), ids(0, 1, 2), rho)
+    np.testing.assert_allclose(c, [17.333333, 29.0, 10.666667], atol=5e-7)
+    unit_s = TIMES["expected_unit_s"]
+    np.testing.assert_allclose(multipliers(c, unit_s, 5, 0.5), [1.5, 1, 2.8])
+    np.testing.assert_allclose(multipliers(c, unit_s, 5, 1.0), [2.0, 1, 4.6])
+    np.testing.assert_allclose(multipliers(c, unit_s / 100, 5, 1.0)[[0, 2]], 11.0)  # at most 10 E more
+    np.testing.assert_array_equal(multipliers(c, 0 * unit_s, 5, 1.0), ONE)
+    assert not len(multipliers(np.empty(0), np.empty(0), 5, 1.0))
+
+
+def test_the_whole_selection_by_hand() -> None:
+    """1.5, 1 and 2.8 times 5 units: 7.5 is 8 when rounded, 14."""
+    selection = chosen(beta=0.5)
+    np.testing.assert_allclose(selection.parts["drop"], [0.266667, 0.1, 0.433333], atol=5e-7)
+    np.testing.assert_allclose(selection.upload, 1 - selection.parts["drop"])
+    np.testing.assert_allclose(selection.parts["work"], [1.5, 1, 2.8])
+    assert selection.units.tolist() == [8, 5, 14]
+    assert selection.units.dtype == np.int64
+    assert not selection.zero_fill
+    assert chosen(drop_agg="zeros").zero_fill
+
+
+def test_nobody_exceeds_the_time_of_the_slowest() -> None:
+    """However beta rounds: what is added takes no longer than R - c."""
+    rng = np.random.default_rng(0)
+    for beta in (0.3, 0.5, 0.9, 1.0):
+        c, unit = rng.random(50) * 100, 0.1 + rng.random(50) * 5
+        units = np.floor(multipliers(c, unit, 5, beta) * 5 + 0.5)
+        assert (c + (units - 5) * unit <= c.max() + 1e-6).all()
+
+
+def test_passes_cap_the_work() -> None:
+    """5 passes are 5 units where a unit is an epoch: nobody does more than E; 8 of them are 8."""
+    assert chosen(passes=5).units.tolist() == [5, 5, 5]
+    assert chosen(passes=8).units.tolist() == [8, 5, 8]
+    assert chosen(passes=8, units=3).units.max() == 8
+    assert "pass_units" in pyramid(passes=5).needs
+    assert "pass_units" not in pyramid().needs
+
+
+def test_the_slowest_of_a_larger_cohort_are_let_go() -> None:
+    """1.5 x 2 = 3 are chosen: 20, 30 and 15 s; with 1 there is Oort's cohort."""
+    assert {tuple(chosen(2, seed=s, overcommit=1.5).clients.tolist()) for s in range(9)} == {(0, 2)}
+    alone = {tuple(chosen(2, seed=s, overcommit=1.0).clients.tolist()) for s in range(30)}
+    assert alone == {(0, 1), (0, 2), (1, 2)}
+
+
+def test_the_norm_is_that_of_the_update() -> None:
+    """D = (1, 0) has the squared norm 1; the code takes D - w = (-2, -4), which has 20."""
+    D, w = np.array([1.0, 0]), np.array([3.0, 4.0])
+    assert importances(np.linalg.norm(D, keepdims=True), np.array([100.0]), np.ones(1)) ** 2 == 1.0
+    assert np.linalg.norm(D - w) ** 2 == pytest.approx(20.0)
+
+
+def test_nonsense_matters_least() -> None:
+    norm = np.array([NAN, np.inf, -1.0, 2.0, 1e300, 4.0])
+    count = np.array([3.0, 3.0, 3.0, NAN, 1e300, 50.0])
+    found = importances(norm, count, np.ones(6))
+    assert found[:4].tolist() == [0, 0, 0, 0]
+    assert np.isfinite(found[4])
+    assert found[5] == 2.0
+
+
+def test_what_is_learned() -> None:
+    """Norm 4 of 50 samples is 2; over 4 steps .5. Who fails keeps n_k, who arrived has the expected duration."""
+    told = {"loss_count": [50.0], "loss_squares": [200.0], "update_norm": [4.0], "steps": [4.0]}
+    for per_step, expected in ((False, 2.0), (True, 0.5)):
+        selector = pyramid(per_step=per_step)
+        state = selector.init(World(3, 2).population(selector.needs))
+        after = selector.observe(state, outcome(4, [2], failed=[0], **told))[1]
+        assert after.importance.tolist() == [*state.importance[:2], expected]
+        assert after.oort.utility[2] == utilities(np.array([50.0]), np.array([200.0]))[0]
+        assert after.oort.last.tolist() == [0, 0, 5]
+        np.testing.assert_array_equal(after.oort.seconds, state.oort.seconds)
+        assert ("steps" in selector.needs) == per_step
+    assert "duration" not in pyramid().needs
+
+
+def test_importance_decides_from_the_second_time_on() -> None:
+    """All 12 of 12 train: who had the largest ||D|| |B| has the smallest drop in the next round."""
+    steps = play(pyramid(), World(cohort=12), 3)
+    importance, drop = steps[1].after.importance, steps[2].selection.parts["drop"]
+    assert np.argsort(-importance).tolist() == np.argsort(drop).tolist()
+    assert drop.min() == pytest.approx(0.1)
+    assert drop.max() == pytest.approx(0.1 + 11 * 0.5 / 12)
+
+
+@pytest.mark.parametrize("changes", [{"low": 0.7}, {"cutoff": 2.0}, {"beta": -0.1}, {"preferred": 101.0}])
+def test_mistakes(changes: dict[str, float]) -> None:
+    with pytest.raises(OptionError, match="must be a"):
+        replace(pyramid(), **changes)  # type: ignore[arg-type]
+
+
+# --- what the engine makes of it: 12 clients, 4 a round, E = 2, logistic regression: a weight of 640 and a bias of 10
+SIZES = ("partition=dirichlet", "partition.alpha=1")
+RUN = ("selector=pyramidfl", *SIZES)
+WEIGHT, BIAS, FORWARD = 640, 10, 2 * 640
+
+
+def asked(ran: Ran, t: int) -> np.ndarray:
+    """The units of round t, of those selected."""
+    report = ran.reports[t + 1]
+    return report.clients["units"][report.cohort]
+
+
+def test_work_is_charged_as_it_is_done(tmp_path: Path) -> None:
+    """Three forward passes a sample and epoch, of as many epochs as each does; nobody is later than the slowest."""
+    ran = go(tmp_path, *RUN, "client.epochs=10", "device.lam=0")
+    flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
+    for t, cost in enumerate(flops):
+        cohort = ran.reports[t + 1].cohort
+        assert cost == pytest.approx(3 * FORWARD * float(asked(ran, t) @ ran.info.n_train[cohort]))
+        seconds = ran.reports[t + 1].clients["finish_s"][cohort]
+        np.testing.assert_allclose(seconds, asked(ran, t) / 10 * ran.info.n_train[cohort])  # n sample-times for E = 10
+        slowest = ran.info.n_train[cohort].argmax()
+        assert asked(ran, t)[slowest] == 10
+        assert seconds.max() == pytest.approx(seconds[slowest])
+    assert max(asked(ran, t).max() for t in range(3)) > 10
+
+
+def test_bytes_are_those_of_what_is_sent(tmp_path: Path) -> None:
+    """Each of two tensors is sent or not: a client uploads 0, 10, 640 or 650 numbers, and 8 bytes for Oort's two."""
+    ran = go(tmp_path, *RUN, "selector.high=0.9", "selector.low=0.5", "rounds=6")
+    up = np.diff([report.metrics["comm/up_bytes"] for report in ran.reports]) - 4 * 8
+    least = [
+        4 * sum(parts) for parts in np.array(np.meshgrid(*[[0, BIAS, WEIGHT, WEIGHT + BIAS]] * 4)).reshape(4, -1).T
+    ]
+    assert set(up.tolist()) <= set(least)
+    assert len(set(up.tolist())) > 1
+    assert (up < 4 * 4 * (WEIGHT + BIAS)).any()
+    whole = go(tmp_path / "b", *RUN, "selector.high=0", "selector.low=0")
+    assert np.diff([r.metrics["comm/up_bytes"] for r in whole.reports]).tolist() == [4 * (4 * (WEIGHT + BIAS) + 8)] * 3
+
+
+def test_without_drops_and_more_work_it_trains_as_any_selector(tmp_path: Path) -> None:
+    """One that takes everybody: low = high = beta = 0 gives the bits of selector=full."""
+    words = ("cohort=12", "rounds=2", "selector.overcommit=1")
+    off = ("selector.high=0", "selector.low=0", "selector.beta=0")
+    a = go(tmp_path / "a", *RUN, *words, *off)
+    assert same_bits(a, go(tmp_path / "b", "selector=full", *SIZES, *words[:2]))
+
+
+@pytest.mark.parametrize("kind", ["vectorised", "sequential", "debug"])
+def test_engines_agree(tmp_path: Path, kind: str) -> None:
+    words = (*RUN, "client.momentum=0.5") if kind == "vectorised" else RUN
+    one = go(tmp_path / "a", *words, "engine=auto")
+    other = go(tmp_path / "b", *words, f"engine={kind}")
+    torch.testing.assert_close(other.weights(), one.weights(), atol=1e-5, rtol=0)
+    assert other.choices == one.choices
+    assert [r.metrics["comm/up_bytes"] for r in one.reports] == [r.metrics["comm/up_bytes"] for r in other.reports]
+
+
+def test_a_deadline_cuts_what_is_asked(tmp_path: Path) -> None:
+    """Half a mean job: with partial work clients do fewer units than asked, and are charged for those."""
+    ran = go(tmp_path, *RUN, "client.epochs=4", "deadline=fixed", "deadline.k=0.5", "deadline.partial_work=true")
+    flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
+    for t, cost in enumerate(flops):
+        report = ran.reports[t + 1]
+        done = asked(ran, t)
+        wanted = np.where(done > 0, done, 0) @ ran.info.n_train[report.cohort]
+        late = np.setdiff1d(report.cohort, report.arrived)
+        if not len(late):
+            assert cost == pytest.approx(3 * FORWARD * wanted)
+        assert cost >= 3 * FORWARD * wanted - 1
+        assert (report.clients["finish_s"][report.arrived] <= 0.5 * ran.info.expected_s.mean() + 1e-6).all()
+        assert (done < 44).all()
+
+
+def test_steps_are_units_too(tmp_path: Path) -> None:
+    """client.steps=6 with passes=1: nobody does more steps than max(6, one pass)."""
+    ran = go(tmp_path, *RUN, "client.steps=6", "selector.passes=1", "client.batch=10", "device.lam=0")
+    for t in range(3):
+        n = ran.info.n_train[ran.reports[t + 1].cohort]
+        assert (asked(ran, t) <= np.maximum(6, np.ceil(n / 10))).all()
+
+
+def test_fewer_samples_take_less(tmp_path: Path) -> None:
+    ran = go(tmp_path, *RUN, "samples=random", "samples.fraction=0.5")
+    flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
+    for t, cost in enumerate(flops):
+        used = np.ceil(0.5 * ran.info.n_train[ran.reports[t + 1].cohort] - 1e-9)
+        assert cost == pytest.approx(3 * FORWARD * float(asked(ran, t) @ used))
+
+
+def test_resuming_is_continuing(tmp_path: Path) -> None:
+    whole = go(tmp_path / "a", *RUN)
+    go(tmp_path / "b", *RUN, "rounds=1")
+    rest = go(tmp_path / "b", *RUN, "resume=true")
+    assert rest.last.fingerprint == whole.last.fingerprint
+
+
+@pytest.mark.parametrize("codec", ["quant", "subsample"])
+def test_codecs_encode_what_is_sent(tmp_path: Path, codec: str) -> None:
+    """Fewer tensors make fewer bytes, also of those that a codec makes of them."""
+    most, less = (
+        go(tmp_path / f, *RUN, f"codec={codec}", f"selector.low={f}", f"selector.high={f}") for f in ("0", "0.8")
+    )
+    assert less.last.metrics["comm/up_bytes"] < most.last.metrics["comm/up_bytes"]
