@@ -14,6 +14,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,7 @@ def one(word: str, clients: int, cohort: int) -> None:
     sys.stdout.write("RESULT " + json.dumps(found) + "\n")
 
 
+@cache
 def measured(word: str, clients: int, cohort: int = COHORT) -> dict[str, float]:
     """`one` in a process of its own, one thread."""
     env = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -43,6 +43,21 @@ def test_a_round_without_evaluation_shows_the_last_one(tmp_path: Path, capsys: p
     assert "test/acc 0.5" in third
 
 
+def test_the_start_table_says_how_skewed_the_data_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def line(**skew: float) -> list[str]:
+        Progress(lines_every=1).start(info(tmp_path / "run", skew=skew))
+        return [row[12:] for row in capsys.readouterr().out.splitlines() if row.startswith("imbalance")]
+
+    assert line() == []
+    classes = {"global_ci": 0.0123, "client_ci": 0.31}
+    assert line(**classes) == ["of classes 0.012, a client's 0.310"]
+    rest = {"global_ai": 0.0, "client_ai": 0.2, "global_sc": 0.5, "client_sc": 0.4}
+    assert line(**classes, **rest) == [
+        "of classes 0.012, a client's 0.310; of attributes 0.000, a client's 0.200; "
+        "spurious correlation 0.500, a client's 0.400"
+    ]
+
+
 def test_the_start_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = info(tmp_path / "a-name", tags={"tracking": "mlflow ui --backend-store-uri sqlite:////a b/mlflow.db"})
     Progress(lines_every=1).start(dataclasses.replace(facts, start=2, dirty=True))

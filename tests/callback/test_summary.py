@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,41 @@ def test_nothing_is_shown_of_no_rounds(tmp_path: Path, capsys: pytest.CaptureFix
     assert written(tmp_path / "run")["rounds"] == 0
     play(watchers(), info(tmp_path / "dropped"), last=0, status="dropped")
     assert not (tmp_path / "dropped" / "summary.json").exists()
+
+
+def test_the_table_has_a_line_for_what_was_measured_of_skew_and_chance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal, summary = watchers()
+    facts = info(tmp_path / "run", rounds=1)
+    for watcher in (journal, summary):
+        watcher.start(facts)
+    journal.observe(dataclasses.replace(report(0), metrics={"skew/global_ci": 0.0123, "skew/client_ci": 0.3}))
+    departure = {"select/departure": 0.25, "select/departure_uniform": 0.125}
+    journal.observe(dataclasses.replace(report(1), metrics=departure))
+    for watcher in (journal, summary):
+        watcher.finish("finished")
+    said = capsys.readouterr().out
+    for label, value in (
+        ("class imbalance of all data", "0.0123"),
+        ("class imbalance of a client, mean", "0.3"),
+        ("departure from uniform selection", "0.25 (chance: 0.125)"),
+    ):
+        assert re.search(rf"{label}\s*│\s*{re.escape(value)} │", said), label
+    assert "attribute" not in said
+    assert written(facts.folder)["final"]["skew/global_ci"] == 0.0123
+
+
+def test_a_card_without_skew_is_still_read(tmp_path: Path) -> None:
+    """A folder of a version that did not report it."""
+    skew = {"global_ci": 0.5, "client_ci": 0.25}
+    play(watchers(), info(tmp_path / "run", skew=skew))
+    assert card.load(tmp_path / "run").skew == skew
+    path = tmp_path / "run" / card.NAME
+    kept = json.loads(path.read_text())
+    del kept["info"]["skew"]
+    path.write_text(json.dumps(kept))
+    assert card.load(tmp_path / "run").skew == {}
 
 
 def test_a_long_name_is_in_one_piece(

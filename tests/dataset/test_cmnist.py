@@ -121,6 +121,10 @@ def test_a_run_reports_its_worst_group(folder: Path, tmp_path: Path) -> None:
     ran = go(tmp_path / "a", *words)
     for report in ran.reports:
         assert 0 <= report.metrics["test/acc_worst_group"] <= report.metrics["test/acc"]
+    six = {f"{level}_{name}" for level in ("global", "client") for name in skew.COMPONENTS}
+    assert ran.info.skew.keys() == six
+    assert {name[5:]: value for name, value in ran.reports[0].metrics.items() if name[:5] == "skew/"} == ran.info.skew
+    assert ran.info.skew["client_sc"] > 0.2
     assert go(tmp_path / "b", *words, "selector.source=known_dht", "eval.every=2").last.step == 2
     assert go(tmp_path / "c", *words, "selector.source=known_matrix").last.step == 2
 

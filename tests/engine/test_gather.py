@@ -1,13 +1,14 @@
 """Sums do not depend on who comes first, and a rank's part is a part."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import torch
 
 from agg_harness import gather, layout_of, update_of
 from fedcohort.engine.closing import advised
-from fedcohort.engine.gather import Gatherer, reweighted
+from fedcohort.engine.gather import PIECE, Gatherer, reweighted
 from fedcohort.types import Advice
 from yaml_words import make
 
@@ -93,3 +94,19 @@ def test_the_buffers_of_each_are_kept_beside_the_matrix() -> None:
     assert gathered.each_buffers.tolist() == [[0, 0], [1, 2], [3, 6]]
     assert gathered.buffers.tolist() == [2, 4]  # by samples, (0 + 2 * 1 + 4 * 3) / 7
     assert gather(make("agg", "fedavg"), rows, layout_of(1, 2)).each_buffers is None
+
+
+def test_long_updates_are_added_in_pieces_and_kept_whole() -> None:
+    """Sum and matrix of updates that are longer than a piece; a client that is left out has no row."""
+    length = 2 * PIECE + 3
+    rows = [update_of(k, [0.0], n=k + 1) for k in range(3)]
+    deltas = [torch.randn(length, generator=torch.Generator().manual_seed(k)) for k in range(3)]
+    deltas[1][-1] = float("inf")
+    agg = make("agg", "fedavg")
+    for stacked in (False, True):
+        object.__setattr__(agg, "stacked", stacked)
+        got = gather(agg, [replace(row, delta=delta) for row, delta in zip(rows, deltas, strict=True)])
+        assert got.clients.tolist() == [0, 2]
+        assert torch.equal(got.mean, (deltas[0].double() + 3 * deltas[2].double()) / 4)
+        if stacked:
+            assert torch.equal(got.updates, torch.stack([deltas[0], deltas[2]]).double())

@@ -337,6 +337,12 @@ def test_two_ranks_equal_one_process(tmp_path: Path, words: tuple[str, ...]) -> 
     torch.testing.assert_close(two, one, atol=1e-5, rtol=0)
 
 
+def test_ranks_share_nothing_of_a_round_that_leaves_the_aggregator_out(tmp_path: Path) -> None:
+    """FedDiverse's first round is plain: the codec's hooks alone are there, which remember nothing."""
+    words = ("selector=feddiverse", "selector.epochs=1", "codec=mask", "trainer.devices=2", "rounds=2")
+    assert bool(go(tmp_path, *WORDS, *words).weights().isfinite().all())
+
+
 def test_what_is_remembered_counts(tmp_path: Path) -> None:
     """A fresh x in every round would be another run."""
     words = (*WORDS, "cohort=12")

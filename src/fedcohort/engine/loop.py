@@ -143,7 +143,7 @@ class FederatedLoop(pl.Callback):
             cohort=clients,
             weights=opened.weights,
             uploads=[name for hook in hooks for name in hook.uploads],
-            remembers=self.remembers if hooks else {},
+            remembers={name: self.remembers[name] for hook in hooks for name in hook.remembers},
             words=reported(self.parts, self.opener.hearing),
             stacked=keeps_updates(self.parts),
             moments=self.settings.bn_moments,
