@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,15 @@ def words() -> list[str]:
     return sorted(path.stem for path in CONFIGS.glob("*.yaml") if "_target_" in OmegaConf.load(path))
 
 
+@cache
+def common() -> torch.Tensor:
+    """What all clients want."""
+    return torch.randn(PARAMETERS, generator=torch.Generator().manual_seed(CLIENTS))
+
+
 def update_of(client: int, agg: Any) -> ClientUpdate:
     rng = torch.Generator().manual_seed(client)
-    shared = torch.randn(PARAMETERS, generator=torch.Generator().manual_seed(-1))
-    delta = 0.1 * shared + 0.1 * torch.randn(PARAMETERS, generator=rng)
+    delta = 0.1 * common() + 0.1 * torch.randn(PARAMETERS, generator=rng)
     return ClientUpdate(
         client=client,
         n_train=20 + client,
@@ -115,7 +121,10 @@ def one(word: str) -> None:
         for name, took in zip(times, np.diff(marks), strict=True):
             times[name].append(float(took))
         del found
-    result = {name: statistics.median(took[1:]) for name, took in times.items()} | {"stacked": agg.stacked}
+    result = {name: statistics.median(took[1:]) for name, took in times.items()} | {
+        "stacked": agg.stacked,
+        "vectors": 1 + sum(len(hook.uploads) for hook in agg.hooks),
+    }
     sys.stdout.write("RESULT " + json.dumps(result) + "\n")
 
 
@@ -126,7 +135,8 @@ def row(word: str) -> str:
     done = subprocess.run([sys.executable, __file__, "one", word], capture_output=True, text=True, check=True, env=env)
     found = json.loads(done.stdout.split("RESULT ")[-1])
     kind, goal = ("Gram matrix", GRAM) if word in BY_GRAM else ("weighted sum", SUM)
-    made_of = "matrix" if found["stacked"] else "stream"
+    made_of = "matrix" if found["stacked"] else "stream" + (" of 2" if found["vectors"] == 2 else "")
+    goal *= found["vectors"]
     alone, whole = (took / found["sum"] for took in (found["direction"], found["gather"] + found["direction"]))
     over = " (over)" if (alone if found["stacked"] else whole) > goal else ""
     times = [f"{1000 * found[name]:.0f}" for name in ("sum", "gather", "direction")]
@@ -134,7 +144,7 @@ def row(word: str) -> str:
 
 
 def paragraph(text: str) -> str:
-    return textwrap.fill(" ".join(text.split()), 118)
+    return textwrap.fill(" ".join(text.split()), 118, break_on_hyphens=False)
 
 
 def main() -> None:
@@ -146,8 +156,9 @@ def main() -> None:
             {torch.__version__}; one thread; {CLIENTS} updates of {PARAMETERS:,} parameters, float32 as they come,
             aggregated in float64. `sum` is `weights @ matrix` of the updates in float64, in the same process; `gather`
             takes updates in, one by one, checks that they are finite and adds them up, into a matrix too where the
-            method needs it; `direction` is the method. Goals: {SUM:.0f} sums for a weighted sum, {GRAM:.0f} with a Gram
-            matrix, of `gather` and `direction` where the sum is made while gathering, of `direction` where it is made
+            method needs it; `direction` is the method. Goals: {SUM:.0f} sums for each vector that a client sends,
+            {GRAM:.0f} with a Gram matrix, of `gather` and `direction` where the sum is made while gathering, of
+            `direction` where it is made
             of the matrix. Medians of {REPEATS}. `make bench-aggregation` writes this file."""
         ),
         "",

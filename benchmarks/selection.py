@@ -178,13 +178,13 @@ def gram() -> str:
         whole.append(middle - began)
         alone.append(time.perf_counter() - middle)
     return (
-        f"FedPNS with {m} clients and {P:,} parameters: {statistics.median(whole):.2f} s for `observe`, of which\n"
+        f"FedPNS with {m} clients and {P:,} parameters: {statistics.median(whole):.2f} s for `observe`, of which "
         f"one Gram matrix (`U @ U.T`, float64, one thread) is {statistics.median(alone):.2f} s."
     )
 
 
 def paragraph(text: str) -> str:
-    return textwrap.fill(" ".join(text.split()), 118)
+    return textwrap.fill(" ".join(text.split()), 118, break_on_hyphens=False)
 
 
 def main() -> None:
@@ -215,7 +215,7 @@ def main() -> None:
         "",
         growth("hcsfed"),
         "",
-        gram(),
+        paragraph(gram()),
     ]
     text = "\n".join(lines) + "\n"
     (HERE / "selection.md").write_text(text)

@@ -1,5 +1,7 @@
 """The words of the config groups, and the objects behind them with their yaml's defaults."""
 
+import copy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,11 @@ OURS = (
 
 def node(group: str, word: str) -> dict[str, Any]:
     """The node of a yaml whose `_target_` is ours, {} for an alias or a preset."""
+    return copy.deepcopy(_node(group, word))
+
+
+@cache
+def _node(group: str, word: str) -> dict[str, Any]:
     loaded = OmegaConf.load(CONFIGS / group / f"{word}.yaml")
     found = loaded if "_target_" in loaded else loaded.get(group)
     if found is None or "_target_" not in found:

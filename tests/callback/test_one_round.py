@@ -144,6 +144,14 @@ def test_bars_end_where_the_score_is(tmp_path: Path, drawn: dict[str, Figure]) -
     assert {"exploit", "explore", "penalty", "selected, arrived"} <= set(words(drawn["round.png"]).split("\n"))
 
 
+def test_parts_that_have_no_room_are_counted(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+    parts = {f"part_p{i}": np.arange(12.0) + i for i in range(one_round.PANELS + 1)}  # explore is the seventh
+    facts = written(tmp_path / "run", parts)
+    one_round.draw(facts, read(facts.folder), tmp_path / "round.png")
+    assert "(2 more are not shown)" in words(drawn["round.png"])
+    assert len(drawn["round.png"].axes) == 1 + one_round.PANELS
+
+
 @pytest.mark.parametrize(("clients", "cohort"), [(1, 1), (2, 1), (12, 4), (50, 10), (3550, 10), (3550, 355)])
 @pytest.mark.parametrize("score", ["finite", "some", "none"])
 def test_it_is_legible_at_every_size(

@@ -1,6 +1,6 @@
 """A round to be explained: who was there, what each client scored and of which parts, who was selected, who arrived."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,10 +46,16 @@ class Round:
         """Whether a score is the sum of its parts."""
         if len(self.parts) < 2:
             return False
-        total = np.sum(list(self.parts.values()), axis=0)
+        total = summed(list(self.parts.values()))
         finite = np.isfinite(self.score)
         size = np.abs(self.score[finite]).max(initial=0.0)
         return bool(finite.any() and np.allclose(total[finite], self.score[finite], rtol=1e-6, atol=1e-9 * size))
+
+
+def summed(parts: Sequence[Values]) -> Values:
+    """NaN where one is NaN, or two are infinite and of opposite sign."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sum(parts, axis=0))
 
 
 def explained(history: History) -> list[int]:

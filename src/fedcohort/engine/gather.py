@@ -99,9 +99,9 @@ class Gatherer:
         weight = float(self.weights[row])
         self.table[row, 0], self.table[row, 1] = 1.0, update.n_used
         self.table[row, 2:] = [read(update) for read in self.words.values()]
-        self._add(update.delta, weight, None if self.matrix is None else self.matrix[row])
+        self._add(self.sum, update.delta, weight, None if self.matrix is None else self.matrix[row])
         for name, total in self.totals.items():
-            total.add_(update.uploads[name], alpha=weight if name in self.averaged else 1.0)
+            self._add(total, update.uploads[name], weight if name in self.averaged else 1.0)
         if len(self.buffers):
             buffers = update.buffers.double()
             if self.each_buffers is not None:
@@ -112,12 +112,12 @@ class Gatherer:
             self.counters = torch.maximum(self.counters, update.counters)
         self.stored[update.client] = update.stored
 
-    def _add(self, delta: Tensor, weight: float, row: Tensor | None) -> None:
-        """To the sum, and into its row of the matrix, in pieces that a processor's cache holds."""
-        for start in range(0, len(self.sum), self.piece):
-            part = delta[start : start + self.piece]
+    def _add(self, total: Tensor, vector: Tensor, weight: float, row: Tensor | None = None) -> None:
+        """weight x vector to the total, and the vector into its row, in pieces that a processor's cache holds."""
+        for start in range(0, len(total), self.piece):
+            part = vector[start : start + self.piece]
             wide = self.wide[: len(part)] if row is None else row[start : start + self.piece]
-            self.sum[start : start + self.piece].add_(wide.copy_(part), alpha=weight)
+            total[start : start + self.piece].add_(wide.copy_(part), alpha=weight)
 
     def _sound(self, update: ClientUpdate) -> bool:
         """A norm is finite where all entries are, and don't overflow."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcohort.callback.base import RunInfo
-from fedcohort.callback.explained import ARRIVED, AWAY, IDLE, LATE, Round, explained, load, shown
+from fedcohort.callback.explained import ARRIVED, AWAY, IDLE, LATE, Round, explained, load, shown, summed
 from fedcohort.callback.figure import style
 from fedcohort.callback.history import History
 from fedcohort.ranges import refuse
@@ -87,7 +87,11 @@ def _panels(round: Round) -> list[tuple[str, Sequence[tuple[Values, str | None]]
         found: list[tuple[str, Sequence[tuple[Values, str | None]]]] = [("score, the sum of its parts", layers)]
     else:
         found = [] if np.isnan(round.score).all() else [("score", [(round.score, None)])]
-        found += [(name.replace("_", " "), [(values, None)]) for name, values in list(round.parts.items())[:PANELS]]
+        names = list(round.parts)
+        left = f"\n({len(names) - PANELS} more are not shown)" if len(names) > PANELS else ""
+        for i, name in enumerate(names[:PANELS], start=1):
+            label = name.replace("_", " ") + (left if i == PANELS else "")
+            found.append((label, [(round.parts[name], None)]))
     if round.probability is not None:
         found.append(("probability", [(round.probability, None)]))
     return found
@@ -108,7 +112,7 @@ def _bars(axes: "Axes", round: Round, rows: Ids, layers: Sequence[tuple[Values, 
             part = np.where(np.sign(width) == side, width, 0.0)
             axes.barh(y, part, left=end, height=0.78, color=colour or fates, linewidth=0)
             end += part
-    total = np.sum([values[rows] for values, _ in layers], axis=0)
+    total = summed([values[rows] for values, _ in layers])
     if len(layers) > 1:
         axes.plot(total, y, "|", color=style.BLACK, markersize=6, markeredgewidth=1.4)
     for i in np.flatnonzero(~np.isfinite(total)):
