@@ -8,3 +8,4 @@ run() { sweep experiment=flash_settings "${fashion[@]}" heterogeneity=noniid30_n
 run agg=fedavg,fedprox,fedbio,fednova,scaffold
 run agg=feddf,rhfl proxy=client_heldout
 table accuracy rows=selector cols=agg baseline=random
+table overlap rows=selector cols=agg metric=select/uniform_overlap_mean better=low
