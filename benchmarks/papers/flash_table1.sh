@@ -9,3 +9,4 @@ run agg=fedavg,fedprox,fedbio,fednova,scaffold
 run agg=feddf,rhfl proxy=client_heldout
 table accuracy rows=selector cols=agg baseline=random
 table overlap rows=selector cols=agg metric=select/uniform_overlap_mean better=low
+table departure rows=selector cols=agg metric=select/departure better=low

@@ -5,3 +5,4 @@
 sweep experiment=regret selector=random,powd,ucb_cs,oort,fedcor,feel,flash,flash_literal,oracle_greedy,oracle_clean,worst
 table regret metric=test/acc baseline=oracle_greedy
 table overlap metric=select/uniform_overlap_mean baseline=random better=low
+table departure metric=select/departure baseline=random better=low
