@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from run_harness import go
+from run_harness import go, made
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,10 @@ def test_the_name_of_a_run(tmp_path: Path, typed: tuple[str, ...], name: str) ->
     ran = go(tmp_path, *typed, "rounds=1")
     assert ran.folder.name.startswith(name)
     assert ran.info.choices.get("experiment") == ("flash" if "experiment=flash" in typed else None)
+
+
+def test_a_preset_is_one_choice() -> None:
+    """What it stands for are words of their own groups already; a part inside another has its path."""
+    choices = made("heterogeneity=noniid30", "objective=propfair").choices
+    assert choices["heterogeneity"] == "noniid30"
+    assert [name for name in choices if "." in name] == ["objective.base"]

@@ -55,6 +55,8 @@ def _check_preset(config: dict[str, Any], words: dict[str, str], overrides: tupl
         if typed.startswith("heterogeneity."):
             raise OptionError(f"{typed}: a preset has no options, say {typed.removeprefix('heterogeneity.')}")
     stands_for = config.pop("heterogeneity", None) or {}
+    for group in stands_for:
+        words.pop(f"heterogeneity.{group}", None)
     if any(config.get(group) != node for group, node in stands_for.items()):
         words.pop("heterogeneity", None)
 
