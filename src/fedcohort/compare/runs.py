@@ -191,7 +191,7 @@ class _Sorter:
             values = {cell: run.params.get(name, "none") for cell, run in firsts.items()}
             if len(set(values.values())) == 1 or name in compared or name.startswith(own):
                 continue
-            which = {value: [spelled(c) for c in values if values[c] == value] for value in values.values()}
+            which = {value: _where(values, value) for value in values.values()}
             said = "; ".join(f"{value} for {', '.join(where)}" for value, where in which.items())
             self.differences.append(f"also differs: {name} is {said}")
             if not name.startswith(meant):
@@ -242,6 +242,21 @@ def sort(runs: Sequence[Run], rows: str, cols: str | None, metric: str) -> Sorte
     row_values = sorted({row for row, _ in cells}, key=lambda value: _natural((value,)))
     col_values = sorted({col for _, col in cells}, key=lambda value: _natural((value,)))
     return Sorted(row_values, col_values, cells, sorter.notes, odd)
+
+
+def _determined(values: Mapping[Cell, str], place: int) -> bool:
+    """Whether all cells of a row (place 0) or of a column (place 1) have one value, whichever that is."""
+    pairs = {(cell[place], value) for cell, value in values.items()}
+    return len(pairs) == len({cell[place] for cell in values})
+
+
+def _where(values: Mapping[Cell, str], value: str) -> list[str]:
+    """The columns or rows that have it, where whole ones do; else the cells."""
+    cells = [cell for cell in values if values[cell] == value]
+    for place in (1, 0):
+        if _determined(values, place) and len({cell[place] for cell in values}) > 1:
+            return list(dict.fromkeys(cell[place] for cell in cells))
+    return [spelled(cell) for cell in cells]
 
 
 def _minorities(values: Mapping[Cell, str]) -> set[Cell]:
