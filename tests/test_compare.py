@@ -14,7 +14,7 @@ import pytest
 from mlflow.entities import Metric, Param, RunTag
 
 from callback.databases import Logs, logs  # noqa: F401
-from fedcohort.compare import draw, render, runs
+from fedcohort.compare import draw, fetch, render
 from fedcohort.compare.__main__ import Options, compare, main, parsed
 from fedcohort.compare.runs import ONE, Run, Sorted, sort
 from fedcohort.compare.table import Table, difference, lower_is_better, mean, tabulate
@@ -298,7 +298,7 @@ def test_runs_that_are_not_there(logs: Logs) -> None:
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     where = tmp_path / "none.db"
     with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
-        runs.connected(runs.Query(f"sqlite:///{where}", "fedcohort"))
+        fetch.connected(fetch.Query(f"sqlite:///{where}", "fedcohort"))
     assert not where.exists()
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from fedcohort import interrupt, ranges
 from fedcohort.callback.tracking import server
-from fedcohort.compare import draw, render, runs
+from fedcohort.compare import draw, fetch, render, runs
 from fedcohort.compare.table import tabulate
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.folder import write_atomically
@@ -75,10 +75,10 @@ def parsed(words: Sequence[str]) -> Options:
 
 def compare(options: Options) -> tuple[str, list[Path]]:
     """The table in Markdown, and the files that were written. Raises `OptionError`, `TrackingError`."""
-    query = runs.Query(options.tracking_uri, options.experiment, options.sweep, options.filter)
+    query = fetch.Query(options.tracking_uri, options.experiment, options.sweep, options.filter)
     try:
-        client = runs.connected(query)
-        found = runs.sort(runs.fetch(client, query), options.rows, options.cols, options.metric)
+        client = fetch.connected(query)
+        found = runs.sort(fetch.fetch(client, query), options.rows, options.cols, options.metric)
         table = tabulate(found, options.rows, options.cols, options.metric, options.baseline, options.better)
         histories = draw.fetch(client, found, options.metric) if options.curves == "true" else None
     except server.failures() as error:

@@ -106,7 +106,7 @@ class FederatedLoop(pl.Callback):
             self.state = ServerState.unpacked(self._restored["server"], fresh)
             self.store.load_state_dict(self._restored["clients"])
         if trainer.is_global_zero:
-            info = self.info(self.opener.expected_s())
+            info = self.info(self.opener.populations.facts["expected_s"])
             self.started = True
             for observer in self.observers:
                 observer.start(info)

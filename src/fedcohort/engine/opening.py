@@ -197,10 +197,6 @@ class Opener:
             bytes_up=self.up_bytes * ones if up is None else up,
         )
 
-    def expected_s(self) -> Values:
-        """Expected virtual seconds of every client's whole job."""
-        return self.timed()["expected_s"]
-
     def timed(self) -> dict[str, Values]:
         """The facts of devices and jobs, each [n_clients] (`engine/parts.py`)."""
         n, client = self.federation.n_train, self.parts.client
