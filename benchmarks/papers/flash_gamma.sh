@@ -4,3 +4,5 @@
 settings=noniid30,noise15,noniid30_noise15
 sweep experiment=flash_settings "${fashion[@]}" heterogeneity=$settings selector=flash selector.gamma_scale=0,0.01,0.1,1
 table accuracy rows=selector.gamma_scale cols=heterogeneity baseline=1
+table overlap rows=selector.gamma_scale cols=heterogeneity metric=select/uniform_overlap_mean baseline=1 better=low
+table departure rows=selector.gamma_scale cols=heterogeneity metric=select/departure baseline=1 better=low
