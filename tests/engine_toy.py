@@ -9,9 +9,9 @@ from torch import nn
 
 from fedcohort.dataset.base import Raw
 from fedcohort.engine.local import ClientTask, LocalTrainer
-from fedcohort.federation import build
 from fedcohort.flat import FlatModel
 from fedcohort.rng import torch_scope
+from fedcohort.split import build
 from yaml_words import make
 
 SEED = 3
@@ -40,8 +40,16 @@ def trainer_of(federation: Any, network: nn.Module, objective: str = "ce", hooks
     return LocalTrainer(server, worker, federation, *parts, hooks, SEED)
 
 
-def task_of(client: int, units: int = 2, round: int = 4, lr: float = 0.1, rows: Any = None, stored: Any = None) -> Any:
-    return ClientTask(round, client, rows, units, units, lr, 1.0, stored or {})
+def task_of(
+    client: int,
+    units: int = 2,
+    round: int = 4,
+    lr: float = 0.1,
+    rows: Any = None,
+    stored: Any = None,
+    loss_after: bool = False,
+) -> Any:
+    return ClientTask(round, client, rows, units, units, lr, 1.0, stored or {}, loss_after=loss_after)
 
 
 def flat(network: nn.Module) -> torch.Tensor:

@@ -12,10 +12,10 @@ from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
+from torch import nn
 
 from fedcohort import assemble, run
 from fedcohort.engine import compatible
-from fedcohort.engine.parts import Parts
 from fedcohort.types import RoundReport
 from yaml_words import CONFIGS
 
@@ -127,12 +127,15 @@ def play(composed: assemble.Composed) -> Ran:
     return Ran(folder, seen.reports, getattr(seen, "info", None))
 
 
-def remarks(*overrides: str) -> list[str]:
-    """What is said of `python train.py <overrides>` before it starts."""
+def remarks(*overrides: str, network: nn.Module | None = None) -> list[str]:
+    """What is said of `python train.py <overrides>` before it starts; network: instead of the model's."""
     config = made(*overrides)
     objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
-    parts = Parts(**{name: objects[name] for name in Parts.__dataclass_fields__})
-    return compatible.remarks(parts, config.choices, config.config["requires"])
+    parts = run._parts(config, objects)
+    federation = run._federation(config, objects, parts)
+    network = network or run._network(config, objects["model"], federation)
+    holds = compatible.facts(parts, config.config["cohort"], federation, network)
+    return compatible.remarks(parts, config.choices, config.config["requires"], holds)
 
 
 def same_bits(a: Ran, b: Ran) -> bool:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 
 import fedcohort.signal
 from fedcohort import rng
-from fedcohort.signal.base import Probed, Reported, Sent, Static, find
+from fedcohort.signal.base import Held, Probed, Reported, Sent, Static, find
 from fedcohort.state import pack, unpack
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 
@@ -119,6 +120,7 @@ class World:
         failed = np.intersect1d(selection.clients, np.array(self.lost(round, selection.clients), np.int64))
         arrived = np.setdiff1d(selection.clients, failed)
         values = {w: self.values(w, round)[arrived] for w in EVERY_WORD if isinstance(find(w), Reported | Sent)}
+        values |= {w: pairs_of(w, values["update"]) for w in EVERY_WORD if has_pairs(w)}
         return RoundOutcome(round, selection, arrived, failed, Spied(values, needs, self.read), probes, 1.0)
 
 
@@ -134,6 +136,22 @@ class Step:
     chosen: Any
     outcome: RoundOutcome
     after: Any
+
+
+def has_pairs(word: str) -> bool:
+    signal = find(word)
+    return isinstance(signal, Held) and signal.pairs
+
+
+def pairs_of(word: str, updates: np.ndarray) -> np.ndarray:
+    """What the server works out of these updates, without a model or data."""
+    made: np.ndarray = find(word).make(None, torch.from_numpy(updates))  # type: ignore[union-attr, arg-type]
+    return made
+
+
+def reordered(word: str, values: np.ndarray, order: Ids) -> np.ndarray:
+    """A signal of clients who arrived, in another order."""
+    return values[np.ix_(order, order)] if has_pairs(word) else values[order]
 
 
 def play_round(selector: Any, state: Any, world: World, round: int) -> Step:

@@ -10,13 +10,14 @@ import torch
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.digits import Digits
 from fedcohort.errors import DataError, OptionError
-from fedcohort.federation import LEAST, Federation, Shard, build, thinned
+from fedcohort.federation import Federation, Shard
 from fedcohort.label_noise.beta import Beta
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.dirichlet import Dirichlet
 from fedcohort.partition.dominant_class import DominantClass
 from fedcohort.partition.iid import Iid
 from fedcohort.partition.natural import Natural
+from fedcohort.split import LEAST, build, thinned
 from global_rng import untouched
 
 N, M, C = 2000, 500, 10

@@ -169,7 +169,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (("deadline.partial_work=true",), "deadline.partial_work=true has no effect with deadline=wait_for_all"),
         (("agg=fedprox", "deadline=fixed"), None),
         (("proxy=noise",), "proxy=noise has no effect: agg=fedavg doesn't read it"),
-        (("agg=rhfl", "agg.mode=weights_only"), "is FedAvg under RHFL's client confidence, not RHFL"),
+        (("agg=rhfl", "agg.mode=weights_only", "selector=full"), "is FedAvg under RHFL's client confidence, not RHFL"),
         (("objective=propfair", "objective.M=0.2"), "minimise their base objective with 5 times the learning rate"),
         (("agg=feddf", "agg.steps=2", "proxy=noise"), None),
         (("deadline=fixed", "deadline.k=0.0001"), "round 1: none of the 4 selected clients was done"),

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
@@ -63,6 +64,8 @@ def test_a_run_chooses_again_what_it_chose(tmp_path: Path, words: tuple[str, ...
         ("selector=fedcor",),  # no shadow round comes of it
         ("selector=pyramidfl", "deadline=fixed", *AWAY),
         ("selector=pyramidfl", "selector.passes=3", "client.steps=7"),
+        ("selector=fedpns", "selector.keep=0.3"),
+        ("selector=fedpns", "selector.keep=0.3", "deadline=fixed", "deadline.partial_work=false", *AWAY),
     ],
 )
 def test_rows_and_facts_are_logged_too(tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -91,13 +94,58 @@ def test_facts_are_read_and_not_only_drawn_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("selector=fedpns",), "selector=fedpns reads update, which"),
-        (("selector=hcsfed", "selector.variant=feddiverse_paper"), "selector=hcsfed reads update, which"),
+        (
+            ("selector=fedpns", "selector.loss_check=true"),
+            "selector=fedpns reads server_loss, which .*: whole updates are not logged$",
+        ),
+        (
+            ("selector=hcsfed", "selector.variant=feddiverse_paper"),
+            "selector=hcsfed reads update, which .*: whole updates are not logged$",
+        ),
         (("selector=hcsfed", "selector.rate=0.5"), "asks for compressed_gradient in round 1, which"),
     ],
 )
 def test_what_is_too_large_to_log_is_named(tmp_path: Path, words: tuple[str, ...], line: str) -> None:
     folder = ran(tmp_path, *words, "rounds=2")
+    with pytest.raises(IncompatibleConfig, match=line):
+        again(folder)
+
+
+def test_rounds_of_ever_other_width(tmp_path: Path) -> None:
+    """Who doesn't arrive has no row and no column; places beyond the round's width are null."""
+    log = read(ran(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *AWAY))
+    width = max(len(now.arrived) for now in log.rounds)
+    narrow = [now for now in log.rounds if 0 < len(now.arrived) < width]
+    assert any(len(now.arrived) < len(now.chosen) for now in narrow)
+    for now in log.rounds:
+        H, m = now.told["update_gram"], len(now.arrived)
+        assert H.shape == (12, width)
+        np.testing.assert_allclose(H[now.arrived, :m], H[now.arrived, :m].T, rtol=1e-9)
+        assert (np.diag(H[now.arrived]) > 0).all()
+        assert np.isnan(H[:, m:]).all()
+        assert np.isnan(np.delete(H, now.arrived, axis=0)).all()
+
+
+def test_products_are_read_and_not_only_drawn_again(tmp_path: Path) -> None:
+    """With every product of two clients turned round, others are left out, and drawn less later."""
+    log = read(ran(tmp_path, "selector=fedpns", "selector.keep=0.3"))
+    turned = []
+    for now in log.rounds:
+        H, m = now.told["update_gram"].copy(), len(now.arrived)
+        H[now.arrived, :m] *= 2 * np.eye(m) - 1
+        turned.append(dataclasses.replace(now, told={**now.told, "update_gram": H}))
+    log = dataclasses.replace(log, rounds=turned)
+    assert replay(log, *players(log, (), Path(CONFIGS))).step is not None
+
+
+def test_rows_that_are_too_wide_in_some_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three numbers a row, where three or four clients arrive."""
+    monkeypatch.setattr("fedcohort.engine.reporting.ROW", 3)
+    folder = ran(tmp_path, "selector=fedpns", "availability=bernoulli", "availability.p=0.3")
+    log = read(folder)
+    step = next(now.t + 1 for now in log.rounds if len(now.arrived) == 4)
+    assert "update_gram" in log.told
+    line = rf"reads update_gram, which .*: rows of 4 numbers are too long for it \(round {step}\)$"
     with pytest.raises(IncompatibleConfig, match=line):
         again(folder)
 

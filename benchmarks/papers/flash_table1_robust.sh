@@ -3,10 +3,6 @@
 # FedBiO and RHFL have a loss of their own against noise and refuse a second one, or would train without theirs.
 . "$(dirname "$0")/setup.sh"
 seeds=${SEEDS:-0,1,2}
-run() {
-  sweep experiment=flash_settings "${fashion[@]}" heterogeneity=noniid30_noise15 objective=flash_robust \
-    selector=random,flash "$@"
-}
-run agg=fedavg,fedprox,fednova,scaffold
-run agg=feddf proxy=client_heldout
+sweep experiment=flash_settings "${fashion[@]}" heterogeneity=noniid30_noise15 objective=flash_robust \
+  selector=random,flash agg=fedavg,fedprox,fednova,scaffold,feddf proxy=client_heldout
 table accuracy rows=selector cols=agg baseline=random

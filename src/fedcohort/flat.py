@@ -104,7 +104,7 @@ class FlatModel:
             (self.counters, self.layout.counters),
         ):
             self._attach(vector, blocks)
-        self.has_batch_norm = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in network.modules())
+        self.has_batch_norm = has_batch_norm(network)
         self.has_dropout = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in network.modules())
 
     def _attach(self, vector: Tensor, blocks: tuple[Block, ...]) -> None:
@@ -139,3 +139,8 @@ class FlatModel:
             self.buffers.copy_(other.buffers)
         if len(self.counters):
             self.counters.copy_(other.counters)
+
+
+def has_batch_norm(network: nn.Module) -> bool:
+    """Whether statistics of batches are among its buffers."""
+    return any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in network.modules())

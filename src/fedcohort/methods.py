@@ -2,11 +2,12 @@
 
     | word | method | reads |
 
-The method is the docstring's first paragraph; a yaml that stands for a composition gives its comment. What is read are
-the part's `needs` with the yaml's defaults: the words of `fedcohort/signal/`, which say what they cost and reveal.
+The method is the docstring's first paragraph; a yaml that stands for a composition gives that of its comment. What is
+read are the part's `needs` with the yaml's defaults: words of `fedcohort/signal/`, which say what they cost and reveal.
 """
 
 import ast
+import itertools
 import re
 import sys
 from collections.abc import Mapping
@@ -44,8 +45,10 @@ def _row(path: Path, node: Mapping[str, Any]) -> str:
 
 
 def _comment(path: Path) -> str:
-    lines = [line[2:] for line in path.read_text().splitlines() if re.match(r"# [^@]", line)]
-    return " ".join(" ".join(lines).split())
+    """The first paragraph of the comment that a yaml begins with; a bare # ends it."""
+    text = re.sub(r"^# @package .*\n", "", path.read_text())
+    lines = itertools.takewhile(lambda line: line.startswith("# "), text.splitlines())
+    return " ".join(" ".join(line[2:] for line in lines).split())
 
 
 def table(group: str) -> str:

@@ -5,6 +5,7 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
+CODE = ("src", "configs", "train.py", "pyproject.toml", "constraints.txt")  # what decides a result, from the top
 PACKAGES = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
 
 
@@ -14,11 +15,14 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> tuple[str, bool]:
-    """The commit of the code that runs, and whether it was changed since; ("unknown", True) outside of git."""
+    """The commit of the code that runs, and whether it was changed since; ("unknown", True) outside of git.
+
+    A new file of the code counts, committed or not; the tables that the papers' scripts write don't.
+    """
     here = str(Path(__file__).parent)
     try:
         head = _git(here, "rev-parse", "HEAD")
-        return head, bool(_git(here, "status", "--porcelain", "--untracked-files=no"))
+        return head, bool(_git(here, "status", "--porcelain", "--", *(f":(top){path}" for path in CODE)))
     except (OSError, subprocess.SubprocessError):
         return "unknown", True
 

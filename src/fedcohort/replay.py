@@ -5,7 +5,9 @@
 
 The run's own selector must choose as the run did: this version of the code still does what the run did. Another one is
 followed to the first round in which it chooses otherwise; from there on it would have had another model to ask about.
-What the log doesn't hold can't be read again: the updates themselves (FedPNS), and rows of more than 64 numbers.
+What the log doesn't hold can't be read again: the updates themselves (selector.variant=feddiverse_paper of HCSFed, and
+selector.loss_check=true of FedPNS, which tries models), and rows of more than 64 numbers (HCSFed's sketches of larger
+models; FedPNS where more clients arrive).
 Exit code 0 where all choices are the same, 1 where a round differs, 2 where that can't be found out.
 """
 
@@ -14,28 +16,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fedcohort import assemble, interrupt
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
 from fedcohort.past import Log, Round, read
+from fedcohort.player import Player
 from fedcohort.refusals import in_one_line
-from fedcohort.rng import Draws
-from fedcohort.types import (
-    Advice,
-    Population,
-    Probe,
-    ProbeResult,
-    RoundContext,
-    RoundOutcome,
-    Selection,
-    Signals,
-)
-
-if TYPE_CHECKING:
-    from fedcohort.selector.base import Selector
+from fedcohort.types import Advice, Probe, Selection
 
 USAGE = "python -m fedcohort.replay run=<run folder> [selector=<word>] [selector.<option>=<value> ...]"
 
@@ -49,82 +39,6 @@ class Replayed:
     step: int | None = None
     chosen: Sequence[int] = ()
     instead: Sequence[int] = ()
-
-
-class Player:
-    """A selector that is led through a log, one round after the other."""
-
-    def __init__(self, selector: "Selector[Any]", word: str, log: Log) -> None:
-        self.selector, self.word, self.log = selector, word, log
-        self.fixed = Signals(log.facts, selector.needs, "the selector")
-        self.state: Any = None
-
-    def start(self, asked: frozenset[str]) -> None:
-        """Raise `IncompatibleConfig` where the selector reads what the log doesn't hold.
-
-        asked: words that the run's selector may have asked for. It may never have come to that: FedCor's shadow rounds
-        begin after the warm-up.
-        """
-        from fedcohort.signal.base import Computed, Measured, Static, find
-
-        lacking = []
-        for word in self._needs():
-            signal = find(word)
-            known = self.log.facts if isinstance(signal, Static) else self.log.told
-            if word not in known and not (word in asked and isinstance(signal, Measured | Computed)):
-                lacking.append(word)
-        if lacking:
-            raise IncompatibleConfig(
-                f"selector={self.word} reads {', '.join(lacking)}, which the log of {self.log.info.folder} doesn't have"
-            )
-        n_classes = self.log.info.class_counts.shape[1]
-        self.state = self.selector.init(Population(self.log.n_clients, n_classes, self.log.cohort, self.fixed))
-
-    def _needs(self) -> list[str]:
-        return sorted(self.selector.needs)
-
-    def plan(self, now: Round) -> tuple[RoundContext, list[Probe]]:
-        log = self.log
-        ctx = RoundContext(
-            round=now.t,
-            cohort=log.cohort,
-            n_clients=log.n_clients,
-            available=now.available,
-            signals=self.fixed,
-            rng=Draws(log.info.seed, log.n_clients, now.t).generator("selector"),
-            units=log.units,
-        )
-        return ctx, list(self.selector.plan(self.state, ctx)) if len(now.available) else []
-
-    def select(self, now: Round, ctx: RoundContext, probes: Sequence[Probe]) -> Selection:
-        blocking = {probe.signal: self._answer(now, probe) for probe in probes if not probe.concurrent}
-        selection, self.state = self.selector.select(self.state, ctx, blocking)
-        return selection
-
-    def observe(self, now: Round, selection: Selection, probes: Sequence[Probe]) -> Advice | None:
-        """As after the training: nobody was selected, nothing is learned."""
-        if not len(now.chosen):
-            return None
-        reports = {word: values[now.arrived] for word, values in now.told.items()}
-        outcome = RoundOutcome(
-            round=now.t,
-            selection=selection,
-            clients=now.arrived,
-            failed=np.setdiff1d(now.chosen, now.arrived),
-            signals=Signals({**self.log.facts, **reports}, self.selector.needs, "the selector"),
-            probes={probe.signal: self._answer(now, probe) for probe in probes if probe.concurrent},
-            round_s=now.round_s,
-        )
-        advice, self.state = self.selector.observe(self.state, outcome)
-        return advice
-
-    def _answer(self, now: Round, probe: Probe) -> ProbeResult:
-        if probe.signal not in now.told:
-            raise IncompatibleConfig(
-                f"selector={self.word} asks for {probe.signal} in round {now.t + 1}, which the log of "
-                f"{self.log.info.folder} doesn't have"
-            )
-        return ProbeResult(probe.clients, now.told[probe.signal][probe.clients])
 
 
 def replay(log: Log, own: Player, other: Player) -> Replayed:

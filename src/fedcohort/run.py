@@ -82,7 +82,7 @@ def _run(made: Composed, sweep: str | None) -> Path:
     parts = _parts(made, objects)
     federation = _federation(made, objects, parts)
     network = _network(made, objects["model"], federation)
-    loop = _loop(made, parts, federation)
+    loop = _loop(made, parts, federation, network)
     digest = folder.config_hash(config)
     wanted = folder.Wanted(digest, config["seed"], config["rounds"], observers[-1].callbacks)
     first = f"exp_{made.choices['experiment']}" if "experiment" in made.choices else made.choices["selector"]
@@ -125,14 +125,14 @@ def _parts(made: Composed, objects: Mapping[str, Any]) -> "Parts":
     from fedcohort.engine.parts import Parts
 
     parts = Parts(**{name: objects[name] for name in Parts.__dataclass_fields__})
-    compatible.check(parts)
+    compatible.check(parts, made.config["split"]["client_val"], made.config["requires"])
     processes.check(**_processes(made))
     return parts
 
 
 def _federation(made: Composed, objects: Mapping[str, Any], parts: "Parts") -> "Federation":
     from fedcohort.engine import compatible
-    from fedcohort.federation import build
+    from fedcohort.split import build
 
     config = made.config
     seed = config["seed"] if config["data_seed"] is None else config["data_seed"]
@@ -157,14 +157,15 @@ def _network(made: Composed, model: Any, federation: "Federation") -> Any:
         return model.build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
 
 
-def _loop(made: Composed, parts: "Parts", federation: "Federation") -> "FederatedLoop":
+def _loop(made: Composed, parts: "Parts", federation: "Federation", network: Any) -> "FederatedLoop":
     """After everything that can be refused has been refused: Lightning is imported here."""
     from fedcohort.engine import compatible
     from fedcohort.engine.loop import FederatedLoop
     from fedcohort.engine.parts import Settings
 
     config = made.config
-    for line in compatible.remarks(parts, made.choices, config["requires"]):
+    holds = compatible.facts(parts, config["cohort"], federation, network)
+    for line in compatible.remarks(parts, made.choices, config["requires"], holds):
         log.warning("%s", line)
     settings = Settings(
         seed=config["seed"],

@@ -175,7 +175,8 @@ class ClientUpdate:
     buffers: the network's float buffers and frozen parameters, [B]; counters: its integer buffers, int64 [I].
     uploads: vectors that the hooks send beside the update. batch_loss: mean cross-entropy of each mini-batch before
     its step, float64 [steps], and batch_size: samples in each, int64 [steps]. sample_loss: each sample's cross-entropy
-    when it was first trained on, float64 [n_used], NaN for one that never was.
+    when it was first trained on, float64 [n_used], NaN for one that never was. loss_after: mean cross-entropy of
+    y on all n_train samples, NaN where nobody reads it.
     """
 
     client: int
@@ -195,6 +196,7 @@ class ClientUpdate:
     batch_size: Ids
     sample_loss: Values
     duration: float = float("nan")
+    loss_after: float = float("nan")
 
 
 @dataclass(frozen=True)

@@ -169,6 +169,47 @@ def test_teachers_have_their_own_statistics_and_nothing_moves_them() -> None:
     assert torch.equal(bench.server.buffers, kept)
 
 
+@pytest.mark.parametrize(
+    ("deltas", "options", "passes"),
+    [
+        # m = 2 teachers look at the n = 5 proxies once: 10. T_d = 7 steps of b = 2 see 2, 2, 1 | 2, 2, 1 | 2 = 12
+        # proxies, each 3 passes: 36.
+        ([[0.0], [2.0]], {"eval_every": None}, 10 + 36),
+        # Students are looked at after steps 3, 6 and 7, on 8 validation samples: 24.
+        ([[0.0], [2.0]], {"eval_every": 3}, 10 + 36 + 24),
+        # Both teachers, too: 16.
+        ([[3.0], [2.0]], {"eval_every": 3, "drop_worst": True}, 10 + 16 + 36 + 24),
+        # A student that knows it all goes forward alone: 12.
+        ([[2.0], [2.0]], {"eval_every": None}, 10 + 12),
+        # Seen are the 2 proxies of one batch alone: by both teachers, and thrice by the student.
+        ([[0.0], [2.0]], {"eval_every": None, "steps": 1}, 4 + 6),
+        ([[0.0], [2.0]], {"steps": 0}, 0),
+    ],
+)
+def test_the_servers_passes(deltas: list[list[float]], options: dict[str, Any], passes: int) -> None:
+    agg = make("agg", "feddf", **{"steps": 7, "batch": 2, "lr": 1e-4, **options})
+    bench = workshop(1, proxy=torch.tensor([[1.0], [-2.0], [0.5], [3.0], [-1.0]], dtype=torch.float64))
+    agg.direction(None, came(agg, deltas, bench, n=[1, 3]))
+    assert bench.passes == passes
+
+
+def test_a_runs_server_is_charged(tmp_path: Path) -> None:
+    # m = 4 teachers look at all n = 50 proxies, T_d = 6 steps of b = 20 see 20, 20, 10 | 20, 20, 10: 100 proxies, each
+    # 3 passes; a pass through logistic regression on 8 x 8 digits is 2 * 64 * 10 FLOPs.
+    words = ("agg=feddf", "proxy=noise", "proxy.n=50", "agg.steps=6", "agg.batch=20", "agg.eval_every=null")
+    whole = go(tmp_path / "a", *words)
+    a_round = (4 * 50 + 3 * 100) * 2 * 64 * 10
+    assert [report.metrics["comp/server_flops"] for report in whole.reports] == [0, a_round, 2 * a_round, 3 * a_round]
+    plain = go(tmp_path / "b", "agg=fedavg")
+    assert {report.metrics["comp/server_flops"] for report in plain.reports} == {0}
+    for name in ("comp/client_flops", "time/virtual_s"):
+        assert whole.last.metrics[name] == plain.last.metrics[name]
+    go(tmp_path / "c", *words, "rounds=1")
+    resumed = go(tmp_path / "c", *words, "resume=true")
+    assert [report.step for report in resumed.reports] == [2, 3]
+    assert resumed.last.metrics["comp/server_flops"] == 3 * a_round
+
+
 def test_a_run(tmp_path: Path) -> None:
     words = ("agg=feddf", "proxy=client_heldout", "agg.steps=20", "agg.eval_every=5")
     one = go(tmp_path / "a", *words)

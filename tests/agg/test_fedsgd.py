@@ -47,6 +47,29 @@ def test_a_proximal_term_would_change_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        # at w_t the pseudo-labels are what is predicted: p - z = 0
+        (("objective=flash_robust", "objective.alpha=9"), ("objective=flash_robust", "objective.alpha=0")),
+        # a step is done or not
+        (("deadline=fixed", "deadline.partial_work=true"), ("deadline=fixed",)),
+    ],
+)
+def test_what_has_no_effect_on_one_step(one: tuple[str, ...], other: tuple[str, ...], tmp_path: Path) -> None:
+    a, b = go(tmp_path / "a", "agg=fedsgd", *one), go(tmp_path / "b", "agg=fedsgd", *other)
+    torch.testing.assert_close(a.weights(), b.weights(), atol=1e-6, rtol=0)
+    assert a.choices == b.choices
+
+
+def test_weight_decay_is_part_of_the_loss(tmp_path: Path) -> None:
+    # w_1 = w_0 - lr (g + .5 w_0) for everybody
+    decayed = go(tmp_path / "a", "agg=fedsgd", "client.weight_decay=0.5", "rounds=1").weights()
+    plain = go(tmp_path / "b", "agg=fedsgd", "rounds=1").weights()
+    start = go(tmp_path / "c", "agg=fedsgd", "rounds=1", "client.lr=1e-12").weights()
+    torch.testing.assert_close(plain - decayed, 0.1 * 0.5 * start, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
     "word",
     [
         "client=adam",

@@ -37,6 +37,16 @@ def told(values: list[float], advice: list[float] | None = None) -> Arrived:
     return seen if advice is None else replace(seen, weights=np.array(advice))
 
 
+@pytest.mark.parametrize("loss", losses.WORDS)
+@pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
+def test_they_weigh_by_the_loss_that_they_are_asked_to(agg: str, loss: str) -> None:
+    """A word that it didn't declare would raise; the weights are the same whichever loss the numbers are of."""
+    made, usual = make("agg", agg, loss=loss, **STEEP[agg]), make("agg", agg, **STEEP[agg])
+    assert made.needs == {loss}
+    (_, state), (_, other) = (close(each, [1.0, 3.0, 2.0]) for each in (made, usual))
+    np.testing.assert_array_equal(*(weights(m, [2.0, 5.0, 1.0], state=s) for m, s in ((made, state), (usual, other))))
+
+
 def test_the_cap_is_relative_to_the_median() -> None:
     rows, F = losses.told(told([1.0, 2.0, 3.0, 1e9]), "loss", 2.0)
     assert rows.tolist() == [0, 1, 2, 3]

@@ -75,3 +75,10 @@ def test_adam_needs_a_constant(tmp_path: Path) -> None:
 def test_the_learning_rate_is_that_of_the_round(tmp_path: Path) -> None:
     words = ("agg=qffl", "agg.q=1", "client.lr=0.1", "client.milestones=[1]", "client.factor=0.1", "rounds=2")
     assert go(tmp_path, *words).last.clients["signal_lr"][go(tmp_path, *words).last.arrived] == pytest.approx(0.01)
+
+
+def test_it_weighs_by_cross_entropy_whatever_clients_minimise(tmp_path: Path) -> None:
+    # q = 1: weights are as F_i to F_j
+    ran = go(tmp_path, "agg=qffl", "agg.q=1", "rounds=1", "selector=full", "objective=propfair")
+    weight, F = ran.last.clients["weight"], ran.reports[0].clients["loss"]
+    np.testing.assert_allclose(weight / weight.sum(), F / F.sum(), rtol=1e-6)

@@ -143,8 +143,19 @@ def test_a_model_whose_predictions_overflow_has_no_weight() -> None:
 
 
 def test_one_client_has_no_peers() -> None:
-    found, _ = step(make("agg", "rhfl"), State(np.array([2.0])), {0: [3.0]}, [1.0])
+    bench = workshop(1)
+    found, _ = step(make("agg", "rhfl"), State(np.array([2.0])), {0: [3.0]}, [1.0], bench)
     assert found.displacement.tolist() == [3.0]
+    assert bench.passes == 0
+
+
+@pytest.mark.parametrize(("mode", "passes"), [("align_average", 36), ("weights_only", 0)])
+def test_the_servers_passes(mode: str, passes: int) -> None:
+    # K = 3 models predict each of n = 3 proxies (in batches of 2 and 1), and take a step of 3 passes: 3 * 3 * (1 + 3).
+    bench = workshop(1, torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
+    agg = make("agg", "rhfl", mode=mode, batch=2, lr=1e-4)
+    step(agg, State(np.full(3, 2.0)), {0: [3.0], 1: [1.0], 2: [-2.0]}, [1.0, 2.0, 0.5], bench)
+    assert bench.passes == passes
 
 
 def test_runs(tmp_path: Path) -> None:

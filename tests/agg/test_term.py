@@ -1,9 +1,14 @@
 """TERM's closed forms (specs/aggregators.md A13.6)."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
-from fair_toy import weights
+from fair_toy import close, weights
+from fedcohort.agg.term import State
+from run_harness import go
 from yaml_words import make
 
 LN3 = float(np.log(3))
@@ -42,3 +47,83 @@ def test_a_liar_gains_no_more_than_the_docstring_says(claim: float) -> None:
 def test_with_a_negative_tilt_nobody_gains_by_claiming_less_than_nothing() -> None:
     agg = make("agg", "term", tilt=-1.0)
     np.testing.assert_array_equal(weights(agg, [-1e9, 1.0, 2.0]), weights(agg, [0.0, 1.0, 2.0]))
+
+
+def rounds(agg: Any, *told: list[float], **more: Any) -> tuple[np.ndarray, State]:
+    """The last round's weights, and the state after it."""
+    state = None
+    for claims in told:
+        direction, state = close(agg, claims, state=state, **more)
+    return direction.weights, state
+
+
+@pytest.mark.parametrize("s", [0.001, 0.5, 0.999])
+def test_the_first_round_is_as_without_smoothing(s: float) -> None:
+    plain, smooth = (make("agg", "term", tilt=1.0, smoothing=each) for each in (None, s))
+    np.testing.assert_array_equal(weights(smooth, [0.0, LN3, 700.0]), weights(plain, [0.0, LN3, 700.0]))
+
+
+@pytest.mark.parametrize(
+    ("s", "expected"),
+    [
+        # Z = (1 + 3) / 2 = 2, then (1 + 7) / 2 = 4; c = 1 / (1 + s), so that Z^ = (2 s + 4) / (1 + s)
+        (0.5, [0.15, 1.05]),  # Z^ = 10/3, and p e^F = 1/2, 7/2
+        (0.25, [0.5 / 3.6, 3.5 / 3.6]),  # Z^ = 4.5 / 1.25
+    ],
+)
+def test_two_rounds_by_hand(s: float, expected: list[float]) -> None:
+    found, state = rounds(make("agg", "term", tilt=1.0, smoothing=s), [0.0, LN3], [0.0, np.log(7)])
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert (np.exp(state.log_mean), state.rounds) == (pytest.approx(3.5 / expected[1]), 2)
+
+
+def test_the_running_normaliser_is_a_mean_whose_start_is_made_up_for() -> None:
+    # A <- s A + (1 - s) Z from A = 0, and Z^ = A / (1 - s^r)
+    agg, s, A, state = make("agg", "term", tilt=2.0, smoothing=0.8), 0.8, 0.0, None
+    rng = np.random.default_rng(0)
+    for r in range(1, 12):
+        F = rng.uniform(0, 3, 4)
+        direction, state = close(agg, F.tolist(), state=state)
+        A = s * A + (1 - s) * np.exp(2 * F).mean()
+        np.testing.assert_allclose(direction.weights, np.exp(2 * F) / 4 / (A / (1 - s**r)), rtol=1e-10)
+
+
+def test_losses_that_rise_lengthen_a_step_by_the_bound_at_most() -> None:
+    # r = 3: (1 - s^3) / (1 - s) = 1.75, and 1 / (1 - s) = 2 in the end
+    agg = make("agg", "term", tilt=1.0, smoothing=0.5)
+    found, state = rounds(agg, [1.0, 1.0], [1.0, 1.0], [1e6, 1e6])
+    assert found.sum() == pytest.approx(1.75, abs=1e-9)
+    assert np.isfinite(state.log_mean)
+    # and those that fall shorten it: e^-1000 of 1
+    assert rounds(agg, [1000.0, 1000.0], [0.0, 0.0])[0].sum() < 1e-300
+
+
+def test_smoothing_is_nothing_where_losses_stand_still_or_do_not_count() -> None:
+    still = make("agg", "term", tilt=1.0, smoothing=0.9)
+    assert rounds(still, [1.0, 2.0], [1.0, 2.0], [2.0, 1.0])[0].sum() == pytest.approx(1.0, abs=1e-12)
+    mean = make("agg", "term", tilt=0.0, smoothing=0.9)
+    np.testing.assert_allclose(rounds(mean, [1.0, 2.0], [9.0, 0.0])[0], [0.5, 0.5], atol=1e-12)
+
+
+def test_a_round_without_a_finite_loss_leaves_the_normaliser() -> None:
+    agg = make("agg", "term", tilt=1.0, smoothing=0.5)
+    _, before = close(agg, [0.0, LN3])
+    _, after = close(agg, [np.nan, np.inf], state=before)
+    assert after == before == State(pytest.approx(np.log(2)), 1)
+
+
+def test_without_smoothing_nothing_is_remembered() -> None:
+    agg = make("agg", "term", tilt=1.0)
+    found, state = rounds(agg, [5.0, 9.0], [0.0, LN3])
+    np.testing.assert_allclose(found, [0.25, 0.75], atol=1e-12)
+    assert state == State(0.0, 0)
+
+
+def test_a_run_goes_on_with_its_normaliser(tmp_path: Path) -> None:
+    words = ("agg=term", "agg.tilt=1", "agg.smoothing=0.5", "client.lr=0.02")
+    whole = go(tmp_path / "whole", *words, "rounds=3")
+    go(tmp_path / "parts", *words, "rounds=2")
+    resumed = go(tmp_path / "parts", *words, "rounds=3", "resume=true")
+    assert resumed.last.fingerprint == whole.last.fingerprint
+    weight = whole.last.clients["weight"][whole.last.arrived]
+    assert weight.sum() < 0.999  # losses fall, and the normaliser remembers them higher

@@ -66,10 +66,12 @@ def test_the_server_hears_liars_lie_and_others_not() -> None:
 def test_reports_pass_through_the_client_that_sends_them() -> None:
     hearing = Hearing(make("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
     read = hearing.through("train_loss", find("train_loss").read)
+    after = hearing.through("loss_post", find("loss_post").read)
     steps = hearing.through("steps", find("steps").read)
     for k in range(4):
-        update = update_of(k, [0.0], steps=1, batch_loss=np.array([2.0]))
+        update = update_of(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
         assert read(update) == (20.0 if hearing.liars[k] else 2.0)
+        assert after(update) == (15.0 if hearing.liars[k] else 1.5)
         assert steps(update) == 1.0
 
 

@@ -6,6 +6,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 
+from fedcohort.bandit import kmeans
 from fedcohort.bandit.kmeans import clusters, inertia, levels
 
 VALUES = np.array([0.1, 0.12, 0.11, -0.5, -0.52, -0.48])
@@ -68,3 +69,39 @@ def test_clusters_are_numbered_by_their_least_member() -> None:
 def test_equal_points_share_a_cluster(distinct: int, count: int) -> None:
     X = np.repeat(np.arange(float(distinct))[:, None], 4, axis=0)
     np.testing.assert_array_equal(clusters(X, count, rng()), np.repeat(np.arange(distinct), 4))
+
+
+def lloyd(X: np.ndarray, centres: np.ndarray, steps: int) -> tuple[list[float], np.ndarray]:
+    """Sums of squared distances, one a step, and the last step's labels."""
+    centres, sums = centres.copy(), []
+    for _ in range(steps):
+        distance = ((X[:, None] - centres) ** 2).sum(2)
+        label = distance.argmin(1)
+        sums.append(float(distance.min(1).sum()))
+        for h in np.unique(label):
+            centres[h] = X[label == h].mean(0)
+    return sums, label
+
+
+def test_a_run_is_over_after_so_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand places on a line with all forty starts at one end: they are still moving after 600 steps."""
+    X = np.arange(1000.0)[:, None]
+    monkeypatch.setattr(kmeans, "_starts", lambda X, count, rng: X[:count].copy())
+    sums, label = lloyd(X, X[:40], 300)
+    found = kmeans._run(X, 40, rng())
+    assert found[0] == pytest.approx(sums[-1], rel=1e-12)
+    np.testing.assert_array_equal(found[1], label)
+    assert lloyd(X, X[:40], 600)[0][-1] < 0.99 * found[0], "it would have gone on"
+
+
+def test_rounding_sends_no_run_to_and_fro(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near 1e16 numbers are 2 apart, and a mean is none of them: steps alone would never settle."""
+    X, starts = 1e16 + np.array([[0.0], [2], [4], [4], [4], [6], [6]]), 1e16 + np.array([[6.0], [0.0]])
+    assert lloyd(X, starts, 41)[0][-4:] == [12.0, 16.0, 12.0, 16.0]
+    monkeypatch.setattr(kmeans, "_starts", lambda X, count, rng: starts.copy())
+    ends = []
+    for steps in (300, 301):
+        monkeypatch.setattr(kmeans, "STEPS", steps)
+        ends.append(kmeans._run(X, 2, rng()))
+    assert ends[0][0] == ends[1][0]
+    np.testing.assert_array_equal(ends[0][1], ends[1][1])

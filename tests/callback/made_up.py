@@ -98,6 +98,7 @@ def _metrics(step: int, rng: np.random.Generator, chosen: int, arrived: int) -> 
         "comm/up_bytes": 2.4e6 * step,
         "comm/probe_bytes": 4e3 * step,
         "comp/client_flops": 3.2e11 * step,
+        "comp/server_flops": 1e9 * step,
         "select/share_max": 0.05,
         "select/share_min": 0.0,
     }

@@ -35,7 +35,7 @@ def test_what_it_holds(tmp_path: Path) -> None:
     assert found["best"]["test/acc"] == {"value": report(best).metrics["test/acc"], "round": best}
     assert (found["status"], found["rounds"], found["rounds_asked"]) == ("finished", 6, 6)
     assert found["fingerprint"] == last.fingerprint
-    assert (found["virtual_s"], found["client_flops"]) == (1860.0, 3.2e11 * 6)
+    assert (found["virtual_s"], found["client_flops"], found["server_flops"]) == (1860.0, 3.2e11 * 6, 6e9)
     assert found["bytes"] == {"down": 1.5e7, "up": 2.4e6 * 6, "probe": 24_000.0}
     assert (found["seed"], found["config_hash"], found["commit"]) == (0, "a1b2c3d4", facts.commit)
     assert found["versions"]["torch"] == "2.13.0"

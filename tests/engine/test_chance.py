@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.engine.chance import Chance, uniform
-from fedcohort.engine.closing import imbalance_of
+from fedcohort.engine.reporting import imbalance_of
 from fedcohort.rng import Draws, generator
 from fedcohort.skew import class_imbalance
 from run_harness import go

@@ -36,7 +36,8 @@ def trainer(dtype: torch.dtype, objective: str = "ce", **client: Any) -> LocalTr
 
 def tasks(client: dict[str, Any]) -> list[Any]:
     units = client.get("steps", client.get("epochs", 1))
-    return [task_of(k, units=units - (k == 3 and units > 1), rows=rows) for k, rows in enumerate(RAGGED)]
+    chosen = enumerate(RAGGED)
+    return [task_of(k, units=units - (k == 3 and units > 1), rows=rows, loss_after=True) for k, rows in chosen]
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
@@ -51,6 +52,7 @@ def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
         assert a.batch_size.tolist() == b.batch_size.tolist()
         torch.testing.assert_close(a.delta, b.delta, atol=1e-10, rtol=0)
         assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-10)
+        assert a.loss_after == pytest.approx(b.loss_after, abs=1e-10)
 
 
 def test_nobody_depends_on_company() -> None:

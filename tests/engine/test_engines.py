@@ -43,7 +43,7 @@ def trained(kind: str, objective: str, hooks: str, client: dict[str, Any]) -> li
     stored = {"c": torch.linspace(1, -1, p, dtype=torch.float64)}
     engine, _ = choose(kind, trainer, 3)
     units = client.get("steps", 2)
-    tasks = [task_of(k, units=units, rows=rows, stored=stored) for k, rows in enumerate(RAGGED)]
+    tasks = [task_of(k, units=units, rows=rows, stored=stored, loss_after=True) for k, rows in enumerate(RAGGED)]
     return list(engine.updates(tasks, down))
 
 
@@ -57,13 +57,17 @@ def test_engines_agree(kind: str, objective: str, hooks: str, client: dict[str, 
         assert a.batch_size.tolist() == b.batch_size.tolist()
         torch.testing.assert_close(a.delta, b.delta, atol=1e-10, rtol=0)
         assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-10)
+        assert a.loss_after == pytest.approx(b.loss_after, abs=1e-10)
         for name in a.uploads:
             torch.testing.assert_close(a.uploads[name], b.uploads[name], atol=1e-10, rtol=0)
         for name in a.stored:
             torch.testing.assert_close(a.stored[name], b.stored[name], atol=1e-10, rtol=0)
 
 
-@pytest.mark.parametrize("words", [(), ("selector=flash", "agg=scaffold", "model=mlp"), ("agg=propfair",)])
+@pytest.mark.parametrize(
+    "words",
+    [(), ("selector=flash", "agg=scaffold", "model=mlp"), ("agg=propfair",), ("agg=term", "agg.loss=loss_post")],
+)
 def test_whole_runs_agree(tmp_path: Path, words: tuple[str, ...]) -> None:
     one = go(tmp_path / "a", *words, "rounds=2")
     for kind in ("vectorised", "debug", "sequential"):

@@ -25,12 +25,13 @@ TABLE = {
     "scaffold": (1, 1, 0),
     "rhfl": (0, 0, 4),
     "fedmaba": (0, 0, 4),
+    "fedmaba agg.loss=loss_post": (0, 0, 4),
     "qffl": (0, 0, 4),
     "afl": (0, 0, 4),
     "term": (0, 0, 4),
     "fedmgda_plus": (0, 0, 0),
 }
-CASES = [*words("agg"), "fedbio agg.variant=second_order"]
+CASES = [*words("agg"), "fedbio agg.variant=second_order", "fedmaba agg.loss=loss_post"]
 
 
 def serialised(agg: Any) -> tuple[int, int, int]:

@@ -110,3 +110,25 @@ def test_long_updates_are_added_in_pieces_and_kept_whole() -> None:
         assert torch.equal(got.mean, (deltas[0].double() + 3 * deltas[2].double()) / 4)
         if stacked:
             assert torch.equal(got.updates, torch.stack([deltas[0], deltas[2]]).double())
+
+
+def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
+    # Two ranks with a client each; raw weights 1 and 3: a mean is (1 * 4 + 3 * 8) / 4, a total 4 + 8.
+    parts = []
+    for client, x in ((3, [1.0, 2.0]), (5, [3.0, 4.0, 5.0])):
+        part = Gatherer(
+            layout_of(1), np.array([3, 5]), np.array([1.0, 3.0]), ["a", "b"], {"x": 3}, {}, False, False,
+            torch.device("cpu"), 2, averaged=("a",),
+        )  # fmt: skip
+        value = torch.tensor([4.0 if client == 3 else 8.0])
+        part.add(update_of(client, [1.0], uploads={"a": value, "b": value}, stored={"x": torch.tensor(x)}))
+        parts.append(part)
+    other = parts[1]
+    theirs = iter([torch.from_numpy(other.table), other.buffers, other.sum, other.totals["a"], other.totals["b"]])
+    rows = torch.zeros((2, 3))
+    rows[1] = other.stored[5]["x"]
+    done = parts[0].finish(lambda tensor: tensor + next(theirs, rows), lambda tensor: tensor)
+    assert float(done.totals["a"]) == 7.0
+    assert float(done.totals["b"]) == 12.0
+    assert done.stored[3]["x"][:2].tolist() == [1, 2]
+    assert done.stored[5]["x"].tolist() == [3, 4, 5]

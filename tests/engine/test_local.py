@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from engine_toy import SEED, federation_of, flat, network_of, task_of, trainer_of
 from fedcohort.engine.chain import layers_of
 from fedcohort.engine.choose import choose
-from fedcohort.engine.local import ClientTask, cut
+from fedcohort.engine.local import ClientTask
 from fedcohort.flat import FlatModel
 from fedcohort.rng import generator, torch_scope
 from yaml_words import make
@@ -170,9 +170,6 @@ def test_only_the_chosen_samples_train() -> None:
 
 
 def test_a_batch_of_one_is_merged_for_batch_norm() -> None:
-    assert cut(7, 3, merge_last=True) == [(0, 3), (3, 7)]
-    assert cut(7, 3, merge_last=False) == [(0, 3), (3, 6), (6, 7)]
-    assert cut(1, 3, merge_last=True) == [(0, 1)]
     network = network_of(torch.float32, nn.BatchNorm1d(8))
     federation = federation_of()
     n = len(federation.train.of(0)[1])

@@ -9,7 +9,9 @@ import torch
 from engine.test_resume import die, in_a_child, stop_after
 from fedcohort.engine import checkpoint, closing
 from fedcohort.engine.store import MappedStore, MemoryStore, store_for
+from fedcohort.hook import remembered
 from run_harness import go, same_bits
+from yaml_words import make
 
 WORDS = ("agg=scaffold", "rounds=5")
 MAPPED = (*WORDS, "client_store.limit_gb=0")
@@ -70,3 +72,24 @@ def test_a_killed_run_goes_on_exactly(
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *MAPPED) and None))
     monkeypatch.undo()
     assert same_bits(whole, go(tmp_path / "killed", *MAPPED, "resume=true"))
+
+
+def test_what_is_kept_has_the_size_that_its_hook_says() -> None:
+    hooks = (*make("agg", "fedbio").hooks, *make("agg", "scaffold").hooks, *make("regulariser", "prox").hooks)
+    assert remembered(hooks, 1000, 30) == {"x": 30, "c": 1000}
+
+
+def test_rows_of_different_lengths_in_files(tmp_path: Path) -> None:
+    store = MappedStore(tmp_path, {"x": 4, "c": 2}, 3)
+    store.commit(0, {"x": torch.tensor([1.0, 2.0, 3.0, 4.0]), "c": torch.tensor([5.0, 6.0])})
+    store.commit(2, {"x": torch.tensor([7.0]), "c": torch.tensor([8.0, 9.0])})
+    assert store.get(0)["x"].tolist() == [1, 2, 3, 4]
+    assert store.get(2)["x"][:1].tolist() == [7]
+    assert store.get(2)["c"].tolist() == [8, 9]
+    assert (tmp_path / "client_store.x").stat().st_size == 3 * 2 * 4 * 4
+
+
+def test_memory_is_reckoned_by_what_is_kept(tmp_path: Path) -> None:
+    # 1000 clients with 30 floats take 120 kB, however large the model is.
+    assert isinstance(store_for(tmp_path, {"x": 30}, 1000, 2e-4), MemoryStore)
+    assert isinstance(store_for(tmp_path, {"x": 30}, 1000, 1e-4), MappedStore)

@@ -1,7 +1,7 @@
-"""Steps whose samples are weighed: derivatives against autograd, and everything around them as without."""
+"""Steps whose samples are weighed: derivatives against autograd, and everything around them as without (whole runs are
+in `test_weighted_runs.py`)."""
 
 import copy
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,18 +11,12 @@ import pytest
 import torch
 from torch import nn
 
-from agg_harness import layout_of, update_of
-from engine.test_opening import costs
-from engine.test_resume import die, in_a_child, stop_after
 from engine_toy import federation_of, network_of, task_of, trainer_of
-from fedcohort.engine import closing
 from fedcohort.engine.choose import choose
-from fedcohort.engine.gather import Gatherer
-from fedcohort.engine.store import MappedStore, MemoryStore, store_for
 from fedcohort.engine.weighted import View
 from fedcohort.flat import FlatModel
-from fedcohort.hook import Sent, StepView, remembered, weigher
-from run_harness import go, same_bits
+from fedcohort.hook import Sent, StepView, weigher
+from run_harness import go
 from yaml_words import make
 
 DOUBLE = {"atol": 1e-10, "rtol": 0}
@@ -256,129 +250,3 @@ def test_hooks_without_weights_train_as_fast_as_before() -> None:
     trainer = trainer_of(federation_of(), network_of(), "ce", make("agg", "scaffold").hooks)
     assert weigher(trainer.hooks) is None
     assert trainer.chain is not None
-
-
-# --- what is kept of each sample ---------------------------------------------------------------------------------
-
-
-def test_what_is_kept_has_the_size_that_its_hook_says() -> None:
-    hooks = (*make("agg", "fedbio").hooks, *make("agg", "scaffold").hooks, *make("regulariser", "prox").hooks)
-    assert remembered(hooks, 1000, 30) == {"x": 30, "c": 1000}
-
-
-def test_rows_of_different_lengths_in_files(tmp_path: Path) -> None:
-    store = MappedStore(tmp_path, {"x": 4, "c": 2}, 3)
-    store.commit(0, {"x": torch.tensor([1.0, 2.0, 3.0, 4.0]), "c": torch.tensor([5.0, 6.0])})
-    store.commit(2, {"x": torch.tensor([7.0]), "c": torch.tensor([8.0, 9.0])})
-    assert store.get(0)["x"].tolist() == [1, 2, 3, 4]
-    assert store.get(2)["x"][:1].tolist() == [7]
-    assert store.get(2)["c"].tolist() == [8, 9]
-    assert (tmp_path / "client_store.x").stat().st_size == 3 * 2 * 4 * 4
-
-
-def test_memory_is_reckoned_by_what_is_kept(tmp_path: Path) -> None:
-    # 1000 clients with 30 floats take 120 kB, however large the model is.
-    assert isinstance(store_for(tmp_path, {"x": 30}, 1000, 2e-4), MemoryStore)
-    assert isinstance(store_for(tmp_path, {"x": 30}, 1000, 1e-4), MappedStore)
-
-
-def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
-    # Two ranks with a client each; raw weights 1 and 3: a mean is (1 * 4 + 3 * 8) / 4, a total 4 + 8.
-    parts = []
-    for client, x in ((3, [1.0, 2.0]), (5, [3.0, 4.0, 5.0])):
-        part = Gatherer(
-            layout_of(1), np.array([3, 5]), np.array([1.0, 3.0]), ["a", "b"], {"x": 3}, {}, False, False,
-            torch.device("cpu"), 2, averaged=("a",),
-        )  # fmt: skip
-        value = torch.tensor([4.0 if client == 3 else 8.0])
-        part.add(update_of(client, [1.0], uploads={"a": value, "b": value}, stored={"x": torch.tensor(x)}))
-        parts.append(part)
-    other = parts[1]
-    theirs = iter([torch.from_numpy(other.table), other.buffers, other.sum, other.totals["a"], other.totals["b"]])
-    rows = torch.zeros((2, 3))
-    rows[1] = other.stored[5]["x"]
-    done = parts[0].finish(lambda tensor: tensor + next(theirs, rows), lambda tensor: tensor)
-    assert float(done.totals["a"]) == 7.0
-    assert float(done.totals["b"]) == 12.0
-    assert done.stored[3]["x"][:2].tolist() == [1, 2]
-    assert done.stored[5]["x"].tolist() == [3, 4, 5]
-
-
-# --- whole runs --------------------------------------------------------------------------------------------------
-
-WORDS = ("agg=fedbio", "agg.eta_x=5", "client.epochs=1", "client.batch=32", "eval.clients_every=0")
-SECOND = (*WORDS, "agg.variant=second_order")
-
-
-@pytest.mark.parametrize("given", [(*WORDS, "client_store.limit_gb=0"), SECOND], ids=["files", "second"])
-def test_a_killed_run_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]) -> None:
-    whole = go(tmp_path / "whole", *given)
-    stop_after(monkeypatch, closing, "chained", 3, die)
-    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *given) and None))
-    monkeypatch.undo()
-    assert same_bits(whole, go(tmp_path / "killed", *given, "resume=true"))
-
-
-def test_files_change_no_bit(tmp_path: Path) -> None:
-    assert same_bits(go(tmp_path / "a", *WORDS), go(tmp_path / "b", *WORDS, "client_store.limit_gb=0"))
-
-
-def test_slices_change_no_bit(tmp_path: Path) -> None:
-    assert same_bits(
-        go(tmp_path / "a", *SECOND, "rounds=2"), go(tmp_path / "b", *SECOND, "rounds=2", "engine.slices=3")
-    )
-
-
-@pytest.mark.parametrize("words", [(*WORDS, "cohort=5"), (*SECOND, "samples=random")], ids=["first", "second"])
-def test_two_ranks_equal_one_process(tmp_path: Path, words: tuple[str, ...]) -> None:
-    torch.set_num_threads(1)
-    one = go(tmp_path / "one", *words).weights()
-    two = go(tmp_path / "two", *words, "trainer.devices=2").weights()
-    torch.testing.assert_close(two, one, atol=1e-5, rtol=0)
-
-
-def test_ranks_share_nothing_of_a_round_that_leaves_the_aggregator_out(tmp_path: Path) -> None:
-    """FedDiverse's first round is plain: the codec's hooks alone are there, which remember nothing."""
-    words = ("selector=feddiverse", "selector.epochs=1", "codec=mask", "trainer.devices=2", "rounds=2")
-    assert bool(go(tmp_path, *WORDS, *words).weights().isfinite().all())
-
-
-def test_what_is_remembered_counts(tmp_path: Path) -> None:
-    """A fresh x in every round would be another run."""
-    words = (*WORDS, "cohort=12")
-    one = go(tmp_path / "a", *words)
-    hook = type(make("agg", "fedbio").hooks[0])
-    begin = hook.begin
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(hook, "begin", lambda self, w, down, stored, job: begin(self, w, down, {}, job))
-        other = go(tmp_path / "b", *words)
-    assert not same_bits(one, other)
-
-
-@pytest.mark.parametrize(("words", "factor"), [(WORDS, 3.0), (SECOND, 5.0)], ids=["first", "second"])
-def test_weighing_is_charged(tmp_path: Path, words: tuple[str, ...], factor: float) -> None:
-    # A step is 3 forward passes; slopes and the validation gradient are 3 each, H u is 6: 9 / 3, and 15 / 3.
-    fedavg = costs(go(tmp_path / "a", *[word for word in words if not word.startswith("agg")]))
-    fedbio = costs(go(tmp_path / "b", *words))
-    for t in range(3):
-        assert fedbio[t]["client_flops"] == pytest.approx(factor * fedavg[t]["client_flops"])
-        assert fedbio[t]["virtual_s"] == pytest.approx(factor * fedavg[t]["virtual_s"])
-        both = 2.0 if "agg.variant=second_order" in words else 1.0
-        assert fedbio[t]["up_bytes"] == both * fedavg[t]["up_bytes"]
-        assert fedbio[t]["down_bytes"] == both * fedavg[t]["down_bytes"]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("selector=feddiverse", "selector.epochs=1"),
-        ("deadline=fixed", "deadline.k=0.7", "deadline.partial_work=true"),
-        ("objective=propfair", "regulariser=prox"),
-        ("codec=mask",),
-        ("model=mlp", "engine.precision=bf16"),
-    ],
-    ids=" ".join,
-)
-def test_it_works_with_the_rest(tmp_path: Path, words: tuple[str, ...]) -> None:
-    last = go(tmp_path, *WORDS, *words).last
-    assert np.isfinite(last.metrics["test/loss"])

@@ -1,5 +1,7 @@
 """Networks that the server makes are its own, and come back as the vectors that they were made of."""
 
+import copy
+
 import torch
 from torch import nn
 
@@ -81,6 +83,27 @@ def test_accuracy_is_of_eval_mode_on_the_validation_set() -> None:
     rows = bench.federation.server_val
     expected = float((network(rows.x).argmax(1) == rows.y).float().mean())
     assert bench.accuracy(network.train()) == expected
+
+
+def test_what_goes_through_is_counted() -> None:
+    """Of n samples, a pass forward is n, and one back 2 n more: a training step is 3 n (DESIGN 9.8)."""
+    bench = workshop(conv())
+    network = bench.model(update(bench.server), None).eval()
+    assert bench.passes == 0
+    with torch.no_grad():
+        network(bench.proxy)
+    assert bench.passes == 4
+    network(bench.proxy[:3]).sum().backward()
+    assert bench.passes == 4 + 3 * 3
+    network(bench.proxy)  # forward alone, though a gradient could come back
+    assert bench.passes == 13 + 4
+    copied = copy.deepcopy(network)
+    copied(bench.proxy[:1]).sum().backward()
+    assert bench.passes == 17 + 3
+    bench.accuracy(copied)
+    assert bench.passes == 20 + 6
+    bench.server.network.eval()(bench.proxy)  # an evaluation of the global model is nobody's
+    assert bench.passes == 26
 
 
 def test_draws_are_of_seed_purpose_and_round() -> None:

@@ -11,7 +11,7 @@ import torch
 from fedcohort.selector.base import TIE
 from fedcohort.state import pack
 from fedcohort.types import Ids, ProbeResult, RoundOutcome, Selection
-from selector_harness import World, cohorts, ids, play, play_round, stored
+from selector_harness import World, cohorts, ids, play, play_round, reordered, stored
 from yaml_words import make, words
 
 WORDS = words("selector")
@@ -188,7 +188,8 @@ def test_the_order_of_arrival_does_not_matter(word: str) -> None:
     selector, world = make("selector", word), World(lost=half_lost)
     steps = play(selector, world, 4)
     last = steps[-1]
-    signals = {signal: column[::-1] for signal, column in last.outcome.signals.items()}
+    back = np.arange(len(last.outcome.clients))[::-1]
+    signals = {signal: reordered(signal, column, back) for signal, column in last.outcome.signals.items()}
     turned = replace(last.outcome, clients=last.outcome.clients[::-1].copy(), signals=signals)
     a = play(selector, world, 2, last.after, start=4)
     b = play(selector, world, 2, selector.observe(last.chosen, turned)[1], start=4)
@@ -278,7 +279,7 @@ def _relabelled_outcome(outcome: RoundOutcome, selection: Selection, new: Ids) -
         outcome,
         selection=selection,
         clients=new[outcome.clients][order],
-        signals={w: column[order] for w, column in outcome.signals.items()},
+        signals={w: reordered(w, column, order) for w, column in outcome.signals.items()},
         probes={w: _relabelled(answers, new) for w, answers in outcome.probes.items()},
     )
 

@@ -11,11 +11,11 @@ from agg_harness import update_of
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.engine.evaluate import FederationLab
 from fedcohort.flat import FlatModel
-from fedcohort.selector.fedpns import FedPns, State, against, agreement, gram, without
-from fedcohort.signal.base import Sent, find
+from fedcohort.selector.fedpns import FedPns, State, against, agreement, per_step, scaled, without
+from fedcohort.signal.base import Held, find
 from fedcohort.types import RoundOutcome, Selection
 from run_harness import go
-from selector_harness import World, context, ids, play
+from selector_harness import World, context, ids, pairs_of, play
 from yaml_words import make
 
 G = np.array([[1.0, 0.0], [1.0, 0.5], [0.5, 1.0], [-1.0, 0.2]])
@@ -27,7 +27,7 @@ def pns(**changes: Any) -> FedPns:
 
 
 def arrived(clients: list[int], updates: np.ndarray, steps: list[float] | None = None) -> RoundOutcome:
-    signals = {"update": updates, "steps": np.array(steps or [1.0] * len(clients))}
+    signals = {"update_gram": pairs_of("update_gram", updates), "steps": np.array(steps or [1.0] * len(clients), float)}
     return RoundOutcome(0, Selection(ids(*clients)), ids(*clients), ids(), signals, {}, 1.0)
 
 
@@ -69,7 +69,9 @@ def test_the_gram_matrix_says_what_the_updates_say() -> None:
         assert agreement(H, members) == pytest.approx(direct(members), abs=1e-10)
         expected = [direct(members[members != k]) for k in members]
         np.testing.assert_allclose(without(H, members), expected, atol=1e-10)
-        np.testing.assert_allclose(gram(g) * np.abs(g).max() ** 2, H, atol=1e-10)
+        steps = rng.integers(1, 9, 7).astype(np.float64)
+        g_step = g / steps[:, None]
+        np.testing.assert_allclose(per_step(H, steps), g_step @ g_step.T, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -132,12 +134,23 @@ def test_updates_count_a_step() -> None:
 
 @pytest.mark.parametrize("bad", [NAN, float("inf"), 1e300])
 def test_an_update_that_is_no_number(bad: float) -> None:
-    """It is neither compared nor left out here: the engine has done so. A huge one doesn't overflow."""
+    """It is neither compared nor left out here: the engine has done so. The others are compared as ever."""
     g = G.copy()
     g[1] = bad
-    _, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], g))
-    assert np.isfinite(state.prob).all()
+    advice, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], g))
+    assert advice.keep.tolist() == [True, True, True, False]  # type: ignore[union-attr]
+    assert state.labelled.tolist() == [0, 0, 0, 1]
     assert state.prob.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e-160, 1e154])
+def test_the_size_of_updates_does_not_matter(size: float) -> None:
+    """At 1e154 each product is a number, and a sum of all of them, 5.14e308, is none."""
+    advice, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], size * G))
+    assert advice.keep.tolist() == [True, True, True, False]  # type: ignore[union-attr]
+    assert state.labelled.tolist() == [0, 0, 0, 1]
+    assert not scaled(np.zeros((2, 2))).any()
 
 
 def test_ties_go_by_id_whatever_the_order_of_arrival() -> None:
@@ -214,8 +227,8 @@ def test_a_run_with_the_loss_check(tmp_path: Path) -> None:
     assert one.last.metrics["comm/up_bytes"] == other.last.metrics["comm/up_bytes"]
     kept = [(r.reports[1].clients["weight"] > 0).sum() for r in (one, other)]
     assert kept[0] >= kept[1]
-    assert pns(loss_check=True).needs == {"update", "steps", "server_loss"}
-    assert pns().needs == {"update", "steps"}
+    assert pns(loss_check=True).needs == {"update_gram", "steps", "server_loss"}
+    assert pns().needs == {"update_gram", "steps"}
 
 
 def test_probabilities_always_sum_to_one() -> None:
@@ -225,5 +238,5 @@ def test_probabilities_always_sum_to_one() -> None:
 
 
 def test_signals() -> None:
-    assert isinstance(find("update"), Sent)
+    assert isinstance(find("update_gram"), Held)
     assert find("steps").read(update_of(0, [0.0], steps=7)) == 7.0

@@ -12,10 +12,12 @@ Under partial participation lambda ascends for those who arrived alone, and so l
 With `loss_cap`, and fewer than half of those who arrive lying, lambda_i grows by gamma loss_cap median(F) a round at
 most (times N / m if unbiased), whatever client i claims: projecting lowers weights where losses are not negative.
 
+`loss` chooses F_i (`agg/losses.py`); lambda ascends along the objective's gradient with that of w_t alone.
+
 Departures from the paper: it takes one stochastic gradient a round from all clients and returns the mean of all w_t;
-here clients train locally, some of them, and w_t itself is evaluated. Weights that a selector's advice gives multiply
-lambda. Clients without a finite loss are left out, of the ascent too; where nobody has one, the round is a plain mean.
-Only the loss before training is offered.
+here clients train locally, some of them, and w_t is evaluated: an aggregator says how the model that clients get moves,
+and a run evaluates that model alone. Weights that a selector's advice gives multiply lambda. Clients without a finite
+loss are left out, of the ascent too; where nobody has one, the round is a plain mean.
 """
 
 from collections.abc import Mapping
@@ -44,19 +46,29 @@ class State:
 
 @dataclass(frozen=True)
 class Afl:
-    """gamma: step size of lambda, per nat. unbiased: ascend by N / m. loss_cap: see `agg/losses.py`."""
+    """gamma: step size of lambda, per nat. unbiased: ascend by N / m. loss, loss_cap: see `agg/losses.py`."""
 
     gamma: float
+    loss: str
     unbiased: bool
     loss_cap: float | None
 
-    needs: ClassVar[frozenset[str]] = frozenset({"loss"})
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.number("gamma", self.gamma, "[0, inf)")
+        ranges.choice("loss", self.loss, *losses.WORDS)
         ranges.flag("unbiased", self.unbiased)
         ranges.number("loss_cap", self.loss_cap, "[1, inf)", optional=True)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({self.loss})
+
+    @property
+    def prefers(self) -> frozenset[str]:
+        remembered = set() if self.unbiased else {"everybody"}
+        return frozenset({"clean_labels"} | remembered if self.gamma > 0 else ())
 
     @property
     def wants(self) -> frozenset[str]:
@@ -76,7 +88,7 @@ class Afl:
         return sample_weights("uniform", n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        rows, F = losses.told(arrived, "loss", self.loss_cap)
+        rows, F = losses.told(arrived, self.loss, self.loss_cap)
         if not len(rows):
             return Direction(arrived.mean), state
         clients, share = arrived.outcome.clients[rows], losses.shares(arrived, rows)

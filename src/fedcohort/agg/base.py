@@ -22,6 +22,7 @@ S = TypeVar("S")
 class Workshop(Protocol):
     """Where an aggregator works with whole networks, on the server: w_t at hand, and inputs without labels.
 
+    What goes through the networks made here is counted, and charged to the server (`comp/server_flops`).
     proxy: the server's inputs, [n, ...]; there are some where the aggregator wants "proxy".
     """
 

@@ -6,8 +6,9 @@ Allocation" (2024), Sec. IV-B, Alg. 1. An adversarial bandit gives weight to cli
     direction = alpha sum_i p^_i D_i + (1 - alpha) mean_i D_i                                       (Eq. 11)
     p_i <- p^_i sum_{j arrived} p_j   for those who arrived;   p = 1/N at the start
 
-over the n that arrived. `loss` is F_i(w_t), asked for before training; `loss=train_loss` is the free by-product of it,
-lower and more alike: rho then rarely binds. Losses enter p round after round; only those who arrive are updated.
+over the n that arrived. F_i is that of w_t, before training; with `loss=train_loss` the by-product of it, and with
+`loss=loss_post` that of what client i has trained (`agg/losses.py`), both more alike: rho then rarely binds. Losses
+enter p round after round; only those who arrive are updated.
 
 Without `loss_cap` a client's claims are limited by rho alone (the paper leaves attacks open, Sec. VI). With it, and
 fewer than half of those who arrive lying, ln(p_i / p_j) of a liar i against any other client j is after a round at most
@@ -18,8 +19,8 @@ on lying gets, later, what rho allows.
 Departures from the paper: Eq. 10 has log N, with which no root exists once N > n e^rho: log n here. Alg. 1 writes p^
 into p as it is (`sync=literal`), which lets p sum to more than 1 and weighs those who have trained N / n times heavier
 than those who have not: `sync=mass` keeps their joint weight. A fixed interval for lambda fails for large losses:
-`bandit/kl_ball.py` brackets it. The loss after training, which a client could report too, is not offered. Clients
-without a finite loss are left out; where nobody has one, the round is a plain mean.
+`bandit/kl_ball.py` brackets it. Clients without a finite loss are left out; where nobody has one, the round is a plain
+mean.
 """
 
 from collections.abc import Mapping
@@ -50,7 +51,7 @@ class State:
 class FedMaba:
     """eta: step size, per nat. alpha: the bandit's share of the direction. rho: the ball's radius, nats.
 
-    loss: "loss" or "train_loss". sync: "mass" or "literal". weighting: of the mean that is mixed in, as FedAvg's.
+    loss: a word of `agg/losses.py`. sync: "mass" or "literal". weighting: of the mean that is mixed in, as FedAvg's.
     loss_cap: times the median, see `agg/losses.py`.
     """
 
@@ -68,7 +69,7 @@ class FedMaba:
         ranges.number("eta", self.eta, "(0, inf)")
         ranges.number("alpha", self.alpha, "[0, 1]")
         ranges.number("rho", self.rho, "[0, inf)")
-        ranges.choice("loss", self.loss, "loss", "train_loss")
+        ranges.choice("loss", self.loss, *losses.WORDS)
         ranges.choice("sync", self.sync, "mass", "literal")
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
         ranges.number("loss_cap", self.loss_cap, "[1, inf)", optional=True)
@@ -76,6 +77,11 @@ class FedMaba:
     @property
     def needs(self) -> frozenset[str]:
         return frozenset({self.loss})
+
+    @property
+    def prefers(self) -> frozenset[str]:
+        remembered = {"everybody"} if self.sync == "literal" else set()
+        return frozenset({"clean_labels"} | remembered if self.alpha > 0 else ())
 
     @property
     def wants(self) -> frozenset[str]:

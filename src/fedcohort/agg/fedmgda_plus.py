@@ -44,7 +44,7 @@ class FedMgdaPlus:
     weighting: str
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    prefers: ClassVar[frozenset[str]] = frozenset({"plain_server"})
+    prefers: ClassVar[frozenset[str]] = frozenset({"plain_server", "no_batch_norm"})
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -36,7 +36,7 @@ class FedNova:
     weighting: str
 
     needs: ClassVar[frozenset[str]] = frozenset({"response_norm", "steps"})
-    prefers: ClassVar[frozenset[str]] = frozenset({"linear_client"})
+    prefers: ClassVar[frozenset[str]] = frozenset({"linear_client", "no_batch_norm"})
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

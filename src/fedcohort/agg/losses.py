@@ -1,10 +1,18 @@
-"""The losses that fair aggregators weigh by, as clients report them."""
+"""The losses that fair aggregators weigh by, as clients report them: words of `signal/`.
+
+    loss         F_i(w_t), asked for before training: a forward pass
+    train_loss   of the mini-batches, each before its step: a free by-product of training
+    loss_post    F_i(y_i), of what the client has trained: a forward pass
+
+As a rule each is lower than the one before, and more alike between clients.
+"""
 
 import numpy as np
 
 from fedcohort.agg.base import Arrived
 from fedcohort.types import Ids, Values
 
+WORDS = ("loss", "train_loss", "loss_post")
 LARGEST = 1e100  # nats; a claim beyond it counts as this, so that what is made of it stays finite
 
 

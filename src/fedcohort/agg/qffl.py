@@ -6,6 +6,8 @@
 
 L = 1 / the local learning rate; g_i is then the sum of the gradients that client i stepped along. q = 0 is FedAvg. The
 direction is shorter than a mean: h_i > L F_i^q. For 0 < q < 1 a client whose loss is nearly 0 makes it very short.
+F_i is the plain cross-entropy whatever clients minimise, so that it is never negative: with objective=propfair D_i are
+those of PropFair, F_i is not, and both lean towards clients with high losses.
 
 With `loss_cap`, and fewer than half of those who arrive lying, client i's weight is at most
 (p_i / p_j) (loss_cap median(F) / F_j)^q times that of any other client j, whatever i claims.
@@ -15,7 +17,7 @@ here by default; `selector=random` draws uniformly and drops p_i from the object
 L is no Lipschitz constant where local steps are Adam's: it must then be given. A client that did part of its work
 counts with the D_i that it sent. All F are divided by the largest, and the result is the same, so that large q don't
 overflow. Clients without a finite loss are left out; where nobody has one, the round is a plain mean. Only the loss
-before training is offered.
+before training is offered: h_i bounds how F_i bends at w_t.
 """
 
 from collections.abc import Mapping
@@ -57,6 +59,10 @@ class QFfl:
     @property
     def needs(self) -> frozenset[str]:
         return frozenset({"loss"} if self.lipschitz is not None else {"loss", "lr"})
+
+    @property
+    def prefers(self) -> frozenset[str]:
+        return frozenset({"no_batch_norm", *(("clean_labels",) if self.q > 0 else ())})
 
     @property
     def wants(self) -> frozenset[str]:

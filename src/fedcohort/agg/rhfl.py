@@ -72,6 +72,10 @@ class Rhfl:
         ranges.flag("fresh_adam", self.fresh_adam)
 
     @property
+    def prefers(self) -> frozenset[str]:
+        return frozenset({"equal_absence"} if self.beta > 0 else ())
+
+    @property
     def wants(self) -> frozenset[str]:
         return frozenset({"proxy"} if self.mode == "align_average" else ())
 

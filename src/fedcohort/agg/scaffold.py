@@ -74,6 +74,7 @@ class Scaffold:
     weighting: str
 
     needs: ClassVar[frozenset[str]] = frozenset()
+    prefers: ClassVar[frozenset[str]] = frozenset({"no_batch_norm"})
     stacked: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from fedcohort import ranges
 from fedcohort.attack.base import Answers
 from fedcohort.types import Ids
 
-LOSSES = ("loss", "train_loss", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
+LOSSES = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from jaxtyping import Float64, Int64
 Points = Float64[np.ndarray, "_n d"]
 
 NEAR = 1e-12  # relative improvement below which a run is over
+STEPS = 300  # of a run at most, as in scikit-learn: the last ones of a long run hardly improve it
 
 
 def levels(values: Float64[np.ndarray, "n"], count: int, rng: np.random.Generator, steps: int = 50) -> np.ndarray:
@@ -55,17 +56,22 @@ def inertia(X: Points, label: Int64[np.ndarray, "_n"]) -> float:
 
 
 def _run(X: Points, count: int, rng: np.random.Generator) -> tuple[float, Int64[np.ndarray, "_n"]]:
-    """One run: (inertia, labels)."""
-    centres, before = _starts(X, count, rng), np.inf
-    while True:
+    """One run of `STEPS` steps at most: (inertia, labels), each point with the nearest centre.
+
+    A step that rounding makes worse ends it as one that improves nothing does, so it can't go to and fro.
+    """
+    centres, before, now = _starts(X, count, rng), np.inf, np.inf
+    label = np.zeros(len(X), np.int64)
+    for _ in range(STEPS):
         distance = np.stack([((X - centre) ** 2).sum(1) for centre in centres], axis=1)
         label = distance.argmin(1)
         now = float(distance[np.arange(len(X)), label].sum())
         if not now < before * (1 - NEAR):
-            return now, label
+            break
         before = now
         for h in np.unique(label):
             centres[h] = X[label == h].mean(0)
+    return now, label
 
 
 def _starts(X: Points, count: int, rng: np.random.Generator) -> Points:

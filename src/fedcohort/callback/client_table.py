@@ -14,7 +14,8 @@ Null where a fact is unknown: a client that was not asked, or a step that did no
     train_loss               nats; mean cross-entropy of its mini-batches, each before its step, of those that arrived
     signal_*                 what a client answered or sent of `fedcohort/signal/`; answers to probes are about the
                              model before the round, and null too where a client answered NaN; a row of up to 64
-                             numbers is signal_*.0, signal_*.1, ...; step 0 has what was told once, at registration
+                             numbers is signal_*.0, signal_*.1, ...; step 0 has what was told once, at registration;
+                             of signal_update_gram the i-th is with the i-th of those that arrived, by id
     loss                     nats; cross-entropy of the round's new global model on all of T_i
     test_acc                 in [0, 1]; accuracy of the round's new global model on E_i, null where E_i is empty
 

@@ -79,7 +79,8 @@ def remarks(table: Table) -> list[str]:
     if not best:
         told = "No cell is bold: none has a 95 % interval that is clear of all the others in its column."
     single = [spelled(cell) for cell, entry in table.entries.items() if entry.value.n < 2]
-    few = [f"n<2: {', '.join(single)}: no standard deviation, no interval"] if single else []
+    which = "every cell" if len(single) == len(table.entries) > 1 else ", ".join(single)
+    few = [f"n<2: {which}: no standard deviation, no interval"] if single else []
     odd = [f"{ODD} is not bold: it differs from others of its column in more than its {table.rows_name}, see below"]
     return [told, *few, *(odd if any(entry.odd for entry in table.entries.values()) else []), *table.notes]
 

@@ -128,12 +128,13 @@ class _Sorter:
         return frozenset(odd)
 
     def code(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
-        runs = [run for of in cells.values() for run in of.values()]
-        commits = Counter(run.tags.get("commit", "")[:8] for run in runs)
+        """Which commit the figures come from."""
+        commits = Counter(commit(run) for of in cells.values() for run in of.values())
         if len(commits) > 1:
-            self.differences.append(
-                "the runs are of several commits: " + ", ".join(f"{c or 'unknown'} ({n})" for c, n in commits.items())
-            )
+            named = ", ".join(f"{name} ({n})" for name, n in commits.items())
+            self.differences.append(f"the runs are of several commits: {named}")
+        else:
+            self.differences += [f"all runs are of commit {name}" for name in commits]
 
     def broken(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
         for run in (run for of in cells.values() for run in of.values()):
@@ -202,6 +203,12 @@ def settings(run: Run) -> tuple[tuple[str, str], ...]:
     """What decides the run's result, its seed apart."""
     kept = {name: value for name, value in run.params.items() if name != SEED and not name.startswith(NO_MATTER)}
     return tuple(sorted(kept.items()))
+
+
+def commit(run: Run) -> str:
+    """The code that it ran."""
+    changed = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
+    return (run.tags.get("commit", "")[:8] or "unknown") + changed
 
 
 def label(run: Run) -> str:

@@ -1,8 +1,8 @@
-"""Steps 7 to 10 of a round (DESIGN section 3): observe, aggregate, commit, report."""
+"""Steps 7 to 9 of a round (DESIGN section 3): observe, aggregate, commit."""
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,20 +15,18 @@ from fedcohort.agg.base import Arrived
 from fedcohort.engine.gather import Gathered, reweighted
 from fedcohort.engine.hearing import Hearing
 from fedcohort.engine.opening import Opened
-from fedcohort.engine.parts import Parts, Populations, ServerState
+from fedcohort.engine.parts import Parts, ServerState
 from fedcohort.engine.store import ClientStore
 from fedcohort.engine.strategy import rank
 from fedcohort.engine.upload import filled
 from fedcohort.engine.workshop import ServerWorkshop
 from fedcohort.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.signal.base import Held, Lab, Reported, Sent, Static, find
-from fedcohort.skew import class_imbalance
-from fedcohort.types import Advice, ClientUpdate, ProbeResult, RoundOutcome, RoundReport, Signals
+from fedcohort.ledger import Charge
+from fedcohort.signal.base import Held, Lab, Reported, Sent, find
+from fedcohort.types import Advice, ClientUpdate, RoundOutcome, Signals
 
 log = logging.getLogger("fedcohort")
-
-ROW = 64  # numbers of a row that the per-client table takes
 
 
 def keeps_updates(parts: Parts) -> bool:
@@ -44,12 +42,19 @@ def reported(parts: Parts, hearing: Hearing) -> dict[str, Callable[[ClientUpdate
 
 
 class Closer:
-    """Turns what arrived into the next global model and the next server state."""
+    """Turns what arrived into the next global model and the next server state. flops: of one sample's forward pass."""
 
     def __init__(
-        self, parts: Parts, server: FlatModel, store: ClientStore, federation: Federation, seed: int, lab: Lab
+        self,
+        parts: Parts,
+        server: FlatModel,
+        store: ClientStore,
+        federation: Federation,
+        seed: int,
+        lab: Lab,
+        flops: float,
     ) -> None:
-        self.parts, self.server, self.store, self.lab = parts, server, store, lab
+        self.parts, self.server, self.store, self.lab, self.flops = parts, server, store, lab, flops
         self.workshop = partial(ServerWorkshop, server, federation, seed)
         self.told = False
 
@@ -80,6 +85,7 @@ class Closer:
             self._nobody(opened)
         if opened.selection.upload is not None and not opened.selection.zero_fill:
             gathered = filled(gathered, {task.client: task.kept for task in opened.tasks}, self.server.layout)
+        gathered = replace(gathered, held=self._held(gathered))
         outcome = self._outcome(opened, gathered, "the selector", self.parts.selector.needs)
         advice, selector = self.parts.selector.observe(state.selector, outcome)
         state = replace(state, selector=selector)
@@ -127,16 +133,26 @@ class Closer:
         displacement, server = self.parts.server.step(state.server, workshop.agreed(direction.displacement))
         if direction.weights is not None:
             gathered = replace(gathered, weights=direction.weights)
-        return displacement, gathered, replace(state, agg=agg, server=server)
+        spent = state.spent + Charge(server_flops=self.flops * workshop.passes)
+        return displacement, gathered, replace(state, agg=agg, server=server, spent=spent)
+
+    def _held(self, gathered: Gathered) -> dict[str, Any]:
+        """What the server works out of the updates, for all who read it."""
+        if gathered.updates is None:
+            return {}
+        words = sorted(self.parts.selector.needs | self.parts.agg.needs)
+        return {w: s.make(self.lab, gathered.updates) for w in words if isinstance(s := find(w), Held)}
 
     def _outcome(self, opened: Opened, gathered: Gathered, reader: str, needs: frozenset[str]) -> RoundOutcome:
         arriving = np.array([task.client for task in opened.tasks], dtype=np.int64)
         here = np.isin(arriving, gathered.clients)
-        values: dict[str, Any] = {**gathered.reports, **{w: v[here] for w, v in opened.measured.items()}}
+        values: dict[str, Any] = {
+            **gathered.reports,
+            **{w: v[here] for w, v in opened.measured.items()},
+            **gathered.held,
+        }
         if gathered.updates is not None:
             values |= {w: gathered.updates.cpu().numpy() for w in needs if isinstance(find(w), Sent)}
-            held = {w: s for w in needs if isinstance(s := find(w), Held)}
-            values |= {w: s.make(self.lab, gathered.updates) for w, s in held.items()}
         return RoundOutcome(
             round=opened.round,
             selection=opened.selection,
@@ -168,114 +184,3 @@ def chained(before: str, opened: Opened, gathered: Gathered) -> str:
     """The running hash of who was selected and who arrived."""
     text = f"{before}/{opened.round}/{opened.selection.clients.tolist()}/{gathered.clients.tolist()}"
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
-
-
-def weights_hash(server: FlatModel) -> str:
-    """A hash of the global model in canonical parameter order."""
-    digest = hashlib.blake2b(digest_size=6)
-    layout = server.layout
-    parts = ((server.w, layout.parameters), (server.buffers, layout.buffers), (server.counters, layout.counters))
-    for vector, blocks in parts:
-        for block in blocks:
-            digest.update(block.of(vector.detach()).cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
-
-
-def columns(opened: Opened, gathered: Gathered, n_clients: int) -> Mapping[str, np.ndarray]:
-    """One row per client of the population, for the per-client table."""
-    chosen = opened.selection.clients
-
-    def flags(ids: np.ndarray) -> np.ndarray:
-        out = np.zeros(n_clients, dtype=bool)
-        out[ids] = True
-        return out
-
-    def numbers(ids: np.ndarray, values: np.ndarray) -> np.ndarray:
-        out = np.full(n_clients, np.nan)
-        out[ids] = values
-        return out
-
-    table = {
-        "available": flags(opened.available),
-        "selected": flags(chosen),
-        "arrived": flags(gathered.clients),
-        "units": numbers(chosen, opened.closing.units),
-        "finish_s": numbers(chosen, opened.closing.finish),
-        "train_loss": numbers(gathered.clients, gathered.reports["train_loss"]),
-        "weight": numbers(gathered.clients, gathered.weights),
-    }
-    if opened.selection.scores is not None:
-        table["score"] = opened.selection.scores
-    table |= {f"part_{name}": part for name, part in opened.selection.parts.items()}
-    if opened.selection.probability is not None:
-        table["probability"] = opened.selection.probability
-    told = {word: (gathered.clients, values) for word, values in gathered.reports.items() if word != "train_loss"}
-    told |= {word: (answer.clients, answer.values) for word, answer in opened.answers.items()}
-    for word, (ids, values) in told.items():
-        table |= spread(word, ProbeResult(ids, values).dense(n_clients))
-    return table
-
-
-def spread(word: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
-    """A signal as columns: `signal_<word>`, or `signal_<word>.0`, `.1`, ... where it is rows, [n_clients, d].
-
-    {} where rows are longer than `ROW`: compressed gradients can be as long as the model.
-    """
-    if values.ndim == 1:
-        return {f"signal_{word}": values}
-    return {f"signal_{word}.{i}": column for i, column in enumerate(values.T)} if values.shape[1] <= ROW else {}
-
-
-def registered(parts: Parts, populations: Populations) -> Mapping[str, np.ndarray]:
-    """What clients told the selector when they registered, as columns."""
-    found: dict[str, np.ndarray] = {}
-    for word in sorted(parts.selector.needs):
-        if isinstance(signal := find(word), Static):
-            found |= spread(word, populations.facts[signal.fact].astype(np.float64))
-    return found
-
-
-def weight_of(liars: np.ndarray, gathered: Gathered) -> Mapping[str, float]:
-    """What liars (bool [n_clients]) had of the aggregate, and their share of those who arrived; {} in empty rounds.
-
-    Of the sum of all weights: some aggregators' don't sum to 1 (q-FFL's).
-    """
-    total = float(gathered.weights.sum())
-    if total <= 0:
-        return {}
-    lying = liars[gathered.clients]
-    return {"attack/weight": float(gathered.weights[lying].sum()) / total, "attack/share": float(lying.mean())}
-
-
-def imbalance_of(label_counts: np.ndarray, gathered: Gathered) -> Mapping[str, float]:
-    """The class imbalance of all that those who arrived have together, [n_clients, n_classes]; {} in empty rounds."""
-    if not len(gathered.clients):
-        return {}
-    return {"select/class_imbalance": class_imbalance(label_counts[gathered.clients].sum(0))}
-
-
-def report_of(
-    step: int,
-    opened: Opened | None,
-    gathered: Gathered | None,
-    state: ServerState,
-    metrics: Mapping[str, float],
-    table: Mapping[str, np.ndarray],
-    trace: Mapping[str, tuple[float, float]],
-    weights: str,
-) -> RoundReport:
-    """What the observers see of a finished round."""
-    chosen = opened.selection.clients if opened else np.empty(0, np.int64)
-    arrived = gathered.clients if gathered else np.empty(0, np.int64)
-    scalars = {**metrics, **state.spent.metrics()}
-    if opened is not None:
-        share = state.times_selected / step
-        scalars |= {
-            "round/cohort": float(len(chosen)),
-            "round/arrived": float(len(arrived)),
-            "round/dropped_nonfinite": float(len(gathered.dropped)) if gathered else 0.0,
-            "select/share_max": float(share.max()),
-            "select/share_min": float(share.min()),
-            **state.chance.metrics(state.times_selected),
-        }
-    return RoundReport(step, chosen, arrived, scalars, table, trace, f"{state.choices or '-'}:{weights}")

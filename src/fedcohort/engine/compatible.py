@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcohort.agg.rhfl import Rhfl
+from fedcohort.availability.always import Always
 from fedcohort.engine.parts import Parts, Populations
 from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.flat import has_batch_norm
 from fedcohort.objective.propfair import PropFair
+from fedcohort.selector.full import Full
 from fedcohort.server.sgd import Sgd
 from fedcohort.signal.base import find
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from fedcohort.federation import Federation
 
 REASONS = {
@@ -36,19 +41,35 @@ REASONS = {
     "(objective=flash_robust): choose another objective",
     "proxy": "{who} teaches networks on inputs that the server holds, and it holds none (proxy=none): choose "
     "proxy=dataset, proxy=client_heldout or proxy=noise",
-    "client_val": "{who} learns from each client's V_k, and there are clients without one: choose split.client_val in "
-    "(0, 0.5]",
+    "client_val": "{who} learns from each client's V_k, and clients have none to speak of (split.client_val=0 leaves "
+    "two samples each): choose split.client_val in (0, 0.5]",
+    "finished_update": "{who} leaves tensors out of updates, and the codec trains each client for its own upload: "
+    "choose codec=none, or a codec that works on finished updates (codec=subsample, codec=quant, or codec.mode=posthoc "
+    "for codec=lowrank)",
+    "any_work": "{who} asks some clients for several times the local work, and FedSGD is one step of everybody: choose "
+    "another aggregator than agg=fedsgd, or selector.beta=0 for selector=pyramidfl",
 }
 
 CAUTIONS = {
-    "linear_client": "{agg} divides updates by how far the local optimizer goes, which no number tells for {client}: "
+    "linear_client": "{who} divides updates by how far the local optimizer goes, which no number tells for {client}: "
     "its steps are counted instead, which the paper doesn't cover",
-    "plain_server": "{agg} makes a step that lowers everybody's loss; {server} makes another one of it",
+    "plain_server": "{who} makes a step that lowers everybody's loss; {server} makes another one of it",
+    "clean_labels": "high losses draw {who} to clients, and wrong labels ({label_noise}) make losses high, too",
+    "everybody": "{who} changes the weights of those who arrive alone, and so leans towards clients that train often: "
+    "choose agg.unbiased=true for agg=afl where clients are drawn uniformly, agg.sync=mass for agg=fedmaba, or "
+    "cohort=clients",
+    "equal_absence": "{who} compares a client's loss with that of when it last came: who stays away longer seems to "
+    "learn faster, and gains weight (cohort=clients has everybody come every round)",
+    "no_batch_norm": "the network has batch norm, whose statistics are averaged over samples whatever {who} makes of "
+    "the parameters: they are not quite those of the model that comes of it (group norm has none)",
 }
 
 
-def check(parts: Parts) -> None:
-    """Raise `IncompatibleConfig` where the parts can't work together, whatever the data."""
+def check(parts: Parts, client_val: float, requires: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise `IncompatibleConfig` where the parts can't work together, whatever the data.
+
+    client_val: `split.client_val`. requires: what aliases stand for, by group.
+    """
     holds = {
         "timed_device": parts.device.timed,
         "plain_client": parts.client.plain,
@@ -58,6 +79,9 @@ def check(parts: Parts) -> None:
         "free_update": not parts.codec.hooks,
         "given_labels": not parts.objective.uses_reference,
         "proxy": parts.proxy.holds,
+        "client_val": client_val > 0,
+        "finished_update": not parts.codec.hooks,
+        "any_work": not any("client.steps" in wanted for wanted in requires.values()),
     }
     _refuse(parts, holds)
 
@@ -65,10 +89,16 @@ def check(parts: Parts) -> None:
 def _refuse(parts: Parts, holds: Mapping[str, bool], **names: str) -> None:
     """Raise `IncompatibleConfig` at the first fact in `holds` that a part wants and that isn't so."""
     readers = {"the selector": parts.selector.needs, "the aggregator": parts.agg.needs}
-    wanted: list[tuple[str, str | None]] = [("the aggregator", fact) for fact in sorted(parts.agg.wants)]
-    wanted += [("the codec", fact) for fact in sorted(parts.codec.wants)]
+    parted = {
+        "the selector": getattr(parts.selector, "wants", frozenset()),
+        "the aggregator": parts.agg.wants,
+        "the codec": parts.codec.wants,
+    }
+    wanted: list[tuple[str, str | None]] = [(who, fact) for who, wants in parted.items() for fact in sorted(wants)]
     wanted += [(who, find(word).wants) for who, needs in readers.items() for word in sorted(needs)]
     for who, fact in wanted:
+        if fact is not None and fact not in REASONS:
+            raise IncompatibleConfig(f"{who} wants {fact!r}, which is no fact; there are: {', '.join(sorted(REASONS))}")
         if fact is not None and not holds.get(fact, True):
             raise IncompatibleConfig(REASONS[fact].format(who=who, **names))
 
@@ -90,10 +120,30 @@ def check_population(parts: Parts, cohort: int, federation: "Federation") -> Non
         raise OptionError(f"selector.{error}") from error
 
 
-def remarks(parts: Parts, choices: Mapping[str, str], requires: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """What is legal and not what it looks like, said once at the start. requires: what aliases stand for, by group."""
+def facts(parts: Parts, cohort: int, federation: "Federation", network: "nn.Module") -> dict[str, bool]:
+    """What parts may prefer (`CAUTIONS`), and whether it is so in this run."""
+    asked = cohort >= federation.n_clients or isinstance(parts.selector, Full)
+    everybody = asked and isinstance(parts.availability, Always) and not parts.deadline.bounded
+    return {
+        "linear_client": parts.client.linear,
+        "plain_server": type(parts.server) is Sgd,
+        "clean_labels": not federation.noise_rate.any(),
+        "everybody": everybody,
+        "equal_absence": everybody,
+        "no_batch_norm": not has_batch_norm(network),
+    }
+
+
+def remarks(
+    parts: Parts, choices: Mapping[str, str], requires: Mapping[str, Mapping[str, Any]], holds: Mapping[str, bool]
+) -> list[str]:
+    """What is legal and not what it looks like, said once at the start.
+
+    requires: what aliases stand for, by group. holds: `facts` of the run. Raises `IncompatibleConfig` where a part
+    prefers what is no fact.
+    """
     idle = [*_idle_partial_work(parts, choices, requires), *_unheard_lies(parts, choices), *_idle_proxy(parts, choices)]
-    return [*_cautions(parts, choices), *idle, *_straight(parts), *_misnamed(parts, choices)]
+    return [*_cautions(parts, choices, holds), *idle, *_straight(parts), *_misnamed(parts, choices)]
 
 
 def _idle_proxy(parts: Parts, choices: Mapping[str, str]) -> list[str]:
@@ -126,12 +176,18 @@ def _unheard_lies(parts: Parts, choices: Mapping[str, str]) -> list[str]:
     return [f"attack={choices['attack']} has no effect: neither the selector nor the aggregator reads {what}"]
 
 
-def _cautions(parts: Parts, choices: Mapping[str, str]) -> list[str]:
-    """Where the aggregator works, but outside what its paper shows."""
-    holds = {"linear_client": parts.client.linear, "plain_server": type(parts.server) is Sgd}
-    wished = sorted(getattr(parts.agg, "prefers", frozenset()))
+def _cautions(parts: Parts, choices: Mapping[str, str], holds: Mapping[str, bool]) -> list[str]:
+    """Where parts work, but outside what their papers show; one line for all whom the same fact fails."""
     words = {group: f"{group}={word}" for group, word in choices.items()}
-    return [CAUTIONS[fact].format(**words) for fact in wished if not holds[fact]]
+    failed: dict[str, list[str]] = {}
+    for group in ("selector", "agg", "objective"):
+        for fact in sorted(getattr(getattr(parts, group), "prefers", frozenset())):
+            if fact not in holds:
+                known = ", ".join(sorted(holds))
+                raise IncompatibleConfig(f"{words[group]} prefers {fact!r}, which is no fact; there are: {known}")
+            if not holds[fact]:
+                failed.setdefault(fact, []).append(words[group])
+    return [CAUTIONS[fact].format(**{**words, "who": " and ".join(who)}) for fact, who in sorted(failed.items())]
 
 
 def _idle_partial_work(

@@ -20,7 +20,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedcohort.engine.chain import onehot
-from fedcohort.engine.local import ClientTask, LocalTrainer, Seen, cut
+from fedcohort.engine.local import ClientTask, LocalTrainer
+from fedcohort.engine.passes import Seen, cut
 from fedcohort.objective.ce import CrossEntropy
 from fedcohort.types import ClientUpdate
 
@@ -134,7 +135,9 @@ class Dual:
             for mine, row, (taken, pieces) in zip(seen, table, passes, strict=True):
                 mine.add(taken, pieces, row)
         for k, (task, x) in enumerate(zip(tasks, inputs, strict=True)):
-            yield trainer.update(task, self._primal(a[k, : len(x)], x, task.lr), seen[k], ())
+            delta = self._primal(a[k, : len(x)], x, task.lr)
+            torch.add(trainer.server.w, delta, out=trainer.worker.w)
+            yield trainer.update(task, delta, seen[k], ())
 
     def _gathered(self, inputs: Sequence[Tensor], labels: Sequence[Tensor], shape: Shape) -> Group:
         """One product of each client's samples with the weights and themselves."""

@@ -7,8 +7,9 @@ renormalised.
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +29,8 @@ class Gathered:
     """Everything that arrived and is finite, in the order of `clients` (sorted ids).
 
     mean, totals, buffers, counters, updates: see `agg.base.Arrived`; None where nobody arrived. weights: normalised.
-    reports: one float64 column per word asked for. dropped: ids whose update was left out.
+    reports: one float64 column per word asked for. dropped: ids whose update was left out. held: what the server worked
+    out of the updates, by word of `signal/`.
     """
 
     clients: Ids
@@ -42,6 +44,7 @@ class Gathered:
     reports: Mapping[str, Values]
     stored: Mapping[int, Mapping[str, Tensor]]
     each_buffers: Tensor | None = None  # [m, B], beside the matrix of updates
+    held: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Gatherer:

@@ -4,7 +4,6 @@ One network serves every client of a process: its parameters are views into a fl
 copy, and its batches are slices of one gather; nothing is constructed per client but a permutation.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,9 @@ from torch.nn import functional as F
 from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
 from fedcohort.engine.chain import Chain, layers_of
+from fedcohort.engine.evaluate import cross_entropy, mean_over_samples
 from fedcohort.engine.memory import gather
+from fedcohort.engine.passes import Pieces, Seen, cut, dealt, endless
 from fedcohort.engine.response import Response
 from fedcohort.engine.step import Corrected, Pass, Plain, Step, Stepwise
 from fedcohort.engine.upload import Kept, part
@@ -28,7 +29,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction, Hook, Job, weigher
 from fedcohort.objective.base import Objective
 from fedcohort.rng import Rekeyed, generator, torch_scope
-from fedcohort.types import ClientUpdate, Ids, Values
+from fedcohort.types import ClientUpdate, Ids
 
 Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
 
@@ -38,7 +39,7 @@ class ClientTask:
     """One client's job. rows: positions of its samples, None for all of T_k. units: epochs (or steps) to do.
 
     duration: virtual seconds until its answer. stored: what it kept from earlier rounds. plain: only the codec's hooks.
-    kept: which of the network's tensors it uploads, None for all.
+    kept: which of the network's tensors it uploads, None for all. loss_after: whether it measures what it has trained.
     """
 
     round: int
@@ -51,40 +52,7 @@ class ClientTask:
     stored: Mapping[str, Tensor]
     plain: bool = False
     kept: Kept | None = None
-
-
-def cut(n: int, batch: int, merge_last: bool) -> list[tuple[int, int]]:
-    """[0, n) in pieces of `batch`. merge_last: a last piece of one joins the one before it (batch norm needs two)."""
-    starts = list(range(0, n, batch))
-    if merge_last and len(starts) > 1 and n - starts[-1] == 1:
-        starts.pop()
-    return list(itertools.pairwise([*starts, n]))
-
-
-class Seen:
-    """The losses of one client's local training, as its passes go by; n: its samples."""
-
-    def __init__(self, n: int) -> None:
-        self.first = np.full(n, np.nan)
-        self._losses: list[Values] = [np.empty(0)]
-        self._sizes: list[Ids] = [np.empty(0, np.int64)]
-
-    def add(self, order: Ids, pieces: Sequence[tuple[int, int]], each: Values) -> None:
-        """One pass: which samples came one after the other, how they were cut, and each one's loss."""
-        starts, stops = np.array(pieces).T
-        each = each[: stops[-1]]
-        self._sizes.append(stops - starts)
-        self._losses.append(np.add.reduceat(each, starts) / (stops - starts))
-        new = order[: len(each)]
-        self.first[new] = np.where(np.isnan(self.first[new]), each, self.first[new])
-
-    @property
-    def batch_loss(self) -> Values:
-        return np.concatenate(self._losses)
-
-    @property
-    def batch_size(self) -> Ids:
-        return np.concatenate(self._sizes)
+    loss_after: bool = False
 
 
 class LocalTrainer:
@@ -178,15 +146,12 @@ class LocalTrainer:
         offsets = self.federation.train.offsets
         return int(offsets[task.client + 1] - offsets[task.client]) if task.rows is None else len(task.rows)
 
-    def passes(self, task: ClientTask, n: int) -> list[tuple[Ids, list[tuple[int, int]]]]:
-        """Passes over the samples: an order, and how it is cut; the last one ends where the work does.
-
-        Keyed by (seed, round, client), whoever else is selected.
-        """
+    def passes(self, task: ClientTask, n: int) -> list[tuple[Ids, Pieces]]:
+        """Passes over the samples, keyed by (seed, round, client), whoever else is selected."""
         rng = self.rng.at(self.seed, "batches", task.round, task.client)
         pieces = cut(n, self.client.batch or n, self.worker.has_batch_norm)
         steps = task.units if self.client.steps is not None else task.units * len(pieces)
-        return [(rng.permutation(n), pieces[: steps - done]) for done in range(0, steps, len(pieces))]
+        return dealt(rng, n, pieces, steps)
 
     def _fit(self, task: ClientTask, data: Data, corrections: Sequence[Correction]) -> Seen:
         """One gather a pass, then views."""
@@ -222,17 +187,13 @@ class LocalTrainer:
     def _validation(self, task: ClientTask) -> Iterator[tuple[Tensor, Tensor]]:
         """Mini-batches of V_k without end, pass after pass, keyed by (seed, round, client)."""
         x, y = self.federation.val.of(task.client)
-        rng = self._rng_of(task, "validation")
-        pieces = cut(len(y), self.client.batch or len(y), False)
-        while pieces:
-            order = torch.from_numpy(rng.permutation(len(y))).to(y.device)
-            for start, stop in pieces:
-                rows = order[start:stop]
-                yield gather(x, rows), y.index_select(0, rows)
+        for order in endless(self._rng_of(task, "validation"), len(y), self.client.batch or len(y)):
+            rows = torch.from_numpy(order).to(y.device)
+            yield gather(x, rows), y.index_select(0, rows)
 
     @torch.no_grad()
     def update(self, task: ClientTask, delta: Tensor, seen: Seen, corrections: Sequence[Correction]) -> ClientUpdate:
-        """What the client sends; `worker` holds its model where anybody else than `delta` reads it."""
+        """What the client sends; `worker` holds its model."""
         losses = seen.batch_loss
         worker = self.worker
         sent = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
@@ -254,7 +215,16 @@ class LocalTrainer:
             batch_size=seen.batch_size,
             sample_loss=seen.first,
             duration=task.duration,
+            loss_after=self._loss_after(task),
         )
+
+    def _loss_after(self, task: ClientTask) -> float:
+        """Of `worker` on all of T_k, whichever samples it was trained on."""
+        if not task.loss_after:
+            return math.nan
+        alone = np.array([task.client])
+        (loss,) = mean_over_samples(self.worker.network, self.federation.train, alone, [cross_entropy])
+        return float(loss[0])
 
     def _transmitted(self, task: ClientTask, delta: Tensor) -> Tensor:
         """The update as the server has it; zero where it wasn't sent. A codec sees a model of what is sent."""

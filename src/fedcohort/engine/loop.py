@@ -11,20 +11,10 @@ import lightning.pytorch as pl
 import numpy as np
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
+from fedcohort.engine.bill import Bill, forward_flops
 from fedcohort.engine.choose import choose
-from fedcohort.engine.closing import (
-    Closer,
-    columns,
-    imbalance_of,
-    keeps_updates,
-    registered,
-    report_of,
-    reported,
-    weight_of,
-    weights_hash,
-)
+from fedcohort.engine.closing import Closer, keeps_updates, reported
 from fedcohort.engine.data import CohortDataModule
 from fedcohort.engine.evaluate import FederationLab, client_metrics, worst_group
 from fedcohort.engine.gather import Gathered, Gatherer
@@ -33,6 +23,7 @@ from fedcohort.engine.memory import keep_freed_memory, lay_out, wants_channels_l
 from fedcohort.engine.module import ClientModule
 from fedcohort.engine.opening import Opened, Opener
 from fedcohort.engine.parts import Parts, ServerState, Settings
+from fedcohort.engine.reporting import columns, facts_of, registered, report_of, weights_hash
 from fedcohort.engine.stop import Watcher, finish, status_of
 from fedcohort.engine.stopwatch import Stopwatch
 from fedcohort.engine.store import ClientStore, store_for
@@ -42,17 +33,6 @@ from fedcohort.flat import FlatModel
 from fedcohort.hook import Hook, averaged, remembered
 from fedcohort.interrupt import watch
 from fedcohort.types import Values
-
-
-def forward_flops(network: nn.Module, federation: Federation) -> float:
-    """FLOPs of one sample's forward pass."""
-    sample = torch.zeros_like(federation.server_test.x[:1])
-    training = network.training
-    network.eval()
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        network(sample)
-    network.train(training)
-    return float(counter.get_total_flops())
 
 
 class FederatedLoop(pl.Callback):
@@ -89,18 +69,19 @@ class FederatedLoop(pl.Callback):
         layout = self.server.layout
         alone = self._trainer_of(worker, self.parts.codec.hooks)
         lab = FederationLab(self.server, worker, self.federation, alone.update_of)
-        self.opener = Opener(self.parts, self.settings, self.federation, layout, lab, flops, self.watch)
+        bill = Bill(self.parts, self.federation, layout, flops)
+        self.opener = Opener(self.parts, self.settings, self.federation, layout, lab, bill, self.watch)
         self.remembers = remembered(self.parts.hooks, layout.n_params, int(self.federation.n_train.max()))
         n_clients, limit_gb = self.federation.n_clients, self.settings.store_limit_gb
         self.store = store_for(self.folder, self.remembers, n_clients, limit_gb)
-        self.closer = Closer(self.parts, self.server, self.store, self.federation, self.settings.seed, lab)
+        self.closer = Closer(self.parts, self.server, self.store, self.federation, self.settings.seed, lab, flops)
         self._data(trainer).federation = self.federation
         module.watch = self.watch
         module.engine, self.reason = choose(
             self.settings.engine, self._trainer_of(worker, self.parts.hooks), self.settings.chunk
         )
         fresh = ServerState.fresh(self.parts, self.opener.populations, layout.n_params)
-        fresh.spent = self.opener.registration
+        fresh.spent = bill.registration(self.opener.populations)
         self.state = fresh
         if self._restored is not None:
             self.state = ServerState.unpacked(self._restored["server"], fresh)
@@ -207,12 +188,7 @@ class FederatedLoop(pl.Callback):
             best = self.state.best_acc
             self.state.best_acc = metrics["test/acc"] if math.isnan(best) else max(best, metrics["test/acc"])
             metrics["test/acc_best"] = self.state.best_acc
-        if opened is None:
-            metrics |= {f"skew/{name}": value for name, value in self.federation.skew.items()}
-        if gathered is not None:
-            metrics |= imbalance_of(self.federation.label_counts, gathered)
-        if gathered is not None and (liars := self.opener.hearing.liars).any():
-            metrics |= weight_of(liars, gathered)
+        metrics |= facts_of(self.federation, gathered, self.opener.hearing.liars)
         trace = self.parts.selector.trace(self.state.selector)
         fingerprint = weights_hash(self.server)
         report = report_of(step, opened, gathered, self.state, metrics, table, trace, fingerprint)

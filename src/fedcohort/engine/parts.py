@@ -30,7 +30,7 @@ from fedcohort.types import Ids, Population, Signals, Values
 if TYPE_CHECKING:
     from fedcohort.federation import Federation
 
-TIMED = ("expected_s", "expected_unit_s", "expected_up_s", "pass_units")  # facts that `engine/opening.py` works out
+TIMED = ("expected_s", "expected_unit_s", "expected_up_s", "pass_units")  # facts that `engine/bill.py` works out
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
-from fedcohort.engine.local import ClientTask, LocalTrainer, Seen
+from fedcohort.engine.local import ClientTask, LocalTrainer
 from fedcohort.engine.memory import gather
+from fedcohort.engine.passes import Seen
 from fedcohort.hook import Correction
 from fedcohort.types import ClientUpdate
 

@@ -1,6 +1,7 @@
 """Where the server works with whole networks after a round's training (`agg.base.Workshop`)."""
 
 import copy
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -12,17 +13,21 @@ from fedcohort.federation import Federation
 from fedcohort.flat import Block, FlatModel
 from fedcohort.rng import generator
 
+Counter = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
+
 
 class ServerWorkshop:
     """One round's: `server` still holds w_t; buffers: the average of those who arrived, [B].
 
-    Every rank does all the work.
+    passes: samples that went forward through networks made here, and twice those that a gradient came back for: what a
+    training step costs (DESIGN 9.8). Every rank does all the work.
     """
 
     def __init__(self, server: FlatModel, federation: Federation, seed: int, round: int, buffers: Tensor) -> None:
         self.server, self.federation = server, federation
         self.seed, self.round, self.buffers = seed, round, buffers
         self.used = False  # whether a network was made
+        self.passes = 0
 
     @property
     def proxy(self) -> Tensor:
@@ -38,7 +43,23 @@ class ServerWorkshop:
         tensors = {**dict(made.named_parameters()), **dict(made.named_buffers())}
         _fill(tensors, layout.parameters, w)
         _fill(tensors, layout.buffers, self.buffers if buffers is None else buffers)
+        made.register_forward_hook(self._counter())
         return made
+
+    def _counter(self) -> Counter:
+        """A function, as copies of a network share it: a bound method would be copied with its workshop."""
+
+        def count(network: nn.Module, inputs: tuple[Tensor, ...], logits: Tensor) -> None:
+            n = len(logits)
+            self.passes += n
+
+            def back(gradients: tuple[Tensor | None, ...]) -> None:
+                self.passes += 2 * n
+
+            if logits.grad_fn is not None:
+                logits.grad_fn.register_prehook(back)
+
+        return count
 
     @torch.no_grad()
     def update_of(self, network: nn.Module) -> Tensor:

@@ -14,6 +14,7 @@ class Objective(Protocol):
     """uses_reference: it needs w_t's own predictions on the samples that a client trains on.
 
     reach: the most that its bounded terms come to for one sample, in nats; 0 without such terms.
+    A class may have `prefers`, as aggregators and selectors.
     """
 
     @property

@@ -47,6 +47,10 @@ class PropFair:
             raise ranges.refuse("M", allowed, self.M)
 
     @property
+    def prefers(self) -> frozenset[str]:
+        return frozenset({"clean_labels"} if self.epsilon < self.M else ())
+
+    @property
     def uses_reference(self) -> bool:
         return self.base.uses_reference
 

@@ -22,6 +22,11 @@ class Selector(Protocol[S]):
     where options decide: nobody is charged for a signal that the chosen options leave unread.
     advises: whether `observe` may return Advice; the matrix of updates is then kept for the aggregation. As `needs`, a
     ClassVar or a property.
+
+    A class may have `wants`: facts that must hold of the run (`engine/compatible.py` has the words), else it is refused
+    at start-up; and `prefers`: facts without which it runs, and a line at start-up says what is lost. Those that ask
+    clients for parts of an update want "finished_update", those that ask some for more local work than others
+    "any_work"; those that go for high losses prefer "clean_labels".
     """
 
     @property

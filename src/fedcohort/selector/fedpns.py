@@ -8,7 +8,8 @@ the authors' code.
     all who were not labelled, arrived or not, share what is lost alike
     S = m clients, one after the other in proportion to prob, 1/K each at first
 
-With H = U U' the Gram matrix of the updates E(A) is the sum of A's block of H over |A|: m^2 P once, m^2 a step.
+The server works out U U' of the updates once, m^2 P (`signal/update_gram.py`). With H_ij = (U U')_ij / (steps of i x
+steps of j) E(A) is the sum of A's block of H over |A|: m^2 a step.
 
 Departures from the paper:
 - lr is the same for all, and cancels;
@@ -66,7 +67,7 @@ class FedPns:
 
     @property
     def needs(self) -> frozenset[str]:
-        return frozenset({"update", "steps", "server_loss"} if self.loss_check else {"update", "steps"})
+        return frozenset({"update_gram", "steps", "server_loss"} if self.loss_check else {"update_gram", "steps"})
 
     def init(self, population: Population) -> State:
         K = population.n_clients
@@ -83,13 +84,12 @@ class FedPns:
         return Selection(clients, scores=state.prob, probability=chance), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
-        steps = outcome.signals["steps"]
-        g = outcome.signals["update"] / np.where(np.isfinite(steps) & (steps > 1), steps, 1.0)[:, None]
+        H = per_step(outcome.signals["update_gram"], outcome.signals["steps"])
         rows = np.argsort(outcome.clients)  # ties go by id, whatever the order of arrival
-        rows = rows[np.isfinite(g).all(1)[rows]]
+        rows = rows[np.isfinite(np.diag(H))[rows]]
         least = math.ceil(self.keep * len(outcome.clients) - 1e-9)
         worse = self._check(outcome, rows) if self.loss_check else None
-        labels, out = against(gram(g[rows]), least - (len(outcome.clients) - len(rows)), worse)
+        labels, out = against(scaled(H[np.ix_(rows, rows)]), least - (len(outcome.clients) - len(rows)), worse)
         selected, labelled = state.selected.copy(), state.labelled.copy()
         selected[outcome.clients] += 1
         bad = outcome.clients[rows[labels]]
@@ -128,12 +128,17 @@ class FedPns:
         return np.asarray(out / out.sum())
 
 
-def gram(g: Float64[np.ndarray, "m p"]) -> Gram:
-    """G G' over the square of the largest entry, which no comparison notices, and which can't overflow."""
-    size = float(np.abs(g).max(initial=0.0))
-    g = g / size if size > 0 else g
-    H: Gram = g @ g.T
+def per_step(products: Gram, steps: Values) -> Gram:
+    """<g_i, g_j> of the updates' inner products, but for the learning rate; who reports no steps is as with one."""
+    s = np.where(np.isfinite(steps) & (steps > 1), steps, 1.0)
+    H: Gram = products / s[:, None] / s
     return H
+
+
+def scaled(H: Gram) -> Gram:
+    """H over its largest entry, which is on the diagonal: no comparison notices, and no sum of entries overflows."""
+    size = float(np.diag(H).max(initial=0.0))
+    return H / size if size > 0 else H
 
 
 def agreement(H: Gram, members: Ids) -> float:

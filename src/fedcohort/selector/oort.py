@@ -77,6 +77,7 @@ class Oort:
     cap: int | None
 
     advises: ClassVar[bool] = False
+    prefers: ClassVar[frozenset[str]] = frozenset({"clean_labels"})
 
     def __post_init__(self) -> None:
         for name in ("eps", "eps_min", "clip", "cutoff"):

@@ -30,6 +30,7 @@ class PowD:
     candidate: str
 
     advises: ClassVar[bool] = False
+    prefers: ClassVar[frozenset[str]] = frozenset({"clean_labels"})
 
     def __post_init__(self) -> None:
         ranges.integer("candidates", self.candidates, "[1, inf)", optional=True)

@@ -75,6 +75,7 @@ class PyramidFl:
     cap: int | None
 
     advises: ClassVar[bool] = False
+    prefers: ClassVar[frozenset[str]] = frozenset({"clean_labels"})
 
     def __post_init__(self) -> None:
         ranges.number("overcommit", self.overcommit, "[1, inf)")
@@ -98,6 +99,10 @@ class PyramidFl:
         words |= {"pass_units"} if self.passes is not None else set()
         words |= {"steps"} if self.per_step else set()
         return (self.oort.needs - {"duration"}) | words
+
+    @property
+    def wants(self) -> frozenset[str]:
+        return frozenset({"finished_update"} if self.high > 0 else ()) | ({"any_work"} if self.beta > 0 else set())
 
     def init(self, population: Population) -> State:
         seconds = population.signals["expected_s"].astype(np.float64)

@@ -53,6 +53,7 @@ class RPowD:
     tie: str
 
     advises: ClassVar[bool] = False
+    prefers: ClassVar[frozenset[str]] = frozenset({"clean_labels"})
 
     def __post_init__(self) -> None:
         ranges.integer("candidates", self.candidates, "[1, inf)", optional=True)

@@ -56,6 +56,7 @@ class UcbCs:
 
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "train_loss", "train_loss_std"})
     advises: ClassVar[bool] = False
+    prefers: ClassVar[frozenset[str]] = frozenset({"clean_labels"})
 
     def __post_init__(self) -> None:
         ranges.number("discount", self.discount, "[0, 1]")

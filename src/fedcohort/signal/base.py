@@ -126,23 +126,30 @@ class Sent:
 class Held:
     """What the server works out of the updates and its own data; no client is asked, and all updates are kept.
 
-    make(lab, updates [arrived, P]) -> what a reader finds in the outcome: a value, or a function to be called.
+    make(lab, updates [arrived, P]) -> what a reader finds in the outcome: float64 numbers, [arrived] or [arrived, d],
+    which are logged as those that clients tell, or a function to be called. Once a round, whoever reads it.
+    pairs: a row has a number for each of those who arrived, in their order; rounds are as wide as many arrived.
     """
 
     reveals: str
     make: "Callable[[Lab, Tensor], Any]"
     bytes_up: int = 0
     wants: str | None = None
+    pairs: bool = False
 
 
 @dataclass(frozen=True)
 class Reported:
-    """Sent with the update, or read off it by the server (bytes_up = 0)."""
+    """Sent with the update, or read off it by the server (bytes_up = 0).
+
+    passes: forward passes over T_k that the client makes for it once it has trained.
+    """
 
     reveals: str
     bytes_up: int
     read: Callable[[ClientUpdate], float]
     wants: str | None = None
+    passes: float = 0.0
 
 
 Signal = Static | Measured | Computed | Reported | Sent | Held

@@ -1,0 +1,26 @@
+"""Runs to compare, made up."""
+
+from collections.abc import Sequence
+
+from fedcohort.compare.runs import Run, Sorted, sort
+from fedcohort.compare.table import Table, tabulate
+
+ACC = "test/acc"
+
+
+def run(selector: str, seed: int, acc: float, agg: str = "fedavg", started: int = 0, **params: str) -> Run:
+    facts = {"selector": selector, "agg": agg, "seed": str(seed), "rounds": "5", **params}
+    number = f"{selector}-{agg}-s{seed}-{started}"
+    return Run(number, number, "finished", started, facts, {"sweep_id": "one"}, {ACC: acc, "test/loss": 1.0})
+
+
+def both(first: Sequence[float], second: Sequence[float]) -> list[Run]:
+    return [run(word, s, v) for word, of in (("random", first), ("ucb", second)) for s, v in enumerate(of)]
+
+
+def table(found: Sequence[Run], cols: str | None = None, metric: str = ACC, better: str = "auto") -> Table:
+    return tabulate(sort(found, "selector", cols, metric), "selector", cols, metric, "random", better)
+
+
+def noted(found: Sorted, words: str) -> list[str]:
+    return [line for line in found.notes if words in line]

@@ -1,0 +1,154 @@
+"""The loss of what a client has trained: its value by hand, what it costs, and who pays."""
+
+import copy
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from engine_toy import SEED, federation_of, network_of, task_of, trainer_of
+from fedcohort.engine.choose import choose
+from fedcohort.flat import FlatModel
+from fedcohort.rng import torch_scope
+from fedcohort.signal.base import find
+from run_harness import Ran, go
+
+P = 64 * 10 + 10  # logistic regression on 8x8 digits
+K, M, EPOCHS = 12, 4, 2
+FORWARD = 2 * 64 * 10  # FLOPs of one sample's forward pass
+READS = ("agg=fedmaba", "agg.loss=loss_post")
+
+
+@pytest.mark.parametrize("kind", ["sequential", "vectorised", "debug"])
+def test_one_step_by_hand(kind: str) -> None:
+    """From W = 0, a step on sample (x, y) of three classes leaves W = lr (e_y - 1/3) x', b = lr (e_y - 1/3).
+
+    A sample (u, v) then has logits lr (u'x + 1) (e_y - 1/3), and with s = lr (u'x + 1) the loss ln(e^s + 2), less s
+    where v = y.
+    """
+    lr, network = 0.5, nn.Linear(5, 3).double()
+    nn.init.zeros_(network.weight)
+    nn.init.zeros_(network.bias)
+    federation = federation_of(dtype=torch.float64)
+    engine, _ = choose(kind, trainer_of(federation, network, batch=None), 4)
+    (update,) = engine.updates([task_of(1, units=1, rows=np.array([2]), lr=lr, loss_after=True)], {})
+    x, y = (part.numpy() for part in federation.train.of(1))
+    s = lr * (x @ x[2] + 1)
+    expected = np.log(np.exp(s) + 2) - s * (y == y[2])
+    assert len(y) > 10, "all of T_k, not the sample that it was trained on"
+    assert find("loss_post").read(update) == pytest.approx(expected.mean(), abs=1e-12)
+
+
+@pytest.mark.parametrize("extra", [nn.BatchNorm1d(8), nn.Dropout(0.5)], ids=["batch norm", "dropout"])
+def test_in_eval_mode_with_the_clients_own_statistics(extra: nn.Module) -> None:
+    federation, network = federation_of(), network_of(torch.float32, extra)
+    trainer = trainer_of(federation, network, batch=7)
+    update, other = (trainer.train(task_of(k, loss_after=True), {}) for k in (0, 1))
+    moved = FlatModel(copy.deepcopy(network))
+    moved.w += update.delta
+    moved.buffers.copy_(update.buffers)
+    x, y = federation.train.of(0)
+    with torch.no_grad():
+        assert update.loss_after == pytest.approx(float(F.cross_entropy(moved.network.eval()(x), y)), abs=1e-6)
+    alone = trainer_of(federation, network, batch=7).train(task_of(1), {})
+    assert torch.equal(other.delta, alone.delta), "looking at it changes nobody's training"
+
+
+def test_nobody_measures_what_nobody_reads(tmp_path: Path) -> None:
+    trainer = trainer_of(federation_of(), network_of())
+    assert math.isnan(trainer.train(task_of(0), {}).loss_after)
+    assert "signal_loss_post" not in go(tmp_path, "agg=fedmaba", "rounds=1").last.clients
+
+
+@pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
+def test_alone_what_a_client_trained_is_the_next_model(tmp_path: Path, agg: str) -> None:
+    # one client has all the weight: w_{t+1} = y_k, and `loss` is F_k(w_{t+1})
+    ran = go(tmp_path, f"agg={agg}", "agg.loss=loss_post", "cohort=1", "samples=random", "samples.fraction=0.5")
+    for report in ran.reports[1:]:
+        (k,) = report.arrived
+        assert report.clients["signal_loss_post"][k] == pytest.approx(report.clients["loss"][k], abs=1e-6)
+
+
+def test_a_codec_loses_nothing_of_it(tmp_path: Path) -> None:
+    first = [go(tmp_path / word, *READS, f"codec={word}", "rounds=1") for word in ("none", "quant")]
+    plain, lossy = (ran.last.clients["signal_loss_post"] for ran in first)
+    np.testing.assert_array_equal(plain, lossy)
+    assert first[0].last.fingerprint != first[1].last.fingerprint
+
+
+def spent(ran: Ran, name: str) -> float:
+    return ran.last.metrics[name] - ran.reports[0].metrics[name]
+
+
+def test_it_costs_four_bytes_and_a_forward_pass(tmp_path: Path) -> None:
+    ran, free = (
+        go(tmp_path / word, "agg=fedmaba", f"agg.loss={word}", "rounds=1") for word in ("loss_post", "train_loss")
+    )
+    chosen = ran.last.cohort
+    n = float(ran.info.n_train[chosen].sum())
+    assert ran.last.cohort.tolist() == free.last.cohort.tolist()
+    assert spent(ran, "comm/up_bytes") == M * (4 * P + 4)
+    assert spent(ran, "comm/probe_bytes") == 0
+    assert spent(ran, "comp/client_flops") == FORWARD * n * (3 * EPOCHS + 1)
+    # a job of E epochs is n sample-times, a forward pass a third of an epoch: n + n / (3 E)
+    longer = 1 + 1 / (3 * EPOCHS)
+    expected = free.last.clients["finish_s"] * longer
+    np.testing.assert_allclose(ran.last.clients["finish_s"], expected, rtol=1e-12)
+    assert spent(ran, "time/virtual_s") == pytest.approx(spent(free, "time/virtual_s") * longer)
+
+
+def test_all_of_a_clients_data_are_looked_at_and_paid_for(tmp_path: Path) -> None:
+    ran = go(tmp_path, *READS, "samples=random", "samples.fraction=0.5", "rounds=1", "selector=full")
+    n = ran.info.n_train
+    used = sum(max(1, math.ceil(0.5 * k - 1e-9)) for k in n)
+    assert spent(ran, "comp/client_flops") == FORWARD * (3 * EPOCHS * used + float(n.sum()))
+
+
+def test_those_who_are_late_have_measured_for_nothing(tmp_path: Path) -> None:
+    ran = go(tmp_path, *READS, "deadline=fixed", "deadline.k=0.01", "rounds=1")
+    assert len(ran.last.arrived) == 0
+    n = float(ran.info.n_train[ran.last.cohort].sum())
+    assert spent(ran, "comp/client_flops") == FORWARD * n * (3 * EPOCHS + 1)
+    assert spent(ran, "comm/up_bytes") == 0
+
+
+def test_its_time_counts_against_the_deadline(tmp_path: Path) -> None:
+    """A job of one epoch takes 2 n, and 2 n / 3 more with a forward pass: all equal, k = 1 is the mean, with it."""
+    equal = ("device.alpha=2", "device.lam=0", "client.epochs=1", "deadline=fixed", "rounds=1")
+    for word in ("train_loss", "loss_post"):
+        ran = go(tmp_path / word, "agg=fedmaba", f"agg.loss={word}", "selector=full", "deadline.k=1", *equal)
+        job = 2.0 * ran.info.n_train * (4 / 3 if word == "loss_post" else 1)
+        late = np.flatnonzero(job > job.mean() * (1 + 1e-12))
+        assert sorted(set(range(K)) - set(ran.last.arrived.tolist())) == late.tolist()
+        np.testing.assert_allclose(ran.last.clients["finish_s"][ran.last.arrived], job[ran.last.arrived])
+
+
+def divergence(losses: list[float]) -> float:
+    """KL(p || uniform) of p ~ e^(F / 2), nats."""
+    p = np.exp(0.5 * (np.array(losses) - max(losses)))
+    p /= p.sum()
+    return float((p * np.log(len(p) * p)).sum())
+
+
+def test_losses_are_lower_and_more_alike_the_later_they_are_taken() -> None:
+    """A model that is sure and wrong, clients with rules of their own to learn (specs/aggregators.md A10.5 c)."""
+    federation = federation_of(n=400, clients=6, dtype=torch.float64)
+    with torch_scope(SEED, "weights"):
+        network = nn.Linear(5, 3).double()
+    network.weight.data *= 6
+    told: dict[str, list[float]] = {"loss": [], "train_loss": [], "loss_post": []}
+    trainer = trainer_of(federation, network, batch=10)
+    for k in range(6):
+        x, y = federation.train.of(k)
+        y.copy_(((x[:, 0] > 0).long() + (k % 3 == 0) * (x[:, 1] > 0).long() + k) % 3)
+        told["loss"].append(F.cross_entropy(network(x), y).item())
+        update = trainer.train(task_of(k, units=10, lr=0.5, loss_after=True), {})
+        for word in ("train_loss", "loss_post"):
+            told[word].append(find(word).read(update))
+    assert all(a > b > c for a, b, c in zip(*told.values(), strict=True))
+    apart = [divergence(losses) for losses in told.values()]
+    assert apart[0] > 4 * apart[1] > 4 * apart[2]

@@ -1,0 +1,76 @@
+"""U U' by hand, against numpy, and without a copy of U."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from fedcohort.signal.base import Held, find
+from fedcohort.signal.update_gram import COLUMNS, gram
+from selector_harness import pairs_of
+
+NAN, INF = float("nan"), float("inf")
+
+
+class Largest(TorchDispatchMode):
+    """The numbers in the largest tensor that came of an operation."""
+
+    found = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        parts = out if isinstance(out, list | tuple) else [out]
+        self.found = max(self.found, *(part.numel() for part in parts if isinstance(part, torch.Tensor)), 0)
+        return out
+
+
+def made(m: int, P: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.randn(m, P, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
+
+
+def test_by_hand() -> None:
+    found = pairs_of("update_gram", np.array([[3.0, 4.0], [1.0, 0.0], [0.0, -2.0]]))
+    assert found.tolist() == [[25.0, 3.0, -8.0], [3.0, 1.0, 0.0], [-8.0, 0.0, 4.0]]
+    assert pairs_of("update_gram", np.empty((0, 5))).shape == (0, 0)
+
+
+@pytest.mark.parametrize("P", [1, COLUMNS, 2 * COLUMNS + 5])
+def test_slices_make_the_whole(P: int) -> None:
+    U = made(5, P)
+    H = U.numpy() @ U.numpy().T
+    found = pairs_of("update_gram", U.numpy())
+    np.testing.assert_allclose(found, H, rtol=0, atol=1e-12 * np.diag(H).max())
+    assert found.tobytes() == pairs_of("update_gram", U.numpy()).tobytes()
+
+
+def test_in_float64_and_without_a_copy() -> None:
+    """The square of 1e30 is no float32."""
+    nobody: Any = None
+    U = 1e30 * made(3, 4 * COLUMNS, torch.float32)
+    with Largest() as largest:
+        found = gram(nobody, U)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, U.double().numpy() @ U.double().numpy().T, rtol=1e-9)
+    assert largest.found == 3 * COLUMNS
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF, 1e200])
+def test_an_update_that_is_no_number_shows_in_its_row(bad: float) -> None:
+    U = made(4, 2 * COLUMNS).numpy()
+    U[2, 7] = bad
+    found = pairs_of("update_gram", U)
+    others = [0, 1, 3]
+    assert not np.isfinite(found[2, 2])
+    assert np.isfinite(found[np.ix_(others, others)]).all()
+    if abs(bad) != 1e200:
+        assert not np.isfinite(found[2]).any()
+        assert not np.isfinite(found[:, 2]).any()
+
+
+def test_it_has_a_number_for_every_pair() -> None:
+    signal = find("update_gram")
+    assert isinstance(signal, Held)
+    assert signal.pairs
+    assert not find("server_loss").pairs  # type: ignore[union-attr]
