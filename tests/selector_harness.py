@@ -120,7 +120,7 @@ class World:
         failed = np.intersect1d(selection.clients, np.array(self.lost(round, selection.clients), np.int64))
         arrived = np.setdiff1d(selection.clients, failed)
         values = {w: self.values(w, round)[arrived] for w in EVERY_WORD if isinstance(find(w), Reported | Sent)}
-        values |= {w: pairs_of(w, values["update"]) for w in EVERY_WORD if has_pairs(w)}
+        values |= {w: pairs_of(w, values["update"]) for w in sorted(needs) if has_pairs(w)}
         return RoundOutcome(round, selection, arrived, failed, Spied(values, needs, self.read), probes, 1.0)
 
 

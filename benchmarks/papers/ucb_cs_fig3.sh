@@ -5,3 +5,4 @@ sweep experiment=ucb_cs_fig3 "${fashion[@]}" partition.alpha=2,0.3 selector=powd
 sweep experiment=ucb_cs_fig3 "${fashion[@]}" partition.alpha=2,0.3 selector=random selector.weights=proportional
 table accuracy metric=test/acc cols=partition.alpha baseline=random
 table loss metric=clients/loss_mean cols=partition.alpha baseline=random
+table best metric=test/acc_best cols=partition.alpha baseline=random
