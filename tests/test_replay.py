@@ -57,7 +57,7 @@ def test_a_run_chooses_again_what_it_chose(tmp_path: Path, words: tuple[str, ...
     "words",
     [
         ("selector=fedcbs", *AWAY),
-        ("selector=feddiverse", "selector.pretrain=2", *AWAY),
+        ("selector=feddiverse", "selector.pretrain=2", "selector.epochs=1", "selector.batch=100", *AWAY),
         ("selector=hcsfed", "selector.strata=3", *AWAY),
         ("selector=hcsfed", "selector.recluster=2", "selector.agg=stratified"),
         ("selector=fedcor", "selector.warmup=1", "selector.interval=2", "selector.first_steps=5", "selector.steps=5"),

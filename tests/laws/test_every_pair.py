@@ -22,6 +22,11 @@ TINY = (
     *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "eval.clients_every=2", "split.limit=240"),
     *("heterogeneity=noise15", "proxy=noise"),
 )
+LIGHT = {  # as much work as two rounds need
+    "selector=feddiverse": ("selector.epochs=1", "selector.batch=100"),
+    "agg=feddf": ("agg.steps=20",),
+    "agg=rhfl": ("agg.batches=1",),
+}
 JOBS = 16  # test cases that the runs are dealt over
 
 Pair = tuple[int, int, int, int]  # group, word, another group, its word
@@ -53,7 +58,7 @@ def _closed(row: dict[int, int], column: int, word: int, left: set[Pair]) -> lis
 
 def composed(logs: Path, row: list[str]) -> Composed:
     """What Hydra makes of the row: the words of an alias of `agg` hold where the row names no other."""
-    parts = {word.split("=")[0]: made(*watched(logs, *TINY, word)) for word in row}
+    parts = {word.split("=")[0]: made(*watched(logs, *TINY, word, *LIGHT.get(word, ()))) for word in row}
     config, choices = copy.deepcopy(dict(parts["agg"].config)), dict(parts["agg"].choices)
     for group, part in parts.items():
         config[group], choices[group] = part.config[group], part.choices[group]
