@@ -9,6 +9,7 @@ PIP_ARGS ?=
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing torch, lightning, mlflow and the rest into $(VENV): some minutes"
 	$(BIN)/pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable .
 	touch $@
 
@@ -16,11 +17,11 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	$(BIN)/pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable ".[test]"
 	touch $@
 
-demo: $(VENV)/.installed  ## FLASH and random on digits, same seed, about a minute
+demo: $(VENV)/.installed  ## FLASH and random on digits, same seed
 	$(BIN)/python -m fedcohort.demo
 
-test: $(VENV)/.installed-test  ## the whole suite, in two processes of one thread
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+test: $(VENV)/.installed-test  ## the whole suite, in two processes of one thread; make test T="tests/laws -k mine" for a part
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(T)
 
 check: $(VENV)/.installed-test  ## style, types, import rules
 	$(BIN)/ruff check .

@@ -25,7 +25,12 @@ def main() -> int:
     from fedcohort.run import exit_code
 
     called = hydra.main(version_base="1.3", config_path="configs", config_name="train")(job)
-    return in_one_line(called, sys.argv[1:], Path(__file__).with_name("configs")) or exit_code()
+    try:
+        code = in_one_line(called, sys.argv[1:], Path(__file__).with_name("configs"))
+    except Exception:
+        exit_code()  # a sweep goes on after a job that crashed; its traceback follows
+        raise
+    return code or exit_code()
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ def remarks(*overrides: str, network: nn.Module | None = None) -> list[str]:
     federation = run._federation(config, objects, parts)
     network = network or run._network(config, objects["model"], federation)
     holds = compatible.facts(parts, config.config["cohort"], federation, network)
-    return compatible.remarks(parts, config.choices, config.config["requires"], holds)
+    return compatible.remarks(parts, config.choices, config.config["requires"], holds, overrides)
 
 
 def same_bits(a: Ran, b: Ran) -> bool:

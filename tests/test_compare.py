@@ -86,6 +86,18 @@ def test_a_run_of_other_settings_is_left_out_and_named() -> None:
     assert line.endswith("it differs from the other runs of ucb: selector.discount=0.9 (others none)")
 
 
+def test_a_run_that_ended_early_counts_and_is_named() -> None:
+    """The first of three was stopped by a callback; what the second did isn't known, the third did all."""
+    runs = both([0.1, 0.2, 0.3], [0.3, 0.4, 0.5])
+    runs[0] = replace(runs[0], tags={"rounds_done": "2"})
+    runs[2] = replace(runs[2], tags={"rounds_done": "5"})
+    found = sort(runs, "selector", None, ACC)
+    assert sorted(found.cells["random", ONE]) == [0, 1, 2]
+    assert noted(found, "early") == ["ended early: random-fedavg-s0-0 (random-f) (2 of 5 rounds)"]
+    left_out = [replace(runs[0], status="failed"), *runs[1:]]
+    assert noted(sort(left_out, "selector", None, ACC), "early") == []
+
+
 def test_of_equal_runs_the_newest_counts() -> None:
     found = sort([*both([0.1, 0.2], [0.3, 0.4]), run("ucb", 1, 0.9, started=1)], "selector", None, ACC)
     assert found.cells["ucb", ONE][1].metrics[ACC] == 0.9

@@ -33,6 +33,17 @@ def fill(logs: Logs) -> None:
         client.log_batch(made, metrics, params, [RunTag("status", "finished"), RunTag("sweep_id", sweep)])
 
 
+def fill_lengths(logs: Logs) -> None:
+    """Four runs that were started with three rounds: two extended to twenty, one of them before there was the tag."""
+    client = logs.client()
+    experiment = client.create_experiment("fedcohort")
+    for seed, tags in enumerate([{"rounds": "20"}, {"changed.rounds": "20"}, {"rounds": "3"}, {}]):
+        made = client.create_run(experiment, start_time=seed + 1, run_name=f"a-s{seed}").info.run_id
+        params = [Param("selector", "a"), Param("seed", str(seed)), Param("rounds", "3")]
+        held = [RunTag(key, value) for key, value in {**tags, "status": "finished"}.items()]
+        client.log_batch(made, [Metric(ACC, 0.1 * seed, 0, 3)], params, held)
+
+
 def asked(logs: Logs, **changes: str) -> Options:
     return replace(Options(tracking_uri=logs.uri, out=str(logs.path / "out")), **changes)
 
@@ -47,6 +58,23 @@ def test_a_sweep_becomes_tables_and_figures(logs: Logs) -> None:
     text, files = compare(asked(logs, filter="params.dataset = 'digits'", curves="false"))
     assert "missing: a has no run of seed 2" in text
     assert "curves.png" not in [file.name for file in files]
+
+
+def test_runs_that_were_extended_differ_in_rounds(logs: Logs) -> None:
+    fill_lengths(logs)
+    text, _ = compare(asked(logs, curves="false"))
+    assert "| a | 25.0 ± 7.1 (n=2) |" in text  # 20 and 30 %: s = 10 / sqrt(2)
+    left_out, how = next(line for line in text.splitlines() if "left out" in line).split("): it differs")
+    assert [each in left_out for each in ("a-s0", "a-s1", "a-s2", "a-s3")] == [True, True, False, False]
+    assert how == " from the other runs of a: rounds=20 (others 3)"
+
+
+def test_rounds_may_be_what_is_compared(logs: Logs) -> None:
+    fill_lengths(logs)
+    text, _ = compare(asked(logs, rows="rounds", curves="false"))
+    assert "| 3 | 25.0 ± 7.1 (n=2) |\n| 20 | 5.0 ± 7.1 (n=2) |" in text
+    text, _ = compare(asked(logs, rows="selector", cols="rounds", curves="false"))
+    assert "| selector | 3 | 20 |" in text
 
 
 def test_runs_that_are_not_there(logs: Logs) -> None:

@@ -295,3 +295,9 @@ def test_without_a_limit_nothing_changes() -> None:
     source = raw()
     assert thinned(source, None, 0) is source
     assert thinned(source, N, 0) is source
+
+
+def test_a_limit_that_leaves_too_few_is_named() -> None:
+    splits = {"seed": 0, "clients": 20, "server_val": 0.05, "client_val": 0.1}
+    with pytest.raises(OptionError, match=r"needs 60 .* feasible: clients<=19, or a larger split.limit than 61"):
+        build(raw(), FLASH, NoNoise(), limit=61, **splits)

@@ -82,6 +82,12 @@ def test_the_newest_of_equals(tmp_path: Path) -> None:
     assert taken(tmp_path)[0] == "run-9326706e-s0-3"
 
 
+def test_an_extension_begins_where_most_is_done(tmp_path: Path) -> None:
+    for number, (born, done) in enumerate([(5, 3), (6, 20), (7, 20), (9, 10)], start=2):
+        left(tmp_path, f"run-9326706e-s0-{number}", born, **ended(done))
+    assert taken(tmp_path)[0] == "run-9326706e-s0-4"
+
+
 def test_nothing_to_resume_is_a_new_folder(tmp_path: Path) -> None:
     left(tmp_path, "run-9326706e-s01", 1)
     left(tmp_path, "run-00000000-s0", 1)

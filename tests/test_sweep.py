@@ -1,17 +1,22 @@
 """Sweeps from the command line: one bad job costs nothing but itself, and `resume=true` does what is left."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+from fedcohort.compare.__main__ import compare, parsed
 from yaml_words import ROOT
 
 SMALL = ["clients=12", "rounds=2", "model=logreg", "client.epochs=1", "callback=none", "logger=none"]
+TRACKED = ("callback=default", "callback.figures=null", "logger=mlflow")
 
 
 def train(logs: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "train.py", *words, *SMALL, f"paths.logs={logs}"]
+    given = {word.split("=")[0] for word in words}
+    base = [word for word in SMALL if word.split("=")[0] not in given]
+    command = [sys.executable, "train.py", *words, *base, f"paths.logs={logs}"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
@@ -27,10 +32,24 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert "cohort=40 exceeds clients=12" in done.stderr
     assert "failed: " in done.stderr
     assert "Traceback" not in done.stderr
+    (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
+    assert done.stderr.endswith(f"\nsweep {sweep}: 2 jobs done, 1 failed.\n")
     again = train(tmp_path, "-m", "cohort=4,5,6", "resume=true")
     assert again.returncode == 0
     assert finished(tmp_path) == 3
     assert again.stderr.count("already finished") == 2
+    assert again.stderr.endswith(": 1 job done, 2 skipped (finished before).\n")
+
+
+def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
+    done = train(tmp_path, "-m", "selector=random,flash", "cohort=4", "rounds=1", *TRACKED)
+    (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
+    said, _, line = done.stderr.splitlines()[-1].partition(" Compare them: ")
+    assert said == f"sweep {sweep}: 2 jobs done."
+    words = shlex.split(line)[1:]
+    where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
+    assert words == ["-m", "fedcohort.compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
+    assert "| flash |" in compare(parsed([*words[2:], f"out={tmp_path / 'out'}", "curves=false"]))[0]
 
 
 def test_nothing_is_left_in_the_working_directory(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The results page: python benchmarks/papers/page.py writes benchmarks/papers/README.md
 
 One section a script: what it does (its opening comment), what came out (tables, in the folder of the script's name),
-and what we make of it (notes.md there, written by hand).
+and what we make of it (notes.md there, written by hand). Before them all of it in a few lines (summary.md, by hand).
 """
 
 import re
@@ -44,5 +44,6 @@ def section(name: str) -> str:
 
 
 if __name__ == "__main__":
-    text = "\n\n".join([OPENING.strip(), *map(section, ORDER)])
+    summary = (HERE / "summary.md").read_text().strip()
+    text = "\n\n".join([OPENING.strip(), summary, *map(section, ORDER)])
     (HERE / "README.md").write_text(text + "\n")

@@ -148,7 +148,7 @@ def _options(node: Mapping[str, Any], cause: TypeError) -> str:
     given = set(node) - {"_target_"}
     wrong = [f"has no option {name!r}" for name in sorted(given - set(known))]
     wrong += [f"needs the option {name!r}" for name in sorted(needed - given)]
-    return f"{', '.join(wrong) or cause}; its options are {', '.join(known) or 'none'}"
+    return f"{', '.join(wrong) or cause}; {options.listed(known)}"
 
 
 def _reason(error: BaseException) -> str:

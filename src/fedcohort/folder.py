@@ -104,8 +104,8 @@ def status_of(path: Path) -> dict[str, Any]:
 def claim(logs: Path, name: str, wanted: Wanted, resume: bool) -> RunFolder:
     """A new folder, or with `resume` the newest unfinished one of the same config and seed.
 
-    A finished run that has fewer rounds than asked counts as unfinished. Raises `CheckpointError` where another process
-    is at work in it, `OptionError` where the folder can't be written.
+    Where there is none, the finished one that is furthest goes on, if it has fewer rounds than asked. Raises
+    `CheckpointError` where another process is at work in it, `OptionError` where the folder can't be written.
     """
     runs = logs / "runs"
     try:
@@ -142,11 +142,16 @@ def _resumable(runs: Path, wanted: Wanted) -> RunFolder | None:
     found = [path for path in found if wanted.use_of(path) is not Use.OTHERS]
     if not found:
         return None
-    best = max(found, key=lambda path: (wanted.use_of(path), _born(path)))
+    best = max(found, key=lambda path: (wanted.use_of(path), _reached(wanted, path), _born(path)))
     lock = _lock(best)
     if lock is None:
         raise CheckpointError(f"resume=true: {best} is being run by another process")
     return RunFolder(best, lock, finished=wanted.use_of(best) is Use.FINISHED)
+
+
+def _reached(wanted: Wanted, path: Path) -> int:
+    """Rounds that an extension need not do again; of unfinished runs the newest is meant."""
+    return int(status_of(path).get("rounds_done", 0)) if wanted.use_of(path) is Use.EXTENSION else 0
 
 
 def _born(path: Path) -> float:

@@ -56,10 +56,16 @@ def table(group: str) -> str:
     return "\n".join(["| word | method | reads |", "|---|---|---|", *rows(group).values()])
 
 
-def main(groups: list[str]) -> None:
+def main(groups: list[str]) -> int:
+    """The exit code."""
+    known = sorted(path.name for path in CONFIGS.glob("*") if any(path.glob("*.yaml")))
+    if wrong := next((group for group in groups if group not in known), None):
+        sys.stderr.write(f"a group must be one of {', '.join(known) or f'the folders in {CONFIGS}'}, got {wrong!r}\n")
+        return 2
     for group in groups or ["selector"]:
         sys.stdout.write(f"{table(group)}\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    raise SystemExit(main(sys.argv[1:]))

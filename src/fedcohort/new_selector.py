@@ -103,7 +103,8 @@ def main(name: str, root: Path) -> None:
     for path, text in made.items():
         path.write_text(text)
         sys.stdout.write(f"wrote {path.relative_to(root)}\n")
-    sys.stdout.write(f"try it: {command('python')} train.py selector={name}\ntest it: make test\n")
+    sys.stdout.write(f"try it: {command('python')} train.py selector={name}\ntest it: ")
+    sys.stdout.write(f'make test T="tests/selector tests/laws -k {name}"\n')
 
 
 if __name__ == "__main__":

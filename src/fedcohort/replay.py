@@ -1,6 +1,6 @@
 """Replay a run's selector from its log, without training: python -m fedcohort.replay run=<run folder>
 
-    run=<run folder> selector.discount=0.9                 the run's selector with other options
+    run=<run folder> selector.gamma_scale=0.1              the run's selector with other options
     run=<run folder> selector=flash selector.lam=2         another selector
 
 The run's own selector must choose as the run did: this version of the code still does what the run did. Another one is
@@ -142,8 +142,8 @@ def told(found: Replayed, word: str) -> str:
 
 def main(words: Sequence[str], configs: Path) -> int:
     """The command; raises what `in_one_line` puts in one line."""
-    folders = [word.partition("=")[2] for word in words if word.startswith("run=")]
-    rest = [word for word in words if not word.startswith("run=")]
+    named = [word for word in words if word.startswith("run=") or "=" not in word]
+    folders, rest = [word.removeprefix("run=") for word in named], [word for word in words if word not in named]
     wrong = next((word for word in rest if not word.startswith(("selector=", "selector."))), None)
     if len(folders) != 1 or not folders[0] or wrong is not None:
         raise OptionError(f"can't read {wrong or ' '.join(words) or 'nothing'!r}: {USAGE}")

@@ -17,6 +17,7 @@ from fedcohort.assemble import Composed
 from fedcohort.errors import FedcohortError
 from fedcohort.interrupt import watch
 from fedcohort.observers import observers_of
+from fedcohort.sweep import Sweep
 
 if TYPE_CHECKING:
     from fedcohort.callback.base import RunInfo
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from fedcohort.types import Values
 
 log = logging.getLogger("fedcohort")
-FAILED: list[str] = []
+SWEEP = Sweep()
 
 
 def start(cfg: DictConfig) -> None:
@@ -37,26 +38,31 @@ def start(cfg: DictConfig) -> None:
     messages.to_terminal()
     try:
         made = assemble.composed(cfg, hydra.runtime.choices, overrides)
-        sweep = Path(hydra.sweep.dir).name if hydra.mode == RunMode.MULTIRUN else None
-        run(made, sweep)
+        if hydra.mode == RunMode.MULTIRUN:
+            SWEEP.id = Path(hydra.sweep.dir).name
+        skipped = SWEEP.skipped
+        run(made, SWEEP.id or None)
+        if SWEEP.skipped == skipped:
+            SWEEP.finished(made)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
-        exit_code()
+        SWEEP.name_failed()
         raise
     except FedcohortError as error:
         log.error("%s", error)
         if hydra.mode != RunMode.MULTIRUN:
             raise SystemExit(2) from error
-        FAILED.append(f"{' '.join(overrides)}: {error}")
-    except Exception:
+        SWEEP.failed.append(f"{' '.join(overrides)}: {error}")
+    except Exception as error:
         watch.check()  # an import that a signal broke off raises what it likes
+        if hydra.mode == RunMode.MULTIRUN:  # Hydra does the other jobs, then raises it
+            SWEEP.failed.append(f"{' '.join(overrides)}: {type(error).__name__}: {error}")
         raise
 
 
 def exit_code() -> int:
-    """After all jobs: what failed, named once more."""
-    for line in FAILED:
-        log.error("failed: %s", line)
-    return 1 if FAILED else 0
+    """After all jobs of a sweep: what has become of them; 1 where one has failed."""
+    SWEEP.say()
+    return 1 if SWEEP.failed else 0
 
 
 def run(made: Composed, sweep: str | None = None) -> Path:
@@ -93,6 +99,8 @@ def _run(made: Composed, sweep: str | None) -> Path:
     with _claimed(logs, name, wanted, config["resume"]) as home:
         if home.finished:
             log.info("already finished: %s (raise rounds= to extend it)", home.path)
+            if sweep:
+                SWEEP.skip(made, home.path)
             return home.path
         if config["resume"] and home.made:
             log.info("nothing to resume for this config and seed; starting anew")
@@ -125,7 +133,7 @@ def _parts(made: Composed, objects: Mapping[str, Any]) -> "Parts":
     from fedcohort.engine.parts import Parts
 
     parts = Parts(**{name: objects[name] for name in Parts.__dataclass_fields__})
-    compatible.check(parts, made.config["split"]["client_val"], made.config["requires"])
+    compatible.check(parts, made.choices, made.config["split"]["client_val"], made.config["requires"])
     processes.check(**_processes(made))
     return parts
 
@@ -146,7 +154,7 @@ def _federation(made: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
         client_val=config["split"]["client_val"],
         limit=config["split"]["limit"],
     )
-    compatible.check_population(parts, config["cohort"], federation)
+    compatible.check_population(parts, made.choices, config["cohort"], federation)
     return replace(federation, proxy=parts.proxy.inputs(federation, seed))
 
 
@@ -165,7 +173,7 @@ def _loop(made: Composed, parts: "Parts", federation: "Federation", network: Any
 
     config = made.config
     holds = compatible.facts(parts, config["cohort"], federation, network)
-    for line in compatible.remarks(parts, made.choices, config["requires"], holds):
+    for line in compatible.remarks(parts, made.choices, config["requires"], holds, made.overrides):
         log.warning("%s", line)
     settings = Settings(
         seed=config["seed"],

@@ -51,7 +51,7 @@ def build(
     ranges.integer("split.limit", limit, "[1, inf)", optional=True)
     raw = thinned(raw, limit, seed)
     held = _server_rows(raw, server_val, generator(seed, "server_val"))
-    parts = _parts(raw, np.setdiff1d(np.arange(len(raw.train_y)), held), partition, clients, seed)
+    parts = _parts(raw, np.setdiff1d(np.arange(len(raw.train_y)), held), partition, clients, limit, seed)
     parts = [generator(seed, "client_split", client=k).permutation(part) for k, part in enumerate(parts)]
     rates = label_noise.rates(Draws(seed, len(parts)))
     seen = [
@@ -132,12 +132,13 @@ def _server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
     return rows
 
 
-def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, seed: int) -> list[Ids]:
+def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit: int | None, seed: int) -> list[Ids]:
     """Each client's positions in the training data, out of `rows`."""
     if clients is not None and LEAST * clients > len(rows):
+        larger = "" if limit is None else f", or a larger split.limit than {limit}"
         raise OptionError(
             f"clients={clients} needs {LEAST * clients} training samples, {LEAST} a client, and dataset={raw.name} has "
-            f"{len(rows)} besides server_val; feasible: clients<={len(rows) // LEAST}"
+            f"{len(rows)} besides server_val; feasible: clients<={len(rows) // LEAST}{larger}"
         )
     owner = None if raw.train_owner is None else raw.train_owner[rows]
     try:

@@ -222,8 +222,8 @@ def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("objective=flash_robust",), "the aggregator learns which labels to trust, and so does the objective"),
-        (("agg.variant=second_order", "codec=mask"), "the aggregator compares or corrects clients in all parameters"),
+        (("objective=flash_robust",), "agg=fedbio learns which labels to trust, and so does the objective"),
+        (("agg.variant=second_order", "codec=mask"), "agg=fedbio compares or corrects clients in all parameters"),
     ],
 )
 def test_what_does_not_go_with_it_is_refused(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
@@ -238,7 +238,7 @@ def test_clients_without_validation_data_are_refused() -> None:
     config = made("agg=fedbio")
     objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
     parts, federation = run._parts(config, objects), federation_of()
-    compatible.check_population(parts, 2, federation)
+    compatible.check_population(parts, config.choices, 2, federation)
     federation.val.offsets[2:] = federation.val.offsets[1]
     with pytest.raises(IncompatibleConfig, match=r"learns from each client's V_k.*split.client_val"):
-        compatible.check_population(parts, 2, federation)
+        compatible.check_population(parts, config.choices, 2, federation)

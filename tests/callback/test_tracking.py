@@ -30,6 +30,23 @@ def test_a_resumed_run_is_the_same_run(logs: Logs) -> None:
     assert run.data.tags["sweep_id"] == "s2"
 
 
+def test_tags_say_how_many_rounds_were_asked_for_and_done(logs: Logs) -> None:
+    def told() -> tuple[str, str]:
+        tags = logs.only_run().data.tags
+        return tags["rounds"], tags["rounds_done"]
+
+    play(watchers(logs), run_info(logs), last=4, status="interrupted")
+    assert told() == ("6", "4")
+    again = watchers(logs)
+    for watcher in again:
+        watcher.start(run_info(logs, rounds=9, start=3))
+    assert told() == ("9", "3")
+    play(watchers(logs), run_info(logs, rounds=9, start=3), last=7)  # a callback has ended it
+    assert told() == ("9", "7")
+    play(watchers(logs), run_info(logs, rounds=8, start=7))
+    assert told() == ("8", "8")
+
+
 KILLS: list[tuple[Any, str, int, str]] = [
     (identity, "_write", 1, "before"),  # nothing is known yet
     (identity, "_create", 1, "before"),

@@ -21,7 +21,7 @@ from yaml_words import make, words
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("selector=flash", "device=instant"), "the selector reads how long clients take, but device=instant"),
+        (("selector=flash", "device=instant"), "selector=flash reads how long clients take, but device=instant"),
         (
             ("agg=scaffold", "agg.control=displacement", "client=adam"),
             "choose agg.control=mean_gradient, or client=sgd",
@@ -30,12 +30,12 @@ from yaml_words import make, words
         (("dataset=synthetic", "model=cnn"), "model=cnn needs images"),
         (
             ("selector=feddiverse", "selector.source=known_dht"),
-            "the selector reads how many samples of each class and attribute clients have, but dataset=digits knows no "
-            "attributes: choose dataset=cmnist, or selector.source=estimated",
+            "selector=feddiverse reads how many samples of each class and attribute clients have, but dataset=digits "
+            "knows no attributes: choose dataset=cmnist, or selector.source=estimated",
         ),
         (
             ("agg=scaffold", "codec=mask"),
-            "the aggregator compares or corrects clients in all parameters, but the codec",
+            "agg=scaffold compares or corrects clients in all parameters, but the codec",
         ),
         (("agg=fedmgda_plus", "codec=mask"), "choose a codec that works on finished updates"),
         (("agg=fedbio", "agg.variant=second_order", "codec=lowrank"), "or codec.mode=posthoc for codec=lowrank"),
@@ -44,23 +44,23 @@ from yaml_words import make, words
         (("codec=mask", "client.weight_decay=0.1"), "client.weight_decay moves every parameter"),
         (
             ("selector=pyramidfl", "codec=lowrank"),
-            "the selector leaves tensors out of updates, and the codec trains each client for its own upload: choose "
-            "codec=none, or .* codec.mode=posthoc",
+            "selector=pyramidfl leaves tensors out of updates, and the codec trains each client for its own upload: "
+            "choose codec=none, or .* codec.mode=posthoc",
         ),
         (("selector=pyramidfl", "codec=mask"), "choose codec=none, or a codec that works on finished updates"),
         (
             ("agg=fedsgd", "selector=pyramidfl"),
-            "the selector asks some clients for several times the local work, and FedSGD is one step of everybody: "
-            "choose another aggregator than agg=fedsgd, or selector.beta=0",
+            "selector=pyramidfl asks some clients for several times the local work, and FedSGD is one step of "
+            "everybody: choose another aggregator than agg=fedsgd, or selector.beta=0",
         ),
         (("agg=fedsgd", "client.steps=2"), "agg=fedsgd stands for client.steps=1, but client.steps=2 was asked for"),
         (("agg=feddf",), r"it holds none \(proxy=none\)"),
         (("agg=rhfl",), r"it holds none \(proxy=none\)"),
         (
             ("agg=fedbio", "split.client_val=0"),
-            r"the aggregator learns from each client's V_k, and .* choose split.client_val in \(0, 0.5\]",
+            r"agg=fedbio learns from each client's V_k, and .* choose split.client_val in \(0, 0.5\]",
         ),
-        (("agg=fedbio", "objective=flash_robust"), "the aggregator learns which labels to trust, and so does the obj"),
+        (("agg=fedbio", "objective=flash_robust"), "agg=fedbio learns which labels to trust, and so does the objec"),
         (("agg=fedbio", "objective=propfair", "objective@objective.base=flash_robust", "objective.M=17"), "labels to"),
         (("agg=qffl", "client=adam"), "set agg.lipschitz, or choose client=sgd"),
         (("agg=qffl", "agg.q=-1"), r"agg.q must be a number in \[0, inf\), got -1"),
@@ -144,6 +144,8 @@ RHFL = ("agg=rhfl", "proxy=noise")
         (("agg=afl", CLEAN), [f"agg=afl {OFTEN}"]),
         (("agg=afl", "agg.gamma=0", CLEAN), []),
         (("agg=afl", "agg.unbiased=true", CLEAN), []),
+        (("agg=fedsgd", "client.epochs=3"), ["client.epochs=3 has no effect: client.steps=1 is what clients do"]),
+        (("client.epochs=2", "client.steps=3"), ["client.epochs=2 has no effect: client.steps=3 is what clients do"]),
         (("agg=afl", "cohort=50", CLEAN), []),
         (("agg=afl", "selector=full", CLEAN), []),
         (("agg=afl", "cohort=50", "availability=bernoulli", CLEAN), [f"agg=afl {OFTEN}"]),
@@ -190,7 +192,7 @@ def test_every_fact_that_a_part_names_is_one() -> None:
 def test_a_wish_that_nobody_knows_is_refused() -> None:
     odd = SimpleNamespace(needs=frozenset(), wants=frozenset({"a_moon"}), prefers=frozenset({"a_sun"}))
     parts = parts_of(selector=odd)
-    with pytest.raises(IncompatibleConfig, match=r"^the selector wants 'a_moon', which is no fact; there are: any_"):
-        compatible.check(parts, 0.1, {})
+    with pytest.raises(IncompatibleConfig, match=r"^selector=odd wants 'a_moon', which is no fact; there are: any_"):
+        compatible.check(parts, {**made().choices, "selector": "odd"}, 0.1, {})
     with pytest.raises(IncompatibleConfig, match=r"^selector=odd prefers 'a_sun', which is no fact; there are: clean_"):
         compatible.remarks(parts, {**made().choices, "selector": "odd"}, {}, {"clean_labels": True})

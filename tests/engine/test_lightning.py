@@ -27,10 +27,14 @@ def test_a_monitored_model_checkpoint_saves(tmp_path: Path) -> None:
     assert steps == set(sorted(losses, key=losses.__getitem__)[:2])
 
 
-def test_early_stopping_finishes_the_run(tmp_path: Path) -> None:
+def test_early_stopping_finishes_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     words = (*STOP, "+callback.halt.mode=max", "+callback.halt.patience=1", "client.lr=1e-9", "rounds=9")
-    ran = go(tmp_path, *words)
+    with caplog.at_level("INFO", "fedcohort"):
+        ran = go(tmp_path, *words)
     assert 2 <= ran.last.step < 9
+    assert (
+        f"ended after round {ran.last.step} of 9. EarlyStopping: Monitored metric server_val/acc did not" in caplog.text
+    )
     status = json.loads((ran.folder / "status.json").read_text())
     assert (status["status"], status["early"]) == ("finished", True)
     assert go(tmp_path, *words, "resume=true").reports == [], "it is finished"

@@ -18,6 +18,7 @@ from fedcohort.types import RoundReport
 NAME = "summary.json"
 BEST = ("test/acc", "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
 ROWS = (
+    ("test accuracy of the worst group", "test/acc_worst_group", units.percent),
     ("clients: mean accuracy", "clients/acc_mean", units.percent),
     ("clients: variance of accuracy, %²", "clients/acc_var", units.number),
     ("clients: worst 5 %", "clients/acc_worst5", units.percent),
@@ -29,6 +30,8 @@ ROWS = (
     ("bytes of probes", "comm/probe_bytes", units.bytes_),
     ("client computation", "comp/client_flops", units.flops),
     ("server computation", "comp/server_flops", units.flops),
+    ("weight that liars got", "attack/weight", units.percent),
+    ("their share of those who arrived", "attack/share", units.percent),
     ("class imbalance of all data", "skew/global_ci", units.number),
     ("class imbalance of a client, mean", "skew/client_ci", units.number),
     ("attribute imbalance of all data", "skew/global_ai", units.number),

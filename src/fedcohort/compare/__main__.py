@@ -7,7 +7,8 @@ baseline=null            a value of rows (or cols) to which paired differences a
 better=auto              high, low, or auto: by the metric's name
 experiment=fedcohort     MLflow's experiment
 sweep=null               the runs of one sweep, by the name of its folder in logs/sweeps
-filter=null              the runs of a filter in MLflow's language: filter="params.dataset = 'digits'"
+filter=null              the runs of a filter in MLflow's language: filter="params.dataset = 'digits'";
+                         for rounds tags.rounds, which an extended run keeps current
 tracking_uri=sqlite:///logs/mlflow.db
 out=logs/compare         the folder for table.md, table.tex, table.csv, means.png and curves.png
 curves=true              false leaves out curves.png: it asks for the history of every run

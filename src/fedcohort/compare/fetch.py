@@ -1,10 +1,11 @@
 """Runs as MLflow knows them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.callback.tracking import server
+from fedcohort.callback.tracking import record, server
 from fedcohort.compare.runs import Run
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.ranges import refuse
@@ -73,7 +74,15 @@ def _read(run: Any) -> Run:
         name=run.info.run_name or run.info.run_id,
         status=status,
         started_ms=run.info.start_time or 0,
-        params=run.data.params,
+        params=_params(run.data.params, tags),
         tags=tags,
         metrics=run.data.metrics,
     )
+
+
+def _params(params: Mapping[str, str], tags: Mapping[str, str]) -> Mapping[str, str]:
+    """With the rounds that were asked for last: a run that was extended keeps its first parameter in MLflow."""
+    if record.ASKED not in params:
+        return params
+    older = tags.get(f"changed.{record.ASKED}", params[record.ASKED])  # of a run from before there was the tag
+    return {**params, record.ASKED: tags.get(record.ASKED, older)}

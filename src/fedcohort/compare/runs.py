@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fedcohort.callback.tracking.record import ASKED, DONE
 from fedcohort.errors import TrackingError
 from fedcohort.ranges import refuse
 
@@ -29,7 +30,7 @@ Cell = tuple[str, str]  # row, column
 
 @dataclass(frozen=True)
 class Run:
-    """A run as MLflow has it. metrics: the last value of each."""
+    """A run as MLflow has it, params["rounds"] as it was asked for last. metrics: the last value of each."""
 
     id: str
     name: str
@@ -45,6 +46,12 @@ class Run:
     @property
     def seed(self) -> int:
         return int(self.params[SEED])
+
+    @property
+    def early(self) -> bool:
+        """Whether it has fewer rounds than it was asked for; no, where that isn't known."""
+        done, asked = self.tags.get(DONE), self.params.get(ASKED)
+        return done is not None and asked is not None and int(done) < int(asked)
 
 
 @dataclass(frozen=True)
@@ -141,6 +148,12 @@ class _Sorter:
             if not math.isfinite(value := run.metrics[self.metric]):
                 self.differences.append(f"not finite: {label(run)} has {self.metric}={value}, and so has its cell")
 
+    def short(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
+        """Runs that a callback ended count, since they have finished, but not unsaid."""
+        found = [run for of in cells.values() for run in of.values() if run.early]
+        told = [f"{label(run)} ({run.tags[DONE]} of {run.params[ASKED]} rounds)" for run in found]
+        self.differences += [f"ended early: {', '.join(told)}"] if told else []
+
     def seeds(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
         everywhere = {seed for runs in cells.values() for seed in runs}
         for cell, runs in cells.items():
@@ -167,6 +180,7 @@ def sort(runs: Sequence[Run], rows: str, cols: str | None, metric: str) -> Sorte
     cells = {cell: sorter.alike(cell, placed[cell]) for cell in sorted(placed, key=_natural)}
     odd = sorter.across(cells)
     sorter.seeds(cells)
+    sorter.short(cells)
     sorter.broken(cells)
     sorter.code(cells)
     row_values = sorted({row for row, _ in cells}, key=lambda value: _natural((value,)))

@@ -1,6 +1,6 @@
 """Combinations that are refused at start-up, with the reason (specs/aggregators.md part H)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,7 @@ REASONS = {
     "agg.control=mean_gradient, or client=sgd without momentum, weight_decay and clip",
     "sgd_client": "{who} takes 1 / client.lr for a Lipschitz constant, which only holds for SGD: set agg.lipschitz, or "
     "choose client=sgd",
-    "attributes": "{who} reads how many samples of each class and attribute clients have, but dataset={dataset} knows "
+    "attributes": "{who} reads how many samples of each class and attribute clients have, but {dataset} knows "
     "no attributes: choose dataset=cmnist, or selector.source=estimated for selector=feddiverse",
     "linear_client": "{who} trains a factor of the update by changing gradients, which only holds where steps are "
     "linear in them: choose client=sgd, or codec.mode=posthoc",
@@ -56,8 +56,7 @@ CAUTIONS = {
     "plain_server": "{who} makes a step that lowers everybody's loss; {server} makes another one of it",
     "clean_labels": "high losses draw {who} to clients, and wrong labels ({label_noise}) make losses high, too",
     "everybody": "{who} changes the weights of those who arrive alone, and so leans towards clients that train often: "
-    "choose agg.unbiased=true for agg=afl where clients are drawn uniformly, agg.sync=mass for agg=fedmaba, or "
-    "cohort=clients",
+    "choose its other form (unbiased=true, where clients are drawn uniformly, or sync=mass), or cohort=clients",
     "equal_absence": "{who} compares a client's loss with that of when it last came: who stays away longer seems to "
     "learn faster, and gains weight (cohort=clients has everybody come every round)",
     "no_batch_norm": "the network has batch norm, whose statistics are averaged over samples whatever {who} makes of "
@@ -65,10 +64,12 @@ CAUTIONS = {
 }
 
 
-def check(parts: Parts, client_val: float, requires: Mapping[str, Mapping[str, Any]]) -> None:
+def check(
+    parts: Parts, choices: Mapping[str, str], client_val: float, requires: Mapping[str, Mapping[str, Any]]
+) -> None:
     """Raise `IncompatibleConfig` where the parts can't work together, whatever the data.
 
-    client_val: `split.client_val`. requires: what aliases stand for, by group.
+    choices: the word of each group. client_val: `split.client_val`. requires: what aliases stand for, by group.
     """
     holds = {
         "timed_device": parts.device.timed,
@@ -83,27 +84,26 @@ def check(parts: Parts, client_val: float, requires: Mapping[str, Mapping[str, A
         "finished_update": not parts.codec.hooks,
         "any_work": not any("client.steps" in wanted for wanted in requires.values()),
     }
-    _refuse(parts, holds)
+    _refuse(parts, choices, holds)
 
 
-def _refuse(parts: Parts, holds: Mapping[str, bool], **names: str) -> None:
+def _refuse(parts: Parts, choices: Mapping[str, str], holds: Mapping[str, bool]) -> None:
     """Raise `IncompatibleConfig` at the first fact in `holds` that a part wants and that isn't so."""
-    readers = {"the selector": parts.selector.needs, "the aggregator": parts.agg.needs}
-    parted = {
-        "the selector": getattr(parts.selector, "wants", frozenset()),
-        "the aggregator": parts.agg.wants,
-        "the codec": parts.codec.wants,
-    }
-    wanted: list[tuple[str, str | None]] = [(who, fact) for who, wants in parted.items() for fact in sorted(wants)]
-    wanted += [(who, find(word).wants) for who, needs in readers.items() for word in sorted(needs)]
-    for who, fact in wanted:
+    wanted: list[tuple[str, str | None]] = []
+    for group in ("selector", "agg", "codec"):
+        wanted += [(group, fact) for fact in sorted(getattr(getattr(parts, group), "wants", ()))]
+    for group in ("selector", "agg"):
+        wanted += [(group, find(word).wants) for word in sorted(getattr(parts, group).needs)]
+    words = {group: f"{group}={word}" for group, word in choices.items()}
+    for group, fact in wanted:
+        who = words[group]
         if fact is not None and fact not in REASONS:
             raise IncompatibleConfig(f"{who} wants {fact!r}, which is no fact; there are: {', '.join(sorted(REASONS))}")
         if fact is not None and not holds.get(fact, True):
-            raise IncompatibleConfig(REASONS[fact].format(who=who, **names))
+            raise IncompatibleConfig(REASONS[fact].format(**{**words, "who": who}))
 
 
-def check_population(parts: Parts, cohort: int, federation: "Federation") -> None:
+def check_population(parts: Parts, choices: Mapping[str, str], cohort: int, federation: "Federation") -> None:
     """Raise `IncompatibleConfig` or `OptionError` where cohort or selector ask for more clients than there are."""
     if cohort > federation.n_clients:
         raise IncompatibleConfig(
@@ -113,7 +113,7 @@ def check_population(parts: Parts, cohort: int, federation: "Federation") -> Non
         "attributes": federation.group_counts is not None,
         "client_val": bool((np.diff(federation.val.offsets) > 0).all()),
     }
-    _refuse(parts, holds, dataset=federation.name)
+    _refuse(parts, choices, holds)
     try:
         parts.selector.init(Populations.over(federation, cohort).of(parts.selector.needs, "the selector"))
     except OptionError as error:
@@ -135,15 +135,27 @@ def facts(parts: Parts, cohort: int, federation: "Federation", network: "nn.Modu
 
 
 def remarks(
-    parts: Parts, choices: Mapping[str, str], requires: Mapping[str, Mapping[str, Any]], holds: Mapping[str, bool]
+    parts: Parts,
+    choices: Mapping[str, str],
+    requires: Mapping[str, Mapping[str, Any]],
+    holds: Mapping[str, bool],
+    typed: Sequence[str] = (),
 ) -> list[str]:
     """What is legal and not what it looks like, said once at the start.
 
-    requires: what aliases stand for, by group. holds: `facts` of the run. Raises `IncompatibleConfig` where a part
-    prefers what is no fact.
+    requires: what aliases stand for, by group. holds: `facts` of the run. typed: the user's words. Raises
+    `IncompatibleConfig` where a part prefers what is no fact.
     """
-    idle = [*_idle_partial_work(parts, choices, requires), *_unheard_lies(parts, choices), *_idle_proxy(parts, choices)]
+    idle = [*_idle_epochs(parts, typed), *_idle_partial_work(parts, choices, requires)]
+    idle += [*_unheard_lies(parts, choices), *_idle_proxy(parts, choices)]
     return [*_cautions(parts, choices, holds), *idle, *_straight(parts), *_misnamed(parts, choices)]
+
+
+def _idle_epochs(parts: Parts, typed: Sequence[str]) -> list[str]:
+    epochs = [word for word in typed if word.startswith("client.epochs=")]
+    if parts.client.steps is None or not epochs:
+        return []
+    return [f"{epochs[-1]} has no effect: client.steps={parts.client.steps} is what clients do (null for epochs)"]
 
 
 def _idle_proxy(parts: Parts, choices: Mapping[str, str]) -> list[str]:

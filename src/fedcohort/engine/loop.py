@@ -1,6 +1,7 @@
 """FederatedLoop: the Lightning callback that makes an epoch a communication round."""
 
 import copy
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,7 +25,7 @@ from fedcohort.engine.module import ClientModule
 from fedcohort.engine.opening import Opened, Opener
 from fedcohort.engine.parts import Parts, ServerState, Settings
 from fedcohort.engine.reporting import columns, facts_of, registered, report_of, weights_hash
-from fedcohort.engine.stop import Watcher, finish, status_of
+from fedcohort.engine.stop import Watcher, ended_by, finish, status_of
 from fedcohort.engine.stopwatch import Stopwatch
 from fedcohort.engine.store import ClientStore, store_for
 from fedcohort.engine.strategy import reduce_max, reduce_sum, share_of
@@ -33,6 +34,8 @@ from fedcohort.flat import FlatModel
 from fedcohort.hook import Hook, averaged, remembered
 from fedcohort.interrupt import watch
 from fedcohort.types import Values
+
+log = logging.getLogger("fedcohort")
 
 
 class FederatedLoop(pl.Callback):
@@ -202,6 +205,8 @@ class FederatedLoop(pl.Callback):
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """A run that a callback stopped early (EarlyStopping) is finished; one that a signal stopped is not."""
         done = trainer.current_epoch >= self.settings.rounds
+        if not done and not self.asked_to_stop and trainer.is_global_zero:
+            log.info("ended after round %d of %d. %s", trainer.current_epoch, self.settings.rounds, ended_by(trainer))
         self._finish("finished" if done or not self.asked_to_stop else "interrupted")
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:

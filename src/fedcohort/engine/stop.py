@@ -64,6 +64,14 @@ def status_of(exception: BaseException, *, nothing_trained: bool) -> str:
     return "interrupted" if stopped else "failed"
 
 
+def ended_by(trainer: pl.Trainer) -> str:
+    """Which callback ended a run before its last round, and why, where it says so (EarlyStopping does)."""
+    callbacks: list[pl.Callback] = getattr(trainer, "callbacks", [])
+    said = [(type(each).__name__, getattr(each, "stopping_reason_message", None)) for each in callbacks]
+    why = "; ".join(f"{name}: {reason}" for name, reason in said if reason)
+    return why or "a callback asked for it"
+
+
 def finish(observers: Sequence[Watcher], status: str) -> None:
     """One observer's failure never costs the others their end; nor does a signal that gives up what one writes."""
     failures: list[Exception] = []

@@ -59,10 +59,10 @@ class Feed:
         return len(files)
 
     def set_status(self, info: RunInfo, status: str) -> None:
-        """The tag, and with a summary the note on the run's page."""
+        """The tags of how it ended and how far it came, and with a summary the note on the run's page."""
         from mlflow.entities import RunTag
 
-        tags = {"status": status}
+        tags = {"status": status, record.DONE: str(max(self._present, default=0))}
         if summary := record.summary(info.folder):
             tags["mlflow.note.content"] = record.note(summary)
         self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in tags.items()])

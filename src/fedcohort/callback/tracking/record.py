@@ -20,15 +20,21 @@ NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
 OUTSIDE = {"callback", "logger"}  # groups that change no result
 NOT_PARAMS = ("paths.", "logger.", "callback.", "hydra.", "requires.", "name", "resume")
 OURS = "fedcohort."
+ASKED, DONE = "rounds", "rounds_done"  # tags: the parameter `rounds` stays what it was at the first start
 
 
 def tags(info: RunInfo, status: str) -> dict[str, str]:
-    """Everything to find the run by; the names with `mlflow.` fill columns of MLflow's own pages."""
+    """Everything to find the run by; the names with `mlflow.` fill columns of MLflow's own pages.
+
+    ASKED and DONE are those of the newest start: tags can change, parameters can't.
+    """
     own = {
         **_choices(info),
         **{key: str(value) for key, value in info.tags.items() if key not in NOT_SHOWN},
         "seed": str(info.seed),
         "status": status,
+        ASKED: str(info.rounds),
+        DONE: str(info.start),
         "config_hash": info.config_hash,
         "commit": info.commit,
         "dirty": str(info.dirty).lower(),
@@ -50,7 +56,7 @@ def params(info: RunInfo) -> dict[str, str]:
         if not key.startswith(NOT_PARAMS) and not str(value).startswith(OURS)
     }
     facts = {**flat, **_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
-    return {key[:LONGEST_KEY]: _text(value)[:LONGEST_PARAM] for key, value in facts.items()}
+    return {key[:LONGEST_KEY]: text(value)[:LONGEST_PARAM] for key, value in facts.items()}
 
 
 def dataset(info: RunInfo) -> "DatasetInput":
@@ -96,8 +102,8 @@ def _flatten(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield f"{prefix}{key}", value
 
 
-def _text(value: object) -> str:
-    """As it is written in yaml and on the command line."""
+def text(value: object) -> str:
+    """`value` as it is written in yaml and on the command line."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return str(value)

@@ -2,20 +2,23 @@
 the charts in the order of their interest.
 
 MLflow's table of runs shows no parameter and no metric until somebody picks columns, and its charts come in the order
-of the alphabet. A saved view ("Views" on that page) settles both for everybody; it is a tag of the experiment. An
-MLflow that doesn't know views ignores the tag. The links say that it is about training: MLflow opens its pages for
-language models otherwise.
+of the alphabet. A saved view ("Views" on that page) settles both for everybody; it is a tag of the experiment. It can't
+settle the order of the columns: MLflow puts its own first, of which the one for data sets is the widest, then metrics,
+parameters, tags; so that one is left out, and few metrics are in. An MLflow that doesn't know views ignores the tag.
+The links say that it is about training: MLflow opens its pages for language models otherwise.
 """
 
 import json
 import time
 
+from fedcohort.callback.tracking.record import ASKED
+
 KEY = "fedcohort"
 NAME = "Selectors"
 COLUMNS = (
-    "attributes.`Dataset`",
     "params.`selector`",
     "params.`agg`",
+    f"tags.`{ASKED}`",
     "params.`seed`",
     "metrics.`test/acc`",
     "metrics.`test/acc_best`",
