@@ -40,10 +40,7 @@ def start(cfg: DictConfig) -> None:
         made = assemble.composed(cfg, hydra.runtime.choices, overrides)
         if hydra.mode == RunMode.MULTIRUN:
             SWEEP.id = Path(hydra.sweep.dir).name
-        skipped = SWEEP.skipped
         run(made, SWEEP.id or None)
-        if SWEEP.skipped == skipped:
-            SWEEP.finished(made)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
         SWEEP.name_failed()
         raise
@@ -106,6 +103,8 @@ def _run(made: Composed, sweep: str | None) -> Path:
             log.info("nothing to resume for this config and seed; starting anew")
         info = partial(_info, made, home, loop, network, digest, sweep)
         fit(made, home, loop, network, observers, _processes(made), info, sweep)
+    if sweep:
+        SWEEP.finished(made)
     return home.path
 
 

@@ -136,7 +136,8 @@ class Dual:
                 mine.add(taken, pieces, row)
         for k, (task, x) in enumerate(zip(tasks, inputs, strict=True)):
             delta = self._primal(a[k, : len(x)], x, task.lr)
-            torch.add(trainer.server.w, delta, out=trainer.worker.w)
+            if task.loss_after:
+                torch.add(trainer.server.w, delta, out=trainer.worker.w)
             yield trainer.update(task, delta, seen[k], ())
 
     def _gathered(self, inputs: Sequence[Tensor], labels: Sequence[Tensor], shape: Shape) -> Group:

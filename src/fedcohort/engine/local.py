@@ -193,7 +193,7 @@ class LocalTrainer:
 
     @torch.no_grad()
     def update(self, task: ClientTask, delta: Tensor, seen: Seen, corrections: Sequence[Correction]) -> ClientUpdate:
-        """What the client sends; `worker` holds its model."""
+        """What the client sends; `worker` holds its model where anything else than `delta` is read off it."""
         losses = seen.batch_loss
         worker = self.worker
         sent = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
