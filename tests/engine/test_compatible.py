@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -14,7 +15,9 @@ from fedcohort import assemble, run
 from fedcohort.engine import compatible
 from fedcohort.engine.parts import Parts
 from fedcohort.errors import FedcohortError, IncompatibleConfig
+from fedcohort.rng import Draws
 from run_harness import go, made, remarks
+from selector_harness import World, play
 from yaml_words import make, words
 
 
@@ -24,14 +27,14 @@ from yaml_words import make, words
         (("selector=flash", "device=instant"), "selector=flash reads how long clients take, but device=instant"),
         (
             ("agg=scaffold", "agg.control=displacement", "client=adam"),
-            "choose agg.control=mean_gradient, or client=sgd",
+            "choose client=sgd without momentum, weight_decay and clip, or agg.control=mean_gradient",
         ),
         (("agg=scaffold", "agg.control=displacement", "client.momentum=0.9"), "only holds for plain SGD"),
         (("dataset=synthetic", "model=cnn"), "model=cnn needs images"),
         (
             ("selector=feddiverse", "selector.source=known_dht"),
             "selector=feddiverse reads how many samples of each class and attribute clients have, but dataset=digits "
-            "knows no attributes: choose dataset=cmnist, or selector.source=estimated",
+            "knows no attributes: choose dataset=cmnist, or selector.source=estimated$",
         ),
         (
             ("agg=scaffold", "codec=mask"),
@@ -50,8 +53,8 @@ from yaml_words import make, words
         (("selector=pyramidfl", "codec=mask"), "choose codec=none, or a codec that works on finished updates"),
         (
             ("agg=fedsgd", "selector=pyramidfl"),
-            "selector=pyramidfl asks some clients for several times the local work, and FedSGD is one step of "
-            "everybody: choose another aggregator than agg=fedsgd, or selector.beta=0",
+            "selector=pyramidfl asks some clients for several times the local work, and agg=fedsgd stands for a number "
+            "of steps that is everybody's: choose another aggregator, or selector.beta=0",
         ),
         (("agg=fedsgd", "client.steps=2"), "agg=fedsgd stands for client.steps=1, but client.steps=2 was asked for"),
         (("agg=feddf",), r"it holds none \(proxy=none\)"),
@@ -62,7 +65,7 @@ from yaml_words import make, words
         ),
         (("agg=fedbio", "objective=flash_robust"), "agg=fedbio learns which labels to trust, and so does the objec"),
         (("agg=fedbio", "objective=propfair", "objective@objective.base=flash_robust", "objective.M=17"), "labels to"),
-        (("agg=qffl", "client=adam"), "set agg.lipschitz, or choose client=sgd"),
+        (("agg=qffl", "client=adam"), "choose client=sgd, or set agg.lipschitz"),
         (("agg=qffl", "agg.q=-1"), r"agg.q must be a number in \[0, inf\), got -1"),
         (("agg=fedmaba", "agg.rho=-1"), r"agg.rho must be a number in \[0, inf\), got -1"),
         (("agg=fedmaba", "agg.alpha=2"), r"agg.alpha must be a number in \[0, 1\], got 2"),
@@ -196,3 +199,32 @@ def test_a_wish_that_nobody_knows_is_refused() -> None:
         compatible.check(parts, {**made().choices, "selector": "odd"}, 0.1, {})
     with pytest.raises(IncompatibleConfig, match=r"^selector=odd prefers 'a_sun', which is no fact; there are: clean_"):
         compatible.remarks(parts, {**made().choices, "selector": "odd"}, {}, {"clean_labels": True})
+
+
+def test_what_parts_say_of_themselves_is_so() -> None:
+    for word in words("selector"):
+        last = play(make("selector", word), World(), 3)[-1].selection
+        assert last.uncapped == getattr(make("selector", word), "uncapped", False), word
+    for word in words("availability"):
+        ready = np.stack([make("availability", word).ready(Draws(0, 50, round)) for round in range(20)])
+        assert ready.all() == getattr(make("availability", word), "always", False), word
+    g = torch.tensor([3.0, -1.0], dtype=torch.float64)
+    for word in words("server"):
+        server = make("server", word)
+        twice = server.step(server.step(server.init(2), g)[1], g)[0]
+        assert torch.equal(twice, server.lr * g) == getattr(server, "plain", False), word
+    logits, means = torch.eye(3, dtype=torch.float64), torch.linspace(0.1, 2, 5)
+    for word in words("objective"):
+        objective = make("objective", word)
+        loss, ce = objective.per_sample(logits, torch.tensor([0, 1, 1]), torch.full((3, 3), 1 / 3, dtype=torch.float64))
+        simple = torch.equal(loss, ce) and torch.equal(objective.outer(means), means)
+        assert simple == getattr(objective, "plain", False), word
+
+
+def test_a_part_remarks_on_its_own_options() -> None:
+    named = "agg.mode=weights_only is FedAvg under RHFL's client confidence, not RHFL: name it so (agg=ccr)"
+    assert named in remarks("agg=rhfl", "agg.mode=weights_only", CLEAN)
+    assert named not in remarks("agg=ccr", CLEAN)
+    (line,) = remarks("objective=propfair", "objective.M=0.5", "objective.epsilon=0.5", CLEAN)
+    assert line.startswith("objective.M = objective.epsilon = 0.5 leaves nothing of PropFair: clients minimise")
+    assert line.endswith("with 2 times the learning rate")

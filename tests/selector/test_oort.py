@@ -8,7 +8,8 @@ import pytest
 
 from agg_harness import update_of
 from fedcohort.errors import OptionError
-from fedcohort.selector.oort import Oort, State, admitted, mixture, normalised, shares, slowness, staleness, utilities
+from fedcohort.selector.oort import Oort
+from fedcohort.selector.ranking import State, admitted, mixture, normalised, shares, slowness, staleness, utilities
 from fedcohort.signal.base import find
 from fedcohort.types import Selection
 from selector_harness import World, context, ids, outcome, play

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from fedcohort.errors import OptionError
-from fedcohort.selector.oort import utilities
 from fedcohort.selector.pyramidfl import PyramidFl, dropped, importances, multipliers, predicted
+from fedcohort.selector.ranking import utilities
 from run_harness import Ran, go, same_bits
 from selector_harness import World, context, ids, outcome, play
 from yaml_words import make
@@ -122,9 +122,9 @@ def test_what_is_learned() -> None:
         state = selector.init(World(3, 2).population(selector.needs))
         after = selector.observe(state, outcome(4, [2], failed=[0], **told))[1]
         assert after.importance.tolist() == [*state.importance[:2], expected]
-        assert after.oort.utility[2] == utilities(np.array([50.0]), np.array([200.0]))[0]
-        assert after.oort.last.tolist() == [0, 0, 5]
-        np.testing.assert_array_equal(after.oort.seconds, state.oort.seconds)
+        assert after.ranked.utility[2] == utilities(np.array([50.0]), np.array([200.0]))[0]
+        assert after.ranked.last.tolist() == [0, 0, 5]
+        np.testing.assert_array_equal(after.ranked.seconds, state.ranked.seconds)
         assert ("steps" in selector.needs) == per_step
     assert "duration" not in pyramid().needs
 

@@ -103,7 +103,8 @@ class Aggregator(Protocol[S]):
     """needs: signals of the clients that it reads. hooks: its client half. stacked: it needs the matrix of updates.
 
     wants: facts that must hold of the run (`engine/compatible.py` has the words), else it is refused at start-up.
-    A class may have `prefers`: facts without which it runs, and a line at start-up says what is lost.
+    A class may have `prefers`: facts without which it runs, and a line at start-up says what is lost; `ways_out` and
+    `remarks`, as selectors.
     `needs` is a ClassVar, or a property where options decide: nobody is charged for what they leave unread.
     """
 

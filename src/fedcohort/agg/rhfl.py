@@ -19,7 +19,7 @@ more. A client whose loss or predictions aren't finite has no weight; where no l
 mean.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -78,6 +78,11 @@ class Rhfl:
     @property
     def wants(self) -> frozenset[str]:
         return frozenset({"proxy"} if self.mode == "align_average" else ())
+
+    def remarks(self, word: str) -> Sequence[str]:
+        if self.mode != "weights_only" or word != "rhfl":
+            return ()
+        return ("agg.mode=weights_only is FedAvg under RHFL's client confidence, not RHFL: name it so (agg=ccr)",)
 
     @property
     def hooks(self) -> tuple[Hook, ...]:

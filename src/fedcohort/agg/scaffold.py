@@ -75,6 +75,7 @@ class Scaffold:
 
     needs: ClassVar[frozenset[str]] = frozenset()
     prefers: ClassVar[frozenset[str]] = frozenset({"no_batch_norm"})
+    ways_out: ClassVar[Mapping[str, str]] = {"plain_client": "agg.control=mean_gradient"}
     stacked: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -4,6 +4,7 @@ Departures from the paper: none (what FLASH, UCB-CS, FedMABA and FedDiverse assu
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool
@@ -13,6 +14,8 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Always:
+    always: ClassVar[bool] = True
+
     def ready(self, draws: Draws) -> Bool[np.ndarray, "clients"]:
         """All True."""
         return np.ones(draws.n_clients, dtype=bool)

@@ -18,6 +18,7 @@ class Codec(Protocol):
     finished updates. Aggregators that need updates to be free of that want "free_update".
 
     wants: facts that must hold of the run (`engine/compatible.py` has the words), else it is refused at start-up.
+    A class may have `ways_out` and `remarks`, as selectors.
     """
 
     @property

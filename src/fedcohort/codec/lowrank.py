@@ -20,6 +20,7 @@ Departures from the paper: it says that A is random, not how. `uniform01` is U[0
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -82,6 +83,8 @@ class LowRank:
     mode: str
     dist: str
     min_size: int
+
+    ways_out: ClassVar[Mapping[str, str]] = {"linear_client": "codec.mode=posthoc"}
 
     def __post_init__(self) -> None:
         ranges.integer("k", self.k, "[1, inf)")

@@ -20,7 +20,6 @@ from fedcohort.engine.step import Move, on_host
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction
 from fedcohort.objective.base import Objective
-from fedcohort.objective.ce import CrossEntropy
 from fedcohort.types import Values
 
 Piece = tuple[int, int]
@@ -81,7 +80,7 @@ class Chain:
     ) -> None:
         self.layers, self.objective, self.corrections, self.lr = layers, objective, corrections, lr
         self.move = None if client.plain and not corrections else Move(model, client, lr)
-        self.simple = type(objective) is CrossEntropy
+        self.simple = getattr(objective, "plain", False)
         self.w = model.w
 
     @torch.no_grad()

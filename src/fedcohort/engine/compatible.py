@@ -1,18 +1,17 @@
-"""Combinations that are refused at start-up, with the reason (specs/aggregators.md part H)."""
+"""Combinations that are refused at start-up, with the reason, and what is said of those that are legal but odd.
+
+The facts stand here; what a part wants, prefers, can do instead or has to remark stands in its own file.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.agg.rhfl import Rhfl
-from fedcohort.availability.always import Always
 from fedcohort.engine.parts import Parts, Populations
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.flat import has_batch_norm
-from fedcohort.objective.propfair import PropFair
-from fedcohort.selector.full import Full
-from fedcohort.server.sgd import Sgd
 from fedcohort.signal.base import find
 
 if TYPE_CHECKING:
@@ -24,13 +23,12 @@ REASONS = {
     "timed_device": "{who} reads how long clients take, but device=instant takes no time: "
     "choose device=shifted_exponential",
     "plain_client": "{who} reads a gradient off the displacement of the model, which only holds for plain SGD: choose "
-    "agg.control=mean_gradient, or client=sgd without momentum, weight_decay and clip",
-    "sgd_client": "{who} takes 1 / client.lr for a Lipschitz constant, which only holds for SGD: set agg.lipschitz, or "
-    "choose client=sgd",
+    "client=sgd without momentum, weight_decay and clip",
+    "sgd_client": "{who} takes 1 / client.lr for a Lipschitz constant, which only holds for SGD: choose client=sgd",
     "attributes": "{who} reads how many samples of each class and attribute clients have, but {dataset} knows "
-    "no attributes: choose dataset=cmnist, or selector.source=estimated for selector=feddiverse",
+    "no attributes: choose dataset=cmnist",
     "linear_client": "{who} trains a factor of the update by changing gradients, which only holds where steps are "
-    "linear in them: choose client=sgd, or codec.mode=posthoc",
+    "linear in them: choose client=sgd",
     "undecayed_client": "{who} keeps local training within what is sent, but client.weight_decay moves every "
     "parameter: choose client.weight_decay=0, or a codec that works on finished updates (codec=subsample, codec=quant, "
     "or codec.mode=posthoc for codec=lowrank)",
@@ -38,7 +36,7 @@ REASONS = {
     "within a random part of its own: choose a codec that works on finished updates (codec=subsample, codec=quant, or "
     "codec.mode=posthoc for codec=lowrank)",
     "given_labels": "{who} learns which labels to trust, and so does the objective from w_t's own predictions "
-    "(objective=flash_robust): choose another objective",
+    "({objective}): choose another objective",
     "proxy": "{who} teaches networks on inputs that the server holds, and it holds none (proxy=none): choose "
     "proxy=dataset, proxy=client_heldout or proxy=noise",
     "client_val": "{who} learns from each client's V_k, and clients have none to speak of (split.client_val=0 leaves "
@@ -46,8 +44,8 @@ REASONS = {
     "finished_update": "{who} leaves tensors out of updates, and the codec trains each client for its own upload: "
     "choose codec=none, or a codec that works on finished updates (codec=subsample, codec=quant, or codec.mode=posthoc "
     "for codec=lowrank)",
-    "any_work": "{who} asks some clients for several times the local work, and FedSGD is one step of everybody: choose "
-    "another aggregator than agg=fedsgd, or selector.beta=0 for selector=pyramidfl",
+    "any_work": "{who} asks some clients for several times the local work, and {agg} stands for a number of steps that "
+    "is everybody's: choose another aggregator",
 }
 
 CAUTIONS = {
@@ -100,7 +98,9 @@ def _refuse(parts: Parts, choices: Mapping[str, str], holds: Mapping[str, bool])
         if fact is not None and fact not in REASONS:
             raise IncompatibleConfig(f"{who} wants {fact!r}, which is no fact; there are: {', '.join(sorted(REASONS))}")
         if fact is not None and not holds.get(fact, True):
-            raise IncompatibleConfig(REASONS[fact].format(**{**words, "who": who}))
+            way_out = getattr(getattr(parts, group), "ways_out", {}).get(fact)
+            reason = REASONS[fact].format(**{**words, "who": who})
+            raise IncompatibleConfig(f"{reason}, or {way_out}" if way_out else reason)
 
 
 def check_population(parts: Parts, choices: Mapping[str, str], cohort: int, federation: "Federation") -> None:
@@ -122,11 +122,11 @@ def check_population(parts: Parts, choices: Mapping[str, str], cohort: int, fede
 
 def facts(parts: Parts, cohort: int, federation: "Federation", network: "nn.Module") -> dict[str, bool]:
     """What parts may prefer (`CAUTIONS`), and whether it is so in this run."""
-    asked = cohort >= federation.n_clients or isinstance(parts.selector, Full)
-    everybody = asked and isinstance(parts.availability, Always) and not parts.deadline.bounded
+    asked = cohort >= federation.n_clients or getattr(parts.selector, "uncapped", False)
+    everybody = asked and getattr(parts.availability, "always", False) and not parts.deadline.bounded
     return {
         "linear_client": parts.client.linear,
-        "plain_server": type(parts.server) is Sgd,
+        "plain_server": getattr(parts.server, "plain", False),
         "clean_labels": not federation.noise_rate.any(),
         "everybody": everybody,
         "equal_absence": everybody,
@@ -148,7 +148,7 @@ def remarks(
     """
     idle = [*_idle_epochs(parts, typed), *_idle_partial_work(parts, choices, requires)]
     idle += [*_unheard_lies(parts, choices), *_idle_proxy(parts, choices)]
-    return [*_cautions(parts, choices, holds), *idle, *_straight(parts), *_misnamed(parts, choices)]
+    return [*_cautions(parts, choices, holds), *idle, *_own(parts, choices)]
 
 
 def _idle_epochs(parts: Parts, typed: Sequence[str]) -> list[str]:
@@ -164,20 +164,13 @@ def _idle_proxy(parts: Parts, choices: Mapping[str, str]) -> list[str]:
     return [f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it"]
 
 
-def _misnamed(parts: Parts, choices: Mapping[str, str]) -> list[str]:
-    if not isinstance(parts.agg, Rhfl) or parts.agg.wants or choices["agg"] != "rhfl":
-        return []
-    return ["agg.mode=weights_only is FedAvg under RHFL's client confidence, not RHFL: name it so (agg=ccr)"]
-
-
-def _straight(parts: Parts) -> list[str]:
-    objective = parts.objective
-    if not isinstance(objective, PropFair) or objective.epsilon < objective.M:
-        return []
-    return [
-        f"objective.M = objective.epsilon = {objective.M:g} leaves nothing of PropFair: clients minimise their base "
-        f"objective with {1 / objective.epsilon:g} times the learning rate"
-    ]
+def _own(parts: Parts, choices: Mapping[str, str]) -> list[str]:
+    """What parts have to say of their own options: `remarks(word)`, of the word by which the part was chosen."""
+    found = []
+    for group in (field.name for field in fields(parts)):
+        part = getattr(parts, group)
+        found += list(part.remarks(choices[group])) if hasattr(part, "remarks") else []
+    return found
 
 
 def _unheard_lies(parts: Parts, choices: Mapping[str, str]) -> list[str]:

@@ -22,7 +22,6 @@ from torch.nn import functional as F
 from fedcohort.engine.chain import onehot
 from fedcohort.engine.local import ClientTask, LocalTrainer
 from fedcohort.engine.passes import Seen, cut
-from fedcohort.objective.ce import CrossEntropy
 from fedcohort.types import ClientUpdate
 
 RATE = 5e10  # FLOPs a second of a small matrix product; with STEP_S it only decides which way is taken
@@ -74,7 +73,7 @@ class Dual:
         if trainer.chain is None or len(trainer.chain) != 1:
             raise ValueError("only a linear model has this dual")
         self.trainer, self.chunk, self.layer = trainer, chunk, trainer.chain[0]
-        self.simple = type(trainer.objective) is CrossEntropy
+        self.simple = getattr(trainer.objective, "plain", False)
 
     @staticmethod
     def fits(trainer: LocalTrainer) -> bool:

@@ -14,7 +14,8 @@ class Objective(Protocol):
     """uses_reference: it needs w_t's own predictions on the samples that a client trains on.
 
     reach: the most that its bounded terms come to for one sample, in nats; 0 without such terms.
-    A class may have `prefers`, as aggregators and selectors.
+    A class may have `prefers` and `remarks`, as aggregators and selectors. One whose `per_sample` is the cross-entropy
+    and whose `outer` is the mean itself says so (`plain = True`): engines know its gradient by heart.
     """
 
     @property

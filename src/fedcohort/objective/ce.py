@@ -15,6 +15,7 @@ from torch.nn import functional as F
 class CrossEntropy:
     uses_reference: ClassVar[bool] = False
     reach: ClassVar[float] = 0.0
+    plain: ClassVar[bool] = True
 
     def per_sample(
         self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None

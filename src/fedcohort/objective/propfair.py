@@ -13,6 +13,7 @@ as a third-party implementation does: the slope falls there from 1 / epsilon to 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -49,6 +50,15 @@ class PropFair:
     @property
     def prefers(self) -> frozenset[str]:
         return frozenset({"clean_labels"} if self.epsilon < self.M else ())
+
+    def remarks(self, word: str) -> Sequence[str]:
+        if self.epsilon < self.M:
+            return ()
+        line = (
+            f"objective.M = objective.epsilon = {self.M:g} leaves nothing of PropFair: clients minimise their base "
+            f"objective with {1 / self.epsilon:g} times the learning rate"
+        )
+        return (line,)
 
     @property
     def uses_reference(self) -> bool:

@@ -69,6 +69,7 @@ class FedDiverse:
     batch: int
 
     advises: ClassVar[bool] = False
+    ways_out: ClassVar[Mapping[str, str]] = {"attributes": "selector.source=estimated"}
 
     def __post_init__(self) -> None:
         ranges.integer("pretrain", self.pretrain, "[0, inf)")

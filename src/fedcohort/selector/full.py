@@ -19,6 +19,7 @@ class Full:
 
     needs: ClassVar[frozenset[str]] = frozenset()
     advises: ClassVar[bool] = False
+    uncapped: ClassVar[bool] = True
 
     def init(self, population: Population) -> Stateless:
         return Stateless()

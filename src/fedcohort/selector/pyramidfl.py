@@ -23,15 +23,15 @@ Departures from the paper:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from fedcohort import ranges
 from fedcohort.selector.base import top
-from fedcohort.selector.oort import Oort
-from fedcohort.selector.oort import State as OortState
+from fedcohort.selector.ranking import Ranking
+from fedcohort.selector.ranking import State as Ranked
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 MOST = 10.0  # times E that may be added
@@ -40,9 +40,9 @@ LIMIT = 1e150  # the product of two such numbers doesn't overflow
 
 @dataclass(frozen=True)
 class State:
-    """importance: I, [n_clients]. oort: with everybody's expected seconds."""
+    """importance: I, [n_clients]. ranked: with everybody's expected seconds."""
 
-    oort: OortState
+    ranked: Ranked
     importance: Values
 
 
@@ -76,6 +76,7 @@ class PyramidFl:
 
     advises: ClassVar[bool] = False
     prefers: ClassVar[frozenset[str]] = frozenset({"clean_labels"})
+    ways_out: ClassVar[Mapping[str, str]] = {"any_work": "selector.beta=0"}
 
     def __post_init__(self) -> None:
         ranges.number("overcommit", self.overcommit, "[1, inf)")
@@ -87,18 +88,18 @@ class PyramidFl:
         ranges.integer("passes", self.passes, "[1, inf)", optional=True)
         ranges.flag("per_step", self.per_step)
         ranges.choice("drop_agg", self.drop_agg, "per_tensor", "zeros")
-        _ = self.oort  # checks its own
+        _ = self.ranking  # checks its own
 
     @property
-    def oort(self) -> Oort:
-        return Oort(**{field.name: getattr(self, field.name) for field in fields(Oort)})
+    def ranking(self) -> Ranking:
+        return Ranking.of(self)
 
     @property
     def needs(self) -> frozenset[str]:
         words = {"n_train", "expected_s", "expected_unit_s", "expected_up_s", "update_norm"}
         words |= {"pass_units"} if self.passes is not None else set()
         words |= {"steps"} if self.per_step else set()
-        return (self.oort.needs - {"duration"}) | words
+        return (self.ranking.needs - {"duration"}) | words
 
     @property
     def wants(self) -> frozenset[str]:
@@ -106,7 +107,7 @@ class PyramidFl:
 
     def init(self, population: Population) -> State:
         seconds = population.signals["expected_s"].astype(np.float64)
-        ranked = replace(self.oort.init(population), seconds=seconds)
+        ranked = replace(self.ranking.init(population), seconds=seconds)
         return State(ranked, population.signals["n_train"].astype(np.float64))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
@@ -114,7 +115,7 @@ class PyramidFl:
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         wide = replace(ctx, cohort=int(self.overcommit * ctx.cohort + 1e-9))
-        drawn, ranked = self.oort.select(state.oort, wide, probes)
+        drawn, ranked = self.ranking.select(state.ranked, wide)
         chosen = top(-ctx.signals["expected_s"], drawn.clients, ctx.cohort, ctx.rng)
         rho, M = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
         rho[chosen] = dropped(state.importance[chosen], self.low, self.high, ctx.cohort)
@@ -129,7 +130,7 @@ class PyramidFl:
             upload=1.0 - rho,
             zero_fill=self.drop_agg == "zeros",
         )
-        return selection, replace(state, oort=ranked)
+        return selection, replace(state, ranked=ranked)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         clients, told = outcome.clients, outcome.signals
@@ -137,8 +138,8 @@ class PyramidFl:
         steps = np.maximum(np.nan_to_num(told["steps"], nan=1.0), 1.0) if self.per_step else np.ones(len(clients))
         importance = state.importance.copy()
         importance[clients] = importances(told["update_norm"], count, steps)
-        heard = {"loss_count": count, "loss_squares": told["loss_squares"], "duration": state.oort.seconds[clients]}
-        return None, State(self.oort.observe(state.oort, replace(outcome, signals=heard))[1], importance)
+        heard = {"loss_count": count, "loss_squares": told["loss_squares"], "duration": state.ranked.seconds[clients]}
+        return None, State(self.ranking.observe(state.ranked, replace(outcome, signals=heard)), importance)
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         return {}

@@ -9,6 +9,11 @@ S = TypeVar("S")
 
 
 class ServerOptimizer(Protocol[S]):
+    """One whose step is a multiple of the direction says so: `plain = True`, a ClassVar or a property.
+
+    It may have `remarks`, as selectors.
+    """
+
     def init(self, n_params: int) -> S: ...
 
     def step(self, state: S, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], S]:

@@ -4,6 +4,7 @@ Departures from the paper: none.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
@@ -16,6 +17,8 @@ class Sgd:
     """lr: the server learning rate eta_s."""
 
     lr: float
+
+    plain: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.number("lr", self.lr, "(0, inf)")

@@ -1,0 +1,114 @@
+"""A run needs no word that it didn't choose: a paper's three files can be deleted, and nothing else notices."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from run_harness import SMALL, made
+from yaml_words import CONFIGS, OURS, ROOT, node, words
+
+FIRST = ("selector=random",)
+SECOND = (
+    "selector=powd",
+    "agg=scaffold",
+    "server=adam",
+    "objective=gce",
+    "regulariser=prox",
+    "client=adam",
+    "samples=random",
+    "deadline=fixed",
+    "codec=quant",
+    "device=instant",
+    "availability=bernoulli",
+    "attack=loss_inflation",
+    "proxy=noise",
+    "heterogeneity=natural",
+    "dataset=synthetic",
+    "model=logreg",
+)
+SHORT = (*(word for word in SMALL if not word.startswith("model=")), "rounds=1")
+RUN = """
+import os, runpy, sys
+import hydra, lightning, torch
+homes = sys.argv[1].split(os.pathsep)
+codes = []
+for home, typed in zip(homes, sys.argv[2:]):
+    child = os.fork()
+    if not child:
+        os.chdir(home)
+        sys.path.insert(0, home + "/src")
+        import fedcohort
+        assert fedcohort.__file__.startswith(home)
+        sys.argv = ["train.py", *typed.split()]
+        runpy.run_path(home + "/train.py", run_name="__main__")
+        os._exit(9)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(codes)
+"""
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """The module of every word, and its file."""
+    targets = {str(node(group, word)["_target_"]).rpartition(".")[0] for group in OURS for word in words(group)}
+    return {name: ROOT / "src" / Path(*name.split(".")).with_suffix(".py") for name in targets}
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """The modules that a file imports, anywhere in it, or names in a text as `fedcohort.selector.flash`."""
+    found = set()
+    for each in ast.walk(tree):
+        if isinstance(each, ast.ImportFrom) and each.module:
+            found |= {each.module, *(f"{each.module}.{alias.name}" for alias in each.names)}
+        elif isinstance(each, ast.Import):
+            found |= {alias.name for alias in each.names}
+        elif isinstance(each, ast.Constant) and isinstance(each.value, str):
+            found |= {name for name in modules() if f"{name}." in f"{each.value}."}
+    return found & set(modules())
+
+
+def test_nobody_imports_a_word() -> None:
+    """Not even another word: what two papers share is a module of its own."""
+    found = {}
+    for path in (ROOT / "src").rglob("*.py"):
+        others = {name for name in imported(ast.parse(path.read_text())) if modules()[name] != path}
+        if others:
+            found[str(path.relative_to(ROOT))] = others
+    assert not found
+
+
+def chosen(*typed: str) -> set[tuple[str, str]]:
+    """(group, word) of every yaml that such a run reads, parts inside parts too."""
+    return {(key.split("@")[0], word) for key, word in made(*typed).choices.items()}
+
+
+def stripped(home: Path, kept: set[tuple[str, str]]) -> str:
+    """A copy of the package in `home` without the .py and .yaml of any word, alias, preset or experiment but `kept`."""
+    shutil.copytree(ROOT / "src", home / "src")
+    shutil.copytree(CONFIGS, home / "configs")
+    shutil.copy(ROOT / "train.py", home)
+    for path in (home / "configs").glob("*/*.yaml"):
+        group, word = path.parent.name, path.stem
+        if group in (*OURS, "heterogeneity", "experiment") and (group, word) not in kept:
+            path.unlink()
+            (home / "src" / "fedcohort" / group / f"{word}.py").unlink(missing_ok=True)
+    return str(home)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="torch is imported once for both runs")
+def test_two_runs_that_share_no_word_do_without_all_others(tmp_path: Path) -> None:
+    first, second = chosen(*SHORT, *FIRST), chosen(*SHORT, *SECOND)
+    assert not {(group, word) for group, word in first & second if group in OURS}, "each word is missing in one of them"
+    homes = [stripped(tmp_path / "first", first), stripped(tmp_path / "second", second)]
+    typed = [" ".join((*SHORT, *words)) for words in (FIRST, SECOND)]
+    ran = subprocess.run(
+        [sys.executable, "-c", RUN, os.pathsep.join(homes), *typed], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert ran.stdout.splitlines()[-1:] == ["[0, 0]"], ran.stdout + ran.stderr
+    assert all(len(list(Path(home, "logs").glob("**/weights.pt"))) == 1 for home in homes)
