@@ -81,6 +81,13 @@ def test_the_biased_model_gets_the_majority_right() -> None:
     np.testing.assert_array_equal(biased(linear(3, 2), x, y, RECIPE, rng()), a == y.numpy())
 
 
+def test_above_two_classes_the_model_of_a_class_is_asked_for_that_class_alone() -> None:
+    """Attribute 0 says class 0 and attribute 1 class 1, against the rest; nothing says the rare class 2."""
+    x, y, a = coloured([[60, 6], [6, 60], [4, 4]])
+    right = biased(linear(3, 3), x, y, RECIPE, rng())
+    np.testing.assert_array_equal(right, (a == y.numpy()) & (y.numpy() < 2))
+
+
 @pytest.mark.parametrize("counts", [[[80, 20], [20, 80]], [[90, 30], [10, 70]]])
 def test_the_estimate_is_the_true_matrix_but_for_the_names_of_the_attributes(counts: list[list[int]]) -> None:
     x, y, _ = coloured(counts)

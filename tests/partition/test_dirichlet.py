@@ -58,6 +58,14 @@ def test_one_draw_is_never_undefined(alpha: float) -> None:
         assert (p >= 0).all()
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_the_limit_has_the_winner_that_small_alphas_have(seed: int) -> None:
+    """At 5e-324 even the logarithms overflow; at 1e-300 they don't, from the same draws."""
+    limit, small = (dirichlet(alpha, 50, np.random.default_rng(seed)) for alpha in (5e-324, 1e-300))
+    assert limit.tolist() == small.tolist()
+    assert sorted(limit)[-2:] == [0.0, 1.0]
+
+
 def test_topping_up_takes_from_the_largest_and_no_more_than_needed() -> None:
     parts = [np.arange(10), np.array([], dtype=np.int64), np.arange(10, 16), np.arange(16, 18)]
     after = top_up(parts, 3)

@@ -46,6 +46,7 @@ class FedMgdaPlus:
     needs: ClassVar[frozenset[str]] = frozenset()
     prefers: ClassVar[frozenset[str]] = frozenset({"plain_server", "no_batch_norm"})
     stacked: ClassVar[bool] = True
+    own_length: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.number("eta_g", self.eta_g, "(0, inf)")

@@ -49,6 +49,7 @@ class QFfl:
     loss_cap: float | None
 
     stacked: ClassVar[bool] = True
+    own_length: ClassVar[bool] = True
     ways_out: ClassVar[Mapping[str, str]] = {"sgd_client": "set agg.lipschitz"}
 
     def __post_init__(self) -> None:
