@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Machines without a GPU save gigabytes with a CPU build of torch, see the README.
 PIP_ARGS ?=
 
-.PHONY: demo test check bench bench-selection bench-aggregation new-selector clean
+.PHONY: demo test check mutants bench bench-selection bench-aggregation new-selector clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -15,6 +15,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	$(BIN)/pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable ".[test]"
+	touch $@
+
+$(VENV)/.installed-mutants: $(VENV)/.installed-test
+	$(BIN)/pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable ".[mutants]"
 	touch $@
 
 demo: $(VENV)/.installed  ## FLASH and random on digits, same seed
@@ -28,6 +32,9 @@ check: $(VENV)/.installed-test  ## style, types, import rules
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+mutants: $(VENV)/.installed-mutants  ## do the tests notice planted faults? F: files or folders (else those changed since main), N=100 SEED=0: a sample
+	OMP_NUM_THREADS=1 nice $(BIN)/python tests/mutants.py --number $(or $(N),0) --seed $(or $(SEED),0) $(F)
 
 bench: $(VENV)/.installed-test  ## against bare PyTorch loops, interleaved
 	$(BIN)/python benchmarks/run.py

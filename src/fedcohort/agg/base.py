@@ -104,8 +104,8 @@ class Aggregator(Protocol[S]):
 
     wants: facts that must hold of the run (`engine/compatible.py` has the words), else it is refused at start-up.
     A class may have `prefers`: facts without which it runs, and a line at start-up says what is lost; `ways_out` and
-    `remarks`, as selectors. Where its paper chooses the length of the step, and not as a mean of updates has it, it says
-    so: `own_length = True`, a ClassVar.
+    `remarks`, as selectors. Where its paper chooses the length of the step, and not as a mean of updates has it, it
+    says so: `own_length = True`, a ClassVar.
     `needs` is a ClassVar, or a property where options decide: nobody is charged for what they leave unread.
     """
 

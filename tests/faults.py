@@ -1,0 +1,173 @@
+"""Small faults in a module's source: where one can be planted, and what the source is with it.
+
+Cosmic Ray finds the places and makes the changes; `Swap` and `Drop` are two operators more.
+"""
+
+import ast
+import difflib
+import random
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from cosmic_ray.ast import get_ast
+from cosmic_ray.operators.operator import Operator
+from cosmic_ray.plugins import get_operator, operator_names
+from parso.python.tree import Keyword
+
+ROOT = Path(__file__).resolve().parents[1]
+LIKE = "Add>Sub Sub>Add Mul>Div Div>Mul FloorDiv>Mul FloorDiv>Div Mod>Mul Pow>Mul BitAnd>BitOr BitOr>BitAnd Eq>NotEq"
+LIKE += " NotEq>Eq Lt>LtE Lt>GtE Gt>GtE Gt>LtE LtE>Lt LtE>Gt GtE>Gt GtE>Lt Is>IsNot IsNot>Is In>NotIn NotIn>In"
+UNARY = ("ReplaceUnaryOperator_Delete_Not", "ReplaceUnaryOperator_Delete_USub")
+LEFT_OUT = r"Variable|RemoveDecorator|ExceptionReplacer|ReplaceUnary"
+SWAPS = "any/all min/max argmin/argmax minimum/maximum floor/ceil ones/zeros mean/sum cumsum/cumprod append/extend"
+
+
+class Swap(Operator):
+    """A name for its opposite."""
+
+    names: ClassVar = dict(pair for each in SWAPS.split() for a, b in [each.split("/")] for pair in [(a, b), (b, a)])
+
+    def mutation_positions(self, node: Any) -> Iterator[Any]:
+        if node.type == "name" and node.value in self.names:
+            yield node.start_pos, node.end_pos
+
+    def mutate(self, node: Any, index: int) -> Any:
+        node.value = self.names[node.value]
+        return node
+
+    @classmethod
+    def examples(cls) -> Sequence[Any]:
+        return ()
+
+
+class Drop(Operator):
+    """A statement that is only there for what it does: a call, `x += ...` or `x[i] = ...`."""
+
+    def mutation_positions(self, node: Any) -> Iterator[Any]:
+        if node.parent is None or node.parent.type != "simple_stmt":
+            return
+        last = node.get_last_leaf().value
+        if node.type == "expr_stmt":
+            last = node.children[0].get_last_leaf().value if node.children[1].type == "operator" else ""
+            last = "]" if node.children[1].type == "operator" and node.children[1].value != "=" else last
+        if (node.type, last) in (("atom_expr", ")"), ("expr_stmt", "]")):
+            yield node.start_pos, node.end_pos
+
+    def mutate(self, node: Any, index: int) -> Any:
+        return Keyword("pass", node.start_pos, node.get_first_leaf().prefix)
+
+    @classmethod
+    def examples(cls) -> Sequence[Any]:
+        return ()
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """path: of the module. code: the whole module with the fault. before, after: the lines that differ."""
+
+    path: Path
+    code: str
+    before: str
+    after: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return str(self.path.relative_to(ROOT)), self.before, self.after
+
+    def difference(self) -> str:
+        lines = difflib.unified_diff(self.path.read_text().splitlines(), self.code.splitlines(), n=2, lineterm="")
+        return "\n".join(list(lines)[2:])
+
+
+@cache
+def operators() -> list[tuple[str, Any]]:
+    """(family, operator)."""
+    found: list[tuple[str, Any]] = [("Swap", Swap()), ("Drop", Drop())]
+    for name in sorted(operator_names()):
+        short = name.removeprefix("core/")
+        family, *pair = short.split("_")
+        chosen = ">".join(pair) in LIKE.split() if len(pair) == 2 else not re.match(LEFT_OUT, short)
+        if chosen or short in UNARY:
+            found.append((family, get_operator(name)()))
+    return found
+
+
+def mutants(path: Path, draw: random.Random) -> list[Mutant]:
+    """One for each place where there can be one."""
+    code, places = path.read_text(), defaultdict(list)
+    tree, meaning, found = get_ast(code), _meaning(code), []
+    for family, operator in operators():
+        for at, (_, _, position) in enumerate(_positions(tree, operator)):
+            places[position, family].append((operator, at))
+    seen = {meaning, None}
+    for _, variants in sorted(places.items()):
+        faulty = _mutated(code, *draw.choice(variants))
+        if (meaning := _meaning(faulty)) not in seen:
+            seen.add(meaning)
+            found.append(_mutant(path, code, faulty))
+    return found
+
+
+def _positions(tree: Any, operator: Any) -> Iterator[tuple[Any, int, Any]]:
+    for index, position in enumerate(operator.mutation_positions(tree)):
+        yield tree, index, position
+    for child in getattr(tree, "children", ()):
+        yield from _positions(child, operator)
+
+
+def _mutated(code: str, operator: Any, occurrence: int) -> str:
+    tree = get_ast(code)
+    node, index, _ = list(_positions(tree, operator))[occurrence]
+    parent = node.parent
+    other = operator.mutate(node, index)
+    if other is not node:
+        place = parent.children.index(node)
+        parent.children[place] = other
+        other.parent = parent
+    return str(tree.get_code())
+
+
+def _mutant(path: Path, code: str, changed: str) -> Mutant:
+    a, b = code.splitlines(), changed.splitlines()
+    blocks = [block for block in difflib.SequenceMatcher(None, a, b, False).get_opcodes() if block[0] != "equal"]
+    before = " ".join(line.strip() for _, i, j, _, _ in blocks for line in a[i:j])
+    return Mutant(path, changed, before, " ".join(line.strip() for _, _, _, i, j in blocks for line in b[i:j]))
+
+
+def _meaning(code: str) -> str | None:
+    """The module's syntax tree without annotations, decorators, docstrings and what only a type checker reads; None
+    where it is no Python: `**` before keywords is taken for a power."""
+    try:
+        tree = _Negated().visit(ast.parse(code))
+    except SyntaxError:
+        return None
+    for node in ast.walk(tree):
+        for name, value in (("annotation", None), ("returns", None), ("decorator_list", [])):
+            if hasattr(node, name):
+                setattr(node, name, value)
+        if isinstance(body := getattr(node, "body", None), list):
+            body[:] = [each for each in body if not _is_idle(each)]
+    return ast.dump(tree)
+
+
+class _Negated(ast.NodeTransformer):
+    """`not a == b` as `a != b`."""
+
+    opposites: ClassVar = {ast.Eq: ast.NotEq, ast.Is: ast.IsNot, ast.In: ast.NotIn, ast.Lt: ast.GtE, ast.LtE: ast.Gt}
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        inner, opposites = node.operand, {**self.opposites, **{b: a for a, b in self.opposites.items()}}
+        if isinstance(node.op, ast.Not) and isinstance(inner, ast.Compare) and len(inner.ops) == 1:
+            return ast.Compare(inner.left, [opposites[type(inner.ops[0])]()], inner.comparators)
+        return node
+
+
+def _is_idle(node: ast.AST) -> bool:
+    text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return text or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))

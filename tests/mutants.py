@@ -1,0 +1,260 @@
+"""`make mutants`: small faults are planted in named files, one at a time; do the tests notice?
+
+    python tests/mutants.py [--number 100] [--seed 0] [file or folder ...]
+
+Without a file: those that differ from the main branch (or from HEAD~1). Cosmic Ray's operators and two of ours find the
+places; one fault is drawn for each place, and --number of the places. A mutant runs in a fork of a process that has
+imported everything already, and is never written to disk: tests that start another process don't see it. Tests come in
+stages, until one fails: the file's own (tests/<path>/test_<name>*.py), its group's laws of this word, then what
+tests/test_configs.py has on its options and the tests of the modules that import it.
+
+Survivors are printed as differences. Those that can't be noticed, as they compute the same, stand in docs/mutants.toml
+with the argument.
+"""
+
+import argparse
+import ast
+import io
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout
+from functools import cache
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults import ROOT, Mutant, mutants
+
+SRC, TESTS, EQUIVALENT = ROOT / "src", ROOT / "tests", ROOT / "docs" / "mutants.toml"
+OUTCOMES = ("killed", "survived", "timeout", "equivalent")
+MEMORY = 16 * 2**30  # bytes that a mutant may take
+
+
+@cache
+def imports() -> dict[str, set[str]]:
+    """The modules of the package and of the tests, each with those of the package that it imports anywhere."""
+    found = {}
+    for path in [*SRC.rglob("*.py"), *TESTS.rglob("test_*.py")]:
+        names = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+        found[module_of(path)] = {name for name in names if name.startswith("fedcohort.")}
+    return found
+
+
+def module_of(path: Path) -> str:
+    inside = path.relative_to(SRC) if path.is_relative_to(SRC) else path.relative_to(ROOT)
+    return ".".join(inside.with_suffix("").parts).removesuffix(".__init__")
+
+
+def own_tests(module: str) -> list[str]:
+    """tests/<path>/test_<name>.py, and test_<name>_*.py."""
+    *folders, name = module.split(".")[1:]
+    there = TESTS.joinpath(*folders)
+    return sorted(str(path) for path in [*there.glob(f"test_{name}.py"), *there.glob(f"test_{name}_*.py")])
+
+
+def is_word(module: str) -> bool:
+    return ROOT.joinpath("configs", *module.split(".")[1:]).with_suffix(".yaml").exists()
+
+
+def laws(module: str) -> list[str]:
+    """The laws of a word's group, as file::word: see `Only`."""
+    _, group, *name = module.split(".")
+    file = TESTS / "laws" / f"test_{group}_laws.py"
+    return [f"{file}::{name[0]}"] if is_word(module) and file.exists() else []
+
+
+def ranges(module: str) -> list[str]:
+    """What refuses options that are out of range, as file::group-word."""
+    return [f"{TESTS / 'test_configs.py'}::{'-'.join(module.split('.')[1:])}"] if is_word(module) else []
+
+
+def stages(module: str) -> list[list[str]]:
+    """Lists of tests, the cheapest first."""
+    users = sorted(name for name, used in imports().items() if module in used)
+    far = [str(ROOT / Path(*name.split(".")).with_suffix(".py")) for name in users if name.startswith("tests.")]
+    far += [test for name in users if name.startswith("fedcohort.") for test in own_tests(name) + laws(name)]
+    near = own_tests(module)
+    rest = [test for test in dict.fromkeys([*ranges(module), *far]) if test not in near]
+    return [stage for stage in (near, laws(module), rest) if stage]
+
+
+class Only:
+    """Of the laws, those of some words."""
+
+    def __init__(self, tests: Sequence[str]) -> None:
+        self.words: dict[str, set[str]] = defaultdict(set)
+        for file, _, word in (test.partition("::") for test in tests):
+            self.words[file] |= {word} if word else set()
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        items[:] = [item for item in items if self._wanted(item)]
+
+    def _wanted(self, item: Any) -> bool:
+        wanted, found = self.words.get(str(item.path)), set(re.split(r"[\[\]-]", item.name))
+        return not wanted or any(set(word.split("-")) <= found for word in wanted)
+
+
+def run_tests(tests: Sequence[str], *options: str) -> int:
+    """pytest's exit code, in this process."""
+    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    quiet = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:warnings", "--rootdir", str(ROOT), *options)
+    return int(pytest.main([*quiet, *files], plugins=[Only(tests)]))
+
+
+def forget(module: str) -> None:
+    """Drop from memory what has to be imported again: the tests, the module's package, and all that import these."""
+    package, graph = module.rpartition(".")[0], imports()
+    stale = {name for name in graph if name == module or (name.startswith(f"{package}.") and package != "fedcohort")}
+    while more := {name for name, used in graph.items() if used & stale} - stale:
+        stale |= more
+    for name, each in list(sys.modules.items()):
+        file = str(getattr(each, "__file__", None) or "")
+        if name in stale or file.startswith(str(TESTS)):
+            del sys.modules[name]
+            parent, _, last = name.rpartition(".")
+            if parent in sys.modules:
+                vars(sys.modules[parent]).pop(last, None)
+
+
+def plant(mutant: Mutant) -> None:
+    """From now on the module's source is the mutant's, and neither read from the cache nor written to it."""
+    read, stats = SourceFileLoader.get_data, SourceFileLoader.path_stats
+    place = str(mutant.path)
+
+    def get_data(self: SourceFileLoader, path: str) -> bytes:
+        return mutant.code.encode() if path == place else read(self, path)
+
+    def path_stats(self: SourceFileLoader, path: str) -> Any:
+        if path == place:
+            raise OSError("a mutant is in no cache")
+        return stats(self, path)
+
+    SourceFileLoader.get_data = get_data  # type: ignore[method-assign, assignment]
+    SourceFileLoader.path_stats = path_stats  # type: ignore[method-assign, assignment]
+
+
+def forked(module: str, tests: Sequence[str], mutant: Mutant | None, limit_s: int) -> tuple[int, float]:
+    """(pytest's exit code, or minus the signal that ended it; seconds of CPU) of the tests in a fork."""
+    child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s + 5))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(null, stream)
+        forget(module)
+        if mutant:
+            plant(mutant)
+        os._exit(run_tests(tests))
+    end = time.monotonic() + 20 * limit_s  # it may sleep, and others may want the processor
+    while True:
+        done, status, used = os.wait4(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def judged(mutant: Mutant, module: str) -> str:
+    """One of OUTCOMES."""
+    for tests in stages(module):
+        code, _ = forked(module, tests, mutant, limit(module, tuple(tests)))
+        if code in (-signal.SIGXCPU, -signal.SIGKILL):
+            return "timeout"
+        if code not in (0, 5):
+            return "killed"
+    return "survived"
+
+
+@cache
+def limit(module: str, tests: tuple[str, ...]) -> int:
+    """Seconds of CPU for a mutant. Ends the program where a test fails without one."""
+    code, used_s = forked(module, tests, None, 1800)
+    if code not in (0, 5):
+        raise SystemExit(f"these tests fail without a mutant: {' '.join(tests)}")
+    return int(10 * used_s) + 20
+
+
+def known() -> dict[tuple[str, str, str], str]:
+    """The equivalent mutants, with the argument."""
+    entries = tomllib.loads(EQUIVALENT.read_text())["equivalent"] if EQUIVALENT.exists() else []
+    return {(each["file"], each["before"], each["after"]): each["why"] for each in entries}
+
+
+def changed() -> list[Path]:
+    """The package's files that differ from the main branch, or from the commit before."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True).stdout.strip()
+
+    since = git("merge-base", "HEAD", "main")
+    since = "HEAD~1" if since in ("", git("rev-parse", "HEAD")) else since
+    return [ROOT / line for line in git("diff", "--name-only", since).splitlines()]
+
+
+def files(named: Iterable[str]) -> list[Path]:
+    paths = [Path(name).resolve() for name in named] or changed()
+    found = [inner for path in paths for inner in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
+    return [path for path in found if path.is_file() and path.is_relative_to(SRC) and path.name != "__init__.py"]
+
+
+def table(counts: dict[Path, Counter[str]]) -> str:
+    """Markdown, a line a file; the share is of those that can be noticed."""
+    lines = ["| file | mutants | killed | survived | timeout | equivalent | noticed |", "|---|---|---|---|---|---|---|"]
+    total: Counter[str] = sum(counts.values(), Counter())
+    for name, count in [*((str(path.relative_to(SRC / "fedcohort")), c) for path, c in counts.items()), ("all", total)]:
+        of = count.total() - count["equivalent"]
+        share = f"{100 * (count['killed'] + count['timeout']) / of:.1f} %" if of else "-"
+        lines.append(f"| {name} | {count.total()} | {' | '.join(str(count[each]) for each in OUTCOMES)} | {share} |")
+    return "\n".join(lines)
+
+
+def main(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description="Plant faults, and see whether the tests notice.")
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("--number", type=int, default=0, help="how many, 0 for one at every place")
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args(words)
+    draw, equivalent = random.Random(asked.seed), known()
+    everywhere = [mutant for path in files(asked.files) for mutant in mutants(path, draw)]
+    sample = draw.sample(everywhere, asked.number) if 0 < asked.number < len(everywhere) else everywhere
+    by_path: dict[Path, list[Mutant]] = defaultdict(list)
+    for mutant in sorted(sample, key=everywhere.index):
+        by_path[mutant.path].append(mutant)
+    counts: dict[Path, Counter[str]] = {}
+    for path, mine in by_path.items():
+        module, counts[path] = module_of(path), Counter()
+        with redirect_stdout(io.StringIO()):  # what they import is there before the forks
+            run_tests([test for stage in stages(module) for test in stage], "--collect-only")
+        for mutant in mine:
+            outcome = "equivalent" if mutant.key in equivalent else judged(mutant, module)
+            counts[path][outcome] += 1
+            if outcome == "survived":
+                print(f"\nsurvived in {path.relative_to(ROOT)}\n{mutant.difference()}", flush=True)
+        print(f"{path.relative_to(ROOT)}: {dict(counts[path])}", flush=True)
+    print(f"\n{len(sample)} of {len(everywhere)} places, seed {asked.seed}\n\n{table(counts)}")
+    return 0
+
+
+if __name__ == "__main__":
+    import hydra  # noqa: F401
+    import lightning  # noqa: F401  before the first fork: they take longer than the tests
+
+    raise SystemExit(main(sys.argv[1:]))
