@@ -31,13 +31,13 @@ log = logging.getLogger("fedcohort")
 
 def keeps_updates(parts: Parts) -> bool:
     """Whether somebody looks at the updates one by one."""
-    words = parts.selector.needs | parts.agg.needs
+    words = parts.needs()
     return parts.agg.stacked or parts.selector.advises or any(isinstance(find(word), Sent | Held) for word in words)
 
 
-def reported(parts: Parts, hearing: Hearing) -> dict[str, Callable[[ClientUpdate], float]]:
+def reported(parts: Parts, hearing: Hearing, plain: bool) -> dict[str, Callable[[ClientUpdate], float]]:
     """The columns that are read off every update: what selector and aggregator declare, and the training loss."""
-    words = sorted(parts.selector.needs | parts.agg.needs | {"train_loss"})
+    words = sorted(parts.needs(plain) | {"train_loss"})
     return {w: hearing.through(w, signal.read) for w in words if isinstance(signal := find(w), Reported)}
 
 
@@ -85,7 +85,7 @@ class Closer:
             self._nobody(opened)
         if opened.selection.upload is not None and not opened.selection.zero_fill:
             gathered = filled(gathered, {task.client: task.kept for task in opened.tasks}, self.server.layout)
-        gathered = replace(gathered, held=self._held(gathered))
+        gathered = replace(gathered, held=self._held(gathered, opened.selection.plain))
         outcome = self._outcome(opened, gathered, "the selector", self.parts.selector.needs)
         advice, selector = self.parts.selector.observe(state.selector, outcome)
         state = replace(state, selector=selector)
@@ -136,11 +136,11 @@ class Closer:
         spent = state.spent + Charge(server_flops=self.flops * workshop.passes)
         return displacement, gathered, replace(state, agg=agg, server=server, spent=spent)
 
-    def _held(self, gathered: Gathered) -> dict[str, Any]:
+    def _held(self, gathered: Gathered, plain: bool) -> dict[str, Any]:
         """What the server works out of the updates, for all who read it."""
         if gathered.updates is None:
             return {}
-        words = sorted(self.parts.selector.needs | self.parts.agg.needs)
+        words = sorted(self.parts.needs(plain))
         return {w: s.make(self.lab, gathered.updates) for w in words if isinstance(s := find(w), Held)}
 
     def _outcome(self, opened: Opened, gathered: Gathered, reader: str, needs: frozenset[str]) -> RoundOutcome:

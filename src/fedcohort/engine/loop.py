@@ -121,14 +121,14 @@ class FederatedLoop(pl.Callback):
         mine = share_of(trainer.global_rank, trainer.world_size, clients, opened.cost)
         self._data(trainer).slices.deal(list(module.engine.together([opened.tasks[i] for i in mine])))
         module.down = self.parts.agg.broadcast(self.state.agg)
-        hooks = self.parts.codec.hooks if opened.selection.plain else self.parts.hooks
+        hooks = self.parts.hooks_in(opened.selection.plain)
         module.gatherer = Gatherer(
             layout=self.server.layout,
             cohort=clients,
             weights=opened.weights,
             uploads=[name for hook in hooks for name in hook.uploads],
             remembers={name: self.remembers[name] for hook in hooks for name in hook.remembers},
-            words=reported(self.parts, self.opener.hearing),
+            words=reported(self.parts, self.opener.hearing, opened.selection.plain),
             stacked=keeps_updates(self.parts),
             moments=self.settings.bn_moments,
             device=self.server.w.device,

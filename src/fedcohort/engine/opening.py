@@ -8,7 +8,7 @@ import numpy as np
 
 from fedcohort.deadline.base import Closing, PaceContext, settle
 from fedcohort.engine.asking import Asked, asked, verify
-from fedcohort.engine.bill import Bill
+from fedcohort.engine.bill import Bill, Rates
 from fedcohort.engine.chance import uniform
 from fedcohort.engine.hearing import Hearing
 from fedcohort.engine.local import ClientTask
@@ -31,7 +31,8 @@ class Opened:
 
     tasks: of those who will arrive, by id. cost: samples that each processes. weights: raw, for the aggregation.
     answers: to the selector's probes. concurrent: those of them that are delivered with the outcome.
-    measured: the aggregator's own probes of those who will arrive. charge: the cost of the whole round.
+    measured: the aggregator's own probes of those who will arrive, none in a plain round. charge: the cost of the
+    whole round.
     twin: whom chance would have selected (`engine/chance.py`).
     """
 
@@ -92,11 +93,12 @@ class Opener:
         verify(selection, available, self.settings.cohort, self.federation.n_clients, self.parts.codec)
         wait_s = self.bill.probe_s([p for p in probes if not p.concurrent], draws)
         beside_s = self.bill.probe_s([p for p in probes if p.concurrent], draws)
-        work = asked(selection, self.bill.units, self.layout, self.parts.codec, self.bill.beside_bytes, draws)
-        rows, looked, closing = self._pace(t, work, state, draws)
-        charge = self.bill.round(probes, answers, work, rows, closing) + Charge(client_flops=self.bill.flops * looked)
+        rates = self.bill.rates(selection.plain)
+        work = asked(selection, self.bill.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
+        rows, looked, closing = self._pace(t, work, rates, state, draws)
+        charge = self.bill.round(probes, answers, work, rows, closing, selection.plain)
         train_s = closing.train_s if len(selection.clients) else 0.0
-        spent = Charge(virtual_s=wait_s + max(train_s, beside_s))
+        spent = Charge(client_flops=self.bill.flops * looked, virtual_s=wait_s + max(train_s, beside_s))
         tasks = [
             ClientTask(
                 round=t,
@@ -109,7 +111,7 @@ class Opener:
                 stored=store.get(int(k)),
                 plain=selection.plain,
                 kept=work.kept[i],
-                loss_after=self.bill.passes_after > 0,
+                loss_after=rates.passes_after > 0,
             )
             for i, k in enumerate(selection.clients)
             if closing.arrived[i]
@@ -127,7 +129,7 @@ class Opener:
             closing=closing,
             answers=answers,
             concurrent=concurrent,
-            measured={w: self._asked(w, s, arriving) for w, s in self.bill.probed.items()},
+            measured={w: self._asked(w, s, arriving) for w, s in rates.probed.items()},
             charge=charge + spent,
             twin=uniform(available, len(selection.clients), draws),
         )
@@ -153,12 +155,16 @@ class Opener:
     def _weights(self, selection: Selection, used: Ids, owned: Ids) -> Values:
         return used.astype(np.float64) if selection.plain else self.parts.agg.weights(used, owned)
 
-    def _pace(self, t: int, asked: Asked, state: ServerState, draws: Draws) -> tuple[list[Ids | None], int, Closing]:
+    def _pace(
+        self, t: int, asked: Asked, rates: Rates, state: ServerState, draws: Draws
+    ) -> tuple[list[Ids | None], int, Closing]:
         """Announce a deadline, choose samples (and count those looked at), let the devices run, close the round."""
         parts, bill, n, selected = self.parts, self.bill, self.federation.n_train, asked.clients
-        inferred = bill.inferred(self.everybody)
-        everybody = parts.device.expected(self.everybody, bill.work(n, inferred), draws.once())
-        expected = parts.device.expected(selected, bill.work(n[selected], inferred[selected], asked.up), draws.once())
+        inferred = bill.inferred(self.everybody, rates)
+        whole = bill.work(n, inferred, rates, bill.update_bytes + rates.beside_bytes)
+        everybody = parts.device.expected(self.everybody, whole, draws.once())
+        theirs = bill.work(n[selected], inferred[selected], rates, asked.up)
+        expected = parts.device.expected(selected, theirs, draws.once())
         context = PaceContext(t, selected, bill.units, everybody, expected)
         announced = parts.deadline.announce(state.deadline, context)
         rows: list[Ids | None] = []
@@ -175,7 +181,7 @@ class Opener:
             )
             chosen = parts.samples.choose(state.samples, request)
             rows.append(None if len(chosen) == n[k] else chosen)
-        work = bill.work(bill.used(selected, rows), inferred[selected] + looked, asked.up)
+        work = bill.work(bill.used(selected, rows), inferred[selected] + looked, rates, asked.up)
         timing = parts.device.sample(selected, work, draws)
         close = parts.deadline.close(state.deadline, timing.finish(asked.units), announced) if len(selected) else 0.0
         return rows, int(looked.sum()), settle(timing, asked.units, close, parts.deadline.partial_work)

@@ -56,6 +56,14 @@ class Parts:
         """The aggregator's first: it sees the raw gradient."""
         return (*self.agg.hooks, *self.regulariser.hooks, *self.codec.hooks)
 
+    def hooks_in(self, plain: bool) -> tuple[Hook, ...]:
+        """Those of a round: the codec's alone where it is plain (`Selection.plain`)."""
+        return self.codec.hooks if plain else self.hooks
+
+    def needs(self, plain: bool = False) -> frozenset[str]:
+        """Signals that the server reads: the selector's alone in a plain round."""
+        return self.selector.needs if plain else self.selector.needs | self.agg.needs
+
 
 @dataclass(frozen=True)
 class Settings:

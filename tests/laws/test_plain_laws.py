@@ -1,0 +1,37 @@
+"""A plain round (`Selection.plain`, FedDiverse's pre-training) costs what it costs with agg=fedavg, whatever the words.
+
+Bytes, FLOPs and virtual seconds, over every word of agg, regulariser and server, under a deadline that some miss, so
+that the same clients are late. What the aggregator alone would ask for is neither asked nor written down.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from run_harness import Ran, go
+from yaml_words import words
+
+SMALL = (
+    *("selector=feddiverse", "selector.pretrain=9", "clients=8", "cohort=5", "rounds=2", "split.limit=240"),
+    *("client.epochs=1", "deadline=fixed", "device.lam=3", "proxy=noise", "eval.every=9", "eval.clients_every=0"),
+)
+OPTIONS = {"agg=fedbio": ("agg.variant=second_order",), "agg=fedmaba": ("agg.loss=loss_post",)}
+CASES = [f"{group}={word}" for group in ("agg", "regulariser", "server") for word in words(group)]
+COSTS = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes", "comp/client_flops", "time/virtual_s", "round/arrived")
+
+
+def costs(ran: Ran) -> list[list[float]]:
+    return [[report.metrics[name] for name in COSTS] for report in ran.reports if report.step]
+
+
+@pytest.fixture(scope="module")
+def fedavg(tmp_path_factory: pytest.TempPathFactory) -> list[list[float]]:
+    return costs(go(tmp_path_factory.mktemp("fedavg"), *SMALL))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_plain_round_costs_what_it_costs_with_fedavg(case: str, fedavg: list[list[float]], tmp_path: Path) -> None:
+    ran = go(tmp_path, *SMALL, case, *OPTIONS.get(case, ()))
+    assert costs(ran) == fedavg
+    assert 0 < ran.last.metrics["round/arrived"] < 5
+    assert not [name for name in ran.last.clients if name.startswith("signal_")]
