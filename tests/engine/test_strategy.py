@@ -14,6 +14,7 @@ import pytest
 import torch
 from lightning.fabric.utilities import distributed
 
+from fedcohort import cores
 from fedcohort.engine.local import ClientTask, LocalTrainer
 from fedcohort.engine.processes import count
 from fedcohort.engine.strategy import die_with, in_order, share_of
@@ -113,5 +114,5 @@ def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatc
 
 
 def test_auto_is_a_process_per_core() -> None:
-    assert count("cpu", "auto") == len(os.sched_getaffinity(0))
+    assert count("cpu", "auto") == cores.available() <= len(os.sched_getaffinity(0))
     assert count("cpu", 3) == 3
