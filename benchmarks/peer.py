@@ -137,7 +137,7 @@ def run(
         enable_model_summary=False,
         use_distributed_sampler=False,
     )
-    trainer.fit(ClientModule(network, federation.n_classes), datamodule=CohortDataModule(loop.federation, 1))
+    trainer.fit(ClientModule(network), datamodule=CohortDataModule(loop.federation, 1))
     return clock
 
 

@@ -23,10 +23,11 @@ def test_a_stage_inside_another_counts_in_itself(monkeypatch: pytest.MonkeyPatch
     assert set(watch.lap().values()) == {0.0}
 
 
-def test_a_run_is_taken_apart() -> None:
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_run_is_taken_apart(processes: int) -> None:
     words = [word for word in SMALL if not word.startswith(("callback", "logger"))]
-    laps = measure([*words, "selector=flash", "rounds=4"], Path(CONFIGS))
-    assert laps.rounds == 3
+    laps = measure([*words, "selector=flash", f"rounds={3 + processes}", f"trainer.devices={processes}"], Path(CONFIGS))
+    assert laps.rounds == 2 + processes
     assert set(laps.spent) == set(STAGES)
     assert all(laps.spent[stage] > 0 for stage in STAGES)
     assert sum(laps.spent.values()) <= laps.wall

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort import run
+from fedcohort import cores, run
 from fedcohort.assemble import LIGHT
 from fedcohort.errors import OptionError
 from fedcohort.refusals import check_sweep, explained, in_one_line
@@ -27,6 +27,7 @@ def refusal(logs: Path, *words: str) -> str:
     raise AssertionError(f"{words} ran")
 
 
+MOST = 8 * cores.available()
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 CASES = [
     # an option, a group or a word that there is not
@@ -83,10 +84,13 @@ CASES = [
     ("paths=null", "paths.logs"),
     ("clients=null cohort=null", "cohort must be an integer in [1, inf), got None"),
     ("selector=random clients=null", "clients must be an integer in"),
-    ("trainer.devices=null", "trainer.devices must be an integer in [1, inf) or auto, got None"),
+    ("trainer.devices=null", f"trainer.devices must be an integer in [1, {MOST}] or auto (8 for each of the "),
     ("model.hidden=null", "model.hidden must be a list of integers in [1, inf), got None"),
     ("logger.tracking_uri=5", "logger.tracking_uri must be a text that is not empty or null, got 5"),
     # out of the range
+    ("trainer.devices=1000000", f"trainer.devices must be an integer in [1, {MOST}] or auto (8 for each of the "),
+    ("trainer.threads=1000000", f"trainer.threads must be an integer in [1, {MOST}] (8 for each of the "),
+    ("trainer.threads=2 trainer.devices=2", "trainer.threads must be 1 where trainer.devices=2 forks 2 processes"),
     ("model.hidden=[200,0]", "model.hidden must be a list of integers in [1, inf), got [200, 0]"),
     ("client.milestones=[1.5]", "client.milestones must be a list of integers in [1, inf), got [1.5]"),
     ("callback.progress.lines_every=0", "callback.progress.lines_every must be an integer in [1, inf), got 0"),

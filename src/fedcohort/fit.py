@@ -62,7 +62,7 @@ def fit(
         trainer = _trainer(config, home.path, loop, observers, processes, fresh=not done)
         watch.phase = Phase.FORKED  # until `GracefulStop` says otherwise, which it does in the process that trains
         trainer.fit(
-            ClientModule(network, loop.federation.n_classes),
+            ClientModule(network),
             datamodule=CohortDataModule(loop.federation, config["engine"]["slices"]),
             ckpt_path=home.checkpoint if done else None,
             weights_only=True,

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fedcohort import ranges
+from fedcohort import cores, ranges
 from fedcohort.errors import OptionError
 
 Check = Callable[[str, Any], None]
+PER_CORE = 8  # processes, or threads of one: more than cores may be wanted, to see that results don't depend on them
 
 
 def integer(interval: str, *, optional: bool = False) -> Check:
@@ -32,13 +33,26 @@ def name(option: str, value: Any) -> None:
         raise ranges.refuse(option, "letters, digits, '.', '_' and '-', as in a file's name, or null", value)
 
 
-def processes(option: str, value: Any) -> None:
-    """Check a number of processes, or "auto"."""
-    if value != "auto":
-        try:
-            ranges.integer(option, value, "[1, inf)")
-        except OptionError as error:
-            raise ranges.refuse(option, "an integer in [1, inf) or auto", value) from error
+def per_core(option: str, value: Any, *, auto: bool = False) -> None:
+    """Check a number of processes or threads, or with `auto` that word; thousands of them would end the process."""
+    if auto and value == "auto":
+        return
+    most, found = PER_CORE * cores.available(), cores.available()
+    try:
+        ranges.integer(option, value, f"[1, {most}]")
+    except OptionError as error:
+        words = f"an integer in [1, {most}]{' or auto' if auto else ''}"
+        why = f"{PER_CORE} for each of the {found} cores that this process may use"
+        raise ranges.refuse(option, f"{words} ({why})", value) from error
+
+
+def one_pool(trainer: Mapping[str, Any]) -> None:
+    """Check that processes have one thread each where they are forked: a pool of threads does not survive that."""
+    devices = cores.available() if trainer["devices"] == "auto" else trainer["devices"]
+    forked = trainer["accelerator"] == "cpu" and trainer["num_nodes"] == 1 and devices > 1
+    if forked and trainer["threads"] > 1:
+        allowed = f"1 where trainer.devices={trainer['devices']} forks {devices} processes on one machine"
+        raise ranges.refuse("trainer.threads", allowed, trainer["threads"])
 
 
 def folder(option: str, value: Any) -> None:
@@ -80,9 +94,9 @@ CHECKS: Mapping[str, Check] = {
     "engine.chunk": integer("[1, inf)"),
     "engine.precision": choice("float32", "bf16"),
     "trainer.accelerator": choice("cpu", "gpu"),
-    "trainer.devices": processes,
+    "trainer.devices": partial(per_core, auto=True),
     "trainer.num_nodes": integer("[1, inf)"),
-    "trainer.threads": integer("[1, inf)"),
+    "trainer.threads": per_core,
 }
 
 
@@ -116,3 +130,4 @@ def check(config: Mapping[str, Any]) -> None:
         if last not in holder:
             raise OptionError(f"{option} is missing: leave out ~{option}")
         allowed(option, holder[last])
+    one_pool(config["trainer"])

@@ -3,9 +3,11 @@
 The run is a real one, in a folder that is thrown away; "rest" is Lightning's loop and what lies between the stages.
 """
 
+import json
 import sys
 import tempfile
 import time
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,24 +19,15 @@ from fedcohort.refusals import in_one_line
 from fedcohort.types import RoundReport
 
 
+@dataclass
 class Laps:
-    """An observer that adds up the stages of every round but the first, which pays for caches and imports."""
+    """The stages of every round but the first, which pays for caches and imports, added up.
 
-    latest: "Laps"
+    ticks: host seconds at which rounds were reported. spent: seconds by stage.
+    """
 
-    def start(self, info: Any) -> None:
-        Laps.latest = self
-        self.ticks: list[float] = []
-        self.spent: dict[str, float] = {}
-
-    def observe(self, report: RoundReport) -> None:
-        self.ticks.append(time.perf_counter())
-        if report.step > 1:
-            for stage, seconds in report.wall_s.items():
-                self.spent[stage] = self.spent.get(stage, 0.0) + seconds
-
-    def finish(self, status: str) -> None:
-        """Nothing: the table is made of what was added up."""
+    ticks: list[float] = field(default_factory=list)
+    spent: dict[str, float] = field(default_factory=dict)
 
     @property
     def rounds(self) -> int:
@@ -45,15 +38,36 @@ class Laps:
         return self.ticks[-1] - self.ticks[1]
 
 
+class Lapper:
+    """An observer that leaves `Laps` in the file `path`: it may watch in another process than the one that reads."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.laps = Path(path), Laps()
+
+    def start(self, info: Any) -> None:
+        """Nothing: the first tick is that of step 0."""
+
+    def observe(self, report: RoundReport) -> None:
+        self.laps.ticks.append(time.perf_counter())
+        if report.step > 1:
+            for stage, seconds in report.wall_s.items():
+                self.laps.spent[stage] = self.laps.spent.get(stage, 0.0) + seconds
+
+    def finish(self, status: str) -> None:
+        self.path.write_text(json.dumps(asdict(self.laps)))
+
+
 def measure(words: list[str], configs: Path) -> Laps:
     """Run `words` in a folder that is thrown away. Raises `OptionError` for a single round."""
     with tempfile.TemporaryDirectory() as folder, initialize_config_dir(str(configs), version_base="1.3"):
-        extra = [f"paths.logs={folder}", "+callback.laps._target_=fedcohort.profile.Laps"]
+        path = Path(folder) / "laps.json"
+        laps = ("+callback.laps._target_=fedcohort.profile.Lapper", f"+callback.laps.path={path}")
+        extra = [f"paths.logs={folder}", *laps]
         cfg = compose("train", overrides=["callback=none", "logger=none", *words, *extra], return_hydra_config=True)
         made = assemble.composed(cfg, cfg.hydra.runtime.choices, tuple(words))
         ranges.integer("rounds", made.config["rounds"], "[2, inf)")
         run.run(made)
-    return Laps.latest
+        return Laps(**json.loads(path.read_text()))
 
 
 def main(words: list[str]) -> None:
@@ -71,8 +85,6 @@ def main(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    from fedcohort.profile import main as measured  # the module whose Laps the config names, not this __main__
-
     typed = sys.argv[1:]
-    called = partial(in_one_line, lambda: measured(typed), typed, Path.cwd() / "configs")
+    called = partial(in_one_line, lambda: main(typed), typed, Path.cwd() / "configs")
     raise SystemExit(interrupt.ended(called))

@@ -65,12 +65,16 @@ def _segment_mean(part: list[Tensor], segment: Ids, counts: Ids) -> Values:
     return mean
 
 
-def over_ranks(network: nn.Module, shard: Shard, clients: Ids, functions: Sequence[PerSample]) -> list[Values]:
-    """`mean_over_samples`, each rank for its share of the clients; every rank gets all of it."""
-    mine = share_of(rank(), ranks(), clients, np.diff(shard.offsets)[clients].astype(np.float64))
-    table = torch.zeros((len(functions), len(clients)), dtype=torch.float64)
-    at = np.sort(np.array(mine, dtype=np.int64))
-    for row, values in zip(table, mean_over_samples(network, shard, clients[at], functions), strict=True):
+def over_ranks(network: nn.Module, clients: Ids, *looks: tuple[Shard, PerSample]) -> list[Values]:
+    """For each (shard, function) its `mean_over_samples`, each rank for its share of the clients.
+
+    One exchange for all of them; every rank gets all of it.
+    """
+    table = torch.zeros((len(looks), len(clients)), dtype=torch.float64)
+    for row, (shard, function) in zip(table, looks, strict=True):
+        mine = share_of(rank(), ranks(), clients, np.diff(shard.offsets)[clients].astype(np.float64))
+        at = np.sort(np.array(mine, dtype=np.int64))
+        (values,) = mean_over_samples(network, shard, clients[at], [function])
         row[torch.from_numpy(at)] = torch.from_numpy(values)
     return list(reduce_sum(table).numpy())
 
@@ -88,7 +92,7 @@ class FederationLab:
 
     def mean_over_samples(self, split: str, clients: Ids, per_sample: PerSample) -> Values:
         shard = self.federation.train if split == "train" else self.federation.val
-        return over_ranks(self.server.network, shard, clients, [per_sample])[0]
+        return over_ranks(self.server.network, clients, (shard, per_sample))[0]
 
     @torch.no_grad()
     def per_sample_losses(self, client: int) -> Values:
@@ -120,7 +124,7 @@ class FederationLab:
         return self.worker.g.clone()
 
     def losses_after(self, update: Tensor, clients: Ids) -> Values:
-        return over_ranks(self._moved(update), self.federation.train, clients, [cross_entropy])[0]
+        return over_ranks(self._moved(update), clients, (self.federation.train, cross_entropy))[0]
 
     @torch.no_grad()
     def server_loss_after(self, update: Tensor) -> float:
@@ -174,8 +178,8 @@ def client_metrics(network: nn.Module, federation: Federation) -> tuple[dict[str
     Accuracy is on each client's test shard E_i (variance in %^2), the loss and Jain's index on T_i.
     """
     everybody = np.arange(federation.n_clients)
-    (accuracy,) = over_ranks(network, federation.test, everybody, [correct])
-    (loss,) = over_ranks(network, federation.train, everybody, [cross_entropy])
+    looks = ((federation.test, correct), (federation.train, cross_entropy))
+    accuracy, loss = over_ranks(network, everybody, *looks)
     scored = accuracy[~np.isnan(accuracy)]
     metrics = {"clients/jain": jain(loss), "clients/loss_mean": float(loss.mean())}
     if len(scored):

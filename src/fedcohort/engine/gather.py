@@ -54,7 +54,8 @@ class Gatherer:
     uploads: names of the vectors that hooks send. remembers: floats of each that they keep, a shorter one is padded.
     averaged: those of the uploads that are weighed as updates are. words: the columns to keep, each a function of an
     update. stacked: keep the matrix of updates too. moments: average batch-norm variances by second moments.
-    ranks: processes that share the cohort. longest: the largest norm of an update that is let in.
+    ranks: processes that share the cohort. longest: the largest norm of an update that is let in. dtype: of what hooks
+    keep, the model's: a rank that none of it is trained on knows no other.
     """
 
     def __init__(
@@ -71,13 +72,14 @@ class Gatherer:
         ranks: int,
         longest: float = math.inf,
         averaged: Collection[str] = (),
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         def zeros(*size: int) -> Tensor:
             return torch.zeros(size, dtype=torch.float64, device=device)
 
         self.cohort, self.weights, self.words = cohort, weights, words
         self.remembers, self.ranks, self.longest = remembers, ranks, longest
-        self.averaged = averaged
+        self.averaged, self.dtype = averaged, dtype
         self.row = {int(client): row for row, client in enumerate(cohort)}
         self.sum = zeros(layout.n_params)
         self.totals = {name: zeros(layout.n_params) for name in uploads}
@@ -166,9 +168,8 @@ class Gatherer:
             return self.stored
         shared = {}
         for name, size in self.remembers.items():
-            matrix = torch.zeros((len(self.cohort), size), dtype=torch.float32, device=self.sum.device)
+            matrix = torch.zeros((len(self.cohort), size), dtype=self.dtype, device=self.sum.device)
             for client, kept in self.stored.items():
-                matrix = matrix.to(kept[name].dtype)
                 matrix[self.row[client], : len(kept[name])] = kept[name]
             shared[name] = reduce(matrix)
         return {int(k): {name: shared[name][i].clone() for name in shared} for k, i in self.row.items()}

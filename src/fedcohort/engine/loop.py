@@ -135,6 +135,7 @@ class FederatedLoop(pl.Callback):
             ranks=trainer.world_size,
             longest=self.settings.update_limit * (1.0 + float(torch.linalg.vector_norm(self.server.w))),
             averaged=averaged(hooks),
+            dtype=self.server.w.dtype,
         )
         self.opened: Opened = opened
 

@@ -7,14 +7,12 @@ import lightning.pytorch as pl
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torchmetrics import MeanMetric, Metric, MetricCollection
-from torchmetrics.classification import MulticlassAccuracy
 
 from fedcohort.engine.choose import Engine
 from fedcohort.engine.gather import Gatherer
 from fedcohort.engine.local import ClientTask
 from fedcohort.engine.stopwatch import Stopwatch
-from fedcohort.engine.strategy import ranks, reduce_sum
+from fedcohort.engine.strategy import reduce_sum
 
 LOADERS = ("server_val", "test")
 MONITORED = ("server_val/acc", "server_val/loss")
@@ -23,28 +21,20 @@ MONITORED = ("server_val/acc", "server_val/loss")
 class ClientModule(pl.LightningModule):
     """One training batch is a slice of the cohort; the registered parameters are the global model.
 
-    network: inputs [B, ...] to logits [B, n_classes]. `engine`, `gatherer`, `down` and `watch` are set by the loop.
+    network: inputs [B, ...] to logits [B, n_classes]. evaluated: the server's metrics after the latest validation, over
+    all ranks; a diverged model's loss is NaN. `engine`, `gatherer`, `down` and `watch` are set by the loop.
     """
 
     engine: Engine
     gatherer: Gatherer
     down: Mapping[str, Tensor]
     watch: Stopwatch
+    _tally: Tensor
 
-    def __init__(self, network: nn.Module, n_classes: int) -> None:
+    def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.automatic_optimization = False
         self.network = network
-        scores = [
-            MetricCollection(
-                {
-                    "acc": MulticlassAccuracy(n_classes, average="micro", validate_args=False, sync_on_compute=False),
-                    "loss": MeanMetric("error", sync_on_compute=False),
-                }
-            )
-            for _ in LOADERS
-        ]
-        self._scores = scores  # a plain list: metrics are no part of the model's state_dict
         self.evaluated: dict[str, float] = {}
 
     def configure_optimizers(self) -> None:
@@ -56,9 +46,8 @@ class ClientModule(pl.LightningModule):
                 self.gatherer.add(update)
 
     def on_validation_epoch_start(self) -> None:
-        for collection in self._scores:
-            collection.to(self.device)
-            collection.reset()
+        """A row for each of `LOADERS`: samples that were right, their summed cross-entropy, how many they are."""
+        self._tally = torch.zeros((len(LOADERS), 3), dtype=torch.float64, device=self.device)
 
     def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int, dataloader_idx: int = 0) -> None:
         x, y = batch
@@ -66,20 +55,27 @@ class ClientModule(pl.LightningModule):
             return
         with self.watch.stage("evaluate"):
             logits = self.network(x)
-            collection = self._scores[dataloader_idx]
-            collection["acc"].update(logits, y)
-            collection["loss"].update(F.cross_entropy(logits, y, reduction="none"))
+            row = self._tally[dataloader_idx]
+            row[0] += (logits.argmax(1) == y).sum()
+            row[1] += F.cross_entropy(logits, y, reduction="none").double().sum()
+            row[2] += len(y)
 
     def on_validation_epoch_end(self) -> None:
-        """Callbacks see `MONITORED` alone: nothing selects on `test/*`."""
+        """Each rank has seen its part of the data: one exchange, and every rank knows the whole.
+
+        Callbacks see `MONITORED` alone: nothing selects on `test/*`.
+        """
+        with self.watch.stage("evaluate"):
+            right, loss, count = reduce_sum(self._tally).cpu().unbind(1)
+            scores = {"acc": right / count, "loss": loss / count}
         self.evaluated = {
-            f"{name}/{metric}": float(value)
-            for name, collection in zip(LOADERS, self._scores, strict=True)
-            for metric, value in collection.compute().items()
+            f"{name}/{score}": float(values[row])
+            for row, name in enumerate(LOADERS)
+            for score, values in scores.items()
         }
-        for name, value in self.evaluated.items():
-            if name in MONITORED:
-                self.log(name, value, batch_size=1, rank_zero_only=True)
+        for name in MONITORED:
+            # Not for Lightning to add up, nor for rank 0 alone: EarlyStopping compares on every rank.
+            self.log(name, self.evaluated[name], batch_size=1)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """The views into the flat vector are saved as tensors of their own."""
@@ -88,14 +84,3 @@ class ClientModule(pl.LightningModule):
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         """Everything is on the device already; looking for tensors inside of tasks would only cost time."""
         return batch
-
-
-def add_up(metrics: Sequence[Metric]) -> None:
-    """Sum the metrics' states over ranks in one exchange; torchmetrics takes one for each state, and waits twice."""
-    if ranks() == 1:
-        return
-    states = [(metric, name, torch.as_tensor(v)) for metric in metrics for name, v in metric.metric_state.items()]
-    summed = reduce_sum(torch.cat([value.double().flatten() for _, _, value in states]))
-    parts = torch.split(summed, [value.numel() for _, _, value in states])
-    for (metric, name, value), total in zip(states, parts, strict=True):
-        setattr(metric, name, total.view_as(value).to(value.dtype))

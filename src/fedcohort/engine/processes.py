@@ -4,6 +4,7 @@ import os
 
 import torch
 
+from fedcohort import cores
 from fedcohort.ranges import refuse
 
 CLUSTER = {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "GROUP_RANK"}
@@ -13,7 +14,7 @@ def count(accelerator: str, devices: int | str) -> int:
     """Processes on this machine; "auto" is one per core that we may use, or per GPU."""
     if devices != "auto":
         return int(devices)
-    return len(os.sched_getaffinity(0)) if accelerator == "cpu" else max(1, torch.cuda.device_count())
+    return cores.available() if accelerator == "cpu" else max(1, torch.cuda.device_count())
 
 
 def check(accelerator: str, devices: int, num_nodes: int) -> None:

@@ -4,8 +4,11 @@ import ctypes
 import heapq
 import os
 import signal
+import socket
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,6 +21,7 @@ from fedcohort.engine.memory import share_with_children
 from fedcohort.types import Ids, Values
 
 PR_SET_PDEATHSIG = 1  # prctl.h
+LOOPBACKS = ("lo", "lo0")  # as Linux and BSD call the interface that no other machine reaches
 
 
 def die_with(parent: int) -> None:
@@ -31,11 +35,14 @@ def die_with(parent: int) -> None:
 class Launcher(_MultiProcessingLauncher):
     """Forks the training processes. Lightning tells callbacks of an exception in the process that calls `fit` alone."""
 
+    _strategy: "CohortStrategy"
+
     def launch(self, function: Callable[..., Any], *args: Any, trainer: Any = None, **kwargs: Any) -> Any:
-        parent = os.getpid()
+        parent, threads = os.getpid(), torch.get_num_threads()
 
         def told(*inner: Any, **named: Any) -> Any:
             die_with(parent)
+            torch.set_num_threads(threads)  # Lightning gives each process its part of the cores' instead
             try:
                 return function(*inner, **named)
             except BaseException as error:
@@ -46,14 +53,29 @@ class Launcher(_MultiProcessingLauncher):
                 raise
 
         share_with_children()
-        return super().launch(told, *args, trainer=trainer, **kwargs)
+        with tempfile.TemporaryDirectory(prefix="fedcohort-") as folder:
+            self._strategy.meeting = Path(folder) / "ranks"
+            return super().launch(told, *args, trainer=trainer, **kwargs)
 
 
 class CohortStrategy(DDPStrategy):
     """DDP's processes without its wrapper: gradients stay with the client that they belong to.
 
     Plain DDP would average gradients of different clients, and hangs on unequal numbers of backward passes.
+    meeting: the file in which the processes of one machine find each other; None where they are on several.
     """
+
+    meeting: Path | None = None
+
+    def setup_distributed(self) -> None:
+        """Processes of one machine talk through its loopback: no port is open to others, none can be taken already."""
+        if self.meeting is not None:
+            if loopback := next((name for _, name in socket.if_nameindex() if name in LOOPBACKS), None):
+                os.environ["GLOO_SOCKET_IFNAME"] = loopback
+            size = self.num_processes
+            store = dist.FileStore(str(self.meeting), size)  # type: ignore[attr-defined]
+            dist.init_process_group("gloo", store=store, world_size=size, rank=self.local_rank, timeout=self._timeout)
+        super().setup_distributed()  # which finds the group made
 
     def configure_ddp(self) -> None:
         """No gradient averaging."""
