@@ -50,13 +50,13 @@ def fit(
     """
     messages.quiet_lightning()
     config = made.config
-    torch.set_num_threads(config["trainer"]["threads"])
     origin = provenance.this({**kept(config, Identity.HELD), **{f"trainer.{k}": v for k, v in processes.items()}})
     restart = find(home, loop.settings.config_hash, config["resume"], origin)
     done = _checked(restart.rounds, home.path, config["rounds"])
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.note_start(home.path, start)
+    torch.set_num_threads(config["trainer"]["threads"])
     loop.observers = [part for part in observers if not isinstance(part, pl.Callback)]
     loop.info = partial(info, done=done)
     loop.folder, loop.new_folder = home.path, home.made

@@ -13,6 +13,7 @@ from fedcohort.roles import Identity, kept
 
 LOOKED_AT = 50  # of the newest runs: each is a file of 200 lines to read
 SAID = 4  # differences
+TARGET = "_target_"
 IDENTITY = (Identity.HASH, Identity.SEED)
 
 
@@ -42,9 +43,10 @@ def _kept(path: Path) -> dict[str, Any] | None:
 
 
 def _differing(other: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Options of the same name first: those of another word are there because the word differs."""
-    names = [name for name in wanted if name in other and other[name] != wanted[name]]
-    return names + sorted(other.keys() ^ wanted.keys())
+    """Options by name. Where the word of a group is another, its options are no differences of their own."""
+    names = sorted(name for name in other.keys() | wanted.keys() if other.get(name) != wanted.get(name))
+    words = tuple(name.removesuffix(TARGET) for name in names if name.endswith(TARGET))
+    return [name for name in names if name.endswith(TARGET) or not name.startswith(words)]
 
 
 def _said(
@@ -53,6 +55,19 @@ def _said(
     if not names:
         same = f"-{config_hash(config)}-s" in folder.name
         return "was ended by other callbacks" if same else "is of a version of fedcohort that named runs otherwise"
-    told = [f"{name}={other.get(name, 'none')} (here {wanted.get(name, 'none')})" for name in names[:SAID]]
+    told = [f"{_typed(name, other.get(name))} (here {_value(name, wanted.get(name))})" for name in names[:SAID]]
     more = f" and {len(names) - SAID} more" if len(names) > SAID else ""
     return f"differs in {', '.join(told)}{more}"
+
+
+def _typed(name: str, value: object) -> str:
+    """`client.lr=0.1`, or `selector=random` for the class behind a word."""
+    return f"{name.removesuffix(TARGET).removesuffix('.')}={_value(name, value)}"
+
+
+def _value(name: str, value: object) -> object:
+    """As it was typed: of `fedcohort.selector.random.Random` the word."""
+    parts = str(value).split(".")
+    if name.endswith(TARGET) and parts[0] == "fedcohort" and len(parts) > 2:
+        return parts[-2]
+    return "null" if value is None else value

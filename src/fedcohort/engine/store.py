@@ -100,7 +100,7 @@ class MappedStore:
 
     def __init__(self, folder: Path, sizes: Mapping[str, int], n_clients: int) -> None:
         self._rows = {name: _Rows(folder / f"{PREFIX}{name}", n_clients, size) for name, size in sorted(sizes.items())}
-        self._current = np.full(n_clients, -1, dtype=np.int8)
+        self._current: np.ndarray = np.full(n_clients, -1, dtype=np.int8)
         self._newest, self._before = self._current.copy(), self._current.copy()  # of the two checkpoints
         self._asked = self._current.copy()
         self._digests = np.zeros(n_clients, dtype=np.int64)
