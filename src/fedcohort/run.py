@@ -96,6 +96,9 @@ def _run(made: Composed, sweep: str | None) -> Path:
     with _claimed(logs, name, wanted, bool(config["resume"])) as home:
         if home.finished:
             log.info("already finished: %s (raise rounds= to extend it)", home.path)
+            for part in observers:
+                if hasattr(part, "catch_up"):
+                    part.catch_up(home.path)
             if sweep:
                 SWEEP.skip(made, home.path)
             return home.path
