@@ -25,6 +25,10 @@ class CheckpointError(FedcohortError):
     """A checkpoint can't be used: truncated, of another config, or of a newer version."""
 
 
+class DamagedCheckpoint(CheckpointError):
+    """A checkpoint, or what clients keep beside it, isn't what was written."""
+
+
 class TrackingError(FedcohortError):
     """The tracking server can't be used as configured."""
 

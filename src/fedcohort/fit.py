@@ -15,11 +15,11 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import OmegaConf
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
-from fedcohort import folder, messages
+from fedcohort import folder, messages, provenance
 from fedcohort.assemble import Composed
 from fedcohort.callback.status import RunStatus
 from fedcohort.commands import command
-from fedcohort.engine.checkpoint import FinalWeights, RoundCheckpoint, load, rounds_in
+from fedcohort.engine.checkpoint import FinalWeights, RoundCheckpoint
 from fedcohort.engine.data import CohortDataModule
 from fedcohort.engine.loop import FederatedLoop
 from fedcohort.engine.module import ClientModule
@@ -27,6 +27,8 @@ from fedcohort.engine.stop import GracefulStop
 from fedcohort.engine.strategy import strategy_for
 from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError
 from fedcohort.interrupt import NOTHING, PIPE, Phase, watch
+from fedcohort.restart import find
+from fedcohort.roles import Identity, kept
 
 log = logging.getLogger("fedcohort")
 
@@ -48,9 +50,13 @@ def fit(
     """
     messages.quiet_lightning()
     config = made.config
-    torch.set_num_threads(config["trainer"]["threads"])
-    done = _rounds_done(home.checkpoint, loop.settings.config_hash, config["rounds"])
+    origin = provenance.this({**kept(config, Identity.HELD), **{f"trainer.{k}": v for k, v in processes.items()}})
+    restart = find(home, loop.settings.config_hash, config["resume"], origin)
+    done = _checked(restart.rounds, home.path, config["rounds"])
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
+    start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
+    provenance.note_start(home.path, start)
+    torch.set_num_threads(config["trainer"]["threads"])
     loop.observers = [part for part in observers if not isinstance(part, pl.Callback)]
     loop.info = partial(info, done=done)
     loop.folder, loop.new_folder = home.path, home.made
@@ -59,7 +65,7 @@ def fit(
         if not home.made:
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", home.path, where)
-        trainer = _trainer(config, home.path, loop, observers, processes, fresh=not done)
+        trainer = _trainer(config, home.path, loop, observers, processes, origin, fresh=not done)
         watch.phase = Phase.FORKED  # until `GracefulStop` says otherwise, which it does in the process that trains
         trainer.fit(
             ClientModule(network),
@@ -69,13 +75,10 @@ def fit(
         )
 
 
-def _rounds_done(checkpoint: Path, config_hash: str, rounds: int) -> int:
-    """How far the checkpoint is, 0 where there is none. Raises `CheckpointError`, `OptionError`."""
-    if not checkpoint.exists():
-        return 0
-    done = rounds_in(load(checkpoint, config_hash))
+def _checked(done: int, path: Path, rounds: int) -> int:
+    """`done`, the rounds that the run has. Raises `OptionError` where they are more than are wanted."""
     if done > rounds:
-        raise OptionError(f"rounds must be at least {done}, as many as {checkpoint.parent} has already, got {rounds}")
+        raise OptionError(f"rounds must be at least {done}, as many as {path} has already, got {rounds}")
     return done
 
 
@@ -85,6 +88,7 @@ def _trainer(
     loop: FederatedLoop,
     observers: Sequence[Any],
     processes: Mapping[str, Any],
+    origin: provenance.Start,
     *,
     fresh: bool,
 ) -> pl.Trainer:
@@ -96,7 +100,7 @@ def _trainer(
 
     pauses = (config["checkpoint"]["every"], config["checkpoint"]["every_s"])
     theirs = [part for part in observers if isinstance(part, pl.Callback)]
-    last = RoundCheckpoint(path, *pauses, loop.watch, saved)
+    last = RoundCheckpoint(path, *pauses, loop.watch, saved, origin)
     try:
         return pl.Trainer(
             strategy=strategy_for(**processes),

@@ -1,7 +1,8 @@
 """Run folders: one per run, never overwritten, found again by the hash of the config.
 
 <logs>/runs/<name>-<hash>-s<seed>[-2, -3, ...]/   config.yaml status.json run.log journal.jsonl clients.parquet
-                                                  last.ckpt weights.pt summary.json figures/
+                                                  starts.jsonl last.ckpt previous.ckpt weights.pt summary.json
+                                                  figures/
 """
 
 import enum
@@ -11,30 +12,37 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from fedcohort.errors import CheckpointError, OptionError
-
-NOT_IN_HASH = ("resume", "rounds", "trainer", "logger", "callback", "paths", "name", "seed", "requires", "hydra")
+from fedcohort.roles import Identity, kept
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """Eight hex digits over what decides a run's results, its seed apart."""
-    kept = {key: value for key, value in config.items() if key not in NOT_IN_HASH}
-    text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
+    """Eight hex digits over what decides a run's results, its seed apart: the options of `Identity.HASH`."""
+    text = json.dumps(kept(config, Identity.HASH), sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
 
 
 def write_atomically(path: Path, text: str) -> None:
     """All of `text`, or what was there before."""
     partial = path.with_name(path.name + ".partial")
-    with partial.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+    try:
+        with partial.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except OSError:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+
+
+NEWEST, BEFORE = "last.ckpt", "previous.ckpt"
 
 
 @dataclass
@@ -48,11 +56,16 @@ class RunFolder:
 
     @property
     def checkpoint(self) -> Path:
-        return self.path / "last.ckpt"
+        return self.path / NEWEST
+
+    @property
+    def previous(self) -> Path:
+        """The checkpoint before the newest; the only one where a kill came while the newest was put in its place."""
+        return self.path / BEFORE
 
     def discard(self) -> None:
         """Remove the folder, if this process made it and no round was trained in it."""
-        if self.made and not self.checkpoint.exists() and not status_of(self.path).get("rounds_done"):
+        if self.made and not _has_checkpoint(self.path) and not status_of(self.path).get("rounds_done"):
             shutil.rmtree(self.path, ignore_errors=True)
 
     def release(self) -> None:
@@ -82,23 +95,28 @@ class Wanted:
         """What the run in `path` is to this one: going on with it must give the bits of a run of its own."""
         status = status_of(path)
         if status.get("status") != "finished":
-            return Use.UNFINISHED if (path / "last.ckpt").exists() else Use.EMPTY
+            return Use.UNFINISHED if _has_checkpoint(path) else Use.EMPTY
         if status.get("rounds_done", 0) >= self.rounds:
             return Use.FINISHED
         if not status.get("early") or not self.callbacks:
             return Use.EXTENSION
         if status.get("callbacks") != list(self.callbacks):
             return Use.OTHERS
-        return Use.FINISHED if self.rounds <= status["rounds"] else Use.EXTENSION
+        return Use.FINISHED if self.rounds <= status.get("rounds", 0) else Use.EXTENSION
+
+
+def _has_checkpoint(path: Path) -> bool:
+    return (path / NEWEST).exists() or (path / BEFORE).exists()
 
 
 def status_of(path: Path) -> dict[str, Any]:
-    """`status.json`: status and rounds done; {} for a run that was killed before it wrote one."""
+    """`status.json`: status and rounds done; {} where a run was killed before it wrote one, or where it is damaged."""
     try:
         found = json.loads((path / "status.json").read_text())
-    except (OSError, json.JSONDecodeError):
+    except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    whole = isinstance(found, dict) and all(isinstance(found.get(key, 0), int) for key in ("rounds_done", "rounds"))
+    return found if whole else {}
 
 
 def claim(logs: Path, name: str, wanted: Wanted, resume: bool) -> RunFolder:
@@ -138,7 +156,7 @@ def _new(runs: Path, stem: str) -> RunFolder:
 
 def _resumable(runs: Path, wanted: Wanted) -> RunFolder | None:
     key = f"-{wanted.digest}-s{wanted.seed}"
-    found = [p for p in runs.glob(f"*{key}*") if p.name.split(key)[1][:1] in ("", "-")]
+    found = [p for p in runs.glob(f"*{key}*") if p.name.split(key)[1][:1] in ("", "-") and p.is_dir()]
     found = [path for path in found if wanted.use_of(path) is not Use.OTHERS]
     if not found:
         return None

@@ -55,6 +55,12 @@ def one_pool(trainer: Mapping[str, Any]) -> None:
         raise ranges.refuse("trainer.threads", allowed, trainer["threads"])
 
 
+def resume(option: str, value: Any) -> None:
+    """Check whether, and how, a run goes on."""
+    if not isinstance(value, bool) and value not in ("previous", "force"):
+        raise ranges.refuse(option, "true, false, previous or force", value)
+
+
 def folder(option: str, value: Any) -> None:
     """Check that a folder can be written, or made. A file without a name is tried, and gone at once."""
     ranges.text(option, value)
@@ -75,7 +81,7 @@ CHECKS: Mapping[str, Check] = {
     "clients": integer("[1, inf)", optional=True),
     "cohort": integer("[1, inf)"),
     "rounds": integer("[1, inf)"),
-    "resume": ranges.flag,
+    "resume": resume,
     "split.server_val": number("(0, 0.5]"),
     "split.client_val": number("[0, 0.5]"),
     "split.limit": integer("[1, inf)", optional=True),

@@ -1,12 +1,24 @@
-"""Where a result comes from: commit, versions. Every figure of a table is traced through these."""
+"""Where a result comes from: commit, sources, versions, of every start of a run. Every figure of a table is traced
+through these.
+"""
 
+import hashlib
+import json
+import os
 import platform
 import subprocess
+import time
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 CODE = ("src", "configs", "train.py", "pyproject.toml", "constraints.txt")  # what decides a result, from the top
 PACKAGES = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
+BITS = ("torch", "lightning", "numpy")  # another version of these may give other bits
+STARTS = "starts.jsonl"
+
+Start = Mapping[str, Any]
 
 
 def versions() -> dict[str, str]:
@@ -25,6 +37,81 @@ def commit() -> tuple[str, bool]:
         return head, bool(_git(here, "status", "--porcelain", "--", *(f":(top){path}" for path in CODE)))
     except (OSError, subprocess.SubprocessError):
         return "unknown", True
+
+
+def sources() -> str:
+    """Twelve hex digits over the package's Python files, their names and their text."""
+    top = Path(__file__).parent
+    digest = hashlib.blake2b(digest_size=6)
+    for path in sorted(top.rglob("*.py")):
+        for part in (path.relative_to(top).as_posix().encode(), path.read_bytes()):
+            digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
+
+
+def this(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides the bits of a process beside its config. options: those of `Identity.HELD`, by dotted name."""
+    head, dirty = commit()
+    return {"commit": head, "dirty": dirty, "sources": sources(), "versions": versions(), "options": dict(options)}
+
+
+def differences(then: Start, now: Start) -> list[str]:
+    """What is other `now` than it was `then` and may change bits, in words; [] where nothing is."""
+    found = []
+    if then["sources"] != now["sources"]:
+        found.append(f"other code of fedcohort ({named(then)}, now {named(now)})")
+    for name in BITS:
+        if (was := then["versions"].get(name)) != (is_now := now["versions"].get(name)):
+            found.append(f"{name} {is_now} (was {was})")
+    for option, value in now["options"].items():
+        if (was := then["options"].get(option)) != value:
+            found.append(f"{option}={value} (was {was})")
+    return found
+
+
+def named(start: Start) -> str:
+    """`0123456789+, sources 89abcdef`: the plus says that the commit had been changed."""
+    return f"commit {start['commit'][:10]}{'+' if start['dirty'] else ''}, sources {start['sources']}"
+
+
+def note_start(folder: Path, start: Start) -> None:
+    """Append `start` to the folder's starts; none is ever rewritten.
+
+    start: what `this` says, with `round` (rounds done before), `resume` as it was typed, and `forced`: what was other
+    than before, None where the start was not forced.
+    """
+    line = json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **start}) + "\n"
+    path = folder / STARTS
+    torn = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
+    with path.open("ab", buffering=0) as file:
+        file.write((b"\n" if torn else b"") + line.encode())
+        os.fsync(file.fileno())
+
+
+def starts(folder: Path) -> list[Start]:
+    """Every start of the run in `folder`, oldest first; a line that a kill or a full disk tore is none."""
+    path = folder / STARTS
+    found = []
+    for line in path.read_bytes().split(b"\n") if path.exists() else []:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+def forced(found: Sequence[Start]) -> list[str]:
+    """The starts that went on by `resume=force`, in words; [] for a run that has the bits of an uninterrupted one."""
+    return [
+        f"after round {start['round']}: {'; '.join(start['forced']) or 'nothing known was other'}"
+        for start in found
+        if start["forced"] is not None
+    ]
+
+
+def commits(found: Sequence[Start]) -> list[str]:
+    """The different commits of the starts, in their order, shortened; a plus where the code had been changed."""
+    return list(dict.fromkeys(start["commit"][:8] + ("+" if start["dirty"] else "") for start in found))
 
 
 def _git(where: str, *words: str) -> str:

@@ -15,6 +15,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from fedcohort import secrets
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.options import CHECKS, unknown
 from fedcohort.ranges import refuse
@@ -41,6 +42,8 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
     wanted = os.environ.get(FULL)
     os.environ[FULL] = "1"  # Hydra raises what it would print and end with
     try:
+        sweep = bool({"-m", "--multirun"} & set(words))
+        secrets.check(words, list(configs.rglob("*.yaml")) if sweep else ())  # Hydra writes a sweep's config down
         check_sweep(words)
         main()
     except Exception as error:

@@ -12,7 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from fedcohort import assemble, folder, messages, provenance
+from fedcohort import assemble, folder, messages, nearest, provenance
 from fedcohort.assemble import Composed
 from fedcohort.errors import FedcohortError
 from fedcohort.interrupt import watch
@@ -93,14 +93,18 @@ def _run(made: Composed, sweep: str | None) -> Path:
     logs = Path(config["paths"]["logs"]).absolute()
     from fedcohort.fit import fit
 
-    with _claimed(logs, name, wanted, config["resume"]) as home:
+    with _claimed(logs, name, wanted, bool(config["resume"])) as home:
         if home.finished:
             log.info("already finished: %s (raise rounds= to extend it)", home.path)
+            for part in observers:
+                if hasattr(part, "catch_up"):
+                    part.catch_up(home.path)
             if sweep:
                 SWEEP.skip(made, home.path)
             return home.path
         if config["resume"] and home.made:
-            log.info("nothing to resume for this config and seed; starting anew")
+            hint = nearest.line(home.path.parent, home.path, config)
+            log.info("nothing to resume for this config and seed; starting anew%s", hint and f" ({hint})")
         info = partial(_info, made, home, loop, network, digest, sweep)
         fit(made, home, loop, network, observers, _processes(made), info, sweep)
     if sweep:
@@ -214,7 +218,7 @@ def _info(
 ) -> "RunInfo":
     from fedcohort.callback.base import RunInfo
 
-    commit, dirty = provenance.commit()
+    starts = provenance.starts(home.path)
     lines = [observer.opening_line() for observer in loop.observers if hasattr(observer, "opening_line")]
     federation = loop.federation
     told = {"inputs": federation.inputs} if federation.inputs else {}
@@ -225,9 +229,9 @@ def _info(
         config=made.config,
         config_hash=digest,
         seed=made.config["seed"],
-        commit=commit,
-        dirty=dirty,
-        versions=provenance.versions(),
+        commit=starts[-1]["commit"],
+        dirty=starts[-1]["dirty"],
+        versions=starts[-1]["versions"],
         tags={"tracking": "".join(lines), "engine": loop.reason, **told, **({"sweep_id": sweep} if sweep else {})},
         n_train=federation.n_train,
         class_counts=federation.class_counts,
@@ -237,4 +241,5 @@ def _info(
         rounds=made.config["rounds"],
         start=done,
         skew=federation.skew,
+        starts=starts,
     )

@@ -11,10 +11,10 @@ from fedcohort.callback import card
 from fedcohort.callback.tracking import identity, record, server
 from fedcohort.commands import command
 from fedcohort.errors import CheckpointError
+from fedcohort.roles import Identity, role_of
 
 log = logging.getLogger("fedcohort")
 FIRST = {"selector": "random", "agg": "fedavg"}  # what is compared before anything else, and to which baseline
-NO_ROW = (*record.NOT_PARAMS, *record.OUTSIDE, "seed")
 COMPARE_READS = ("sqlite:///logs/mlflow.db", "fedcohort")  # the database and the experiment, where it is told of none
 
 
@@ -96,8 +96,14 @@ def _swept(jobs: Sequence[Composed]) -> dict[str, list[str]]:
     """The parameters that were typed and of which the jobs have several values, with those; the seed is none."""
     typed = [word.lstrip("+").partition("=")[0].split("@")[-1] for made in jobs for word in made.overrides]
     values = {key: [fact for made in jobs if (fact := _fact(made, key)) is not None] for key in dict.fromkeys(typed)}
-    distinct = {key: list(dict.fromkeys(of)) for key, of in values.items() if not key.startswith(NO_ROW)}
+    distinct = {key: list(dict.fromkeys(of)) for key, of in values.items() if _is_row(key)}
     return {key: of for key, of in distinct.items() if len(of) > 1}
+
+
+def _is_row(key: str) -> bool:
+    """Whether MLflow knows it as a parameter of which a table over seeds can show several values."""
+    role = role_of(key)
+    return role.tracked and role.identity is not Identity.SEED
 
 
 def _fact(made: Composed, key: str) -> str | None:

@@ -40,8 +40,8 @@ def _send(info: RunInfo, where: server.Place) -> str:
     rounds = feed.send()
     files = 0
     if not running:  # a running process ends its run itself
-        times = [line.time_ms for line in history.lines(info.folder / history.NAME)[0]]
-        files = feed.close(info, _status(info.folder), times[-1] if times else None)
+        files = feed.close(info, _status(info.folder), history.last_ms(info.folder))
+        identity.complete(info.folder, where)
     rest = "still running" if running else f"{files} files"
     return f"{info.folder}: sent {rounds} rounds, {rest}, to {where.uri} (run {feed.run_id})"
 

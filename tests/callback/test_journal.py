@@ -173,10 +173,25 @@ def test_a_step_done_again_is_compared_not_rewritten(tmp_path: Path) -> None:
     assert texts(tmp_path / "run") == before
 
 
-def test_a_gap_before_the_checkpoint_is_an_error(tmp_path: Path) -> None:
+def test_after_a_force_a_step_that_departs_is_said_and_not_rewritten(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal.log, "propagate", True)
     play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
-    with pytest.raises(CheckpointError, match=r"at round 5 but its journal.jsonl lacks round 4"):
-        Journal().start(info(tmp_path / "run", start=5))
+    before = texts(tmp_path / "run")
+    writer = Journal()
+    writer.start(info(tmp_path / "run", start=2, starts=[{"resume": "force"}]))
+    writer.observe(departed(3))
+    assert texts(tmp_path / "run") == before
+    assert "departs from the journal" in caplog.text
+
+
+@pytest.mark.parametrize("round", [4, 5])
+def test_a_gap_before_the_checkpoint_is_an_error(tmp_path: Path, round: int) -> None:
+    play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
+    with pytest.raises(CheckpointError, match=rf"at round {round} but its journal.jsonl lacks round 4"):
+        Journal().start(info(tmp_path / "run", start=round))
+    Journal().start(info(tmp_path / "run", start=3))
 
 
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:

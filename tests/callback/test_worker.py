@@ -4,7 +4,7 @@ import json
 import os
 import signal
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 
 import pytest
@@ -12,6 +12,8 @@ import pytest
 from callback.databases import EXPERIMENT, Logs
 from callback.made_up import play, report
 from callback.tracked import DEAD, check, run_info
+from fedcohort.callback import history
+from fedcohort.callback.base import RunInfo
 from fedcohort.callback.journal import Journal
 from fedcohort.callback.mlflow import MlflowTracker
 from fedcohort.callback.tracking import worker as module
@@ -19,6 +21,7 @@ from fedcohort.callback.tracking.courier import Courier
 from fedcohort.callback.tracking.worker import Desk, Worker, finished, started
 from fedcohort.errors import TrackingError
 from fedcohort.sync import sync
+from fedcohort.types import RoundReport
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -75,23 +78,82 @@ def test_a_deleted_experiment_costs_a_short_run_nothing(logs: Logs, said: pytest
     assert f"-m fedcohort.sync {run_info(logs).folder}` sends what is missing" in warning
 
 
-def test_a_worker_that_dies_is_named_and_replaced(logs: Logs, said: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("moment", ["rounds", "end"])
+def test_a_worker_that_dies_is_replaced(
+    logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
     facts = run_info(logs)
     journal, tracked = Journal(), tracker(logs)
     for watcher in (journal, tracked):
         watcher.start(facts)
-    os.kill(number(), signal.SIGKILL)
-    for step in range(4):
+    first = number()
+    if moment == "rounds":
+        os.kill(first, signal.SIGKILL)
+    for step in range(7):
         for watcher in (journal, tracked):
             watcher.observe(report(step))
-    for watcher in (journal, tracked):
-        watcher.finish("interrupted")
+    journal.finish("finished")
+    if moment == "end":  # while the run waits for it
+        heard = Worker.heard
+
+        def kill(self: Worker, *, wait: bool) -> Iterator[Mapping[str, object]]:
+            if self._process.pid == first:
+                os.kill(first, signal.SIGKILL)
+                return iter(())
+            return heard(self, wait=wait)
+
+        monkeypatch.setattr(Worker, "heard", kill)
+    tracked.finish("finished")
+    assert [entry.getMessage() for entry in said.records] == []
+    assert number() != first
+    check(logs, 6)
+
+
+def test_workers_that_die_again_and_again_are_given_up_and_the_next_resume_sends_the_rest(
+    logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play([Journal(), Courierless(logs)], run_info(logs))  # it was begun, and is RUNNING
+    assert logs.only_run().info.status == "RUNNING"
+    with monkeypatch.context() as patched:
+        patched.setattr(MlflowTracker, "_worker", None)
+        patched.setattr(module, "__name__", "this")  # python -m this: it says a poem and goes
+        patched.setattr(Worker, "heard", lambda self, wait: iter(()))
+        tracked = tracker(logs)
+        tracked.start(run_info(logs))
+        for step in range(7):
+            tracked.observe(report(step))
+        tracked.finish("finished")
     (warning,) = [entry.getMessage() for entry in said.records]
     assert warning.startswith("the process that sends to MLflow has died; ")
-    sync(facts.folder)
-    check(logs, 3, "KILLED")
-    play([Journal(), tracker(logs)], run_info(logs, start=3))
+    assert f"-m fedcohort.sync {run_info(logs).folder}` sends what is missing" in warning
+    tracker(logs).catch_up(run_info(logs).folder)
+    ended = check(logs, 6).info.end_time
+    assert ended == history.last_ms(run_info(logs).folder)
+    monkeypatch.setattr(MlflowTracker, "start", None)  # nothing is missing: nothing is begun
+    tracker(logs).catch_up(run_info(logs).folder)
+
+
+class Courierless:
+    """A tracker whose process was killed when it had begun."""
+
+    def __init__(self, logs: Logs) -> None:
+        self.courier = logs.tracker()
+
+    def start(self, info: RunInfo) -> None:
+        self.courier.start(info)
+
+    def observe(self, report: RoundReport) -> None: ...
+
+    def finish(self, status: str) -> None: ...
+
+
+def test_a_finished_run_is_sent_by_a_resume(logs: Logs) -> None:
+    """Whatever it was tracked by, or not at all."""
+    play([Journal()], run_info(logs))
+    assert not logs.runs()
+    tracker(logs).catch_up(run_info(logs).folder)
     check(logs, 6)
+    tracker(logs).catch_up(logs.path)  # the folder of a run without a journal
 
 
 def test_a_worker_that_cant_be_started_costs_the_run_nothing(

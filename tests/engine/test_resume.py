@@ -156,20 +156,12 @@ def _unfinished(tmp_path: Path) -> Path:
     return run.folder / "last.ckpt"
 
 
-@pytest.mark.parametrize("damage", ["truncated", "newer", "foreign"])
-def test_a_checkpoint_that_cant_be_used_says_why(tmp_path: Path, damage: str) -> None:
+def test_a_checkpoint_of_another_config_is_refused(tmp_path: Path) -> None:
     path = _unfinished(tmp_path)
-    if damage == "truncated":
-        path.write_bytes(path.read_bytes()[:1000])
-    else:
-        saved = torch.load(path, weights_only=True)
-        if damage == "newer":
-            saved["fedcohort"]["format"] = checkpoint.FORMAT + 1
-        else:
-            next(s for s in saved["callbacks"].values() if "config_hash" in s)["config_hash"] = "0badf00d-s0"
-        torch.save(saved, path)
-    message = {"truncated": "damaged", "newer": "format 2", "foreign": "another config"}[damage]
-    with pytest.raises(CheckpointError, match=message):
+    saved = torch.load(path, weights_only=True)
+    next(s for s in saved["callbacks"].values() if "config_hash" in s)["config_hash"] = "0badf00d-s0"
+    checkpoint.write(saved, path)
+    with pytest.raises(CheckpointError, match="another config"):
         go(tmp_path, "rounds=4", "resume=true")
 
 

@@ -8,7 +8,8 @@ import torch
 
 from engine.test_resume import die, in_a_child, stop_after
 from fedcohort.engine import checkpoint, closing
-from fedcohort.engine.store import MappedStore, MemoryStore, store_for
+from fedcohort.engine.store import MappedStore, MemoryStore, check, store_for
+from fedcohort.errors import DamagedCheckpoint
 from fedcohort.hook import remembered
 from run_harness import go, same_bits
 from yaml_words import make
@@ -49,6 +50,26 @@ def test_the_rows_of_a_checkpoint_survive_what_comes_after_it(tmp_path: Path) ->
     assert (value(back, 0), value(back, 1)) == (1.0, None)
 
 
+def test_the_rows_of_the_last_two_checkpoints_are_there(tmp_path: Path) -> None:
+    store = MappedStore(tmp_path, {"c": 3}, 4)
+    saved = []
+    for round in range(5):
+        store.commit(round % 2, row(float(round)))
+        saved.append(store.state_dict())
+        store.checkpointed()
+        if round in (1, 3):  # a process ends, another goes on
+            store = MappedStore(tmp_path, {"c": 3}, 4)
+            store.load_state_dict(saved[-1])
+    store.commit(0, row(9.0))
+    for state, rows in zip(saved[-2:], ((2.0, 3.0), (4.0, 3.0)), strict=True):
+        check(tmp_path, state)
+        back = MappedStore(tmp_path, {"c": 3}, 4)
+        back.load_state_dict(state)
+        assert (value(back, 0), value(back, 1)) == rows
+    with pytest.raises(DamagedCheckpoint, match="client 0"):
+        check(tmp_path, saved[1])
+
+
 def test_memory_where_it_fits(tmp_path: Path) -> None:
     assert isinstance(store_for(tmp_path, {"c": 10**6}, 1000, 4.1), MemoryStore)
     assert isinstance(store_for(tmp_path, {"c": 10**6}, 1000, 3.9), MappedStore)
@@ -86,7 +107,7 @@ def test_rows_of_different_lengths_in_files(tmp_path: Path) -> None:
     assert store.get(0)["x"].tolist() == [1, 2, 3, 4]
     assert store.get(2)["x"][:1].tolist() == [7]
     assert store.get(2)["c"].tolist() == [8, 9]
-    assert (tmp_path / "client_store.x").stat().st_size == 3 * 2 * 4 * 4
+    assert (tmp_path / "client_store.x").stat().st_size == 3 * 3 * 4 * 4
 
 
 def test_memory_is_reckoned_by_what_is_kept(tmp_path: Path) -> None:

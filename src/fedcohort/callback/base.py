@@ -1,6 +1,6 @@
 """The contract of an observer: it reads frozen records; the engine has never heard of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ class RunInfo:
     noise_rate: each client's label-noise rate, [K]. expected_s: expected virtual seconds of a full local job, [K].
     skew: FedDiverse's metrics of the federation, by name (`skew.metrics`); those that the dataset has.
     n_params: P. rounds: the number that the run goes to. start: rounds done before (0 for a fresh run).
+    starts: every start of the run so far, this one last (`provenance.note_start`).
     tags["tracking"]: the line that opens the tracking page. tags["engine"]: which engine trains, and why.
     """
 
@@ -42,6 +43,7 @@ class RunInfo:
     rounds: int
     start: int
     skew: Mapping[str, float] = field(default_factory=dict)
+    starts: Sequence[Mapping[str, Any]] = ()
 
 
 class Observer(Protocol):

@@ -21,7 +21,7 @@ NAME = "info.json"
 def save(info: RunInfo) -> None:
     """Write `info.json`, adding one process to those that it knows of."""
     path = info.folder / NAME
-    before: list[int] = json.loads(path.read_text())["starts_ms"] if path.exists() else []
+    before = starts_ms(info.folder) if path.exists() else []
     facts = {field.name: _encode(getattr(info, field.name)) for field in dataclasses.fields(info)}
     del facts["folder"]  # a folder may be copied to another machine
     starts = [*before, time.time_ns() // 1_000_000]
@@ -29,7 +29,7 @@ def save(info: RunInfo) -> None:
 
 
 def load(folder: Path) -> RunInfo:
-    """The RunInfo of the newest process that ran in `folder`. Raises `CheckpointError` where none has."""
+    """The RunInfo of the newest process that ran in `folder`. Raises `CheckpointError` where there is no whole one."""
     facts = _read(folder)["info"]
     known = {field.name for field in dataclasses.fields(RunInfo)}
     return RunInfo(folder=folder, **{name: _decode(value) for name, value in facts.items() if name in known})
@@ -46,12 +46,16 @@ def _read(folder: Path) -> dict[str, Any]:
         card: dict[str, Any] = json.loads((folder / NAME).read_text())
     except FileNotFoundError as error:
         raise CheckpointError(f"{folder} is not the folder of a run: it holds no {NAME}") from error
+    except ValueError as error:
+        raise CheckpointError(f"{folder / NAME} is damaged: it is no JSON ({error})") from error
     return card
 
 
 def _encode(value: object) -> object:
     if isinstance(value, np.ndarray):
         return {"dtype": str(value.dtype), "array": value.tolist()}
+    if isinstance(value, list | tuple):
+        return list(value)
     return value if isinstance(value, str | int | float | None) else _plain(value)
 
 

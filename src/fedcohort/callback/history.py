@@ -72,6 +72,12 @@ def lines(path: Path, offset: int = 0) -> tuple[list[Line], int]:
     return found, offset
 
 
+def last_ms(folder: Path) -> int | None:
+    """When the last step was committed, milliseconds since 1970; None where none was."""
+    found, _ = lines(folder / NAME)
+    return found[-1].time_ms if found else None
+
+
 def expect(folder: Path, reader: str) -> None:
     """Raise `IncompatibleConfig` at the start, not after hours, where no journal is written that `reader` can read."""
     if not (folder / NAME).exists():

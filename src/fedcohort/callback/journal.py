@@ -5,6 +5,7 @@ point leaves whole steps only, and a step that a resumed run does again is compa
 """
 
 import json
+import logging
 import os
 import time
 from dataclasses import asdict
@@ -17,6 +18,7 @@ from fedcohort.callback.history import NAME, History, Line, lines, read
 from fedcohort.errors import CheckpointError
 from fedcohort.types import RoundReport
 
+log = logging.getLogger("fedcohort")
 __all__ = ["History", "Journal", "read"]
 
 
@@ -27,6 +29,7 @@ class Journal:
         self._folder = Path()
         self._file: IO[bytes] | None = None
         self._fingerprints: dict[int, str] = {}
+        self._forced = False
 
     def start(self, info: RunInfo) -> None:
         """Open the journal behind its last whole line.
@@ -34,6 +37,7 @@ class Journal:
         Raises `CheckpointError` where it lacks rounds that the checkpoint has.
         """
         self._folder = info.folder
+        self._forced = bool(info.starts) and info.starts[-1]["resume"] == "force"
         info.folder.mkdir(parents=True, exist_ok=True)
         committed = cut_torn_line(info.folder / NAME)
         self._fingerprints = {line.step: line.fingerprint for line in committed}
@@ -43,10 +47,14 @@ class Journal:
         _sync_folder(info.folder)
 
     def observe(self, report: RoundReport) -> None:
-        """Commit the step, or compare it with the line that is there. Raises `CheckpointError` where they differ."""
+        """Commit the step, or compare it with the line that is there.
+
+        Where they differ it stays as it was: after `resume=force` that is said, else `CheckpointError` is raised.
+        """
         before = self._fingerprints.get(report.step)
         if before is not None:
-            _refuse_departure(self._folder, report, before)
+            if report.fingerprint != before:
+                self._depart(report, before)
             return
         if report.clients:
             client_table.write_part(self._folder, report.step, report.clients)
@@ -54,6 +62,19 @@ class Journal:
             raise RuntimeError("observe before start")
         commit(self._file, report)
         self._fingerprints[report.step] = report.fingerprint
+
+    def _depart(self, report: RoundReport, before: str) -> None:
+        what = (
+            f"the resumed run departs from the journal of {self._folder} at round {report.step} (fingerprint "
+            f"{report.fingerprint}, was {before})"
+        )
+        if self._forced:
+            log.warning("resume=force: %s; the journal keeps what it had", what)
+            return
+        raise CheckpointError(
+            f"{what}: other versions of torch or fedcohort, another machine or another number of threads; resume where "
+            "it ran before, start afresh with resume=false, or go on all the same with resume=force"
+        )
 
     def finish(self, status: str) -> None:
         """Close; a finished run's per-client tables become one file."""
@@ -98,15 +119,6 @@ def _refuse_gap(info: RunInfo, committed: dict[int, str]) -> None:
             f"the checkpoint in {info.folder} is at round {info.start} but its {NAME} lacks round {missing[0]}: "
             "the folder was copied in part or edited, or rounds were trained without callback.journal; start afresh "
             "with resume=false"
-        )
-
-
-def _refuse_departure(folder: Path, report: RoundReport, before: str) -> None:
-    if report.fingerprint != before:
-        raise CheckpointError(
-            f"the resumed run departs from the journal of {folder} at round {report.step} (fingerprint "
-            f"{report.fingerprint}, was {before}): other versions of torch or fedcohort, another machine or another "
-            "number of threads; resume where it ran before, or start afresh with resume=false"
         )
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from fedcohort import ranges
+from fedcohort.callback import card
 from fedcohort.callback.base import RunInfo
 from fedcohort.callback.history import expect
 from fedcohort.callback.tracking import server
-from fedcohort.callback.tracking.identity import register
+from fedcohort.callback.tracking.identity import is_complete, register
 from fedcohort.commands import command
 from fedcohort.errors import TrackingError
 from fedcohort.types import RoundReport
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from fedcohort.callback.tracking.worker import Message, Worker
 
 log = logging.getLogger("fedcohort")
+REVIVALS = 2  # of the worker, in a run: one that dies of the run itself is not started for ever
 
 
 class MlflowTracker:
@@ -42,6 +44,8 @@ class MlflowTracker:
         self._run = ""
         self._ended = False
         self._refused = ""
+        self._started: Message = {}
+        self._revivals = REVIVALS
 
     def opening_line(self) -> str:
         """What a person runs, or opens, to see the runs."""
@@ -65,37 +69,57 @@ class MlflowTracker:
 
         expect(info.folder, "logger=mlflow")
         register(info.folder, self._place)
-        self._folder, self._run = info.folder, uuid.uuid4().hex
-        message = worker.started(self._run, info.folder, self._place, self._every_s)
+        self._folder, self._run, self._ended, self._revivals = info.folder, uuid.uuid4().hex, False, REVIVALS
+        self._started = worker.started(self._run, info.folder, self._place, self._every_s)
         self.prepare()
-        if not self._tell(message):  # it has died since the last run
-            MlflowTracker._worker = None
-            self.prepare()
-            self._tell(message)
+        if not self._tell(self._started):  # it has died since the last run
+            self._revive()
 
     def observe(self, report: RoundReport) -> None:
         """Say that the journal has gained a line. Raises `TrackingError` where the experiment was deleted."""
-        worker = MlflowTracker._worker
-        if worker is not None and not self._ended:
-            worker.poke()
-            self._pass_on(worker.heard(wait=False))
-            if self._ended:
-                raise TrackingError(self._refused)
+        if MlflowTracker._worker is None or self._ended:
+            return
+        if not MlflowTracker._worker.poke():
+            self._revive()
+            return
+        self._pass_on(MlflowTracker._worker.heard(wait=False))
+        if self._ended:
+            raise TrackingError(self._refused)
 
-    def finish(self, status: str) -> None:
-        """Wait until the rest and the files are sent and the MLflow run is ended; one whose folder goes is deleted."""
+    def finish(self, status: str, *, past: bool = False) -> None:
+        """Wait until the rest and the files are sent and the MLflow run is ended; one whose folder goes is deleted.
+
+        past: the run has ended when its last round was committed, not now.
+        """
         from fedcohort.callback.tracking import worker
 
         if self._folder is None or self._ended:
             return
-        if MlflowTracker._worker is not None and self._tell(worker.finished(self._run, status)):
-            self._pass_on(MlflowTracker._worker.heard(wait=True))
+        while MlflowTracker._worker is not None and not self._ended:
+            if self._tell(worker.finished(self._run, status, past=past)):
+                self._pass_on(MlflowTracker._worker.heard(wait=True))
+            if not self._ended:
+                self._revive()
         if not self._ended:
-            self._ended, MlflowTracker._worker = True, None
+            self._ended = True
             self._refused = self._refused or "the process that sends to MLflow has died"
         if self._refused:
             again = f"{command('python')} -m fedcohort.sync {shlex.quote(str(self._folder))}"
             log.warning("%s; `%s` sends what is missing", self._refused, again)
+
+    def catch_up(self, folder: Path) -> None:
+        """Send what MLflow lacks of a run that finished before, where it lacks anything."""
+        if (folder / card.NAME).exists() and not is_complete(folder, self._place):
+            self.start(card.load(folder))
+            self.finish("finished", past=True)
+
+    def _revive(self) -> None:
+        """Another worker in the place of one that died: it begins with what the journal has, and nothing is lost."""
+        MlflowTracker._worker = None
+        if self._revivals:
+            self._revivals -= 1
+            self.prepare()
+            self._tell(self._started)
 
     def _tell(self, message: "Message") -> bool:
         return MlflowTracker._worker is not None and MlflowTracker._worker.tell(message)

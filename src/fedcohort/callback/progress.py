@@ -8,6 +8,7 @@ from fedcohort import ranges
 from fedcohort.callback import population, units
 from fedcohort.callback.base import RunInfo
 from fedcohort.callback.console import console
+from fedcohort.roles import role_of
 from fedcohort.types import RoundReport
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 FIRST = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
-OUTSIDE = {"callback", "logger", "trainer"}  # they change no result
 WHOLE = ("folder", "tracking")
 SHOWN = ("test/acc", "test/loss", "time/virtual_s")
 
@@ -102,7 +102,7 @@ def show_start(out: "Console", info: RunInfo) -> None:
 
 def choices(info: RunInfo) -> str:
     """The word of each group, those that a comparison is about first."""
-    rest = [group for group in info.choices if group not in FIRST and group not in OUTSIDE]
+    rest = [group for group in info.choices if group not in FIRST and role_of(group).announced]
     groups = [group for group in FIRST if group in info.choices] + rest
     return "  ".join(f"{group}={info.choices[group]}" for group in groups)
 

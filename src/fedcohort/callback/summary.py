@@ -13,6 +13,7 @@ from fedcohort.callback.base import RunInfo
 from fedcohort.callback.console import console
 from fedcohort.callback.history import History, expect, read, wall_s
 from fedcohort.folder import write_atomically
+from fedcohort.provenance import forced
 from fedcohort.types import RoundReport
 
 NAME = "summary.json"
@@ -90,6 +91,8 @@ def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
         "commit": info.commit,
         "dirty": info.dirty,
         "versions": dict(info.versions),
+        "starts": [dict(start) for start in info.starts],
+        "forced": forced(info.starts),
     }
 
 
@@ -123,6 +126,7 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if "select/departure" in final:
         mine, chance = (units.number(final[f"select/departure{end}"]) for end in ("", "_uniform"))
         found.append(("departure from uniform selection", f"{mine} (chance: {chance})"))
+    found += [("resume=force", "; ".join(summary["forced"]))] if summary["forced"] else []
     found.append(("wall time", units.seconds(summary["wall_s"])))
     found.append(("fingerprint", str(summary["fingerprint"])))
     return found

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from fedcohort.callback.tracking.record import ASKED, DONE
 from fedcohort.errors import TrackingError
 from fedcohort.ranges import refuse
+from fedcohort.roles import Effect, role_of
 
 SEED = "seed"
-NO_MATTER = ("trainer", "checkpoint.", "client_store.")  # params that change no result
 STANDS_FOR = {  # what a word may set beside its own options: said, but no reason against a comparison
     "heterogeneity": ("partition", "label_noise"),
     "agg": ("server", "objective", "regulariser", "deadline", "client"),
@@ -215,8 +215,8 @@ def _minorities(values: Mapping[Cell, str]) -> set[Cell]:
 
 def settings(run: Run) -> tuple[tuple[str, str], ...]:
     """What decides the run's result, its seed apart."""
-    kept = {name: value for name, value in run.params.items() if name != SEED and not name.startswith(NO_MATTER)}
-    return tuple(sorted(kept.items()))
+    changes = {name for name in run.params if role_of(name).effect is Effect.RESULTS} - {SEED}
+    return tuple((name, run.params[name]) for name in sorted(changes))
 
 
 def commit(run: Run) -> str:

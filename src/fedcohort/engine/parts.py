@@ -15,6 +15,7 @@ from fedcohort.codec.base import Codec
 from fedcohort.deadline.base import Deadline
 from fedcohort.device.base import Device
 from fedcohort.engine.chance import Chance
+from fedcohort.errors import CheckpointError
 from fedcohort.hook import Hook
 from fedcohort.ledger import Charge
 from fedcohort.objective.base import Objective
@@ -123,7 +124,9 @@ class ServerState:
 
     @classmethod
     def unpacked(cls, payload: dict[str, Any], fresh: "ServerState") -> "ServerState":
-        """`fresh` tells the class of each part's State."""
+        """`fresh` tells the class of each part's State. Raises `CheckpointError` where the payload is of other code."""
+        if payload.keys() != vars(fresh).keys():
+            raise CheckpointError(f"the server's state has {sorted(vars(fresh))}, the checkpoint's {sorted(payload)}")
         return cls(**{name: unpack(payload[name], type(value)) for name, value in vars(fresh).items()})
 
 

@@ -6,10 +6,11 @@ import shlex
 import time
 from collections.abc import Callable
 
+from fedcohort.callback import history
 from fedcohort.callback.base import RunInfo
 from fedcohort.callback.tracking import server
 from fedcohort.callback.tracking.feed import Feed, open_feed
-from fedcohort.callback.tracking.identity import register
+from fedcohort.callback.tracking.identity import complete, register
 from fedcohort.commands import command
 
 log = logging.getLogger("fedcohort")
@@ -42,11 +43,15 @@ class Courier:
         if time.monotonic() >= self.due:
             self._attempt(self._send)
 
-    def finish(self, status: str) -> None:
-        """Send the rest and the files, and end the MLflow run; one whose folder goes is deleted."""
+    def finish(self, status: str, *, past: bool = False) -> None:
+        """Send the rest and the files, and end the MLflow run, now or (`past`) when its last round was committed.
+
+        One whose folder goes is deleted.
+        """
 
         def close() -> None:
-            self._send().close(self.info, status)
+            self._send().close(self.info, status, history.last_ms(self.info.folder) if past else None)
+            complete(self.info.folder, self.place)
 
         def delete() -> None:
             if self._feed is not None:

@@ -13,6 +13,7 @@ from fedcohort.callback import card
 from fedcohort.callback.base import RunInfo
 from fedcohort.callback.tracking import record
 from fedcohort.callback.tracking.server import Place, experiment_id
+from fedcohort.errors import TrackingError
 from fedcohort.folder import write_atomically
 from fedcohort.lock import exclusive
 
@@ -29,7 +30,10 @@ KEY_TAG = "fedcohort.run"
 
 @dataclass(frozen=True)
 class Identity:
-    """What `mlflow.json` holds for each place. The ids are None until the server has answered."""
+    """What `mlflow.json` holds for each place. The ids are None until the server has answered.
+
+    complete: all rounds and files are there, and the run is ended.
+    """
 
     tracking_uri: str
     experiment: str
@@ -37,6 +41,7 @@ class Identity:
     key: str
     experiment_id: str | None = None
     run_id: str | None = None
+    complete: bool = False
 
     @property
     def place(self) -> Place:
@@ -54,6 +59,17 @@ def register(folder: "Path", where: Place) -> None:
     """Write down where the run is to be tracked, so that it can be sent later even if no server ever answers."""
     with exclusive(folder / LOCK):
         _intend(folder, where)
+
+
+def complete(folder: "Path", where: Place) -> None:
+    """Write down that the run is ended at this place, with all that it has."""
+    with exclusive(folder / LOCK):
+        _write(folder, replace(_intend(folder, where), complete=True))
+
+
+def is_complete(folder: "Path", where: Place) -> bool:
+    """Whether the place has the whole run, as far as it was ended."""
+    return any(known.complete for known in _known_places(folder) if known.place == where)
 
 
 def _intend(folder: "Path", where: Place) -> Identity:
@@ -74,7 +90,9 @@ def adopt(client: "MlflowClient", info: RunInfo, where: Place) -> str:
         run = _known(client, identity) or _orphan(client, identity, experiment)
         if run is None:
             run = _create(client, info, identity, experiment)
-        _write(info.folder, replace(identity, experiment_id=run.info.experiment_id, run_id=run.info.run_id))
+        _write(
+            info.folder, replace(identity, experiment_id=run.info.experiment_id, run_id=run.info.run_id, complete=False)
+        )
         describe(client, info, run)
         return str(run.info.run_id)
 
@@ -124,9 +142,14 @@ def _known_places(folder: "Path") -> list[Identity]:
     path = folder / NAME
     if not path.exists():
         return []
-    latest = json.loads(path.read_text())
-    earlier = latest.pop("earlier", [])
-    return [Identity(**fields) for fields in (latest, *earlier)]
+    try:
+        latest = json.loads(path.read_text())
+        earlier = latest.pop("earlier", [])
+        return [Identity(**fields) for fields in (latest, *earlier)]
+    except (ValueError, TypeError, AttributeError) as error:
+        raise TrackingError(
+            f"{path} is damaged: without it the run would be in MLflow twice. Remove it once the run is deleted there"
+        ) from error
 
 
 def _write(folder: "Path", latest: Identity) -> None:

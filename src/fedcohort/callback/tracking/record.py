@@ -3,12 +3,14 @@
 import getpass
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedcohort import provenance
 from fedcohort.callback import population
 from fedcohort.callback.base import RunInfo
+from fedcohort.roles import flat, role_of
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
@@ -17,9 +19,8 @@ LONGEST_PARAM = 6000  # MLflow's limits, characters
 LONGEST_TAG = 8000
 LONGEST_KEY = 250
 NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
-OUTSIDE = {"callback", "logger"}  # groups that change no result
-NOT_PARAMS = ("paths.", "logger.", "callback.", "hydra.", "requires.", "name", "resume")
 OURS = "fedcohort."
+COMMITS, FORCED = "commits", "forced"  # tags: of all starts
 ASKED, DONE = "rounds", "rounds_done"  # tags: the parameter `rounds` stays what it was at the first start
 
 
@@ -38,6 +39,7 @@ def tags(info: RunInfo, status: str) -> dict[str, str]:
         "config_hash": info.config_hash,
         "commit": info.commit,
         "dirty": str(info.dirty).lower(),
+        **_starts(info),
         "folder": str(info.folder),
         "fedcohort": info.versions.get("fedcohort", ""),
         "mlflow.source.name": "train.py",
@@ -50,12 +52,12 @@ def tags(info: RunInfo, status: str) -> dict[str, str]:
 
 def params(info: RunInfo) -> dict[str, str]:
     """The word of each group, and every scalar of the config under its dotted name."""
-    flat = {
+    options = {
         key: value
-        for key, value in _flatten(info.config)
-        if not key.startswith(NOT_PARAMS) and not str(value).startswith(OURS)
+        for key, value in flat(info.config)
+        if role_of(key).tracked and not isinstance(value, Mapping) and not str(value).startswith(OURS)
     }
-    facts = {**flat, **_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
+    facts = {**options, **_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
     return {key[:LONGEST_KEY]: text(value)[:LONGEST_PARAM] for key, value in facts.items()}
 
 
@@ -90,16 +92,16 @@ def note(summary: Mapping[str, Any]) -> str:
 
 
 def _choices(info: RunInfo) -> dict[str, str]:
-    words = {group: word for group, word in info.choices.items() if group not in OUTSIDE}
+    words = {group: word for group, word in info.choices.items() if role_of(group).tracked}
     return {**words, "heterogeneity": population.heterogeneity(info)}
 
 
-def _flatten(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
+def _starts(info: RunInfo) -> dict[str, str]:
+    """How often it was started and with which code; what was forced, where anything was."""
+    if not info.starts:
+        return {}
+    found = {"starts": str(len(info.starts)), COMMITS: ", ".join(provenance.commits(info.starts))}
+    return found | ({FORCED: "; ".join(said)} if (said := provenance.forced(info.starts)) else {})
 
 
 def text(value: object) -> str:

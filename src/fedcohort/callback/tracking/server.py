@@ -17,6 +17,7 @@ from fedcohort.callback.tracking import view
 from fedcohort.errors import TrackingError
 from fedcohort.lock import exclusive
 from fedcohort.ranges import refuse
+from fedcohort.secrets import has_password, refusal
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -51,9 +52,12 @@ class Place:
 def place(uri: str | None, experiment: str, logs: Path) -> Place:
     """The place that the options name; null is a SQLite file in `logs`.
 
-    Raises `OptionError` for a folder of files, which MLflow refuses since 3.13.
+    Raises `OptionError` for an address with a password in it, and for a folder of files, which MLflow refuses since
+    3.13.
     """
     uri = uri or f"{SQLITE}{logs.absolute() / 'mlflow.db'}"
+    if has_password(uri):
+        raise refusal("tracking_uri", uri)
     if uri.startswith("file:") or ("://" not in uri and uri != "databricks"):
         allowed = "null, sqlite:///<file>, or the address of a server (MLflow >= 3.13 refuses folders of files)"
         raise refuse("tracking_uri", allowed, uri)

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from typing import Any
 from fedcohort.callback import card
 from fedcohort.callback.tracking.courier import Courier
 from fedcohort.callback.tracking.server import Place, preload
+from fedcohort.commands import command
 from fedcohort.errors import FedcohortError
 
 Message = Mapping[str, Any]
@@ -51,9 +53,9 @@ class Worker:
         """Write a message; False where nobody is there."""
         return self._write(json.dumps(message).encode() + b"\n", wait=True)
 
-    def poke(self) -> None:
-        """The journal has a new line. A pipe that is full says so already."""
-        self._write(b"\n", wait=False)
+    def poke(self) -> bool:
+        """The journal has a new line. A pipe that is full says so already. False where nobody is there."""
+        return self._write(b"\n", wait=False)
 
     def heard(self, *, wait: bool) -> Iterator[Message]:
         """What the worker has said by now; with `wait`, all that it says until it ends."""
@@ -88,8 +90,9 @@ def started(run: str, folder: Path, place: Place, every_s: float) -> Message:
     return {"run": run, "folder": str(folder), "place": asdict(place), "every_s": every_s}
 
 
-def finished(run: str, status: str) -> Message:
-    return {"run": run, "status": status}
+def finished(run: str, status: str, *, past: bool = False) -> Message:
+    """What tells the worker that the run has ended. past: with its last round, not now."""
+    return {"run": run, "status": status, "past": past}
 
 
 class Desk:
@@ -97,7 +100,7 @@ class Desk:
 
     def __init__(self, output: int) -> None:
         self._output = output
-        self._run = ""
+        self._run = self._folder = ""
         self._courier: Courier | None = None
         self._pending = False
 
@@ -118,7 +121,7 @@ class Desk:
         if "status" not in message:
             self._safely(lambda: self._start(message))
         elif message["run"] == self._run:
-            self._safely(lambda: self._finish(message["status"]))
+            self._safely(lambda: self._finish(message["status"], past=message["past"]))
             self.say(done=True)
 
     def work(self) -> None:
@@ -140,15 +143,15 @@ class Desk:
 
     def _start(self, message: Message) -> None:
         self.leave()
-        self._run = message["run"]
+        self._run, self._folder = message["run"], message["folder"]
         info = card.load(Path(message["folder"]))
         self._courier = Courier(info, Place(**message["place"]), message["every_s"])
         self._courier.start()
 
-    def _finish(self, status: str) -> None:
+    def _finish(self, status: str, *, past: bool) -> None:
         courier, self._courier = self._courier, None
         if courier:
-            courier.finish(status)
+            courier.finish(status, past=past)
 
     def _safely(self, action: Callable[[], None]) -> None:
         try:
@@ -158,7 +161,9 @@ class Desk:
             self.say(refused=str(error))
         except Exception as error:
             self._courier = None
-            self.say(level=logging.WARNING, text=f"MLflow has no more of this run ({type(error).__name__}: {error})")
+            again = f"{command('python')} -m fedcohort.sync {shlex.quote(self._folder)}"
+            what = f"MLflow has no more of this run ({type(error).__name__}: {error})"
+            self.say(level=logging.WARNING, text=f"{what}; `{again}` sends what is missing")
 
 
 class _Said(logging.Handler):

@@ -1,0 +1,85 @@
+"""One row for each option: what it changes, whose it is, where it is shown."""
+
+import pytest
+from omegaconf import OmegaConf
+
+from fedcohort import folder, options
+from fedcohort.compare.runs import settings
+from fedcohort.roles import PART, TABLE, Effect, Identity, flat, role_of, rows_of
+from run_harness import made
+from yaml_words import CONFIGS, OURS
+
+GROUPS = sorted(path.name for path in CONFIGS.iterdir() if path.is_dir() and path.name != "hydra")
+BENEATH = {"experiment", "heterogeneity"}  # they stand for words of other groups
+
+
+def own() -> list[str]:
+    """The options of configs/train.yaml."""
+    config = OmegaConf.to_container(OmegaConf.load(CONFIGS / "train.yaml"), resolve=False)
+    assert isinstance(config, dict)
+    return [name for name, _ in flat(config) if not name.startswith(("defaults", "hydra."))]
+
+
+def of_groups() -> list[str]:
+    """The options of every word of every group, by dotted name."""
+    found: dict[str, None] = {}
+    for path in (path for group in GROUPS for path in (CONFIGS / group).glob("*.yaml")):
+        group = path.parent.name
+        node = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+        assert isinstance(node, dict)
+        if group not in BENEATH and "# @package _global_" not in path.read_text():
+            found |= dict.fromkeys(f"{group}.{name}" for name, _ in flat(node) if not name.startswith("defaults"))
+    return list(found)
+
+
+@pytest.mark.parametrize("option", own())
+def test_an_option_without_a_group_has_one_row(option: str) -> None:
+    assert len(rows_of(option)) == 1
+
+
+def test_an_option_of_a_group_has_one_row_or_is_a_parts() -> None:
+    rows = {option: rows_of(option) for option in [*GROUPS, *of_groups()]}
+    assert {option: found for option, found in rows.items() if len(found) > 1} == {}
+    assert all(role_of(option) is PART for option in rows if option.split(".")[0] in OURS)
+
+
+def test_no_row_is_left_over() -> None:
+    known = [*own(), *of_groups(), *GROUPS]
+    assert [row for row in TABLE if not any(row in rows_of(option) for option in known)] == []
+    assert {option for option in options.CHECKS if len(rows_of(option)) != 1} <= {
+        option for option in options.CHECKS if option.startswith("engine.")
+    }
+
+
+def test_what_changes_a_result_is_part_of_the_identity_or_extends_it() -> None:
+    for name, role in {**TABLE, "selector": PART}.items():
+        if role.effect is Effect.RESULTS:
+            assert role.identity in (Identity.HASH, Identity.SEED) or name == "rounds"
+        else:
+            assert role.identity is (Identity.HELD if role.effect is Effect.LAST_BITS else Identity.FREE)
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        ("checkpoint.every=3 checkpoint.every_s=5 client_store.limit_gb=0 engine.slices=2", True),
+        ("rounds=7 seed=3 name=x resume=force trainer=cpu_all logger=none callback=none paths.logs=other", True),
+        ("callback.figures=null trainer.threads=2 logger.every_s=9", True),
+        ("client.lr=0.2", False),
+        ("engine.precision=bf16", False),
+        ("engine=sequential", False),
+        ("data_seed=1", False),
+        ("eval.every=2", False),
+        ("update_limit=5", False),
+    ],
+)
+def test_the_hash_is_of_what_changes_results(words: str, same: bool) -> None:
+    assert (folder.config_hash(made().config) == folder.config_hash(made(*words.split()).config)) == same
+
+
+def test_what_changes_no_result_is_no_difference_between_runs() -> None:
+    from compare_toy import run
+
+    other = {"checkpoint.every": "9", "engine.slices": "4", "trainer.threads": "2", "trainer": "cpu_all"}
+    assert settings(run("random", 0, 0.5)) == settings(run("random", 1, 0.5, **other))
+    assert settings(run("random", 0, 0.5)) != settings(run("random", 0, 0.5, **{"client.lr": "0.2"}))
