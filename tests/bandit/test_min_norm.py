@@ -88,28 +88,3 @@ def test_one_vector_and_none_at_all() -> None:
 
 def test_equal_vectors_stay_where_they_start() -> None:
     np.testing.assert_allclose(min_norm(np.ones((3, 3)), np.array([0.2, 0.3, 0.5]), 1.0), [0.2, 0.3, 0.5], atol=1e-12)
-
-
-ILL = np.diag(np.geomspace(1e-3, 1, 12))  # steps without momentum need thousands
-
-
-def test_momentum_by_the_book() -> None:
-    """Nesterov's 1, t <- (1 + sqrt(1 + 4 t^2)) / 2; inside the box a projection takes the excess off evenly."""
-    t = [1.0, 1.618033988749895, 2.193527085331054, 2.749791340120445]
-    start = np.full(12, 1 / 12)
-    before = ahead = start
-    for k in range(4):
-        moved = ahead - ILL @ ahead
-        new = moved - (moved.sum() - 1) / 12
-        if k < 3:
-            ahead = new + (t[k] - 1) / t[k + 1] * (new - before)
-        before = new
-    np.testing.assert_allclose(min_norm(ILL, start, 1.0, steps=4), before, rtol=1e-12)
-
-
-def test_momentum_is_dropped_where_it_leads_uphill() -> None:
-    """100 times nearer after 200 steps than with it throughout, and 100,000 times than without."""
-    inverse = 1 / np.diag(ILL)
-    shortest = 1 / inverse.sum()
-    w = min_norm(ILL, np.full(12, 1 / 12), 1.0, steps=200)
-    assert w @ ILL @ w / shortest - 1 < 1e-5
