@@ -97,16 +97,17 @@ def operators() -> list[tuple[str, Any]]:
     return found
 
 
-def mutants(path: Path, draw: random.Random) -> list[Mutant]:
-    """One for each place where there can be one."""
+def mutants(path: Path, seed: int) -> list[Mutant]:
+    """One for each place where there can be one; which it is hangs on the seed and the file."""
     code, places = path.read_text(), defaultdict(list)
     tree, meaning, found = get_ast(code), _meaning(code), []
+    draw = random.Random(f"{seed} {path.relative_to(ROOT)}")
     for family, operator in operators():
         for at, (_, _, position) in enumerate(_positions(tree, operator)):
             places[position, family].append((operator, at))
     seen = {meaning, None}
-    for _, variants in sorted(places.items()):
-        faulty = _mutated(code, *draw.choice(variants))
+    for place in sorted(places, key=lambda place: ("AddNot" in place, place)):  # a != b rather than not a == b
+        faulty = _mutated(code, *draw.choice(places[place]))
         if (meaning := _meaning(faulty)) not in seen:
             seen.add(meaning)
             found.append(_mutant(path, code, faulty))

@@ -5,11 +5,10 @@
 Without a file: those that differ from the main branch (or from HEAD~1). Cosmic Ray's operators and two of ours find the
 places; one fault is drawn for each place, and --number of the places. A mutant runs in a fork of a process that has
 imported everything already, and is never written to disk: tests that start another process don't see it. Tests come in
-stages, until one fails: the file's own (tests/<path>/test_<name>*.py), its group's laws of this word, then what
-tests/test_configs.py has on its options and the tests of the modules that import it.
+stages, until one fails: the file's own (tests/<path>/test_<name>*.py), then of a word the laws of its group and what
+tests/test_configs.py has on its options, then the tests of the modules that import it.
 
-Survivors are printed as differences. Those that can't be noticed, as they compute the same, stand in docs/mutants.toml
-with the argument.
+Survivors are printed as differences; those that compute the same stand in docs/mutants.toml, with the argument.
 """
 
 import argparse
@@ -68,20 +67,12 @@ def own_tests(module: str) -> list[str]:
     return sorted(str(path) for path in [*there.glob(f"test_{name}.py"), *there.glob(f"test_{name}_*.py")])
 
 
-def is_word(module: str) -> bool:
-    return ROOT.joinpath("configs", *module.split(".")[1:]).with_suffix(".yaml").exists()
-
-
 def laws(module: str) -> list[str]:
-    """The laws of a word's group, as file::word: see `Only`."""
-    _, group, *name = module.split(".")
-    file = TESTS / "laws" / f"test_{group}_laws.py"
-    return [f"{file}::{name[0]}"] if is_word(module) and file.exists() else []
-
-
-def ranges(module: str) -> list[str]:
-    """What refuses options that are out of range, as file::group-word."""
-    return [f"{TESTS / 'test_configs.py'}::{'-'.join(module.split('.')[1:])}"] if is_word(module) else []
+    """Its group's laws of a word, as file::word (see `Only`), and what tests/test_configs.py has on its options."""
+    path = module.split(".")[1:]
+    files = {TESTS / "laws" / f"test_{path[0]}_laws.py": path[-1], TESTS / "test_configs.py": "-".join(path)}
+    is_word = (ROOT / "configs").joinpath(*path).with_suffix(".yaml").exists()
+    return [f"{file}::{word}" for file, word in files.items() if is_word and file.exists()]
 
 
 def stages(module: str) -> list[list[str]]:
@@ -90,7 +81,7 @@ def stages(module: str) -> list[list[str]]:
     far = [str(ROOT / Path(*name.split(".")).with_suffix(".py")) for name in users if name.startswith("tests.")]
     far += [test for name in users if name.startswith("fedcohort.") for test in own_tests(name) + laws(name)]
     near = own_tests(module)
-    rest = [test for test in dict.fromkeys([*ranges(module), *far]) if test not in near]
+    rest = [test for test in dict.fromkeys(far) if test not in near]
     return [stage for stage in (near, laws(module), rest) if stage]
 
 
@@ -113,8 +104,7 @@ class Only:
 def run_tests(tests: Sequence[str], *options: str) -> int:
     """pytest's exit code, in this process."""
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-    quiet = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:warnings", "--rootdir", str(ROOT), *options)
-    return int(pytest.main([*quiet, *files], plugins=[Only(tests)]))
+    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *options, *files], plugins=[Only(tests)]))
 
 
 def forget(module: str) -> None:
@@ -145,8 +135,8 @@ def plant(mutant: Mutant) -> None:
             raise OSError("a mutant is in no cache")
         return stats(self, path)
 
-    SourceFileLoader.get_data = get_data  # type: ignore[method-assign, assignment]
-    SourceFileLoader.path_stats = path_stats  # type: ignore[method-assign, assignment]
+    SourceFileLoader.get_data = get_data
+    SourceFileLoader.path_stats = path_stats
 
 
 def forked(module: str, tests: Sequence[str], mutant: Mutant | None, limit_s: int) -> tuple[int, float]:
@@ -173,7 +163,6 @@ def forked(module: str, tests: Sequence[str], mutant: Mutant | None, limit_s: in
 
 
 def judged(mutant: Mutant, module: str) -> str:
-    """One of OUTCOMES."""
     for tests in stages(module):
         code, _ = forked(module, tests, mutant, limit(module, tuple(tests)))
         if code in (-signal.SIGXCPU, -signal.SIGKILL):
@@ -210,6 +199,7 @@ def changed() -> list[Path]:
 
 
 def files(named: Iterable[str]) -> list[Path]:
+    """The modules among what was named, or has changed."""
     paths = [Path(name).resolve() for name in named] or changed()
     found = [inner for path in paths for inner in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
     return [path for path in found if path.is_file() and path.is_relative_to(SRC) and path.name != "__init__.py"]
@@ -232,15 +222,16 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--number", type=int, default=0, help="how many, 0 for one at every place")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args(words)
-    draw, equivalent = random.Random(asked.seed), known()
-    everywhere = [mutant for path in files(asked.files) for mutant in mutants(path, draw)]
-    sample = draw.sample(everywhere, asked.number) if 0 < asked.number < len(everywhere) else everywhere
+    equivalent = known()
+    everywhere = [mutant for path in files(asked.files) for mutant in mutants(path, asked.seed)]
+    count = min(asked.number or len(everywhere), len(everywhere))
+    sample = random.Random(asked.seed).sample(everywhere, count)
     by_path: dict[Path, list[Mutant]] = defaultdict(list)
     for mutant in sorted(sample, key=everywhere.index):
         by_path[mutant.path].append(mutant)
-    counts: dict[Path, Counter[str]] = {}
+    counts: dict[Path, Counter[str]] = {path: Counter() for path in by_path}
     for path, mine in by_path.items():
-        module, counts[path] = module_of(path), Counter()
+        module = module_of(path)
         with redirect_stdout(io.StringIO()):  # what they import is there before the forks
             run_tests([test for stage in stages(module) for test in stage], "--collect-only")
         for mutant in mine:

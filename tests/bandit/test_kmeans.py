@@ -94,6 +94,36 @@ def test_a_run_is_over_after_so_many_steps(monkeypatch: pytest.MonkeyPatch) -> N
     assert lloyd(X, X[:40], 600)[0][-1] < 0.99 * found[0], "it would have gone on"
 
 
+def test_levels_stop_after_fifty_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.sort(rng().random(1000))[:, None]
+    monkeypatch.setattr(kmeans, "_starts", lambda X, count, rng: X[:count].copy())
+    _, label = lloyd(X, X[:40], 50)
+    np.testing.assert_allclose(levels(X[:, 0], 40, rng()), [X[label == h].mean() for h in range(40)], rtol=1e-12)
+
+
+class Scripted(np.random.Generator):
+    """Gives the numbers that it was told, and the first row."""
+
+    def __init__(self, *numbers: float) -> None:
+        super().__init__(np.random.PCG64(0))
+        self.numbers = list(numbers)
+
+    def random(self, *_: object, **__: object) -> float:  # type: ignore[override]
+        return self.numbers.pop(0)
+
+    def integers(self, *_: object, **__: object) -> int:  # type: ignore[override]
+        return 0
+
+
+@pytest.mark.parametrize(("u", "third"), [(0.0, 2), (0.47, 2), (0.48, 3), (0.94, 3), (0.95, 4)])
+def test_starts_by_hand(u: float, third: int) -> None:
+    """From (0, 0) squares are 0, 100, 9, 9, 85, in sums 0, 100, 109, 118, 203: .4 takes (6, 8). Nearest so far are
+    then 0, 0, 9, 9, 1, in sums 0, 0, 9, 18, 19: the third start is row 2 below 9/19, row 3 below 18/19."""
+    X = np.array([[0.0, 0.0], [6.0, 8.0], [0.0, 3.0], [3.0, 0.0], [6.0, 7.0]])
+    starts = kmeans._starts(X, 3, Scripted(0.4, u))
+    np.testing.assert_array_equal(starts, X[[0, 1, third]])
+
+
 def test_rounding_sends_no_run_to_and_fro(monkeypatch: pytest.MonkeyPatch) -> None:
     """Near 1e16 numbers are 2 apart, and a mean is none of them: steps alone would never settle."""
     X, starts = 1e16 + np.array([[0.0], [2], [4], [4], [4], [6], [6]]), 1e16 + np.array([[6.0], [0.0]])

@@ -101,6 +101,13 @@ def test_contexts_are_standardised_by_all_those_scored() -> None:
     np.testing.assert_array_equal(found[:, 2], 0.0)
 
 
+def test_contexts_of_any_size_are_standardised_alike() -> None:
+    """From the first one on: a mean that started anywhere but at 0 would lose what is small against that."""
+    net, X = some()
+    small = neural.met(net, 1e-25 * X)
+    np.testing.assert_allclose(neural.standardised(small, 1e-25 * X), neural.standardised(neural.met(net, X), X))
+
+
 def test_a_choice_narrows_what_there_is_to_find_out() -> None:
     """Z grows by g g' / h of the cohort, full or diagonal."""
     net, X = some()

@@ -77,6 +77,13 @@ def test_rows_that_are_no_measurement_teach_nothing() -> None:
     np.testing.assert_array_equal(learned.b, SMALL.b)
 
 
+def test_measurements_are_below_1e12_in_size() -> None:
+    just, limit = np.nextafter(1e12, 0), 1e12
+    X, r = np.array([[just, -just], [1.0, limit], [-limit, 0.0], [1.0, 1.0]]), np.array([-just, 0.0, 0.0, limit])
+    assert ridge.usable(X).tolist() == [True, False, False, True]
+    assert ridge.usable(X, r).tolist() == [True, False, False, False]
+
+
 def test_collinear_features_that_swamp_lam_are_survived() -> None:
     """1e9 (1, 1) makes V = 1e18 [[1, 1], [1, 1]] + I, singular in float64: numpy alone refuses it."""
     swamped = ridge.learn(ridge.prior(2, 1.0), np.full((3, 2), 1e9), np.ones(3))

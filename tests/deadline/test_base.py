@@ -40,6 +40,7 @@ def test_without_partial_work_the_late_do_nothing() -> None:
     assert closing.train_s == 20
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("partial_work", [False, True])
 def test_training_that_takes_no_time_does_not_excuse_late_travel(partial_work: bool) -> None:
     closing = settle(timing(0.0, down=30), 5, 20.0, partial_work)

@@ -3,6 +3,8 @@
 import numpy as np
 from jaxtyping import Float64
 
+from fedcohort.bandit.descent import descended
+
 Vector = Float64[np.ndarray, "n"]
 
 
@@ -16,13 +18,11 @@ def project(v: Vector) -> Vector:
     return nearest
 
 
-def least_variance(
-    X: Float64[np.ndarray, "n d"], ridge: float = 1e-8, steps: int = 20_000, tolerance: float = 1e-12
-) -> Vector:
+def least_variance(X: Float64[np.ndarray, "n d"], ridge: float = 1e-8) -> Vector:
     """argmin over the simplex of Var(sum_k w_k X_k), the population variance over the d entries.
 
     A ridge of `ridge` times the trace of the quadratic form makes the minimum unique. Projected gradient steps from
-    equal weights, with Nesterov's momentum, dropped whenever it leads uphill; O(n d) a step.
+    equal weights (`descent`), O(n d) a step.
     """
     M = (X - X.mean(1, keepdims=True)) / np.sqrt(X.shape[1])
     w = np.full(len(X), 1 / len(X))
@@ -31,16 +31,4 @@ def least_variance(
         return w
     M = M / np.sqrt(size)  # now the trace is 1
     rate = 1 / (float(np.linalg.norm(M, 2)) ** 2 + ridge)
-    ahead, momentum = w, 1.0
-    for _ in range(steps):
-        new = project(ahead - rate * (M @ (M.T @ ahead) + ridge * ahead))
-        uphill = float((ahead - new) @ (new - w)) > 0
-        if np.abs(new - w).max() <= tolerance and not uphill and momentum == 1.0:
-            return new
-        if uphill or np.abs(new - w).max() <= tolerance:
-            ahead, momentum = new, 1.0
-        else:
-            grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-            ahead, momentum = new + (momentum - 1) / grown * (new - w), float(grown)
-        w = new
-    return w
+    return descended(lambda ahead: project(ahead - rate * (M @ (M.T @ ahead) + ridge * ahead)), w)
