@@ -46,6 +46,9 @@ REASONS = {
     "finished_update": "{who} leaves tensors out of updates, and the codec trains each client for its own upload: "
     "choose codec=none, or a codec that works on finished updates (codec=subsample, codec=quant, or codec.mode=posthoc "
     "for codec=lowrank)",
+    "relative_advice": "{who} works out weights of its own, which sum to what its method says, and {selector} advises "
+    "weights whose very sum counts (an estimate without bias): choose selector.agg=fedavg, or agg=fedavg, fednova, "
+    "scaffold or fedbio",
     "any_work": "{who} asks some clients for several times the local work, and FedSGD is one step of everybody: choose "
     "another aggregator than agg=fedsgd, or selector.beta=0 for selector=pyramidfl",
 }
@@ -82,6 +85,7 @@ def check(
         "proxy": parts.proxy.holds,
         "client_val": client_val > 0,
         "finished_update": not parts.codec.hooks,
+        "relative_advice": not getattr(parts.selector, "absolute", False),
         "any_work": not any("client.steps" in wanted for wanted in requires.values()),
     }
     _refuse(parts, choices, holds)
@@ -165,7 +169,7 @@ def _idle_proxy(parts: Parts, choices: Mapping[str, str]) -> list[str]:
 
 
 def _misnamed(parts: Parts, choices: Mapping[str, str]) -> list[str]:
-    if not isinstance(parts.agg, Rhfl) or parts.agg.wants or choices["agg"] != "rhfl":
+    if not isinstance(parts.agg, Rhfl) or "proxy" in parts.agg.wants or choices["agg"] != "rhfl":
         return []
     return ["agg.mode=weights_only is FedAvg under RHFL's client confidence, not RHFL: name it so (agg=ccr)"]
 

@@ -23,10 +23,12 @@ class Selector(Protocol[S]):
     advises: whether `observe` may return Advice; the matrix of updates is then kept for the aggregation. As `needs`, a
     ClassVar or a property.
 
-    A class may have `wants`: facts that must hold of the run (`engine/compatible.py` has the words), else it is refused
-    at start-up; and `prefers`: facts without which it runs, and a line at start-up says what is lost. Those that ask
-    clients for parts of an update want "finished_update", those that ask some for more local work than others
-    "any_work"; those that go for high losses prefer "clean_labels".
+    A class may have `absolute`, True where its advice is (`Advice.absolute`): aggregators that work out weights of
+    their own, and would lose the sum of those advised, are then refused. It may have `wants`: facts that must hold of
+    the run (`engine/compatible.py` has the words), else it is refused at start-up; and `prefers`: facts without which
+    it runs, and a line at start-up says what is lost. Those that ask clients for parts of an update want
+    "finished_update", those that ask some for more local work than others "any_work"; those that go for high losses
+    prefer "clean_labels".
     """
 
     @property
