@@ -19,9 +19,10 @@ from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, S
 JOB = Job(0, 0, Layout((), (), ()), lambda purpose: generator(0, purpose))
 
 
-def layout_of(n_params: int, n_buffers: int = 0) -> Layout:
+def layout_of(n_params: int, n_buffers: int = 0, n_counters: int = 0) -> Layout:
     buffers = (Block("frozen", (n_buffers,), 0),) if n_buffers else ()
-    return Layout((Block("w", (n_params,), 0),), buffers, ())
+    counters = (Block("seen", (n_counters,), 0),) if n_counters else ()
+    return Layout((Block("w", (n_params,), 0),), buffers, counters)
 
 
 def update_of(client: int, delta: Sequence[float], n: int = 1, **fields: Any) -> ClientUpdate:
@@ -46,8 +47,14 @@ def update_of(client: int, delta: Sequence[float], n: int = 1, **fields: Any) ->
     return ClientUpdate(**{**base, **fields})
 
 
-def gather(agg: Any, updates: Sequence[ClientUpdate], layout: Layout | None = None, moments: bool = False) -> Gathered:
-    """Add `updates` in the order given."""
+def gather(
+    agg: Any,
+    updates: Sequence[ClientUpdate],
+    layout: Layout | None = None,
+    moments: bool = False,
+    stacked: bool = False,
+) -> Gathered:
+    """Add `updates` in the order given; stacked: keep them one by one, whether or not the aggregator asks for it."""
     layout = layout or layout_of(len(updates[0].delta))
     cohort = np.array(sorted(update.client for update in updates), dtype=np.int64)
     by_id = {update.client: update for update in updates}
@@ -60,7 +67,7 @@ def gather(agg: Any, updates: Sequence[ClientUpdate], layout: Layout | None = No
         uploads=[name for hook in agg.hooks for name in hook.uploads],
         remembers=remembered(agg.hooks, layout.n_params, max(owned)),
         words={},
-        stacked=agg.stacked,
+        stacked=agg.stacked or stacked,
         moments=moments,
         device=torch.device("cpu"),
         ranks=1,

@@ -68,7 +68,8 @@ def _outside(text: str) -> list[Any]:
         low, high = (float(end) for end in interval[1:-1].split(","))
         values: list[Any] = ["word", float("nan"), True] + ([] if null else [None])
         values += [low - 1, low] if interval[0] == "(" else [low - 1]
-        values += [high + 1, high] if interval[-1] == ")" else [high + 1]
+        above = 2 * abs(high) + 1  # 1e30 + 1 is 1e30
+        values += [above, high] if interval[-1] == ")" else [above]
         values += [0.5] if kind == "integer" else []
         finite = [v for v in values if not isinstance(v, float) or abs(v) != float("inf")]
         return [int(v) if kind == "integer" and isinstance(v, float) and v == v and v == int(v) else v for v in finite]

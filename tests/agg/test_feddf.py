@@ -157,7 +157,7 @@ def test_teachers_have_their_own_statistics_and_nothing_moves_them() -> None:
     for client, mean in enumerate([0.0, 1.0]):
         buffers = torch.ones(2, dtype=torch.float64)
         buffers[at] = mean
-        rows.append(update_of(client, [2.0], buffers=buffers))
+        rows.append(update_of(client, [2.0], buffers=buffers, counters=torch.ones(1, dtype=torch.int64)))
     those = arrived(gather(agg, rows, layout), bench=bench)
     before, kept = those.buffers.clone(), bench.server.buffers.clone()
     x = torch.full((1, 1), 3.0, dtype=torch.float64)

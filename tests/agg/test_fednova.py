@@ -77,12 +77,19 @@ def test_nobody_went_anywhere() -> None:
     assert nova([client(0, 3, 0), client(1, 4, 0)]) == (0.0, [0.0, 0.0])
 
 
-def test_a_selectors_weights_are_taken_as_they_are() -> None:
-    # Weights 1 and 2 that sum to 3: tau_eff = 2 + 12 = 14, 14 (-1 - 4) = -70. One left out: the other has all three.
+def test_the_sum_of_a_selectors_weights_counts_once() -> None:
+    # Weights 1 and 2: tau_eff = (2 + 12) / 3, 14 / 3 (-1 - 4) = -70 / 3. One left out: the other has all three.
     pair = [client(0, -2, 2), client(1, -12, 6)]
-    assert nova(pair, weights=[1, 2])[0] == pytest.approx(-70, **EXACT)
-    assert nova([client(0, -2, 2), client(1, 7, 0)], weights=[1, 2])[0] == pytest.approx(3 * 2 * 3 * -1, **EXACT)
+    assert nova(pair, weights=[1, 2])[0] == pytest.approx(-70 / 3, **EXACT)
+    assert nova([client(0, -2, 2), client(1, 7, 0)], weights=[1, 2])[0] == pytest.approx(3 * 2 * -1, **EXACT)
     assert nova([client(0, -2, 2), client(1, 7, 0)], weights=[0, 2]) == (0.0, [0.0, 0.0])
+
+
+@pytest.mark.parametrize("scale", [0.693, 3.0])
+def test_equal_work_is_fedavg_whatever_the_weights_sum_to(scale: float) -> None:
+    # scale (4 + 3 * 8) / 4
+    rows = [client(0, 4, 2.9), client(1, 8, 2.9)]
+    assert nova(rows, weights=[scale / 4, scale * 3 / 4])[0] == pytest.approx(scale * 7, **EXACT)
 
 
 def test_where_it_settles() -> None:

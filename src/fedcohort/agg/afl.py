@@ -56,7 +56,7 @@ class Afl:
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        ranges.number("gamma", self.gamma, "[0, inf)")
+        ranges.number("gamma", self.gamma, "[0, 1e30]")
         ranges.choice("loss", self.loss, *losses.WORDS)
         ranges.flag("unbiased", self.unbiased)
         ranges.number("loss_cap", self.loss_cap, "[1, inf)", optional=True)
@@ -72,7 +72,7 @@ class Afl:
 
     @property
     def wants(self) -> frozenset[str]:
-        return frozenset()
+        return frozenset({"relative_advice"})
 
     @property
     def hooks(self) -> tuple[Hook, ...]:

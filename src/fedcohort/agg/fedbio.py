@@ -121,8 +121,8 @@ class FedBiO:
         ranges.choice("variant", self.variant, "first_order", "second_order")
         ranges.number("eta_x", self.eta_x, "[0, inf)")
         ranges.number("tau", self.tau, "(0, inf)")
-        ranges.number("u_max", self.u_max, "(0, inf)")
-        ranges.number("x_max", self.x_max, "(0, inf)")
+        ranges.number("u_max", self.u_max, "(0, 1e30]")
+        ranges.number("x_max", self.x_max, "(0, 1e30]")
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property

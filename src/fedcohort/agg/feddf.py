@@ -54,7 +54,7 @@ class FedDf:
     def __post_init__(self) -> None:
         ranges.integer("steps", self.steps, "[0, inf)")
         ranges.integer("batch", self.batch, "[1, inf)")
-        ranges.number("lr", self.lr, "(0, inf)")
+        ranges.number("lr", self.lr, "(0, 1e30]")
         ranges.number("tau", self.tau, "(0, inf)")
         ranges.integer("eval_every", self.eval_every, "[1, inf)", optional=True)
         ranges.integer("patience", self.patience, "[1, inf)")
@@ -63,7 +63,7 @@ class FedDf:
 
     @property
     def wants(self) -> frozenset[str]:
-        return frozenset({"proxy"})
+        return frozenset({"proxy", *(("relative_advice",) if self.steps else ())})
 
     @property
     def hooks(self) -> tuple[Hook, ...]:

@@ -85,7 +85,7 @@ class FedMaba:
 
     @property
     def wants(self) -> frozenset[str]:
-        return frozenset()
+        return frozenset({"relative_advice"})
 
     @property
     def hooks(self) -> tuple[Hook, ...]:

@@ -57,7 +57,7 @@ class FedMgdaPlus:
 
     @property
     def wants(self) -> frozenset[str]:
-        return frozenset({"free_update"})
+        return frozenset({"free_update", "relative_advice"})
 
     @property
     def hooks(self) -> tuple[Hook, ...]:

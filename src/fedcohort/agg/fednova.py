@@ -2,10 +2,11 @@
 Optimization" (NeurIPS 2020). Updates are divided by how far each client's optimizer goes, whatever it has done.
 
     a_i = how far client i's local steps go for a gradient that stays 1, in local learning rates (engine/response.py)
-    direction = tau_eff sum_i p_i D_i / a_i,   tau_eff = sum_i p_i a_i,   p_i over those who arrived
+    direction = tau_eff sum_i p_i D_i / a_i,   tau_eff = sum_i p_i a_i / sum_i p_i,   p_i over those who arrived
 
 a_i = K_i steps for plain SGD; [K - rho (1 - rho^K) / (1 - rho)] / (1 - rho) with momentum rho; (1 - (1 - eta mu)^K) /
-(eta mu) with a proximal term. Equal a_i make it FedAvg. The paper's server momentum is server=momentum.
+(eta mu) with a proximal term. Equal a_i make it FedAvg, whatever p_i sum to: 1, unless a selector's advice is absolute.
+The paper's server momentum is server=momentum.
 
 Departures from the paper: with local Adam no a_i exists, K_i stands in for it. The authors' code takes sum_i p_i K_i
 for tau_eff under a proximal term (`tau_eff=steps`), and counts momentum and proximal term twice where both are on:
@@ -66,6 +67,6 @@ class FedNova:
         p = np.where(moved, arrived.weights, 0.0)
         if not p.any():
             return arrived.weighted(np.zeros(len(p))), None
+        tau_eff = float(p[moved] @ (a if self.tau_eff == "response" else K)[moved]) / p.sum()
         p *= arrived.weights.sum() / p.sum()
-        tau_eff = float(p[moved] @ (a if self.tau_eff == "response" else K)[moved])
         return arrived.weighted(tau_eff * p / np.where(moved, a, 1.0)), None

@@ -68,7 +68,7 @@ class QFfl:
 
     @property
     def wants(self) -> frozenset[str]:
-        return frozenset({"sgd_client"} if self.lipschitz is None else ())
+        return frozenset({"relative_advice", *(("sgd_client",) if self.lipschitz is None else ())})
 
     @property
     def hooks(self) -> tuple[Hook, ...]:

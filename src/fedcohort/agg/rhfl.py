@@ -66,7 +66,7 @@ class Rhfl:
     def __post_init__(self) -> None:
         ranges.choice("mode", self.mode, "align_average", "weights_only")
         ranges.number("beta", self.beta, "[0, inf)")
-        ranges.number("lr", self.lr, "(0, inf)")
+        ranges.number("lr", self.lr, "(0, 1e30]")
         ranges.integer("batch", self.batch, "[1, inf)")
         ranges.integer("batches", self.batches, "[1, inf)", optional=True)
         ranges.flag("fresh_adam", self.fresh_adam)
@@ -77,7 +77,7 @@ class Rhfl:
 
     @property
     def wants(self) -> frozenset[str]:
-        return frozenset({"proxy"} if self.mode == "align_average" else ())
+        return frozenset({"relative_advice", *(("proxy",) if self.mode == "align_average" else ())})
 
     def remarks(self, word: str) -> Sequence[str]:
         if self.mode != "weights_only" or word != "rhfl":

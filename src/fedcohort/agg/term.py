@@ -76,7 +76,7 @@ class Term:
 
     @property
     def wants(self) -> frozenset[str]:
-        return frozenset()
+        return frozenset({"relative_advice"})
 
     @property
     def hooks(self) -> tuple[Hook, ...]:

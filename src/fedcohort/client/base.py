@@ -43,7 +43,7 @@ class Client(Protocol):
 class LocalWork:
     """lr, decay, milestones, factor: the schedule over rounds. weight_decay: torch's, added to the gradient.
 
-    The rest as in `Client`.
+    The rest as in `Client`. Clients train in float32, which holds no factor far above 1e30.
     """
 
     lr: float
@@ -57,11 +57,11 @@ class LocalWork:
     clip: float | None
 
     def __post_init__(self) -> None:
-        ranges.number("lr", self.lr, "(0, inf)")
+        ranges.number("lr", self.lr, "(0, 1e30]")
         ranges.number("decay", self.decay, "(0, 1]")
         ranges.integers("milestones", self.milestones, "[1, inf)")
         ranges.number("factor", self.factor, "(0, 1]")
-        ranges.number("weight_decay", self.weight_decay, "[0, inf)")
+        ranges.number("weight_decay", self.weight_decay, "[0, 1e30]")
         ranges.integer("epochs", self.epochs, "[1, inf)")
         ranges.integer("steps", self.steps, "[1, inf)", optional=True)
         ranges.integer("batch", self.batch, "[1, inf)", optional=True)

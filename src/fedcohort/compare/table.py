@@ -14,7 +14,7 @@ import numpy as np
 from fedcohort.compare.runs import Cell, Sorted
 from fedcohort.ranges import refuse
 
-LOWER = ("loss", "_var", "share_max", "dropped_nonfinite")  # endings of metrics of which less is better
+LOWER = ("loss", "_var", "share_max", "dropped_nonfinite", "dropped_step")  # endings of metrics of which less is better
 COSTS = ("time/", "comm/", "comp/")
 LEVEL = 0.95
 

@@ -1,7 +1,8 @@
-"""What a selection asks of each client, checked: who trains, how much, and what of the update is sent."""
+"""What a selector asks, checked: who trains, how much, what of the update is sent, and how updates are weighed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from fedcohort.engine.upload import Kept, drawn, part
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.flat import Layout
 from fedcohort.rng import Draws
-from fedcohort.types import Ids, Selection, Values
+from fedcohort.selector.base import Selector
+from fedcohort.types import Advice, Ids, Selection, Values
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,17 @@ def verify(selection: Selection, available: Ids, cohort: int, n_clients: int, co
         raise IncompatibleConfig(
             "the selector leaves tensors out of updates, and the codec trains for its own upload: choose codec=none"
         )
+
+
+def verify_advice(advice: Advice | None, selector: Selector[Any], m: int) -> None:
+    """Raise where what is advised for m updates that arrived can't be done, or isn't what the selector declares."""
+    if advice is None:
+        return
+    if advice.absolute and not getattr(selector, "absolute", False):
+        raise FedcohortError("the selector's advice is absolute, and it doesn't say so (`absolute`)")
+    for name, values in (("keep", advice.keep), ("weights", advice.weights)):
+        if values is not None and (values.shape != (m,) or not np.isfinite(values).all() or (values < 0).any()):
+            raise FedcohortError(f"the selector's advice has {name} that are not {m} numbers of at least 0: {values}")
 
 
 def asked(selection: Selection, units: int, layout: Layout, codec: Codec, beside: int, draws: Draws) -> Asked:

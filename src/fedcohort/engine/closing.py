@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from fedcohort.agg.base import Arrived
+from fedcohort.engine.asking import verify_advice
 from fedcohort.engine.gather import Gathered, reweighted
 from fedcohort.engine.hearing import Hearing
 from fedcohort.engine.opening import Opened
-from fedcohort.engine.parts import Parts, ServerState
+from fedcohort.engine.parts import Parts, ServerState, Settings
 from fedcohort.engine.store import ClientStore
 from fedcohort.engine.strategy import rank
 from fedcohort.engine.upload import filled
@@ -41,6 +42,11 @@ def reported(parts: Parts, hearing: Hearing, plain: bool) -> dict[str, Callable[
     return {w: hearing.through(w, signal.read) for w in words if isinstance(signal := find(w), Reported)}
 
 
+def longest(server: FlatModel, update_limit: float) -> float:
+    """The largest norm that an update may have, and the server's step; update_limit: see configs/train.yaml."""
+    return update_limit * (1.0 + float(torch.linalg.vector_norm(server.w)))
+
+
 class Closer:
     """Turns what arrived into the next global model and the next server state. flops: of one sample's forward pass."""
 
@@ -50,12 +56,13 @@ class Closer:
         server: FlatModel,
         store: ClientStore,
         federation: Federation,
-        seed: int,
+        settings: Settings,
         lab: Lab,
         flops: float,
     ) -> None:
         self.parts, self.server, self.store, self.lab, self.flops = parts, server, store, lab, flops
-        self.workshop = partial(ServerWorkshop, server, federation, seed)
+        self.update_limit = settings.update_limit
+        self.workshop = partial(ServerWorkshop, server, federation, settings.seed)
         self.told = False
 
     def close(self, opened: Opened, gathered: Gathered, state: ServerState) -> tuple[Gathered, ServerState]:
@@ -89,10 +96,13 @@ class Closer:
         outcome = self._outcome(opened, gathered, "the selector", self.parts.selector.needs)
         advice, selector = self.parts.selector.observe(state.selector, outcome)
         state = replace(state, selector=selector)
-        gathered = advised(gathered, advice)
-        if gathered.mean is None:
-            return gathered, state
-        return self._apply(opened, gathered, state)
+        verify_advice(advice, self.parts.selector, len(gathered.clients))
+        heeded = advised(gathered, advice)
+        if heeded.mean is not None:
+            return self._apply(opened, heeded, state)
+        if gathered.mean is not None:
+            log.warning("round %d: the selector left out every update, and the model stays as it is", opened.round + 1)
+        return heeded, state
 
     def _nobody(self, opened: Opened) -> None:
         """Once a run: a deadline that is too short for everybody looks like a run that learns nothing."""
@@ -107,17 +117,44 @@ class Closer:
         self.told = True
 
     def _apply(self, opened: Opened, gathered: Gathered, state: ServerState) -> tuple[Gathered, ServerState]:
-        displacement, gathered, state = self._displacement(opened, gathered, state)
-        with torch.no_grad():
-            self.server.w.copy_(self.server.w.double() + displacement)
-            self.server.buffers.copy_(_known(gathered.buffers))
-            self.server.counters.copy_(_known(gathered.counters))
-        for client in () if opened.selection.plain else gathered.clients:
-            self.store.commit(int(client), gathered.stored.get(int(client), {}))
+        kept = gathered.clients[gathered.weights > 0]
+        displacement, weighed, after = self._displacement(opened, gathered, state)
+        moved = self._moved(opened, displacement)
+        if moved is None:
+            gathered = replace(gathered, weights=np.zeros(len(gathered.clients)), step_dropped=True)
+            state = replace(state, spent=after.spent)
+        else:
+            gathered, state = weighed, after
+            with torch.no_grad():
+                self.server.w.copy_(moved)
+                self.server.buffers.copy_(_known(gathered.buffers))
+                self.server.counters.copy_(_known(gathered.counters))
+            for client in () if opened.selection.plain else kept:
+                self.store.commit(int(client), gathered.stored.get(int(client), {}))
         pace = self._outcome(opened, gathered, "the pace", frozenset({"n_train"}))
         samples = self.parts.samples.observe(state.samples, pace)
         deadline = self.parts.deadline.observe(state.deadline, pace)
         return gathered, replace(state, samples=samples, deadline=deadline)
+
+    @torch.no_grad()
+    def _moved(self, opened: Opened, displacement: Tensor) -> Tensor | None:
+        """The parameters after the server's step, in the model's precision; None where it can't be taken.
+
+        Such a round leaves everything that the step would have come with as it was: aggregator and server optimizer,
+        buffers and counters, and what clients keep.
+        """
+        length, limit = float(torch.linalg.vector_norm(displacement)), longest(self.server, self.update_limit)
+        moved = (self.server.w.double() + displacement).to(self.server.w.dtype)
+        if length <= limit and bool(torch.isfinite(moved).all()):
+            return moved
+        log.warning(
+            "round %d: the server's step is not finite, or longer than update_limit allows (%.3g, the limit is %.3g), "
+            "and was left out: the model stays as it is (lower server.lr)",
+            opened.round + 1,
+            length,
+            limit,
+        )
+        return None
 
     def _displacement(
         self, opened: Opened, gathered: Gathered, state: ServerState
@@ -171,7 +208,7 @@ def _known(tensor: Tensor | None) -> Tensor:
 
 
 def advised(gathered: Gathered, advice: Advice | None) -> Gathered:
-    """Apply a selector's advice: leave updates out, or weigh them otherwise."""
+    """Apply a selector's advice: leave updates out, or weigh them otherwise; no mean where all are left out."""
     if advice is None or gathered.mean is None:
         return gathered
     weights = gathered.weights if advice.weights is None else advice.weights

@@ -44,6 +44,9 @@ REASONS = {
     "finished_update": "{who} leaves tensors out of updates, and the codec trains each client for its own upload: "
     "choose codec=none, or a codec that works on finished updates (codec=subsample, codec=quant, or codec.mode=posthoc "
     "for codec=lowrank)",
+    "relative_advice": "{who} works out weights of its own, which sum to what its method says, and {selector} advises "
+    "weights whose very sum counts (an estimate without bias): choose agg=fedavg, or a form of the selector that "
+    "advises none (selector.agg=fedavg where it has one)",
     "any_work": "{who} asks some clients for several times the local work, and {agg} stands for a number of steps that "
     "is everybody's: choose another aggregator",
 }
@@ -80,6 +83,7 @@ def check(
         "proxy": parts.proxy.holds,
         "client_val": client_val > 0,
         "finished_update": not parts.codec.hooks,
+        "relative_advice": not getattr(parts.selector, "absolute", False),
         "any_work": not any("client.steps" in wanted for wanted in requires.values()),
     }
     _refuse(parts, choices, holds)

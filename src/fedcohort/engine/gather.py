@@ -7,7 +7,7 @@ renormalised.
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -25,12 +25,39 @@ Reduce = Callable[[Tensor], Tensor]  # sums a tensor over ranks
 
 
 @dataclass(frozen=True)
+class Each:
+    """What came from each client beside its update, in the order of `Gathered.clients`; kept where the matrix is.
+
+    used: samples trained on, [m]. buffers: float64 [m, B]. counters: int64 [m, I]. uploads: float64 [m, P] by name.
+    averaged: names of those that are weighed as updates are. means, variances: of batch norm, where buffers are
+    averaged by second moments.
+    """
+
+    used: Values
+    buffers: Tensor
+    counters: Tensor
+    uploads: Mapping[str, Tensor]
+    averaged: Collection[str]
+    means: Tensor
+    variances: Tensor
+
+    def mean_buffers(self, kept: Tensor) -> Tensor:
+        """Of the clients in `kept`, bool [m], by their samples."""
+        used, rows = torch.from_numpy(self.used).to(self.buffers)[kept], self.buffers[kept]
+        rows[:, self.variances] += rows[:, self.means] ** 2
+        mean: Tensor = used @ rows / used.sum()
+        mean[self.variances] -= mean[self.means] ** 2
+        return mean
+
+
+@dataclass(frozen=True)
 class Gathered:
     """Everything that arrived and is finite, in the order of `clients` (sorted ids).
 
     mean, totals, buffers, counters, updates: see `agg.base.Arrived`; None where nobody arrived. weights: normalised.
-    reports: one float64 column per word asked for. dropped: ids whose update was left out. held: what the server worked
-    out of the updates, by word of `signal/`.
+    reports: one float64 column per word asked for. dropped: ids whose update was left out. each: beside the matrix of
+    updates. held: what the server worked out of the updates, by word of `signal/`. step_dropped: whether the server's
+    step could not be taken, and the model is what it was.
     """
 
     clients: Ids
@@ -43,8 +70,14 @@ class Gathered:
     updates: Tensor | None
     reports: Mapping[str, Values]
     stored: Mapping[int, Mapping[str, Tensor]]
-    each_buffers: Tensor | None = None  # [m, B], beside the matrix of updates
+    each: Each | None = None
     held: Mapping[str, Any] = field(default_factory=dict)
+    step_dropped: bool = False
+
+    @property
+    def each_buffers(self) -> Tensor | None:
+        """Float64 [m, B]."""
+        return None if self.each is None else self.each.buffers
 
 
 class Gatherer:
@@ -92,6 +125,8 @@ class Gatherer:
         self.piece = PIECE if device.type == "cpu" else max(1, layout.n_params)
         self.wide = torch.empty(self.piece, dtype=torch.float64, device=device)
         self.each_buffers = zeros(len(cohort), layout.n_buffers) if stacked else None
+        self.each_counters = self.counters.new_zeros(len(cohort) if stacked else 0, len(self.counters))
+        self.each_upload = {name: blank(len(cohort), layout.n_params) for name in uploads} if stacked else {}
         self.table = np.zeros((len(cohort), 2 + len(words)))
         self.stored: dict[int, Mapping[str, Tensor]] = {}
         means, variances = layout.batch_norm() if moments else (torch.empty(0, dtype=torch.int64),) * 2
@@ -106,7 +141,8 @@ class Gatherer:
         self.table[row, 2:] = [read(update) for read in self.words.values()]
         self._add(self.sum, update.delta, weight, None if self.matrix is None else self.matrix[row])
         for name, total in self.totals.items():
-            self._add(total, update.uploads[name], weight if name in self.averaged else 1.0)
+            own = self.each_upload[name][row] if name in self.each_upload else None
+            self._add(total, update.uploads[name], weight if name in self.averaged else 1.0, own)
         if len(self.buffers):
             buffers = update.buffers.double()
             if self.each_buffers is not None:
@@ -115,6 +151,8 @@ class Gatherer:
             self.buffers.add_(buffers, alpha=float(update.n_used))
         if len(self.counters):
             self.counters = torch.maximum(self.counters, update.counters)
+            if len(self.each_counters):
+                self.each_counters[row] = update.counters
         self.stored[update.client] = update.stored
 
     def _add(self, total: Tensor, vector: Tensor, weight: float, row: Tensor | None = None) -> None:
@@ -148,11 +186,24 @@ class Gatherer:
             totals={name: self._total(name, reduce(vector), total) for name, vector in self.totals.items()},
             buffers=buffers if alive else None,
             counters=reduce_max(self.counters) if alive else None,
-            weights=raw[here] / total if alive else np.empty(0),
+            weights=raw[here] / total if alive else np.zeros(int(here.sum())),
             updates=self._arrived(reduce(self.matrix), rows) if self.matrix is not None else None,
             reports={word: table[here, 2 + i].copy() for i, word in enumerate(self.words)},
             stored=self._stored(reduce),
-            each_buffers=reduce(self.each_buffers)[rows.to(self.sum.device)] if self.each_buffers is not None else None,
+            each=self._each(table[here, 1].copy(), rows, reduce, reduce_max),
+        )
+
+    def _each(self, used: Values, rows: Tensor, reduce: Reduce, reduce_max: Reduce) -> Each | None:
+        if self.each_buffers is None:
+            return None
+        return Each(
+            used,
+            self._arrived(reduce(self.each_buffers), rows),
+            self._arrived(reduce_max(self.each_counters), rows),
+            {name: self._arrived(reduce(matrix), rows) for name, matrix in self.each_upload.items()},
+            self.averaged,
+            self.means,
+            self.variances,
         )
 
     def _arrived(self, matrix: Tensor, rows: Tensor) -> Tensor:
@@ -176,11 +227,21 @@ class Gatherer:
 
 
 def reweighted(gathered: Gathered, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Gathered:
-    """The same arrivals under other weights (a selector's Advice), normalised unless absolute; needs the matrix."""
-    from dataclasses import replace
+    """The same arrivals under other weights (a selector's Advice), normalised unless absolute; needs the matrix.
 
-    if gathered.updates is None:
+    Who weighs nothing counts as one that didn't arrive: in the sums of what hooks upload, in buffers and counters.
+    Where nobody weighs anything nothing is left to aggregate, and there is no mean.
+    """
+    if gathered.updates is None or gathered.each is None:
         raise ValueError("other weights need the matrix of updates")
+    if not weights.any():
+        return replace(gathered, mean=None, buffers=None, counters=None, weights=np.zeros(len(weights)))
     share = weights if absolute else weights / weights.sum()
-    mean = torch.from_numpy(share).to(gathered.updates) @ gathered.updates
-    return replace(gathered, mean=mean, weights=share)
+    p, each = torch.from_numpy(share).to(gathered.updates), gathered.each
+    totals = dict(gathered.totals) | {name: p @ each.uploads[name] for name in each.averaged}
+    found = replace(gathered, mean=p @ gathered.updates, totals=totals, weights=share)
+    if (weights > 0).all():
+        return found
+    kept = p > 0
+    totals |= {name: matrix[kept].sum(0) for name, matrix in each.uploads.items() if name not in each.averaged}
+    return replace(found, totals=totals, buffers=each.mean_buffers(kept), counters=each.counters[kept].amax(0))

@@ -15,7 +15,7 @@ from torch import nn
 
 from fedcohort.engine.bill import Bill, forward_flops
 from fedcohort.engine.choose import choose
-from fedcohort.engine.closing import Closer, keeps_updates, reported
+from fedcohort.engine.closing import Closer, keeps_updates, longest, reported
 from fedcohort.engine.data import CohortDataModule
 from fedcohort.engine.evaluate import FederationLab, client_metrics, worst_group
 from fedcohort.engine.gather import Gathered, Gatherer
@@ -77,7 +77,7 @@ class FederatedLoop(pl.Callback):
         self.remembers = remembered(self.parts.hooks, layout.n_params, int(self.federation.n_train.max()))
         n_clients, limit_gb = self.federation.n_clients, self.settings.store_limit_gb
         self.store = store_for(self.folder, self.remembers, n_clients, limit_gb)
-        self.closer = Closer(self.parts, self.server, self.store, self.federation, self.settings.seed, lab, flops)
+        self.closer = Closer(self.parts, self.server, self.store, self.federation, self.settings, lab, flops)
         self._data(trainer).federation = self.federation
         module.watch = self.watch
         module.engine, self.reason = choose(
@@ -133,7 +133,7 @@ class FederatedLoop(pl.Callback):
             moments=self.settings.bn_moments,
             device=self.server.w.device,
             ranks=trainer.world_size,
-            longest=self.settings.update_limit * (1.0 + float(torch.linalg.vector_norm(self.server.w))),
+            longest=longest(self.server, self.settings.update_limit),
             averaged=averaged(hooks),
             dtype=self.server.w.dtype,
         )

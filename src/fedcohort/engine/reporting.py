@@ -131,6 +131,7 @@ def report_of(
             "round/cohort": float(len(chosen)),
             "round/arrived": float(len(arrived)),
             "round/dropped_nonfinite": float(len(gathered.dropped)) if gathered else 0.0,
+            "round/dropped_step": float(gathered.step_dropped) if gathered else 0.0,
             "select/share_max": float(share.max()),
             "select/share_min": float(share.min()),
             **state.chance.metrics(state.times_selected),

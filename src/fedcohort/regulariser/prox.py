@@ -46,7 +46,7 @@ class Prox:
     mu: float
 
     def __post_init__(self) -> None:
-        ranges.number("mu", self.mu, "[0, inf)")
+        ranges.number("mu", self.mu, "[0, 1e30]")
 
     @property
     def hooks(self) -> tuple[Hook, ...]:

@@ -29,6 +29,8 @@ class Selector(Protocol[S]):
     "any_work"; those that go for high losses prefer "clean_labels". `ways_out`: options of its own by which it goes
     without a fact, to be named in the refusal. `remarks(word)`: lines said at the start, of options that are legal and
     not what they look like; word: by which it was chosen. `uncapped`: it asks all who are available in every round.
+    `absolute`, True where its advice is (`Advice.absolute`): aggregators that work out weights of their own, and would
+    lose the sum of those advised, are then refused.
     """
 
     @property

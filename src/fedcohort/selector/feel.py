@@ -66,6 +66,10 @@ class Feel:
         return self.agg == "unbiased"
 
     @property
+    def absolute(self) -> bool:
+        return self.advises
+
+    @property
     def needs(self) -> frozenset[str]:
         return frozenset({"n_train", "expected_s", "grad_norm" if self.importance == "grad" else "update_norm"})
 

@@ -30,7 +30,7 @@ class Adagrad:
     def __post_init__(self) -> None:
         ranges.number("lr", self.lr, "(0, inf)")
         ranges.number("beta1", self.beta1, "[0, 1)")
-        ranges.number("tau", self.tau, "(0, inf)")
+        ranges.number("tau", self.tau, "(0, 1e30]")
 
     def init(self, n_params: int) -> State:
         return State.fresh(n_params, self.tau)
