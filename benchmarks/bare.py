@@ -7,6 +7,7 @@ in shared memory: what a careful plain design does on several cores.
 """
 
 import json
+import os
 import sys
 import time
 from typing import Any
@@ -17,7 +18,7 @@ import torch.multiprocessing as mp
 from torch import Tensor
 from torch.nn import functional as F
 
-from workloads import WORKLOADS, Workload
+from workloads import WORKLOADS, Workload, cpu_seconds, result
 
 
 def share(clients: np.ndarray, sizes: np.ndarray, rank: int, processes: int) -> list[int]:
@@ -63,9 +64,10 @@ def worker(rank: int, processes: int, name: str, rounds: int, shared: Any, barri
     offsets, model = work.offsets(), work.network().to(data[0].device)
     x_eval, y_eval = data[2], data[3]
     bounds = [len(y_eval) * r // processes for r in range(processes + 1)]
-    times, losses = [], []
+    times, busy, losses = [], [], []
+    pid = os.getppid() if processes > 1 else os.getpid()
     for t in range(rounds):
-        began = time.perf_counter()
+        began, spent = time.perf_counter(), cpu_seconds(pid)
         chosen = work.chosen(t)
         mine = share(chosen, work.sizes, rank, processes)
         for key, value in train(model, work, data, offsets, mine, server).items():
@@ -81,9 +83,10 @@ def worker(rank: int, processes: int, name: str, rounds: int, shared: Any, barri
         barrier.wait()
         losses.append(float(scores.sum()) / len(y_eval))
         times.append(time.perf_counter() - began)
+        busy.append(cpu_seconds(pid) - spent)
     if rank == 0:
-        result = {"peer": "bare", "workload": name, "times": times, "losses": losses, "first_s": times[0]}
-        sys.stdout.write("RESULT " + json.dumps(result) + "\n")
+        found = {**result("bare", name, times, busy, losses), "first_s": times[0]}
+        sys.stdout.write("RESULT " + json.dumps(found) + "\n")
         sys.stdout.flush()
 
 

@@ -2,7 +2,7 @@
 
 python benchmarks/peer.py W1 [rounds] [processes] [device] [precision]
 
-prints RESULT {json}: seconds of each round and until the first one's end, the server's losses.
+prints RESULT {json}, as `workloads.result` has it. rounds: the workload's own, or $BENCH_ROUNDS, where it is "-".
 """
 
 import json
@@ -20,12 +20,15 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from fedcohort.engine.data import CohortDataModule
+from fedcohort.engine.local import LocalTrainer
 from fedcohort.engine.loop import FederatedLoop
 from fedcohort.engine.module import ClientModule
 from fedcohort.engine.parts import Parts, Settings
 from fedcohort.engine.strategy import strategy_for
 from fedcohort.federation import Federation, Rows, Shard
+from fedcohort.rng import Rekeyed
 from fedcohort.types import RoundReport, Selection
+from workloads import WORKLOADS, cpu_seconds, result
 
 CONFIGS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "configs")
 
@@ -54,30 +57,58 @@ class FixedCohorts:
         return {}
 
 
-class Clock:
-    """Wall seconds between reports. It watches in rank 0, which may be a child process: the result is printed there."""
+class AsTheyLie(Rekeyed):
+    """A client's samples in the order of the bare loop; what a shuffle costs is spent all the same."""
 
-    def __init__(self) -> None:
+    def at(self, *key: Any) -> Any:
+        self.draws = super().at(*key)
+        return self
+
+    def permutation(self, n: int) -> np.ndarray:
+        self.draws.permutation(n)
+        return np.arange(n)
+
+
+class Loop(FederatedLoop):
+    """The loop of every run, but for the order of samples."""
+
+    def _trainer_of(self, *parts: Any) -> LocalTrainer:
+        trainer = super()._trainer_of(*parts)
+        trainer.rng = AsTheyLie()
+        return trainer
+
+
+class Clock:
+    """Wall and processor seconds between reports, of this process and its children.
+
+    It watches in rank 0, which may be one of these: the result is printed there.
+    """
+
+    def __init__(self, workload: str) -> None:
+        self.workload, self.pid = workload, os.getpid()
         self.began = time.perf_counter()
         self.first = float("nan")
         self.ticks: list[float] = []
+        self.busy: list[float] = []
         self.losses: list[float] = []
 
     def start(self, info: Any) -> None:
-        self.last = time.perf_counter()
+        self.last, self.spent = time.perf_counter(), cpu_seconds(self.pid)
 
     def observe(self, report: RoundReport) -> None:
-        now = time.perf_counter()
+        now, spent = time.perf_counter(), cpu_seconds(self.pid)
         if report.step:
             self.ticks.append(now - self.last)
+            self.busy.append(spent - self.spent)
             self.losses.append(report.metrics["test/loss"])
         if report.step == 1:
             self.first = now - self.began
-        self.last = now
+        self.last, self.spent = time.perf_counter(), spent
 
     def finish(self, status: str) -> None:
-        result = {"peer": "fedcohort", "times": self.ticks, "losses": self.losses, "first_s": self.first}
-        sys.stdout.write("RESULT " + json.dumps(result) + "\n")
+        """Print `workloads.result`. first_s: from the imports to the end of the first round."""
+        found = {**result("fedcohort", self.workload, self.ticks, self.busy, self.losses), "first_s": self.first}
+        sys.stdout.write("RESULT " + json.dumps(found) + "\n")
         sys.stdout.flush()
 
 
@@ -107,9 +138,10 @@ def run(
     rounds: int,
     processes: int = 1,
     device: str = "cpu",
+    workload: str = "",
     **engine: Any,
 ) -> Clock:
-    """The run; every option as `train.py` has it, but for the fixed cohorts."""
+    """The run; every option as `train.py` has it, but for the fixed cohorts and the order of samples."""
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     groups = [g for g in Parts.__dataclass_fields__ if g not in ("selector", "client")]
@@ -121,7 +153,7 @@ def run(
     parts = Parts(selector=FixedCohorts(chosen), client=client, **objects)
     settings = Settings(0, cohort, rounds, 1, 1, 0, False, "bench", **engine)
     accelerator = "gpu" if device == "cuda" else "cpu"
-    loop, clock = FederatedLoop(parts, settings, federation), Clock()
+    loop, clock = Loop(parts, settings, federation), Clock(workload)
     loop.observers = [clock]
     loop.lay_out(network)
     trainer = pl.Trainer(
@@ -141,15 +173,13 @@ def run(
     return clock
 
 
-def main(name: str, rounds: int, processes: int, device: str, precision: str) -> None:
-    from workloads import WORKLOADS
-
+def main(name: str, rounds: str = "-", processes: str = "1", device: str = "cpu", precision: str = "float32") -> None:
     work = WORKLOADS[name]
     held = federation_of(work.offsets(), *work.data(), work.n_classes)
-    sizes = (work.cohort, work.batch, work.lr, rounds, processes, device)
+    asked = os.environ.get("BENCH_ROUNDS", work.rounds) if rounds == "-" else rounds
+    sizes = (work.cohort, work.batch, work.lr, int(asked), int(processes), device, name)
     run(work.network(), held, work.chosen, *sizes, bf16=precision == "bf16")
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:] + ["6", "1", "cpu", "float32"][len(sys.argv) - 2 :]
-    main(words[0], int(words[1]), int(words[2]), words[3], words[4])
+    main(*sys.argv[1:])

@@ -1,13 +1,19 @@
-"""The workloads that engines are compared on: sizes, models and made-up data, the same for every peer.
+"""What engines are compared on: data, cohorts, first weights, and what a round cost; the same for every peer.
 
 W1: 100 clients x 600 samples of 1x28x28, MLP 784-200-200-10, cohort 10, batch 32.
 W2: as W1 with the CNN of FedAvg.
 W3: 3,550 clients of lognormal sizes (mean 43), logistic regression 784-62, cohort 355, batch 10.
-W4: 1,000 clients x 50 samples of 3x32x32, the CNN, cohort 50, batch 10.
-One local epoch of SGD a round, sample-weighted mean, server evaluation on 10,000 samples (W4: 1,000) every round.
+W4: 1,000 clients x 50 samples of 3x32x32, a CNN of 3x3 convolutions and 12,544 features, cohort 50, batch 10.
+One local epoch of SGD a round over the samples as they lie, sample-weighted mean, server evaluation on 10,000 samples
+(W4: 1,000) every round. Every draw is NumPy's by a fixed seed, so that a peer written elsewhere can have the same.
 """
 
+import contextlib
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +22,17 @@ from torch import Tensor, nn
 from fedcohort.model.cnn import Cnn
 from fedcohort.model.logreg import LogReg
 from fedcohort.model.mlp import Mlp
+
+SIZES, CLASSES, SAMPLES, WEIGHTS, COHORTS = 7, 11, 3, 5, 1000  # seeds
+NOISE, DISTANCE = np.float32(0.3), np.float32(0.03)  # of a sample from its class, of classes from 0
+PIECE = 10_000  # samples that are made at a time
+SUMS = ("sec_per_round_min", "sec_per_round_median", "cpu_s_per_round_min", "cpu_s_per_round_mean", "first_round")
+
+
+def small_cnn(shape: tuple[int, ...], n_classes: int) -> nn.Module:
+    """Two unpadded 3x3 convolutions, one pooling, one dense layer, for 3x32x32."""
+    convolutions = (nn.Conv2d(shape[0], 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2))
+    return nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(12544, 128), nn.ReLU(), nn.Linear(128, n_classes))
 
 
 @dataclass(frozen=True)
@@ -27,20 +44,34 @@ class Workload:
     batch: int
     lr: float
     n_eval: int
-    model: Mlp | Cnn | LogReg
+    rounds: int
+    build: Callable[[tuple[int, ...], int], nn.Module]
 
     def network(self) -> nn.Module:
-        torch.manual_seed(5)
-        return self.model.build(self.shape, self.n_classes)
+        """Weights and biases uniform in +-1 / sqrt(inputs of the layer), one stream for all, layer by layer."""
+        network = self.build(self.shape, self.n_classes)
+        draws, bound = np.random.RandomState(WEIGHTS), 1.0
+        with torch.no_grad():
+            for parameter in network.parameters():
+                if parameter.dim() > 1:
+                    bound = 1 / np.sqrt(parameter[0].numel())
+                drawn = draws.uniform(-bound, bound, tuple(parameter.shape)).astype(np.float32)
+                parameter.copy_(torch.from_numpy(drawn))
+        return network
 
     def data(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """x, y of all clients, one after the other; x, y of the server."""
-        g = np.random.Generator(np.random.PCG64(3))
-        prototypes = 0.03 * g.standard_normal((self.n_classes, int(np.prod(self.shape))), dtype=np.float32)
+        inputs = int(np.prod(self.shape))
+        centres = np.random.RandomState(CLASSES).standard_normal((self.n_classes, inputs))
+        centres = centres.astype(np.float32) * DISTANCE
+        draws = np.random.Generator(np.random.PCG64(SAMPLES))
         parts: list[Tensor] = []
         for n in (int(self.sizes.sum()), self.n_eval):
-            y = g.integers(0, self.n_classes, n)
-            x = 0.3 * g.standard_normal((n, prototypes.shape[1]), dtype=np.float32) + prototypes[y]
+            x = draws.standard_normal((n, inputs), dtype=np.float32)
+            x *= NOISE
+            y = draws.integers(0, self.n_classes, n)
+            for start in range(0, n, PIECE):
+                x[start : start + PIECE] += centres[y[start : start + PIECE]]
             parts += [torch.from_numpy(x.reshape(n, *self.shape)), torch.from_numpy(y)]
         return parts[0], parts[1], parts[2], parts[3]
 
@@ -48,18 +79,42 @@ class Workload:
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
     def chosen(self, round: int) -> np.ndarray:
-        """The same cohorts for every peer."""
-        return np.sort(np.random.default_rng(1000 + round).choice(len(self.sizes), self.cohort, replace=False))
+        """The same cohorts for every peer, by id."""
+        draws = np.random.RandomState(COHORTS + round)
+        return np.sort(draws.choice(len(self.sizes), self.cohort, replace=False))
 
 
 def _lognormal() -> np.ndarray:
-    sizes = np.random.default_rng(7).lognormal(np.log(45) - 0.5, 1.0, 3550)
+    sizes = np.random.RandomState(SIZES).lognormal(np.log(45) - 0.5, 1.0, 3550)
     return np.maximum(1, np.round(sizes)).astype(np.int64)
 
 
+IMAGE, PHOTO = (1, 28, 28), (3, 32, 32)
 WORKLOADS = {
-    "W1": Workload((1, 28, 28), 10, np.full(100, 600), 10, 32, 0.1, 10000, Mlp([200, 200])),
-    "W2": Workload((1, 28, 28), 10, np.full(100, 600), 10, 32, 0.05, 10000, Cnn(512)),
-    "W3": Workload((1, 28, 28), 62, _lognormal(), 355, 10, 0.1, 10000, LogReg()),
-    "W4": Workload((3, 32, 32), 10, np.full(1000, 50), 50, 10, 0.05, 1000, Cnn(128)),
+    "W1": Workload(IMAGE, 10, np.full(100, 600), 10, 32, 0.1, 10000, 10, Mlp([200, 200]).build),
+    "W2": Workload(IMAGE, 10, np.full(100, 600), 10, 32, 0.05, 10000, 5, Cnn(512).build),
+    "W3": Workload(IMAGE, 62, _lognormal(), 355, 10, 0.1, 10000, 5, LogReg().build),
+    "W4": Workload(PHOTO, 10, np.full(1000, 50), 50, 10, 0.05, 1000, 5, small_cnn),
 }
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a process and its descendants so far, those that have ended included."""
+    total = 0.0
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total = sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            total += sum(cpu_seconds(int(child)) for child in (task / "children").read_text().split())
+    return total
+
+
+def result(peer: str, workload: str, times: list[float], cpu: list[float], losses: list[float]) -> dict[str, Any]:
+    """What a peer prints: wall and processor seconds and the server's loss of each round, and what they come to.
+
+    The first round pays for caches: it is left out of the sums, and told apart.
+    """
+    wall, busy = times[1:] or times, cpu[1:] or cpu
+    sums = (min(wall), float(np.median(wall)), min(busy), float(np.mean(busy)), times[0])
+    told = {"peer": peer, "workload": workload, "times": times, "losses": losses, "final_loss": losses[-1]}
+    return {**told, **dict(zip(SUMS, sums, strict=True))}

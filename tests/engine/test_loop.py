@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
+from fedcohort import run
 from fedcohort.engine.evaluate import correct, mean_over_samples
 from run_harness import Ran, go, same_bits
 
@@ -162,6 +164,17 @@ def test_an_update_that_is_too_long_never_reaches_the_model(tmp_path: Path) -> N
     start = go(tmp_path, "client.lr=1e-30", "model=mlp", "rounds=1")
     assert ran.last.metrics["round/dropped_nonfinite"] == 4
     assert torch.equal(ran.weights(), start.weights())
+
+
+def test_the_model_counts_the_batches_of_whoever_took_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An integer buffer becomes the maximum over a round's clients, who go on from the server's."""
+    layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
+    monkeypatch.setattr(run, "_network", lambda *parts: nn.Sequential(*layers))
+    ran = go(tmp_path, "agg=fednova")
+    most = [int(np.nanmax(report.clients["signal_steps"])) for report in ran.reports[1:]]
+    state = torch.load(ran.folder / "weights.pt", weights_only=True)
+    assert min(most) > 0
+    assert int(state["2.num_batches_tracked"]) == sum(most)
 
 
 def _federation():
