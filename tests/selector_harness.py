@@ -75,7 +75,7 @@ class World:
     """Answers are keyed by (seed, word, round), so that what a client says doesn't depend on who else is asked.
 
     available: ids in a round. lost: those of a cohort that fail. corrupt: changes what clients say about themselves,
-    static signals excepted. read: the words that were read or probed.
+    static signals excepted, which `facts` changes. read: the words that were read or probed.
     """
 
     n_clients: int = 12
@@ -84,6 +84,7 @@ class World:
     available: Callable[[int], Sequence[int]] | None = None
     lost: Callable[[int, Ids], Sequence[int]] = field(default=lambda round, cohort: ())
     corrupt: Corrupt = field(default=lambda word, values: values)
+    facts: Corrupt = field(default=lambda word, values: values)
     read: set[str] = field(default_factory=set)
 
     def values(self, word: str, round: int = rng.ONCE) -> np.ndarray:
@@ -91,7 +92,7 @@ class World:
         draws = rng.generator(self.seed, f"world/{word}", round).random(self.n_clients)
         made_up = MADE_UP.get(word, lambda draws: 0.2 + draws)(draws)
         if isinstance(find(word), Static):
-            return made_up
+            return self.facts(word, made_up)
         if made_up.ndim == 1:
             return self.corrupt(word, made_up)
         return np.stack([self.corrupt(word, column) for column in made_up.T], axis=1)

@@ -21,7 +21,9 @@ Departures from the paper:
   tightens where it changes fivefold;
 - the code explores by data size and duration: explore=size;
 - a cap on a client's rounds (cap) is off, as in the code: with few clients it soon excludes everybody;
-- who fails is as one never asked; who reports nonsense is taken only where too few others are left;
+- who fails is as one never asked, but rests for a while after three times in a row (`backoff.py`); the code books it as
+  having trained, at the mean utility of the round, and keeps trying it;
+- who reports nonsense is taken only where too few others are left;
 - asking more clients than needed is the deadline's affair.
 """
 
@@ -33,6 +35,8 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import draw
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -42,7 +46,7 @@ class State:
     """utility: U, NaN before the first round or where it is nonsense. last: 1-based, 0 before. seconds: t, NaN before.
 
     rounds: how often a client arrived. preferred: T, in the unit of `preferred_in`. sums: of U, round by round, since
-    the round that is W before the pacer's last decision.
+    the round that is W before the pacer's last decision. rests: of clients that failed.
     """
 
     utility: Values
@@ -52,6 +56,7 @@ class State:
     eps: float
     preferred: float
     sums: Values
+    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -110,6 +115,7 @@ class Oort:
         return ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        ctx = backoff.ready(state.rests, ctx)
         eps = max(self.eps_decay * state.eps, self.eps_min)
         T = self._preferred_s(state, ctx)
         utility, bonus = normalised(state.utility, self.clip), staleness(ctx.round + 1, state.last)
@@ -143,7 +149,8 @@ class Oort:
         last[arrived] = outcome.round + 1
         rounds[arrived] += 1
         preferred, sums = self._paced(state.preferred, np.append(state.sums, np.nansum(U)))
-        return None, State(utility, last, seconds, rounds, state.eps, preferred, sums)
+        rests = backoff.after(state.rests, outcome)
+        return None, State(utility, last, seconds, rounds, state.eps, preferred, sums, rests)
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         return {}
