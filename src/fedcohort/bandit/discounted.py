@@ -5,8 +5,9 @@
 
 A round enters with weight 1: discounting after the addition would make T < 1 and the logarithm negative.
 
-N of an arm that is left alone decays geometrically, and L with it. At 1e-300 (1,937 rounds at a discount of .7) both stop,
-so that L / N stays what it was and the width stays finite; whether an arm was ever pulled is noted apart.
+N of an arm that is left alone decays geometrically, and L with it. At 1e-300 (after 1,937 rounds
+at a discount of .7) both stop, so that L / N stays what it was and the width finite; those there have equal widths.
+Whether an arm was ever pulled is noted apart.
 """
 
 import math

@@ -37,7 +37,10 @@ Counts = Float64[np.ndarray, "_n c"]
 
 @dataclass(frozen=True)
 class State:
-    """rounds: T_k, one more than the number of rounds that each client was selected in. rests: of clients that failed."""
+    """rounds: T_k, one more than the number of rounds that each client was selected in.
+
+    rests: of clients that failed.
+    """
 
     rounds: Ids
     rests: Backoff = backoff.NOBODY

@@ -19,8 +19,8 @@ Departures from the paper:
 - the sum over i is over all clients; p_i = n_i / sum n, as the code has it, whose aggregation is a plain mean; the
   shadow round weighs updates by n;
 - a client that is away, or whose loss is not finite or above 1e12, is missing from that round's dF;
-- clients that fail are discounted as those that arrive; the paper's never do. After three times in a row they rest for a
-  while (`backoff.py`), or those of the largest scores, whose losses nobody's training lowers, would stall the run;
+- clients that fail are discounted as those that arrive (the paper's never fail), and who does so three times in a row
+  rests for a while (`backoff.py`), or those of the largest scores would stall the run;
 - a client of variance below 1e-10 comes last.
 """
 

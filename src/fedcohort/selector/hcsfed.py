@@ -21,7 +21,7 @@ Departures from the paper:
 - clients that are away at first are asked when they are there (feddiverse_paper: known by their first update), and
   the strata are formed anew then. One whose answer is not finite, or beyond 1e12, comes last; with feddiverse_paper
   those not known yet are a stratum with draws in proportion to its size;
-- a client that fails three times in a row rests for a while (`backoff.py`): a small stratum is drawn from in every round.
+- a client that fails three times in a row rests for a while (`backoff.py`): small strata are drawn from in every round.
 """
 
 from collections.abc import Mapping, Sequence

@@ -4,7 +4,7 @@
 
 Not a paper's method, as nobody could know it. share=0 always trains the m cleanest, who may lack whole classes;
 share=1 is selector=random. Equally clean clients are in the pool by chance, so that without label noise it is
-selector=random too. A client that fails three times in a row rests for a while (`backoff.py`), as in the papers' methods.
+selector=random too. A client that fails three times in a row rests for a while (`backoff.py`).
 """
 
 import math
