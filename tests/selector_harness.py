@@ -125,6 +125,34 @@ class World:
         return RoundOutcome(round, selection, arrived, failed, Spied(values, needs, self.read), probes, 1.0)
 
 
+class Relabelled(np.random.Generator):
+    """The same draws, but those of one number a client under the clients' new ids.
+
+    others: how many other draws there were, which no relabelling can follow.
+    """
+
+    def __init__(self, like: np.random.Generator, new: Ids) -> None:
+        super().__init__(like.bit_generator)
+        self.new, self.others = new, 0
+
+    def relabelled(self, drawn: Any) -> Any:
+        if not isinstance(drawn, np.ndarray) or drawn.shape[-1:] != (len(self.new),):
+            self.others += 1
+            return drawn
+        out = np.empty_like(drawn)
+        out[..., self.new] = drawn
+        return out
+
+
+def _relabels(name: str) -> Callable[..., Any]:
+    return lambda self, *args, **options: self.relabelled(getattr(np.random.Generator, name)(self, *args, **options))
+
+
+LAWS = "random uniform normal standard_normal exponential standard_exponential gumbel beta gamma standard_gamma"
+for _name in (LAWS + " integers choice permutation").split():
+    setattr(Relabelled, _name, _relabels(_name))
+
+
 @dataclass(frozen=True)
 class Step:
     """One round as it went: `before` and `after` are states, `chosen` the one between selection and outcome."""

@@ -13,12 +13,19 @@ import torch
 from fedcohort.selector.base import TIE
 from fedcohort.state import pack
 from fedcohort.types import Ids, ProbeResult, RoundOutcome, Selection
-from selector_harness import World, cohorts, play, play_round, reordered, stored
-from yaml_words import make, words
+from selector_harness import Relabelled, World, cohorts, play, play_round, reordered, stored
+from selector_toys import BREAKERS, TOYS
+from yaml_words import make as made
+from yaml_words import words
 
-WORDS = words("selector")
+WORDS = [*words("selector"), *TOYS]
 ROUNDS = 8
 every = pytest.mark.parametrize("word", WORDS)
+
+
+def make(group: str, word: str) -> Any:
+    """A word of the yaml files, or one of the toys: the commonest bandits, which no law may refuse."""
+    return TOYS[word] if word in TOYS else made(group, word)
 
 
 def some(round: int) -> list[int]:
@@ -255,16 +262,29 @@ def early_shares(round: int) -> list[int]:
 
 @every
 def test_relabelled_clients_have_relabelled_scores(word: str) -> None:
-    """And relabelled places in the cohort, unless the choice hangs on a draw or a tie, where the comparison ends."""
+    check_relabelling(make("selector", word))
+
+
+@pytest.mark.parametrize("breaker", BREAKERS)
+def test_who_prefers_low_ids_is_found_out(breaker: str) -> None:
+    with pytest.raises(AssertionError):
+        check_relabelling(BREAKERS[breaker])
+
+
+def check_relabelling(selector: Any) -> None:
+    """The draws of one number a client are relabelled with them, so that scores may hold a draw.
+
+    So are the cohorts, unless the choice hangs on another draw or on a tie: there the comparison ends.
+    """
     new = np.random.default_rng(5).permutation(12)
     world = World(available=early_shares)
-    steps = play(make("selector", word), world, ROUNDS)
-    selector = make("selector", word)
+    steps = play(selector, world, ROUNDS)
     state = selector.init(_population(world, selector.needs, new))
     for round, step in enumerate(steps):
         ctx = world.context(round, selector.needs)
         static = {w: _moved(v, new) for w, v in ctx.signals.items()}
-        ctx = replace(ctx, available=np.sort(new[ctx.available]), signals=static)
+        draws = Relabelled(ctx.rng, new)
+        ctx = replace(ctx, available=np.sort(new[ctx.available]), signals=static, rng=draws)
         selector.plan(state, ctx)
         answers = {w: _relabelled(p, new) for w, p in step.blocking.items()}
         selection, state = selector.select(state, ctx, answers)
@@ -276,8 +296,8 @@ def test_relabelled_clients_have_relabelled_scores(word: str) -> None:
             np.testing.assert_allclose(selection.probability, chance, rtol=1e-6, atol=1e-9)
         if not np.array_equal(selection.clients, np.sort(new[step.selection.clients])):
             assert round >= 4
-            drawn = scores is None or step.selection.probability is not None
-            assert drawn or _tied_at_the_cut(scores[step.ctx.available], world.cohort)
+            tied = scores is not None and _tied_at_the_cut(scores[step.ctx.available], world.cohort)
+            assert draws.others or tied
             return
         state = selector.observe(state, _relabelled_outcome(step.outcome, selection, new))[1]
 
