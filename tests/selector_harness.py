@@ -75,7 +75,7 @@ class World:
     """Answers are keyed by (seed, word, round), so that what a client says doesn't depend on who else is asked.
 
     available: ids in a round. lost: those of a cohort that fail. corrupt: changes what clients say about themselves,
-    static signals excepted. read: the words that were read or probed.
+    static signals excepted, which `facts` changes. read: the words that were read or probed.
     """
 
     n_clients: int = 12
@@ -84,6 +84,7 @@ class World:
     available: Callable[[int], Sequence[int]] | None = None
     lost: Callable[[int, Ids], Sequence[int]] = field(default=lambda round, cohort: ())
     corrupt: Corrupt = field(default=lambda word, values: values)
+    facts: Corrupt = field(default=lambda word, values: values)
     read: set[str] = field(default_factory=set)
 
     def values(self, word: str, round: int = rng.ONCE) -> np.ndarray:
@@ -91,7 +92,7 @@ class World:
         draws = rng.generator(self.seed, f"world/{word}", round).random(self.n_clients)
         made_up = MADE_UP.get(word, lambda draws: 0.2 + draws)(draws)
         if isinstance(find(word), Static):
-            return made_up
+            return self.facts(word, made_up)
         if made_up.ndim == 1:
             return self.corrupt(word, made_up)
         return np.stack([self.corrupt(word, column) for column in made_up.T], axis=1)
@@ -122,6 +123,34 @@ class World:
         values = {w: self.values(w, round)[arrived] for w in EVERY_WORD if isinstance(find(w), Reported | Sent)}
         values |= {w: pairs_of(w, values["update"]) for w in sorted(needs) if has_pairs(w)}
         return RoundOutcome(round, selection, arrived, failed, Spied(values, needs, self.read), probes, 1.0)
+
+
+class Relabelled(np.random.Generator):
+    """The same draws, but those of one number a client under the clients' new ids.
+
+    others: how many other draws there were, which no relabelling can follow.
+    """
+
+    def __init__(self, like: np.random.Generator, new: Ids) -> None:
+        super().__init__(like.bit_generator)
+        self.new, self.others = new, 0
+
+    def relabelled(self, drawn: Any) -> Any:
+        if not isinstance(drawn, np.ndarray) or drawn.shape[-1:] != (len(self.new),):
+            self.others += 1
+            return drawn
+        out = np.empty_like(drawn)
+        out[..., self.new] = drawn
+        return out
+
+
+def _relabels(name: str) -> Callable[..., Any]:
+    return lambda self, *args, **options: self.relabelled(getattr(np.random.Generator, name)(self, *args, **options))
+
+
+LAWS = "random uniform normal standard_normal exponential standard_exponential gumbel beta gamma standard_gamma"
+for _name in (LAWS + " integers choice permutation").split():
+    setattr(Relabelled, _name, _relabels(_name))
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def test_it_runs_as_it_stands(tmp_path: Path) -> None:
     ctx = context(n_clients=3, cohort=2, signals={"n_train": np.array([10, 30, 20])})
     selection, state = selector.select(selector.init(None), ctx, {})
     assert selection.clients.tolist() == [1, 2]
-    assert state.seen == 0
+    assert not len(state.rests.clients)
     assert "my_method" in (tmp_path / "tests/selector/test_my_method.py").read_text()
 
 

@@ -13,23 +13,26 @@ MODULE = '''"""{title}: one sentence. Cite the paper here.
 
     A_k = (n_k / max_j n_j)^power,   S_t = the clients with the largest A_k        (replace by your update rule)
 
-Departures from the paper: none.
+Departures from the paper:
+- a client that fails three times in a row rests for a while (`backoff.py`).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fedcohort import ranges
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import top
 from fedcohort.types import Advice, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 
 @dataclass(frozen=True)
 class State:
-    """What changes between rounds; it is saved and restored for you. seen: rounds observed."""
+    """What changes between rounds; it is saved and restored for you. rests: of clients that failed."""
 
-    seen: int
+    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class {title}:
         ranges.number("power", self.power, "[0, inf)")
 
     def init(self, population: Population) -> State:
-        return State(0)
+        return State()
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         return ()
@@ -53,10 +56,11 @@ class {title}:
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         n = ctx.signals["n_train"].astype(float)
         scores = (n / max(n.max(), 1.0)) ** self.power
-        return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng), scores=scores), state
+        here = backoff.ready(state.rests, ctx).available  # without those who fail again and again
+        return Selection(top(scores, here, ctx.cohort, ctx.rng), scores=scores), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
-        return None, State(state.seen + (len(outcome.clients) > 0))
+        return None, replace(state, rests=backoff.after(state.rests, outcome))
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         return {{}}

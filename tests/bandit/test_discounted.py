@@ -51,16 +51,39 @@ def test_without_discount_it_is_ucb1() -> None:
 
 def test_without_memory_it_is_the_last_round() -> None:
     past = played(0.0, ONE_EACH)
-    np.testing.assert_array_equal(discounted.mean(past), [0.0, 0.0, 3.0])
-    np.testing.assert_array_equal(discounted.width(past, 0.5), [np.inf, np.inf, 0.0])  # T = 1, ln T = 0
+    np.testing.assert_allclose(past.total, [0.0, 0.0, 3.0], atol=1e-290)
+    np.testing.assert_allclose(past.count, [0.0, 0.0, 1.0], atol=1e-290)
+    np.testing.assert_allclose(discounted.mean(past), [2.0, 1.0, 3.0])  # what they were worth when they were pulled
+    assert discounted.width(past, 0.5).tolist() == [0.0, 0.0, 0.0]  # T = 1, ln T = 0
 
 
-def test_an_arm_that_is_forgotten_is_as_one_never_pulled() -> None:
-    past = played(0.1, [([0], [5.0])] + [([1], [1.0])] * 13)
-    assert past.count[0] == pytest.approx(1e-13)
-    assert discounted.mean(past)[0] == 0.0
-    assert discounted.width(past, 1.0)[0] == np.inf
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_an_arm_that_is_forgotten_is_not_as_one_never_pulled() -> None:
+    """However small its count, its mean stays and its width is finite, wider than all that were pulled since."""
+    for rounds in (13, 300, 5000):
+        past = played(0.1, [([0], [5.0])] + [([1], [1.0])] * rounds)
+        assert past.count[0] == pytest.approx(max(0.1**rounds, 1e-300))
+        assert discounted.mean(past)[0] == pytest.approx(5.0, rel=1e-12)
+        zero, one, never = discounted.width(past, 1.0)
+        assert one < zero < np.inf == never
+        assert discounted.width(past, 1e300)[0] < np.inf
+
+
+def test_a_forgotten_arm_that_is_pulled_again_starts_anew() -> None:
+    past = played(0.1, [([0], [5.0])] + [([1], [1.0])] * 400 + [([0], [7.0])])
+    assert past.count[0] == pytest.approx(1.0)
+    assert discounted.mean(past)[0] == pytest.approx(7.0)
+
+
+def test_every_arm_is_pulled_once_before_any_twice_and_in_the_same_order_again() -> None:
+    """By the widest width, one a round: 400 arms at a discount of .7, where N falls to 1e-62 within a lap."""
+    past, order = discounted.nothing(400), []
+    for _ in range(3 * 400):
+        index = discounted.mean(past) + discounted.width(past, 1.0)
+        order.append(int(np.argmax(index)))
+        past = discounted.after(past, 0.7, np.array(order[-1:]), np.ones(1))
+    assert order == 3 * list(range(400))
 
 
 def test_the_logarithm_never_sees_less_than_one() -> None:
-    assert np.isfinite(discounted.width(Discounted(np.ones(1), np.ones(1), 0.7), 1.0)).all()
+    assert np.isfinite(discounted.width(Discounted(np.ones(1), np.ones(1), 0.7, np.ones(1, bool)), 1.0)).all()

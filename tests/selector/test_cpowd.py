@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fedcohort.errors import OptionError
-from fedcohort.selector.base import Stateless
+from fedcohort.selector.backoff import NOBODY
 from fedcohort.selector.cpowd import CPowD
 from fedcohort.signal.base import find
 from fedcohort.types import Population, ProbeResult
@@ -27,7 +27,7 @@ def cpowd(**changes: Any) -> CPowD:
 
 def chosen(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"batch_loss": ProbeResult(ids(*polled), np.array(losses))}
-    return cpowd().select(Stateless(), context(**kwargs), answers)[0].clients.tolist()
+    return cpowd().select(NOBODY, context(**kwargs), answers)[0].clients.tolist()
 
 
 def test_the_largest_losses_win() -> None:

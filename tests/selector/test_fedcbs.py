@@ -97,9 +97,9 @@ def test_the_first_score_by_hand() -> None:
     assert (cbs().select(rounds, context(0, 1, K, signals={"label_counts": H}), {})[0].parts["explore"] == 0).all()
 
 
-def test_rounds_count_for_those_who_arrive() -> None:
+def test_rounds_count_for_those_who_fail_too() -> None:
     state = cbs().observe(State(np.ones(4, np.int64)), outcome(0, [0, 2], failed=[1]))[1]
-    assert state.rounds.tolist() == [2, 1, 2, 1]
+    assert state.rounds.tolist() == [2, 2, 2, 1]
 
 
 def test_a_long_cohort_does_not_overflow() -> None:

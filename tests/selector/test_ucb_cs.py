@@ -1,6 +1,7 @@
 """UCB-CS: three rounds by hand, the two readings of sigma and of the index, and what a client must not gain by."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from fedcohort.selector.ucb_cs import State, UcbCs
 from fedcohort.types import Population, Selection
-from selector_harness import context, outcome
+from selector_harness import World, context, outcome, play
 from yaml_words import make
 
 N = np.array([50, 30, 20])  # p = (.5, .3, .2)
@@ -109,11 +110,10 @@ def test_a_single_step_means_pure_exploitation() -> None:
 
 @pytest.mark.parametrize("index", ["eq4", "algorithm1"])
 def test_without_memory_only_the_last_round_counts(index: str) -> None:
-    """discount = 0: eq4 forgets the others, so that they are new again; Algorithm 1 lets them fall to 0."""
+    """discount = 0: T = 1, so that there is no width, and p_k times the last loss; Algorithm 1 lets it fall to 0."""
     selector = ucb(discount=0.0, index=index)
     found = scores(selector, after(selector, ONE_EACH))
-    others = np.inf if index == "eq4" else 0.0
-    np.testing.assert_allclose(found, [others, others, 0.2 * 3.0], rtol=1e-14)
+    np.testing.assert_allclose(found, [0.5 * 2.0, 0.3, 0.2 * 3.0] if index == "eq4" else [0.0, 0.0, 0.6], rtol=1e-14)
 
 
 def test_without_discount_and_with_equal_sizes_it_is_ucb1() -> None:
@@ -137,6 +137,46 @@ def test_a_loss_that_is_not_finite_is_not_preferred_until_there_is_a_finite_one(
 def test_a_client_that_never_gave_a_finite_loss_is_not_visited_for_ever() -> None:
     state = after(ucb(), [(0, NAN, NAN)])
     assert scores(ucb(), state).tolist() == [-np.inf, np.inf, np.inf]
+
+
+def failing(selector: UcbCs, state: State, rounds: Sequence[Sequence[int]]) -> State:
+    """Rounds in which nobody arrives."""
+    for round, lost in enumerate(rounds):
+        state = selector.observe(state, outcome(round, [], failed=lost, train_loss=[], train_loss_std=[]))[1]
+    return state
+
+
+@pytest.mark.parametrize("index", ["eq4", "algorithm1"])
+def test_a_failure_is_a_pull_that_paid_nothing(index: str) -> None:
+    """L_0 = .7^3 2, N_0 = .7^3 + 1, T = 1 + .7 2.19; a client that only failed has an index, of its width alone."""
+    selector = ucb(index=index)
+    state = failing(selector, after(selector, ONE_EACH), [[0]])
+    np.testing.assert_allclose([state.past.total[0], state.past.count[0]], [0.686, 1.343], rtol=1e-14)
+    width = 0.5 * np.sqrt(2 * np.log(2.533) / 1.343)
+    assert scores(selector, state)[0] == pytest.approx(0.5 * (0.686 / 1.343 + width), rel=1e-12)
+    stranger = failing(selector, after(selector, ONE_EACH[:2]), [[2]])
+    assert stranger.mean[2] == 0.0
+    assert 0 < scores(selector, stranger)[2] < np.inf
+
+
+def test_a_cohort_of_clients_that_never_arrive_does_not_stop_the_run() -> None:
+    """Six of twelve, with a cohort of three: each is tried once, as the others are, and rests in the end."""
+    world = World(lost=lambda t, cohort: cohort[cohort % 2 == 0])
+    steps = play(ucb(tie="random"), world, 60)
+    tried = np.concatenate([step.selection.clients for step in steps[:4]])
+    assert sorted(tried.tolist()) == list(range(12))
+    later = [len(step.outcome.clients) for step in steps[20:]]
+    assert sum(later) > 0.8 * 3 * len(later)
+    assert min(later) > 0
+
+
+def test_nobody_is_left_out_where_a_lap_is_long() -> None:
+    """K / m = 100 rounds, in which .7^100 = 3e-16 of a count is left: three laps, and nobody twice in any of them."""
+    world = World(n_clients=200, cohort=2, corrupt=lambda word, values: np.full(len(values), 1.0))
+    world = replace(world, facts=lambda word, values: np.full(len(values), 50))
+    visits = np.stack([step.selection.clients for step in play(ucb(tie="random"), world, 300)])
+    for lap in visits.reshape(3, 200):
+        assert sorted(lap.tolist()) == list(range(200))
 
 
 def test_a_deviation_that_is_not_finite_leaves_the_last_one() -> None:

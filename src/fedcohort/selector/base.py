@@ -18,6 +18,10 @@ S = TypeVar("S")
 class Selector(Protocol[S]):
     """`plan` -> probes of w_t -> `select` -> local training -> `observe` -> aggregation, once a round.
 
+    A client's id means nothing: relabelled clients must have relabelled scores. Scores may hold a draw (Thompson
+    sampling, epsilon-greedy): take it as one vector over all clients, `ctx.rng.standard_normal(ctx.n_clients)`. The
+    laws relabel such a vector with the clients, and a client's draw doesn't depend on who else is there.
+
     needs: the words of `fedcohort/signal/` that it reads, static, probed and reported alike. A ClassVar, or a property
     where options decide: nobody is charged for a signal that the chosen options leave unread.
     advises: whether `observe` may return Advice; the matrix of updates is then kept for the aggregation. As `needs`, a
@@ -55,7 +59,11 @@ class Selector(Protocol[S]):
         ...
 
     def observe(self, state: S, outcome: RoundOutcome) -> tuple[Advice | None, S]:
-        """Learn from those who arrived, before the aggregation. It must not draw."""
+        """Learn from those who arrived, and who failed, before the aggregation. It must not draw.
+
+        A round in which nobody arrives must teach something, too: no run may hang on clients that never come. Either
+        the method counts failures by itself, or `backoff.py` lets such clients rest.
+        """
         ...
 
     def trace(self, state: S) -> Mapping[str, tuple[float, float]]:

@@ -7,7 +7,7 @@ Convergence Analysis and Power-of-Choice Selection Strategies", 2020), as UCB-CS
 
 Departures from the paper:
 - the mini-batch is drawn anew each round, without replacement; a client with fewer than b samples uses them all;
-- where losses are not finite, or fewer answer than are wanted, it does what pow-d does.
+- where losses are not finite, fewer answer than are wanted, or clients fail again and again, it does what pow-d does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort import ranges
-from fedcohort.selector import candidates
-from fedcohort.selector.base import Stateless, answers
+from fedcohort.selector import backoff, candidates
+from fedcohort.selector.backoff import Backoff
+from fedcohort.selector.base import answers
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 
@@ -43,22 +44,20 @@ class CPowD:
     def needs(self) -> frozenset[str]:
         return frozenset({"batch_loss", "n_train"} if self.candidate == "size" else {"batch_loss"})
 
-    def init(self, population: Population) -> Stateless:
+    def init(self, population: Population) -> Backoff:
         """Raises `OptionError` where d is less than m, or more than K."""
         candidates.check(self.candidates, population)
-        return Stateless()
+        return backoff.NOBODY
 
-    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
-        polled = candidates.drawn(self.candidates, self.candidate, ctx)
+    def plan(self, state: Backoff, ctx: RoundContext) -> Sequence[Probe]:
+        polled = candidates.drawn(self.candidates, self.candidate, backoff.ready(state, ctx))
         return (Probe("batch_loss", polled, {"batch": self.batch, "key": int(ctx.rng.integers(2**62))}),)
 
-    def select(
-        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, Stateless]:
-        return candidates.largest(answers(probes, "batch_loss"), ctx), state
+    def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:
+        return candidates.largest(answers(probes, "batch_loss"), backoff.ready(state, ctx)), state
 
-    def observe(self, state: Stateless, outcome: RoundOutcome) -> tuple[None, Stateless]:
-        return None, state
+    def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
+        return None, backoff.after(state, outcome)
 
-    def trace(self, state: Stateless) -> Mapping[str, tuple[float, float]]:
+    def trace(self, state: Backoff) -> Mapping[str, tuple[float, float]]:
         return {}

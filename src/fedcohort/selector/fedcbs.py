@@ -5,14 +5,16 @@ Class-Imbalance Reduction" (2023).
     1st draw:  k in proportion to 1 / max(QCID({k}), eps)^beta_1 + lambda sqrt(3 ln(t + 1) / (2 T_k))
     j-th draw: k in proportion to QCID(S)^beta_{j-1} / max(QCID(S + k), eps)^beta_j,   beta_j = beta j
 
-T_k is one more than the number of rounds that k trained in. The numerator of the j-th draw is the same for all k.
+T_k is one more than the number of rounds that k was selected in, whether it arrived or not. The numerator of the j-th
+draw is the same for all k.
 
 Departures from the paper:
 - beta_j and eps are not known from it; beta = 1 and eps = .001 are those of a re-implementation, whose argmax for the
   first draw and whose choice of the best of six cohorts are not followed. With them the best-balanced cohort need not
   be the likely one: tests/selector/test_fedcbs.py has an example;
 - the paper computes h_k'h_l under encryption; here clients send h_k in the clear, and are charged for it;
-- a client without samples has the imbalance of a client with a single class.
+- a client without samples has the imbalance of a client with a single class;
+- a client that fails three times in a row rests for a while (`backoff.py`): only the first draw knows T_k.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +25,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import draw
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -33,9 +37,13 @@ Counts = Float64[np.ndarray, "_n c"]
 
 @dataclass(frozen=True)
 class State:
-    """rounds: T_k, one more than the number of rounds that each client trained in."""
+    """rounds: T_k, one more than the number of rounds that each client was selected in.
+
+    rests: of clients that failed.
+    """
 
     rounds: Ids
+    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,7 @@ class FedCbs:
         return ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        ctx = backoff.ready(state.rests, ctx)
         h = ctx.signals["label_counts"].astype(float)
         explore = self.lam * np.sqrt(1.5 * np.log(ctx.round + 1) / state.rounds)
         exploit = np.maximum(qcid(h), self.eps) ** -self.beta
@@ -76,7 +85,8 @@ class FedCbs:
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         rounds = state.rounds.copy()
         rounds[outcome.clients] += 1
-        return None, State(rounds)
+        rounds[outcome.failed] += 1
+        return None, State(rounds, backoff.after(state.rests, outcome))
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         return {}

@@ -4,7 +4,7 @@ Heterogeneous Federated Learning" (CVPR 2022), after the authors' code.
     dF(t) = F(w_{t+1}) - F(w_t) of all clients ~ N(mu, Sigma),   Sigma = X'X + .01^2 I,   X [dim, K] learnt
     mu_k = sum_e gamma^(t-e) dF_k(e) / sum_e gamma^(t-e),   X = argmin -sum_e gamma^(t-e) log N(dF(e); mu, Sigma)
     m times:  k* = argmax_k alpha_k sum_i p_i Sigma_ik / sqrt(Sigma_kk),   Sigma <- Sigma given k*
-    alpha_k <- beta alpha_k  for k that trained;   alpha = 1 after each shadow round
+    alpha_k <- beta alpha_k  for k in S;   alpha = 1 after each shadow round
     kernel=se: Sigma_ij = f^2 exp(-||x_i - x_j||^2 / 2 l) + .01^2 [i = j] for the columns x of X, f learnt with X from 1
 
 Rounds 0 to W are random, and everybody is asked for F_k before each and once more before round W + 1, where X is fitted
@@ -19,7 +19,9 @@ Departures from the paper:
 - the sum over i is over all clients; p_i = n_i / sum n, as the code has it, whose aggregation is a plain mean; the
   shadow round weighs updates by n;
 - a client that is away, or whose loss is not finite or above 1e12, is missing from that round's dF;
-- a client that fails is not discounted; one of variance below 1e-10 comes last.
+- clients that fail are discounted as those that arrive (the paper's never fail), and who does so three times in a row
+  rests for a while (`backoff.py`), or those of the largest scores would stall the run;
+- a client of variance below 1e-10 comes last.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,6 +32,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import answers, draw, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -43,6 +47,7 @@ class State:
     """X: features, None before the first fit. f, p, mu, alpha: see the module; p is n_k / sum n.
 
     changes: dF by round, NaN where unknown. loss: of the last model that everybody was asked about, in round `asked`.
+    rests: of clients that failed.
     """
 
     X: Float64[np.ndarray, "d k"] | None
@@ -53,6 +58,7 @@ class State:
     changes: dict[int, Values]
     loss: Values
     asked: int
+    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -104,17 +110,20 @@ class FedCor:
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         state = self._told(state, ctx.round, probes)
+        ready = backoff.ready(state.rests, ctx)
         if ctx.round <= self.warmup:
-            return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
+            return Selection(draw(np.ones(ctx.n_clients), ready.available, ctx.cohort, ctx.rng)), state
         if state.X is None or "shadow_loss" in probes:
             state = self._fitted(state, ctx)
-        return self._chosen(state, ctx), state
+        return self._chosen(state, ready), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
+        state = replace(state, rests=backoff.after(state.rests, outcome))
         if outcome.round <= self.warmup:
             return None, state
         alpha = state.alpha.copy()
         alpha[outcome.clients] *= self.beta
+        alpha[outcome.failed] *= self.beta
         return None, replace(state, alpha=alpha)
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:

@@ -18,7 +18,8 @@ Departures from the paper:
   a lr too small for so few epochs leaves all in one attribute (CMNIST, mlp: 0.1 does, 0.01 does not);
 - source=known_dht (Table IV) has the true triplets, and is charged as the matrices that they are worked out of;
 - source=known_matrix draws in proportion to w = argmin Var(sum_k w_k N^k) over the simplex (sum w = 1 is not printed,
-  but w = 0 would win without it), without putting back; clients of weight zero fill up.
+  but w = 0 would win without it), without putting back; clients of weight zero fill up;
+- a client that fails three times in a row rests for a while (`backoff.py`), as k_c and k_r are often the same ones.
 
 A selection's probability is that of its first draw; role, among its parts, is 0 for a k_p, 1 for a k_c, 2 for a k_r.
 """
@@ -32,6 +33,8 @@ from jaxtyping import Bool, Float64
 
 from fedcohort import ranges, skew
 from fedcohort.bandit.simplex import least_variance
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import answers, draw, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -45,13 +48,14 @@ LEAST_WEIGHT = 1e-9  # of known_matrix: below it a client has none
 class State:
     """delta: triplets, NaN where unknown. asked: who was. turn: groups of three so far, of all rounds that select.
 
-    weight: of each client's draw with known_matrix, otherwise zeros.
+    weight: of each client's draw with known_matrix, otherwise zeros. rests: of clients that failed.
     """
 
     delta: Triplets
     asked: Bool[np.ndarray, "clients"]
     turn: int
     weight: Values
+    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,7 @@ class FedDiverse:
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if "dht" in probes:
             state = self._told(state, answers(probes, "dht"))
+        ctx = backoff.ready(state.rests, ctx)
         if ctx.round < self.pretrain:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng), plain=True), state
         if self.source == "known_matrix":
@@ -128,7 +133,7 @@ class FedDiverse:
         return selection, replace(state, turn=state.turn + -(-len(order) // 3))
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        return None, state
+        return None, replace(state, rests=backoff.after(state.rests, outcome))
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         return {}

@@ -19,6 +19,7 @@ Departures from the paper:
 - their inner products are rounded to two decimals; here they are not;
 - E is their sum over A, not a mean: the mean labels more clients;
 - keep_min is a share of those who arrived, 8 of 10 in the code; failed clients count as never selected;
+- a client that fails three times in a row rests for a while (`backoff.py`), as it shares what others lose;
 - the clients kept are weighed as the aggregator weighs them, a plain mean in the code;
 - prob is at least 1e-8, so that even a client that lost all comes back where others are away.
 """
@@ -32,6 +33,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import TIE, draw
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -41,11 +44,15 @@ Gram = Float64[np.ndarray, "m m"]
 
 @dataclass(frozen=True)
 class State:
-    """prob: sums to 1. selected, labelled: how often each client arrived, and how often it was left out then."""
+    """prob: sums to 1. selected, labelled: how often each client arrived, and how often it was left out then.
+
+    rests: of clients that failed.
+    """
 
     prob: Values
     selected: Ids
     labelled: Ids
+    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,7 @@ class FedPns:
         return ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        ctx = backoff.ready(state.rests, ctx)
         chance = np.zeros(ctx.n_clients)
         chance[ctx.available] = state.prob[ctx.available]
         chance /= max(float(chance.sum()), FLOOR)
@@ -94,7 +102,8 @@ class FedPns:
         selected[outcome.clients] += 1
         bad = outcome.clients[rows[labels]]
         labelled[bad] += 1
-        after = State(self.moved(state.prob, bad, labelled[bad] / selected[bad]), selected, labelled)
+        moved = self.moved(state.prob, bad, labelled[bad] / selected[bad])
+        after = State(moved, selected, labelled, backoff.after(state.rests, outcome))
         keep = np.ones(len(outcome.clients), bool)
         keep[rows[out]] = False
         return (Advice(keep=keep) if len(out) else None), after

@@ -19,7 +19,9 @@ Departures from the paper:
   sum to 1. Where selected clients fail, those of the others are raised to the same sum;
 - redraw=resolve solves for q anew among those left before each draw;
 - over available clients only; a norm that is zero or not finite counts as 1e-12 of the largest, and all alike where
-  every one is.
+  every one is;
+- a client that fails three times in a row rests for a while (`backoff.py`), and isn't polled: where nobody
+  trains on its data, its gradient stays large.
 """
 
 import math
@@ -29,6 +31,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import answers, draw, successive
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -37,10 +41,14 @@ FLOOR = 1e-12  # of the largest importance: everybody can be drawn
 
 @dataclass(frozen=True)
 class State:
-    """norm: of each client's last update, NaN before. weights: Des Raj's of the present cohort, 0 for others."""
+    """norm: of each client's last update, NaN before. weights: Des Raj's of the present cohort, 0 for others.
+
+    rests: of clients that failed.
+    """
 
     norm: Values
     weights: Values
+    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -78,9 +86,10 @@ class Feel:
         return State(np.full(K, np.nan), np.zeros(K))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        return (Probe("grad_norm", ctx.available),) if self.importance == "grad" else ()
+        return (Probe("grad_norm", backoff.ready(state.rests, ctx).available),) if self.importance == "grad" else ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        ctx = backoff.ready(state.rests, ctx)
         here, n = ctx.available, ctx.signals["n_train"].astype(float)
         norm = answers(probes, "grad_norm").dense(ctx.n_clients) if self.importance == "grad" else lagged(state.norm)
         w = n / max(n[here].sum(), 1.0)
@@ -100,7 +109,7 @@ class Feel:
         if self.importance == "update_lag":
             norm = norm.copy()
             norm[outcome.clients] = outcome.signals["update_norm"]
-        state = replace(state, norm=norm)
+        state = replace(state, norm=norm, rests=backoff.after(state.rests, outcome))
         weights = state.weights[outcome.clients]
         if self.agg == "fedavg" or not len(weights):
             return None, state

@@ -14,7 +14,8 @@ Departures from the paper (selector=flash_literal takes those back that have an 
   slowest arrival (reward_tau=round) or the client's own (client); a probe that lasts longer counts in neither;
 - a context is [1, 1, 0, 0] before anything is measured; a client that was never timed stands at the mean of those
   that were, an absent one keeps its last values, and one that answers NaN or infinity is scored -inf;
-- a row without both losses and a positive duration is left out, and failed clients teach nothing.
+- a row without both losses and a positive duration is left out; who fails teaches nothing, but rests for a while
+  after three times in a row (`backoff.py`).
 context=lagged is Alg. 1: w_t, probed beside the training of round t, chooses S_{t+1}; fresh asks before choosing S_t.
 
 Ablations: features leaves some of the context out (Fig. 4c-d) and makes d smaller, in gamma_t too unless
@@ -35,6 +36,8 @@ from fedcohort.bandit.contextual import Bandit, LinUCB, Neural, Restless, Thomps
 from fedcohort.bandit.neural import Net
 from fedcohort.bandit.restless import Hidden
 from fedcohort.bandit.ridge import Ridge
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import answers, top
 from fedcohort.selector.contexts import FEATURES, Baseline, Contexts, Pending, Unit
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
@@ -45,7 +48,7 @@ class State:
     """Per client: train, val: the loss ratios. loss: robust loss of the last model measured, NaN without an answer.
     gain: reward at that measurement, whoever it is credited to. r: last reward credited. tau: last duration, seconds.
     X: contexts of the next selection. p: n_k / sum of n (equal shares unless reward=global).
-    round_tau: duration of the last round, seconds. tau_unit, r_unit: the scales of tau and r.
+    round_tau: duration of the last round, seconds. tau_unit, r_unit: the scales of tau and r. rests: of who failed.
     """
 
     posterior: Ridge | Net | Hidden
@@ -61,6 +64,7 @@ class State:
     tau_unit: Unit
     r_unit: Unit
     pending: Pending | None
+    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -174,13 +178,14 @@ class Flash:
         gamma = self.gamma_scale * ridge.exploration(ctx.round - 1, ctx.n_clients, d, self.lam, self.delta)
         judged, posterior = self.estimator.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
         scores = np.where(np.isfinite(judged.score), judged.score, -np.inf)
-        clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
+        clients = top(scores, backoff.ready(state.rests, ctx).available, ctx.cohort, ctx.rng)
         posterior = self.estimator.chosen(posterior, state.X[clients])
         parts = {"exploit": judged.exploit, "explore": judged.explore}
         return Selection(clients, scores, parts), replace(state, posterior=posterior)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         arrived, first, chosen_by = outcome.clients, outcome.round == 0, state.X
+        state = replace(state, rests=backoff.after(state.rests, outcome))
         if self.context == "lagged":
             state = self._measured(state, outcome.probes)
         if self.credit == "literal":

@@ -1,4 +1,7 @@
-"""What the yardsticks that know the future share: everybody trains from w_t, in secret, before a cohort is chosen."""
+"""What the yardsticks that know the future share: everybody trains from w_t, in secret, before a cohort is chosen.
+
+Failures are not foreseen; a client that fails three times in a row rests for a while (`backoff.py`).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import Stateless, answers, top
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
+from fedcohort.selector.base import answers, top
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 
@@ -27,30 +32,30 @@ class Foresight:
     def __post_init__(self) -> None:
         ranges.integer("limit", self.limit, "[1, inf)")
 
-    def init(self, population: Population) -> Stateless:
+    def init(self, population: Population) -> Backoff:
         """Raises `OptionError` where the population exceeds the limit: all of it trains in every round."""
         clients = population.n_clients
         if clients > self.limit:
             allowed = f"an integer of at least {clients}, the clients there are: all of them train every round"
             raise ranges.refuse("limit", allowed, self.limit)
-        return Stateless()
+        return backoff.NOBODY
 
-    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
+    def plan(self, state: Backoff, ctx: RoundContext) -> Sequence[Probe]:
         """Nothing where everybody who is available is needed anyway."""
+        ctx = backoff.ready(state, ctx)
         if len(ctx.available) <= ctx.cohort:
             return ()
         return (Probe("greedy_gain", ctx.available, {"cohort": ctx.cohort, "direction": self.direction}),)
 
-    def select(
-        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, Stateless]:
+    def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:
         """Those who were picked first."""
+        ctx = backoff.ready(state, ctx)
         scores = answers(probes, "greedy_gain").dense(ctx.n_clients)
         scores[ctx.available] = np.where(np.isfinite(scores[ctx.available]), scores[ctx.available], -np.inf)
         return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng), scores), state
 
-    def observe(self, state: Stateless, outcome: RoundOutcome) -> tuple[None, Stateless]:
-        return None, state
+    def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
+        return None, backoff.after(state, outcome)
 
-    def trace(self, state: Stateless) -> Mapping[str, tuple[float, float]]:
+    def trace(self, state: Backoff) -> Mapping[str, tuple[float, float]]:
         return {}

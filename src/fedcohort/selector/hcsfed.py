@@ -20,7 +20,8 @@ Departures from the paper:
 - agg=fedavg, the default, leaves weights to the aggregator, as all other selectors do;
 - clients that are away at first are asked when they are there (feddiverse_paper: known by their first update), and
   the strata are formed anew then. One whose answer is not finite, or beyond 1e12, comes last; with feddiverse_paper
-  those not known yet are a stratum with draws in proportion to its size.
+  those not known yet are a stratum with draws in proportion to its size;
+- a client that fails three times in a row rests for a while (`backoff.py`): small strata are drawn from in every round.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,8 @@ from jaxtyping import Bool, Float64
 from fedcohort import ranges
 from fedcohort.bandit import kmeans, sketch, strata
 from fedcohort.rng import generator
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import answers, draw
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -46,13 +49,15 @@ class State:
     """X: sketches [K, d'], NaN where unknown; no columns before the first. asked: who was, or sent an update, since the
     last `recluster` rounds were over.
 
-    stratum: of each client, -1 where unknown. stale: somebody's sketch is newer than the strata.
+    stratum: of each client, -1 where unknown. stale: somebody's sketch is newer than the strata. rests: of those
+    who failed.
     """
 
     X: Float64[np.ndarray, "k d"]
     asked: Bool[np.ndarray, "k"]
     stratum: Ids
     stale: bool
+    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -106,10 +111,11 @@ class HcsFed:
             return Selection(ctx.available, uncapped=True), state
         if state.stale:
             state = replace(state, stratum=self._stratified(state, ctx.rng), stale=False)
-        return self._drawn(state, ctx), state
+        return self._drawn(state, backoff.ready(state.rests, ctx)), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
         advice = Advice(weights=shares(state.stratum, outcome.clients)) if self._weighs(state, outcome) else None
+        state = replace(state, rests=backoff.after(state.rests, outcome))
         new = np.flatnonzero(~state.asked[outcome.clients])
         if self.probes or not len(new):
             return advice, state

@@ -21,7 +21,9 @@ Departures from the paper:
   tightens where it changes fivefold;
 - the code explores by data size and duration: explore=size;
 - a cap on a client's rounds (cap) is off, as in the code: with few clients it soon excludes everybody;
-- who fails is as one never asked; who reports nonsense is taken only where too few others are left;
+- who fails is as one never asked, but rests for a while after three times in a row (`backoff.py`); the code books it as
+  having trained, at the mean utility of the round, and keeps trying it;
+- who reports nonsense is taken only where too few others are left;
 - asking more clients than needed is the deadline's affair.
 """
 

@@ -4,7 +4,7 @@
 
 Not a paper's method, as nobody could know it. share=0 always trains the m cleanest, who may lack whole classes;
 share=1 is selector=random. Equally clean clients are in the pool by chance, so that without label noise it is
-selector=random too.
+selector=random too. A client that fails three times in a row rests for a while (`backoff.py`).
 """
 
 import math
@@ -15,7 +15,9 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import Stateless, draw, top
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
+from fedcohort.selector.base import draw, top
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 
@@ -31,25 +33,24 @@ class OracleClean:
     def __post_init__(self) -> None:
         ranges.number("share", self.share, "[0, 1]")
 
-    def init(self, population: Population) -> Stateless:
-        return Stateless()
+    def init(self, population: Population) -> Backoff:
+        return backoff.NOBODY
 
-    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
+    def plan(self, state: Backoff, ctx: RoundContext) -> Sequence[Probe]:
         return ()
 
-    def select(
-        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, Stateless]:
+    def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:
+        ctx = backoff.ready(state, ctx)
         scores: Values = 1.0 - ctx.signals["noise_rate"]
         size = max(ctx.cohort, math.ceil(self.share * len(ctx.available) - 1e-9))  # .3 * 10 is a little above 3
         pool = top(scores, ctx.available, size, ctx.rng)
         clients = draw(np.ones(ctx.n_clients), pool, ctx.cohort, ctx.rng)
         return Selection(clients, scores, probability=chances(scores, ctx.available, size, ctx.cohort)), state
 
-    def observe(self, state: Stateless, outcome: RoundOutcome) -> tuple[None, Stateless]:
-        return None, state
+    def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
+        return None, backoff.after(state, outcome)
 
-    def trace(self, state: Stateless) -> Mapping[str, tuple[float, float]]:
+    def trace(self, state: Backoff) -> Mapping[str, tuple[float, float]]:
         return {}
 
 

@@ -9,7 +9,8 @@ Departures from the paper:
 - FedDiverse draws A uniformly (candidate=uniform); the original draws by data size (candidate=size, the default);
 - a client whose loss is not finite is taken only where too few others answered;
 - a round with fewer than d available clients polls all of them;
-- where fewer than m candidates answer, other available clients fill the cohort, at random.
+- where fewer than m candidates answer, other available clients fill the cohort, at random;
+- a client that fails three times in a row rests for a while (`backoff.py`), and isn't polled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +18,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort import ranges
-from fedcohort.selector import candidates
-from fedcohort.selector.base import Stateless, answers
+from fedcohort.selector import backoff, candidates
+from fedcohort.selector.backoff import Backoff
+from fedcohort.selector.base import answers
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 
@@ -40,21 +42,20 @@ class PowD:
     def needs(self) -> frozenset[str]:
         return frozenset({"loss", "n_train"} if self.candidate == "size" else {"loss"})
 
-    def init(self, population: Population) -> Stateless:
+    def init(self, population: Population) -> Backoff:
         """Raises `OptionError` where d is less than m, or more than K."""
         candidates.check(self.candidates, population)
-        return Stateless()
+        return backoff.NOBODY
 
-    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
-        return (Probe("loss", candidates.drawn(self.candidates, self.candidate, ctx)),)
+    def plan(self, state: Backoff, ctx: RoundContext) -> Sequence[Probe]:
+        polled = candidates.drawn(self.candidates, self.candidate, backoff.ready(state, ctx))
+        return (Probe("loss", polled),)
 
-    def select(
-        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, Stateless]:
-        return candidates.largest(answers(probes, "loss"), ctx), state
+    def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:
+        return candidates.largest(answers(probes, "loss"), backoff.ready(state, ctx)), state
 
-    def observe(self, state: Stateless, outcome: RoundOutcome) -> tuple[None, Stateless]:
-        return None, state
+    def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
+        return None, backoff.after(state, outcome)
 
-    def trace(self, state: Stateless) -> Mapping[str, tuple[float, float]]:
+    def trace(self, state: Backoff) -> Mapping[str, tuple[float, float]]:
         return {}

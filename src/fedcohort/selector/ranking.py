@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import draw
 from fedcohort.types import Ids, Population, RoundContext, RoundOutcome, Selection, Values
 
@@ -20,7 +22,7 @@ class State:
     """utility: U, NaN before the first round or where it is nonsense. last: 1-based, 0 before. seconds: t, NaN before.
 
     rounds: how often a client arrived. preferred: T, in the unit of `preferred_in`. sums: of U, round by round, since
-    the round that is W before the pacer's last decision.
+    the round that is W before the pacer's last decision. rests: of clients that failed.
     """
 
     utility: Values
@@ -30,6 +32,7 @@ class State:
     eps: float
     preferred: float
     sums: Values
+    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,7 @@ class Ranking:
 
     def select(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
         """The cohort with its scores, and the share of exploration decayed."""
+        ctx = backoff.ready(state.rests, ctx)
         eps = max(self.eps_decay * state.eps, self.eps_min)
         T = self._preferred_s(state, ctx)
         utility, bonus = normalised(state.utility, self.clip), staleness(ctx.round + 1, state.last)
@@ -122,7 +126,8 @@ class Ranking:
         last[arrived] = outcome.round + 1
         rounds[arrived] += 1
         preferred, sums = self._paced(state.preferred, np.append(state.sums, np.nansum(U)))
-        return State(utility, last, seconds, rounds, state.eps, preferred, sums)
+        rests = backoff.after(state.rests, outcome)
+        return State(utility, last, seconds, rounds, state.eps, preferred, sums, rests)
 
     def _preferred_s(self, state: State, ctx: RoundContext) -> float:
         """T in seconds; the 100th percentile is no limit."""

@@ -8,8 +8,8 @@ Convergence Analysis and Power-of-Choice Selection Strategies", 2020), as UCB-CS
 Departures from the paper:
 - it leaves open at which model the loss is taken: here along the client's own steps, as in UCB-CS Eq. 5, which comes
   free with the training; at w_t, for a forward pass beside it, is loss_at=start;
-- a client that failed three times in a row counts at most as the median of what is known, or a client that never
-  arrives would keep its infinite loss and its place for ever;
+- a client that fails three times in a row rests for a while (`backoff.py`), or one that never arrives would keep its
+  infinite loss and its place for ever;
 - a client whose loss is not finite is not preferred again until it reports a finite one;
 - FedDiverse draws A uniformly (candidate=uniform).
 """
@@ -22,22 +22,21 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector import candidates
+from fedcohort.selector import backoff, candidates
+from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
-
-PATIENCE = 3  # failures in a row after which a loss is no longer believed
 
 
 @dataclass(frozen=True)
 class State:
     """last: the loss of each client's last round in nats, inf before it and -inf where it was not finite.
 
-    asked: how often a client was selected since it last arrived.
+    rests: of clients that failed.
     """
 
     last: Values
-    asked: Ids
+    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class RPowD:
     def init(self, population: Population) -> State:
         """Raises `OptionError` where d is less than m, or more than K."""
         candidates.check(self.candidates, population)
-        return State(np.full(population.n_clients, np.inf), np.zeros(population.n_clients, np.int64))
+        return State(np.full(population.n_clients, np.inf))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         """loss_at=start: whoever will be selected is asked beside the training, found with a copy of the generator."""
@@ -80,23 +79,20 @@ class RPowD:
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         clients = self._chosen(state, ctx)
-        asked = state.asked.copy()
-        asked[clients] += 1
-        return Selection(clients, believed(state), probability=self._probability(ctx)), replace(state, asked=asked)
+        return Selection(clients, state.last, probability=self._probability(backoff.ready(state.rests, ctx))), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         loss = self._losses(len(state.last), outcome)
-        last, asked = state.last.copy(), state.asked.copy()
+        last = state.last.copy()
         last[outcome.clients] = np.where(np.isfinite(loss), loss, -np.inf)
-        asked[outcome.clients] = 0
-        return None, State(last, asked)
+        return None, State(last, backoff.after(state.rests, outcome))
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         return {}
 
     def _chosen(self, state: State, ctx: RoundContext) -> Ids:
-        polled = candidates.drawn(self.candidates, self.candidate, ctx)
-        return top(believed(state), polled, ctx.cohort, ctx.rng, self.tie)
+        polled = candidates.drawn(self.candidates, self.candidate, backoff.ready(state.rests, ctx))
+        return top(state.last, polled, ctx.cohort, ctx.rng, self.tie)
 
     def _probability(self, ctx: RoundContext) -> Values:
         """Of being the first candidate."""
@@ -110,11 +106,3 @@ class RPowD:
             return reported
         answered: Values = outcome.probes["loss"].dense(n_clients)[outcome.clients]
         return answered
-
-
-def believed(state: State) -> Values:
-    """`last`, but at most the median of the finite ones for a client that fails again and again."""
-    known = state.last[np.isfinite(state.last)]
-    if not len(known):
-        return state.last
-    return np.where(state.asked >= PATIENCE, np.minimum(state.last, np.median(known)), state.last)

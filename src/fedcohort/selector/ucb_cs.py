@@ -2,7 +2,7 @@
 Learning" (2020).
 
     L_k <- gamma L_k + loss_k,   N_k <- gamma N_k + 1  for k that arrived;   T <- gamma T + 1     (Eq. 5-7)
-    A_k = p_k (L_k / N_k + sqrt(2 sigma^2 ln T / N_k)),   infinite for clients never observed       (Eq. 4)
+    A_k = p_k (L_k / N_k + sqrt(2 sigma^2 ln T / N_k)),   infinite for clients never selected       (Eq. 4)
     S = the m available clients with the largest A_k, ties at random
 
 loss_k is the average training loss along the client's own steps, sigma the largest within-round standard deviation.
@@ -13,11 +13,14 @@ Departures from the paper:
   those just selected and lets the others decay, so that the ignored are never explored;
 - sigma is the maximum over every client's latest value; only the last cohort's, which Sec. III allows too, is
   sigma=last_round;
+- a client that fails counts in N with a loss of 0, a pull that paid nothing: the paper's clients never fail, and those
+  who never arrive would keep an infinite index, and their places, for ever; after three times in a row it rests for a
+  while (`backoff.py`), as p_k multiplies the width, and large clients would come back too soon;
 - a client whose loss is not finite is not preferred again until it reports a finite one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -26,6 +29,8 @@ from jaxtyping import Bool
 from fedcohort import ranges
 from fedcohort.bandit import discounted
 from fedcohort.bandit.discounted import Discounted
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import top
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -35,6 +40,7 @@ class State:
     """past: L, N and T. std: each client's latest, NaN before. sigma: nats.
 
     mean, width: both terms of the index without p_k, per client. shunned: the last reported loss was not finite.
+    rests: of clients that failed.
     """
 
     past: Discounted
@@ -43,6 +49,7 @@ class State:
     mean: Values
     width: Values
     shunned: Bool[np.ndarray, "_n"]
+    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -75,11 +82,11 @@ class UcbCs:
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         n = ctx.signals["n_train"]
         p = n / max(n.sum(), 1)
-        visited = np.isfinite(state.width)
+        visited = state.past.pulled
         exploit = p * state.mean
         explore = np.where(visited, p * np.where(visited, state.width, 0.0), np.inf)
         scores = np.where(state.shunned, -np.inf, exploit + explore)
-        clients = top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie)
+        clients = top(scores, backoff.ready(state.rests, ctx).available, ctx.cohort, ctx.rng, self.tie)
         return Selection(clients, scores, {"exploit": exploit, "explore": explore}), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -90,12 +97,15 @@ class UcbCs:
         shunned[outcome.clients] = ~good
         latest = state.std.copy()
         latest[seen] = np.where(np.isfinite(std), std, latest[outcome.clients])[good]
-        past = discounted.after(state.past, self.discount, seen, loss[good])
+        pulled = np.concatenate([seen, outcome.failed])
+        paid = np.concatenate([loss[good], np.zeros(len(outcome.failed))])
+        past = discounted.after(state.past, self.discount, pulled, paid)
         sigma = self._sigma(state.sigma, latest if self.sigma == "all_latest" else latest[seen])
         mean, width = discounted.mean(past), discounted.width(past, sigma)
         if self.index == "algorithm1":
-            mean, width = (self._stale(old, new, seen) for old, new in ((state.mean, mean), (state.width, width)))
-        return None, replace(state, past=past, std=latest, sigma=sigma, mean=mean, width=width, shunned=shunned)
+            mean, width = (self._stale(old, new, pulled) for old, new in ((state.mean, mean), (state.width, width)))
+        rests = backoff.after(state.rests, outcome)
+        return None, State(past, latest, sigma, mean, width, shunned, rests)
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         return {}
@@ -104,8 +114,8 @@ class UcbCs:
         """The largest standard deviation; what it was before where nobody reported one."""
         return float(np.nanmax(std)) if np.isfinite(std).any() else before
 
-    def _stale(self, old: Values, new: Values, seen: np.ndarray) -> Values:
-        """Algorithm 1, lines 6 and 8: the stored list decays, those just observed are renewed."""
+    def _stale(self, old: Values, new: Values, pulled: np.ndarray) -> Values:
+        """Algorithm 1, lines 6 and 8: the stored list decays, those just selected are renewed."""
         kept = np.where(np.isinf(old), old, self.discount * np.where(np.isinf(old), 0.0, old))
-        kept[seen] = new[seen]
+        kept[pulled] = new[pulled]
         return kept

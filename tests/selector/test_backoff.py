@@ -1,0 +1,67 @@
+"""Who fails again and again rests: when, how long, and when not; and the share of many who never arrive."""
+
+import numpy as np
+import pytest
+
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import NOBODY, Backoff
+from selector_harness import context, ids, outcome, stored
+
+
+def failed(times: int, clients: list[int], start: int = 0) -> Backoff:
+    past = NOBODY
+    for round in range(start, start + times):
+        past = backoff.after(past, outcome(round, [], failed=clients))
+    return past
+
+
+def here(past: Backoff, round: int, cohort: int = 2, n: int = 8, available: list[int] | None = None) -> list[int]:
+    return backoff.ready(past, context(round, cohort, n, available)).available.tolist()
+
+
+def test_two_failures_are_chance() -> None:
+    assert here(failed(2, [1]), 2) == list(range(8))
+
+
+@pytest.mark.parametrize(("times", "rest"), [(3, 4), (4, 8), (5, 16), (6, 32), (7, 32), (400, 32)])
+def test_rests_double_from_one_lap_to_eight(times: int, rest: int) -> None:
+    """K / m = 4 rounds a lap."""
+    past, others = failed(times, [1]), [0, 2, 3, 4, 5, 6, 7]
+    assert here(past, times) == here(past, times + rest - 1) == others
+    assert here(past, times + rest) == list(range(8))
+
+
+def test_an_arrival_clears_the_slate() -> None:
+    past = backoff.after(failed(6, [1, 2]), outcome(6, [1]))
+    assert here(past, 7) == [0, 1, 3, 4, 5, 6, 7]
+    assert past.clients.tolist() == [2]
+    assert backoff.after(past, outcome(8, [2])) is NOBODY
+
+
+def test_nobody_rests_where_too_few_are_left() -> None:
+    """Those come back whose rest ends first, equals together; whoever is away stays away."""
+    past = backoff.after(failed(3, [1, 2, 3], start=0), outcome(3, [0], failed=[3]))
+    assert here(past, 4, available=[1, 2, 3]) == [1, 2]
+    assert here(past, 4, available=[0, 1, 2, 3]) == [0, 1, 2]
+    assert here(past, 4, available=[0, 3]) == [0, 3]
+    assert here(past, 4, cohort=40, available=[1, 2, 3]) == [1, 2, 3]
+    assert here(past, 4, available=[]) == []
+
+
+def test_it_is_stored() -> None:
+    past = failed(4, [1, 5])
+    assert here(stored(past), 4) == here(past, 4)
+    assert stored(past).clients.dtype == ids().dtype
+
+
+def test_many_who_never_arrive_take_no_more_than_a_part_of_their_share() -> None:
+    """900 of 3,000 clients, ten a round, preferred to all others."""
+    past, lost = NOBODY, 0
+    absent = np.arange(3000) % 10 < 3
+    for round in range(800):
+        there = backoff.ready(past, context(round, 10, 3000)).available
+        chosen = there[np.argsort(~absent[there], kind="stable")[:10]]
+        failed = chosen[absent[chosen]]
+        past = backoff.after(past, outcome(round, chosen[~absent[chosen]].tolist(), failed=failed.tolist()))
+        lost += len(failed) if round >= 400 else 0
+    assert lost <= 0.3 * 10 * 400

@@ -1,0 +1,88 @@
+"""Selectors that are nobody's: the commonest bandits, which no law may refuse, and breakers of one, who must be caught."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
+from fedcohort.selector.base import top
+from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+
+@dataclass(frozen=True)
+class State:
+    """mean: of each client's losses so far. count: of them."""
+
+    mean: Values
+    count: Ids
+    rests: Backoff = backoff.NOBODY
+
+
+class Toy:
+    """A mean of each client's losses; `scored` is what a bandit makes of it."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"train_loss"})
+    advises: ClassVar[bool] = False
+
+    def scored(self, state: State, rng: np.random.Generator) -> Values:
+        raise NotImplementedError
+
+    def init(self, population: Population) -> State:
+        return State(np.zeros(population.n_clients), np.zeros(population.n_clients, np.int64))
+
+    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
+        return ()
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        scores = self.scored(state, ctx.rng)
+        return Selection(top(scores, backoff.ready(state.rests, ctx).available, ctx.cohort, ctx.rng), scores), state
+
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
+        loss = outcome.signals["train_loss"]
+        good = np.abs(loss) < 1e12
+        k, mean, count = outcome.clients[good], state.mean.copy(), state.count.copy()
+        count[k] += 1
+        mean[k] += (loss[good] - mean[k]) / count[k]
+        return None, replace(state, mean=mean, count=count, rests=backoff.after(state.rests, outcome))
+
+    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
+        return {}
+
+
+@dataclass(frozen=True)
+class PerClientThompson(Toy):
+    """A score is a draw from each client's own posterior."""
+
+    def scored(self, state: State, rng: np.random.Generator) -> Values:
+        return np.asarray(state.mean + rng.standard_normal(len(state.mean)) / np.sqrt(state.count + 1))
+
+
+@dataclass(frozen=True)
+class EpsilonGreedy(Toy):
+    """Random scores in three rounds of ten."""
+
+    def scored(self, state: State, rng: np.random.Generator) -> Values:
+        return rng.random(len(state.mean)) if rng.random() < 0.3 else state.mean
+
+
+@dataclass(frozen=True)
+class LowIdsAmongDraws(Toy):
+    """Thompson sampling that likes low ids a little better."""
+
+    def scored(self, state: State, rng: np.random.Generator) -> Values:
+        return PerClientThompson().scored(state, rng) - 1e-3 * np.arange(len(state.mean))
+
+
+@dataclass(frozen=True)
+class LowIds(Toy):
+    """The first ids there are, without a score."""
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        return Selection(ctx.available[: ctx.cohort]), state
+
+
+TOYS = {"toy_thompson": PerClientThompson(), "toy_epsilon_greedy": EpsilonGreedy()}
+BREAKERS = {"low ids": LowIds(), "low ids among draws": LowIdsAmongDraws()}
