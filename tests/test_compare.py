@@ -161,3 +161,11 @@ def test_names_that_nobody_knows() -> None:
         sort(found, "selector", None, "acc")
     with pytest.raises(OptionError, match=r"baseline must be a value of selector \(ucb\), got 'random'"):
         table([run("ucb", 0, 0.1)])
+
+
+def test_a_run_that_was_forced_to_go_on_is_said() -> None:
+    runs = both([0.5, 0.6], [0.7, 0.8])
+    runs[0].tags.update(commits="01234567, 89abcdef+", forced="after round 3: torch 9.9 (was 2.13)")  # type: ignore[attr-defined]
+    notes = sort(runs, "selector", None, ACC).notes
+    assert any("several commits: 01234567 then 89abcdef+ (1)" in note for note in notes)
+    assert any(note.startswith("forced to go on: random-") and note.endswith("torch 9.9 (was 2.13)") for note in notes)

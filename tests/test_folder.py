@@ -1,5 +1,6 @@
 """Which folder a resume takes, and which folders go."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -7,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fedcohort.errors import CheckpointError
-from fedcohort.folder import Use, Wanted, claim
+from fedcohort.errors import CheckpointError, OptionError
+from fedcohort.folder import Use, Wanted, claim, status_of, write_atomically
 
 STOP = {"_target_": "lightning.pytorch.callbacks.EarlyStopping", "monitor": "server_val/loss"}
 TIMER = {"_target_": "lightning.pytorch.callbacks.Timer", "duration": "00:01:00:00"}
@@ -127,3 +128,61 @@ def test_only_a_folder_of_our_own_with_nothing_in_it_goes(
     home.discard()
     home.release()
     assert home.path.exists() != goes
+
+
+@pytest.mark.parametrize(
+    "status", [b"", b"{", b"[]", b"\xff\x00", b'{"status": "finished", "rounds_done": "12"}', b'{"rounds": null}']
+)
+def test_a_damaged_status_is_none(tmp_path: Path, status: bytes) -> None:
+    path = left(tmp_path, "run-9326706e-s0", 1)
+    (path / "status.json").write_bytes(status)
+    assert status_of(path) == {}
+    assert taken(tmp_path) == ("run-9326706e-s0", False, False), "its checkpoint says how far it is"
+
+
+def test_a_run_without_a_config_is_still_found(tmp_path: Path) -> None:
+    path = left(tmp_path, "run-9326706e-s0", 1, status="running", rounds_done=3)
+    (path / "config.yaml").unlink()
+    left(tmp_path, "run-9326706e-s0-2", 1, status="running", rounds_done=3)
+    assert taken(tmp_path)[0] == "run-9326706e-s0", "it is the newer one"
+
+
+def test_a_kill_between_the_renames_of_a_checkpoint_leaves_a_run(tmp_path: Path) -> None:
+    path = left(tmp_path, "run-9326706e-s0", 1, status="running", rounds_done=3)
+    (path / "last.ckpt").rename(path / "previous.ckpt")
+    (path / "last.partial").write_bytes(b"half")
+    assert RUN.use_of(path) is Use.UNFINISHED
+    home = claim(tmp_path, "run", RUN, resume=False)
+    (home.path / "previous.ckpt").write_bytes(b"")
+    home.discard()
+    home.release()
+    assert home.path.exists()
+
+
+def test_what_is_no_folder_is_no_run(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "old-9326706e-s0").write_text("")
+    assert taken(tmp_path) == ("run-9326706e-s0", True, False)
+
+
+def test_logs_may_be_a_link(tmp_path: Path) -> None:
+    left(tmp_path / "disk", "run-9326706e-s0", 1, status="running", rounds_done=3)
+    (tmp_path / "logs").symlink_to("disk")
+    assert taken(tmp_path / "logs") == ("run-9326706e-s0", False, False)
+    (tmp_path / "broken").symlink_to("nowhere")
+    with pytest.raises(OptionError, match=r"paths\.logs must be a folder that can be written"):
+        claim(tmp_path / "broken", "run", RUN, resume=True)
+
+
+def test_a_text_that_can_t_be_written_leaves_the_old_one_and_no_debris(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_atomically(tmp_path / "a", "old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(tmp_path / "a", "new")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "old")]

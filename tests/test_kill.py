@@ -148,3 +148,13 @@ def test_the_real_command_survives_too(whole: tuple[Ran, Any], template: Path, t
     assert time.time() - (folder / "status.json").stat().st_mtime < 600
     again = subprocess.run([*command, "resume=true"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "already finished" in again.stdout + again.stderr
+
+
+def test_a_resume_of_a_finished_run_sends_what_mlflow_lacks(
+    whole: tuple[Ran, Any], template: Path, tmp_path: Path
+) -> None:
+    shutil.copy(template, tmp_path / "mlflow.db")
+    untracked = [word for word in WORDS if not word.startswith("logger")]
+    go(tmp_path, *untracked, *QUIET)
+    assert go(tmp_path, *WORDS, *QUIET, "resume=true").reports == []
+    assert tracked(tmp_path) == whole[1]

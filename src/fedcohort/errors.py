@@ -29,6 +29,10 @@ class DamagedCheckpoint(CheckpointError):
     """A checkpoint, or what clients keep beside it, isn't what was written."""
 
 
+class DiskError(FedcohortError):
+    """The disk is full, or refuses for another reason what a run writes."""
+
+
 class TrackingError(FedcohortError):
     """The tracking server can't be used as configured."""
 

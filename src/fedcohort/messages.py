@@ -4,7 +4,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 log = logging.getLogger("fedcohort")
@@ -27,9 +27,20 @@ def quiet_lightning() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
+class _LogFile(logging.FileHandler):
+    """A full disk costs the lines that don't fit; the terminal has them."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Nothing: logging's own would print a traceback for each line."""
+
+    def close(self) -> None:
+        with suppress(OSError):
+            super().close()
+
+
 @contextmanager
 def to_file(path: Path) -> Iterator[None]:
-    handler = logging.FileHandler(path / "run.log")
+    handler = _LogFile(path / "run.log")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
     try:

@@ -12,7 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from fedcohort import assemble, folder, messages, nearest, provenance
+from fedcohort import assemble, disk, folder, messages, nearest, provenance
 from fedcohort.assemble import Composed
 from fedcohort.errors import FedcohortError
 from fedcohort.interrupt import watch
@@ -116,11 +116,12 @@ def _run(made: Composed, sweep: str | None) -> Path:
 def _claimed(logs: Path, name: str, wanted: folder.Wanted, resume: bool) -> Iterator[folder.RunFolder]:
     """The run's folder, until the end. One that was made for a run which came to nothing goes."""
     watch.check()
-    with watch.held():
+    with watch.held(), disk.in_one_line(logs):
         home = folder.claim(logs, name, wanted, resume)
     try:
         watch.check()
-        yield home
+        with disk.in_one_line(home.path):
+            yield home
     except BaseException as error:
         if isinstance(error, FedcohortError | KeyboardInterrupt | SystemExit) or not folder.status_of(home.path):
             with watch.held():

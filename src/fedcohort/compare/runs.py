@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fedcohort.callback.tracking.record import ASKED, DONE
+from fedcohort.callback.tracking.record import ASKED, COMMITS, DONE, FORCED
 from fedcohort.errors import TrackingError
 from fedcohort.ranges import refuse
 from fedcohort.roles import Effect, role_of
@@ -142,6 +142,8 @@ class _Sorter:
             self.differences.append(f"the runs are of several commits: {named}")
         else:
             self.differences += [f"all runs are of commit {name}" for name in commits]
+        for run in (run for of in cells.values() for run in of.values() if FORCED in run.tags):
+            self.differences.append(f"forced to go on: {label(run)} {run.tags[FORCED]}")
 
     def broken(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
         for run in (run for of in cells.values() for run in of.values()):
@@ -220,7 +222,9 @@ def settings(run: Run) -> tuple[tuple[str, str], ...]:
 
 
 def commit(run: Run) -> str:
-    """The code that it ran."""
+    """The code that it ran; all of it, where it was resumed with other code."""
+    if "," in (all_of_them := run.tags.get(COMMITS, "")):
+        return all_of_them.replace(", ", " then ")
     changed = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
     return (run.tags.get("commit", "")[:8] or "unknown") + changed
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import lightning.pytorch as pl
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
+from fedcohort import disk
 from fedcohort.errors import FedcohortError
 from fedcohort.interrupt import Phase, watch
 from fedcohort.types import RoundReport
@@ -79,7 +80,8 @@ def finish(observers: Sequence[Watcher], status: str) -> None:
         try:
             observer.finish("failed" if failures else status)
         except Exception as error:
-            log.exception("%s could not finish", type(observer).__name__)
+            trace = None if isinstance(error, FedcohortError) or disk.refuses(error) else error
+            log.error("%s could not finish: %s", type(observer).__name__, error, exc_info=trace)
             failures.append(error)
         except KeyboardInterrupt:
             status = "interrupted" if status == "finished" else status  # the next resume writes what is missing

@@ -101,8 +101,12 @@ def separate(axes: "Axes", rows: int, columns: int) -> None:
 def save(drawn: "Figure", path: Path) -> None:
     """Write the PNG; the old one stays until the new one is whole."""
     draft = path.with_name(f".{path.name}.draft")
-    drawn.savefig(draft, dpi=DPI, format="png")
-    draft.replace(path)
+    try:
+        drawn.savefig(draft, dpi=DPI, format="png")
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def bins(count: int, most: int = MANY) -> Int64[np.ndarray, "_edges"]:
