@@ -32,6 +32,14 @@ def name(option: str, value: Any) -> None:
         raise ranges.refuse(option, "letters, digits, '.', '_' and '-', as in a file's name, or null", value)
 
 
+def objective_metric(option: str, value: Any) -> None:
+    """Check what a sweeper is told of a run."""
+    allowed = ("server_val/acc", "server_val/loss")
+    if value is not None and value not in allowed:
+        reason = " (nothing may select on the test set)" if str(value).startswith(("test/", "clients/acc")) else ""
+        raise OptionError(f"{option} must be one of {', '.join(allowed)}, or null, got {value!r}{reason}")
+
+
 def processes(option: str, value: Any) -> None:
     """Check a number of processes, or "auto"."""
     if value != "auto":
@@ -62,6 +70,7 @@ CHECKS: Mapping[str, Check] = {
     "cohort": integer("[1, inf)"),
     "rounds": integer("[1, inf)"),
     "resume": ranges.flag,
+    "objective_metric": objective_metric,
     "split.server_val": number("(0, 0.5]"),
     "split.client_val": number("[0, 0.5]"),
     "split.limit": integer("[1, inf)", optional=True),

@@ -21,6 +21,7 @@ from fedcohort.ranges import refuse
 
 FULL = "HYDRA_FULL_ERROR"
 SWEEP = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
+LOST = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # submitit's and joblib's
 SAYINGS = (  # Hydra's first line, and what it comes to here
     (r"Ambiguous value for argument '(.*)'$", SWEEP),
     (r"Sweep parameters '(.*)' requires", SWEEP),
@@ -83,6 +84,8 @@ def explained(error: BaseException, words: Sequence[str], configs: Path) -> str 
         return _joined(error)
     if isinstance(error, ValueError) and "Config group override must be" in str(error):
         return _no_word(words, configs)
+    if type(error).__name__ in LOST:
+        return f"a job was lost: {str(error).strip().splitlines()[0]}"
     if type(error).__module__.startswith("submitit"):
         return f"SLURM refused the jobs: {_joined(error)}"
     return None

@@ -18,7 +18,7 @@ LONGEST_TAG = 8000
 LONGEST_KEY = 250
 NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
 OUTSIDE = {"callback", "logger"}  # groups that change no result
-NOT_PARAMS = ("paths.", "logger.", "callback.", "hydra.", "requires.", "name", "resume")
+NOT_PARAMS = ("paths.", "logger.", "callback.", "hydra.", "requires.", "name", "resume", "objective_metric")
 OURS = "fedcohort."
 ASKED, DONE = "rounds", "rounds_done"  # tags: the parameter `rounds` stays what it was at the first start
 
