@@ -104,7 +104,8 @@ def _told_to_slurm() -> Iterator[None]:
         yield
     except (KeyboardInterrupt, SystemExit):
         if watch.code:
-            slurm.requeue_if_preempted()
+            with watch.held():  # the requeue itself sends another signal
+                slurm.requeue_if_preempted()
         raise
 
 
