@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 
-def job(cfg: "DictConfig") -> None:
+def job(cfg: "DictConfig") -> float | None:
     from fedcohort.run import start
 
-    start(cfg)
+    return start(cfg)
 
 
 def main() -> int:
@@ -22,15 +22,21 @@ def main() -> int:
     import hydra
 
     from fedcohort.refusals import in_one_line
-    from fedcohort.run import exit_code
+    from fedcohort.sweep import SWEEP
 
     called = hydra.main(version_base="1.3", config_path="configs", config_name="train")(job)
     try:
         code = in_one_line(called, sys.argv[1:], Path(__file__).with_name("configs"))
-    except Exception:
-        exit_code()  # a sweep goes on after a job that crashed; its traceback follows
+        SWEEP.settle()
+    except (KeyboardInterrupt, SystemExit):
+        SWEEP.stop(interrupt.watch.code)
         raise
-    return code or exit_code()
+    except Exception as error:
+        if not SWEEP.knows(error):
+            SWEEP.exit_code()  # a sweep goes on after a job that crashed; its traceback follows
+            raise
+        code = 1
+    return SWEEP.exit_code() or code
 
 
 if __name__ == "__main__":

@@ -81,13 +81,13 @@ def made(*overrides: str) -> assemble.Composed:
     parsed = PARSER.parse_overrides(list(overrides))
     chosen = tuple(text for text, each in zip(overrides, parsed, strict=True) if not _plain(each))
     values = [each for each in parsed if _plain(each)]
-    cfg = copy.deepcopy(_composed(chosen))
+    cfg = copy.deepcopy(composed_by_hydra(chosen))
     for each in values:
         holder, _, option = each.key_or_group.rpartition(".")
         known = OmegaConf.select(cfg, holder) if holder else cfg
         there = isinstance(known, DictConfig) and option in known
         if there == each.is_add():
-            cfg = _composed(overrides)  # Hydra knows what is wrong
+            cfg = composed_by_hydra(overrides)  # Hydra knows what is wrong
             break
         OmegaConf.update(cfg, each.key_or_group, each.value(), force_add=each.is_add())
     return assemble.composed(cfg, cfg.hydra.runtime.choices, overrides)
@@ -102,7 +102,7 @@ def _plain(override: Override) -> bool:
 
 
 @cache
-def _composed(overrides: tuple[str, ...]) -> DictConfig:
+def composed_by_hydra(overrides: tuple[str, ...]) -> DictConfig:
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         return compose("train", overrides=list(overrides), return_hydra_config=True)
 

@@ -186,3 +186,20 @@ def test_a_text_that_can_t_be_written_leaves_the_old_one_and_no_debris(
     with pytest.raises(OSError, match="No space"):
         write_atomically(tmp_path / "a", "new")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "old")]
+
+
+def test_a_slurm_job_goes_on_with_its_own_run(tmp_path: Path) -> None:
+    """Not with that of another job of the same words, be it newer or at work; where it has none yet, with nobody's."""
+    stem = "a-9326706e-s0"
+    left(tmp_path, stem, 1, status="running", rounds_done=3, slurm_job="7_1")
+    left(tmp_path, f"{stem}-2", 2, status="running", rounds_done=9, slurm_job="7_2")
+    again = {job: Wanted("9326706e", 0, 50, again=job) for job in ("7_1", "7_2", "7_3")}
+    at_work = claim(tmp_path, "a", again["7_2"], resume=True)
+    assert at_work.path.name == f"{stem}-2"
+    with claim(tmp_path, "a", again["7_1"], resume=True).lock:
+        own = claim(tmp_path, "a", again["7_3"], resume=True)
+        assert own.made
+        assert own.path.name == f"{stem}-3"
+    with pytest.raises(CheckpointError, match="being run by another process"):
+        claim(tmp_path, "a", RUN, resume=True)
+    at_work.release()

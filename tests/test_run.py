@@ -44,7 +44,8 @@ def test_a_signal_ends_the_whole_sweep(tmp_path: Path) -> None:
     (path,) = (tmp_path / "runs").iterdir()
     assert json.loads((path / "status.json").read_text())["status"] == "interrupted"
     (sweep,) = (tmp_path / "sweeps").iterdir()
-    assert [file.name for file in sweep.iterdir()] == ["multirun.yaml"], "no folders for jobs that write elsewhere"
+    assert {file.name for file in sweep.iterdir()} == {"jobs", "multirun.yaml"}, "what a job writes is elsewhere"
+    assert json.loads((sweep / "jobs" / "0.json").read_text())["how"] == "stopped"
 
 
 def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path: Path) -> None:

@@ -1,12 +1,16 @@
 """Sweeps from the command line: one bad job costs nothing but itself, and `resume=true` does what is left."""
 
+import importlib.util
 import json
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from fedcohort.compare.__main__ import compare, parsed
+from fedcohort.sweep import KILLED, NEVER
 from yaml_words import ROOT
 
 SMALL = ["clients=12", "rounds=2", "model=logreg", "client.epochs=1", "callback=none", "logger=none"]
@@ -41,6 +45,28 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert again.stderr.count("already finished") == 2
     assert again.stderr.endswith(": 1 job done, 2 skipped (finished before).\n")
     assert {path.name for path in ROOT.iterdir()} == before, "nothing is left in the working directory"
+
+
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_other_launchers_swallow_no_failure(tmp_path: Path, launcher: str) -> None:
+    """One job is refused, one takes its process with it (neither comes as far as torch): what the sweep says of them
+    is what it says where it runs them itself.
+    """
+    plugin = {"joblib": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}[launcher]
+    if importlib.util.find_spec("hydra_plugins") is None or importlib.util.find_spec(f"hydra_plugins.{plugin}") is None:
+        pytest.skip(f"{plugin} is not installed")
+    die = "+callback.die={_target_:os._exit,_args_:[9]}"
+    done = train(tmp_path, "-m", f"hydra/launcher={launcher}", "cohort=40,4", die)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "a job was lost: " in done.stderr
+    (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
+    *_, refused, killed, told = done.stderr.splitlines()
+    assert refused.endswith(
+        ("cohort=40 exceeds clients=12", KILLED, NEVER)
+    )  # joblib ends the other jobs with a lost one
+    assert killed.endswith(KILLED)
+    assert told == f"sweep {sweep}: 2 jobs failed."
 
 
 def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
+from lightning.fabric.plugins.environments import LightningEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import OmegaConf
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
@@ -101,10 +102,13 @@ def _trainer(
     pauses = (config["checkpoint"]["every"], config["checkpoint"]["every_s"])
     theirs = [part for part in observers if isinstance(part, pl.Callback)]
     last = RoundCheckpoint(path, *pauses, loop.watch, saved, origin)
+    # On one node the processes are ours, forked: inside of a SLURM job Lightning would take each for SLURM's rank 0.
+    ours = [LightningEnvironment()] if processes["num_nodes"] == 1 else []
     try:
         return pl.Trainer(
             strategy=strategy_for(**processes),
             **processes,
+            plugins=ours,
             max_epochs=config["rounds"],
             check_val_every_n_epoch=config["eval"]["every"],
             num_sanity_val_steps=-1 if fresh else 0,  # it scores w_0: step 0

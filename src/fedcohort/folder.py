@@ -84,12 +84,16 @@ class Use(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be run: the hash of its config, its seed, its rounds, and the callbacks that may end it early."""
+    """What is to be run: the hash of its config, its seed, its rounds, and the callbacks that may end it early.
+
+    again: the id of the SLURM job that does so for a second time, and goes on with its own run; None elsewhere.
+    """
 
     digest: str
     seed: int
     rounds: int
     callbacks: Sequence[Any] = ()
+    again: str | None = None
 
     def use_of(self, path: Path) -> Use:
         """What the run in `path` is to this one: going on with it must give the bits of a run of its own."""
@@ -158,6 +162,9 @@ def _resumable(runs: Path, wanted: Wanted) -> RunFolder | None:
     key = f"-{wanted.digest}-s{wanted.seed}"
     found = [p for p in runs.glob(f"*{key}*") if p.name.split(key)[1][:1] in ("", "-") and p.is_dir()]
     found = [path for path in found if wanted.use_of(path) is not Use.OTHERS]
+    if wanted.again is not None:  # never with the run of another job that has the same words
+        own = [path for path in found if status_of(path).get("slurm_job") == wanted.again]
+        found = own or [path for path in found if _is_free(path)]
     if not found:
         return None
     best = max(found, key=lambda path: (wanted.use_of(path), _reached(wanted, path), _born(path)))
@@ -175,6 +182,13 @@ def _reached(wanted: Wanted, path: Path) -> int:
 def _born(path: Path) -> float:
     config = path / "config.yaml"
     return config.stat().st_mtime if config.exists() else path.stat().st_ctime
+
+
+def _is_free(path: Path) -> bool:
+    lock = _lock(path)
+    if lock is not None:
+        lock.close()
+    return lock is not None
 
 
 def _lock(path: Path) -> IO[str] | None:

@@ -20,6 +20,7 @@ from typing import Any
 log = logging.getLogger("fedcohort")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+CLUSTERS = (signal.SIGUSR1, signal.SIGUSR2)  # a launcher's own: submitit puts a job back into the queue, and ends it
 PIPE = 128 + signal.SIGPIPE
 NOTHING = "stopped before a round was trained"
 
@@ -66,6 +67,9 @@ class Watch:
         """From here on signals do what this module says. One that is ignored (`nohup`) stays so."""
         self._shared[:] = b"\0\0"
         self.phase, self._owner, self._own, self._seen = Phase.START, os.getpid(), 0, False
+        for number in CLUSTERS:
+            if callable(theirs := signal.getsignal(number)):
+                signal.signal(number, self._for_owner(theirs))
         handlers = {number: signal.getsignal(number) for number in SIGNALS}
         self._before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
         self.listen()
@@ -117,6 +121,21 @@ class Watch:
         for number, handler in handlers.items():
             signal.signal(number, handler)
         self._before = None
+
+    @property
+    def on_already(self) -> bool:
+        """Whether somebody watches."""
+        return self._before is not None
+
+    def _for_owner(self, theirs: Callable[[int, Any], Any]) -> Callable[[int, Any], None]:
+        """The handler for this process alone: SLURM signals the training processes that it forks, too."""
+        owner = os.getpid()
+
+        def handler(number: int, frame: Any = None) -> None:
+            if os.getpid() == owner:
+                theirs(number, frame)
+
+        return handler
 
     def _came(self, number: int, frame: Any = None) -> None:
         again, self._seen = self._seen or bool(self._shared[1]), True

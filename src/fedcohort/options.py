@@ -61,6 +61,14 @@ def resume(option: str, value: Any) -> None:
         raise ranges.refuse(option, "true, false, previous or force", value)
 
 
+def objective_metric(option: str, value: Any) -> None:
+    """Check what a sweeper is told of a run."""
+    allowed = ("server_val/acc", "server_val/loss")
+    if value is not None and value not in allowed:
+        reason = " (nothing may select on the test set)" if str(value).startswith(("test/", "clients/acc")) else ""
+        raise OptionError(f"{option} must be one of {', '.join(allowed)}, or null, got {value!r}{reason}")
+
+
 def folder(option: str, value: Any) -> None:
     """Check that a folder can be written, or made. A file without a name is tried, and gone at once."""
     ranges.text(option, value)
@@ -82,6 +90,7 @@ CHECKS: Mapping[str, Check] = {
     "cohort": integer("[1, inf)"),
     "rounds": integer("[1, inf)"),
     "resume": resume,
+    "objective_metric": objective_metric,
     "split.server_val": number("(0, 0.5]"),
     "split.client_val": number("[0, 0.5]"),
     "split.limit": integer("[1, inf)", optional=True),

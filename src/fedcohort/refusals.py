@@ -22,6 +22,13 @@ from fedcohort.ranges import refuse
 
 FULL = "HYDRA_FULL_ERROR"
 SWEEP = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
+EXTRAS = {  # launchers that are plugins: a package that each brings along, and our extra that installs it
+    "slurm": ("submitit", "slurm"),
+    "submitit_slurm": ("submitit", "slurm"),
+    "submitit_local": ("submitit", "slurm"),
+    "joblib": ("hydra_plugins.hydra_joblib_launcher", "parallel"),
+}
+LOST = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # submitit's and joblib's
 SAYINGS = (  # Hydra's first line, and what it comes to here
     (r"Ambiguous value for argument '(.*)'$", SWEEP),
     (r"Sweep parameters '(.*)' requires", SWEEP),
@@ -60,16 +67,27 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
 
 def check_sweep(words: Sequence[str]) -> None:
     """What a sweep needs, before Hydra makes its folder. Raises `OptionError`."""
-    launcher = next((word for word in words if re.fullmatch(r"hydra/launcher=\w*slurm", word)), None)
-    if launcher and importlib.util.find_spec("submitit") is None:
-        raise OptionError(f'{launcher} needs a plugin: pip install --constraint constraints.txt --editable ".[slurm]"')
+    typed = next((word for word in words if word.startswith("hydra/launcher=")), "")
+    launcher = typed.partition("=")[2]
+    if launcher in EXTRAS:
+        package, extra = EXTRAS[launcher]
+        if not _installed(package):
+            install = f'pip install --constraint constraints.txt --editable ".[{extra}]"'
+            raise OptionError(f"{typed} needs a plugin: {install}")
     if not {"-m", "--multirun"} & set(words):
         return
-    if launcher and not (shutil.which("sbatch") and shutil.which("srun")):
-        raise OptionError(f"{launcher} needs SLURM's sbatch and srun on the PATH: start it where jobs are submitted")
+    if launcher.endswith("slurm") and not (shutil.which("sbatch") and shutil.which("srun")):
+        raise OptionError(f"{typed} needs SLURM's sbatch and srun on the PATH: start it where jobs are submitted")
     for word in words:
         if word.startswith("paths.logs="):
             CHECKS["paths.logs"]("paths.logs", word.removeprefix("paths.logs="))
+
+
+def _installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # not even what it is a part of
+        return False
 
 
 def explained(error: BaseException, words: Sequence[str], configs: Path) -> str | None:
@@ -86,6 +104,8 @@ def explained(error: BaseException, words: Sequence[str], configs: Path) -> str 
         return _joined(error)
     if isinstance(error, ValueError) and "Config group override must be" in str(error):
         return _no_word(words, configs)
+    if type(error).__name__ in LOST:
+        return f"a job was lost: {str(error).strip().splitlines()[0]}"
     if type(error).__module__.startswith("submitit"):
         return f"SLURM refused the jobs: {_joined(error)}"
     return None

@@ -59,6 +59,7 @@ TABLE: Mapping[str, Role] = {
     "callback": _OUTSIDE,  # one that ended a run early is asked for again: `folder.Wanted`
     "logger": _OUTSIDE,
     "name": _OUTSIDE,
+    "objective_metric": _OUTSIDE,
     "paths": _OUTSIDE,
     "requires": _OUTSIDE,  # what an alias stands for is in the other groups' nodes
     "resume": _OUTSIDE,

@@ -1,6 +1,7 @@
 """One run: config -> objects -> Trainer.fit. Nothing is written before every check has passed."""
 
 import logging
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,12 +13,14 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from fedcohort import assemble, disk, folder, messages, nearest, provenance
+from fedcohort import assemble, disk, folder, messages, nearest, objective_metric, provenance, slurm
 from fedcohort.assemble import Composed
+from fedcohort.callback.tracking import membership
 from fedcohort.errors import FedcohortError
-from fedcohort.interrupt import watch
+from fedcohort.interrupt import NOTHING, Stop, watch
+from fedcohort.jobs import Job
 from fedcohort.observers import observers_of
-from fedcohort.sweep import Sweep
+from fedcohort.sweep import searches, text_of
 
 if TYPE_CHECKING:
     from fedcohort.callback.base import RunInfo
@@ -27,51 +30,95 @@ if TYPE_CHECKING:
     from fedcohort.types import Values
 
 log = logging.getLogger("fedcohort")
-SWEEP = Sweep()
 
 
-def start(cfg: DictConfig) -> None:
-    """What `train.py` calls. A user's mistake ends in one line and exit code 2; in a sweep the other jobs go on."""
+def start(cfg: DictConfig) -> float | None:
+    """What `train.py` calls: one run. Returns its `objective_metric`.
+
+    A user's mistake ends in one line and exit code 2; in a sweep the other jobs go on. A sweeper that searches is told
+    of a failure by the error.
+    """
     hydra = HydraConfig.get()
     typed: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # seed=${cohort} is for our config
     overrides = tuple(typed)
     messages.to_terminal()
+    job = None
+    if hydra.mode == RunMode.MULTIRUN:
+        job = Job(Path(hydra.sweep.dir).absolute(), hydra.job.num, overrides)
+    with _by_itself(), watch.on(), _told_to_slurm():
+        if job is None:
+            try:
+                return _job(cfg, hydra, overrides, None)
+            except FedcohortError as error:
+                log.error("%s", error)
+                raise SystemExit(2) from error
+        return _in_sweep(cfg, hydra, job)
+
+
+def _job(cfg: DictConfig, hydra: Any, overrides: tuple[str, ...], job: Job | None) -> float | None:
+    made = assemble.composed(cfg, hydra.runtime.choices, overrides)
+    assemble.check_keys(made)
+    assemble.check_numbers(made.config)
+    objective_metric.check(made.config, asked=job is not None and searches(hydra))
+    folder = run(made, job)
+    return objective_metric.value(folder, made.config["objective_metric"])
+
+
+def _in_sweep(cfg: DictConfig, hydra: Any, job: Job) -> float | None:
+    """The job, and a record of what becomes of it."""
+    job.note("running")
     try:
-        made = assemble.composed(cfg, hydra.runtime.choices, overrides)
-        if hydra.mode == RunMode.MULTIRUN:
-            SWEEP.id = Path(hydra.sweep.dir).name
-        run(made, SWEEP.id or None)
+        value = _job(cfg, hydra, job.words, job)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
-        SWEEP.name_failed()
+        job.note("stopped")
         raise
-    except FedcohortError as error:
-        log.error("%s", error)
-        if hydra.mode != RunMode.MULTIRUN:
-            raise SystemExit(2) from error
-        SWEEP.failed.append(f"{' '.join(overrides)}: {error}")
     except Exception as error:
         watch.check()  # an import that a signal broke off raises what it likes
-        if hydra.mode == RunMode.MULTIRUN:  # Hydra does the other jobs, then raises it
-            SWEEP.failed.append(f"{' '.join(overrides)}: {type(error).__name__}: {error}")
+        expected = isinstance(error, FedcohortError)
+        log.error("%s", error if expected else traceback.format_exc().rstrip())
+        job.note("failed", reason=str(error) if expected else text_of(error))
+        if searches(hydra) or cfg.get("objective_metric") is not None:
+            raise
+        return None
+    job.note(job.end)
+    return value
+
+
+@contextmanager
+def _by_itself() -> Iterator[None]:
+    """In a process that a launcher started, where nobody else does: a signal ends it in one line, with its code."""
+    ours = watch.on_already
+    try:
+        yield
+    except Stop as stop:
+        if ours:
+            raise
+        log.warning("%s", NOTHING)
+        raise SystemExit(stop.code) from None
+
+
+@contextmanager
+def _told_to_slurm() -> Iterator[None]:
+    """A job that ends for a signal of SLURM's goes back into the queue, where that is what SLURM wants."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        if watch.code:
+            with watch.held():  # the requeue itself sends another signal
+                slurm.requeue_if_preempted()
         raise
 
 
-def exit_code() -> int:
-    """After all jobs of a sweep: what has become of them; 1 where one has failed."""
-    SWEEP.say()
-    return 1 if SWEEP.failed else 0
-
-
-def run(made: Composed, sweep: str | None = None) -> Path:
-    """One run from start-up checks to artifacts; returns its folder.
+def run(made: Composed, job: Job | None = None) -> Path:
+    """One run from start-up checks to artifacts; returns its folder. job: of a sweep, None for a run by itself.
 
     Raises `FedcohortError`; `SystemExit` or `interrupt.Stop` with the code of a signal.
     """
     with watch.on():
-        return _run(made, sweep)
+        return _run(made, job)
 
 
-def _run(made: Composed, sweep: str | None) -> Path:
+def _run(made: Composed, job: Job | None) -> Path:
     config = made.config
     assemble.check_keys(made)
     assemble.check_numbers(config)
@@ -87,29 +134,41 @@ def _run(made: Composed, sweep: str | None) -> Path:
     network = _network(made, objects["model"], federation)
     loop = _loop(made, parts, federation, network)
     digest = folder.config_hash(config)
-    wanted = folder.Wanted(digest, config["seed"], config["rounds"], observers[-1].callbacks)
+    again = slurm.restarted()
+    wanted = folder.Wanted(digest, config["seed"], config["rounds"], observers[-1].callbacks, again)
     first = f"exp_{made.choices['experiment']}" if "experiment" in made.choices else made.choices["selector"]
     name = config["name"] or "-".join([first, made.choices["agg"], made.choices["dataset"]])
     logs = Path(config["paths"]["logs"]).absolute()
     from fedcohort.fit import fit
 
-    with _claimed(logs, name, wanted, bool(config["resume"])) as home:
+    if again:
+        log.info("SLURM has started job %s before: it goes on where it was, as with resume=true", again)
+    with _claimed(logs, name, wanted, bool(config["resume"]) or again is not None) as home:
         if home.finished:
             log.info("already finished: %s (raise rounds= to extend it)", home.path)
             for part in observers:
                 if hasattr(part, "catch_up"):
                     part.catch_up(home.path)
-            if sweep:
-                SWEEP.skip(made, home.path)
+            if job:
+                _skip(job, home.path)
             return home.path
         if config["resume"] and home.made:
             hint = nearest.line(home.path.parent, home.path, config)
             log.info("nothing to resume for this config and seed; starting anew%s", hint and f" ({hint})")
+        if job:
+            job.note("running", home.path)
+        sweep = job.id if job else None
         info = partial(_info, made, home, loop, network, digest, sweep)
         fit(made, home, loop, network, observers, _processes(made), info, sweep)
-    if sweep:
-        SWEEP.finished(made)
     return home.path
+
+
+def _skip(job: Job, path: Path) -> None:
+    """The run had finished before; unless it is this very job that SLURM has started again."""
+    before = membership.sweeps_of(path)
+    membership.join(path, job.id)
+    job.folder = path
+    job.end = "done" if job.id in before and slurm.restarted() else "skipped"
 
 
 @contextmanager
@@ -233,7 +292,7 @@ def _info(
         commit=starts[-1]["commit"],
         dirty=starts[-1]["dirty"],
         versions=starts[-1]["versions"],
-        tags={"tracking": "".join(lines), "engine": loop.reason, **told, **({"sweep_id": sweep} if sweep else {})},
+        tags={"tracking": "".join(lines), "engine": loop.reason, **told, **membership.joined(home.path, sweep)},
         n_train=federation.n_train,
         class_counts=federation.class_counts,
         noise_rate=federation.noise_rate,

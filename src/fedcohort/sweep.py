@@ -1,132 +1,160 @@
-"""What a sweep has come to, said after its last job: how its jobs ended, and the command that compares them."""
+"""What a sweep has come to, said after its last job: how its jobs ended, and the command that compares them.
+
+The process that was started by hand may run no job itself: what it knows of them is in the sweep's folder (`jobs`).
+"""
 
 import logging
-import shlex
+import os
+import signal
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from fedcohort.assemble import Composed
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
+
+from fedcohort import comparison, jobs, messages, slurm
 from fedcohort.callback import card
-from fedcohort.callback.tracking import identity, record, server
-from fedcohort.commands import command
+from fedcohort.callback.base import RunInfo
+from fedcohort.callback.tracking import identity, membership
 from fedcohort.errors import CheckpointError
-from fedcohort.roles import Identity, role_of
+from fedcohort.jobs import Record
 
 log = logging.getLogger("fedcohort")
-FIRST = {"selector": "random", "agg": "fedavg"}  # what is compared before anything else, and to which baseline
-COMPARE_READS = ("sqlite:///logs/mlflow.db", "fedcohort")  # the database and the experiment, where it is told of none
-
-
-@dataclass(frozen=True)
-class Job:
-    """One that has finished. sweep: the one that it was run in, None for none. tracked: whether MLflow knows it."""
-
-    made: Composed
-    sweep: str | None
-    tracked: bool
+POLL_S = 10.0  # seconds between two looks at SLURM's queue
+KILLED = "it ended without a word: killed, perhaps for its memory"
+NEVER = "it was never started"
 
 
 @dataclass
 class Sweep:
-    """The jobs of this process so far. id: of the sweep, "" where there is none."""
+    """A sweep as the process sees it that was started by hand.
 
-    id: str = ""
-    jobs: list[Job] = field(default_factory=list)
-    skipped: int = 0
-    failed: list[str] = field(default_factory=list)
+    folder: its own, None where there is no sweep. launcher: the class of Hydra's that starts the jobs. expected: what
+    each job is given; none where the sweeper makes that up as it goes.
+    """
 
-    def finished(self, made: Composed) -> None:
-        self.jobs.append(Job(made, self.id, _tracks(made)))
+    folder: Path | None = None
+    launcher: str = ""
+    expected: Sequence[Sequence[str]] = field(default_factory=list)
 
-    def skip(self, made: Composed, folder: Path) -> None:
-        """The run in `folder` had finished before: it keeps the sweep that it was run in."""
-        try:
-            earlier = card.load(folder).tags.get("sweep_id")
-        except CheckpointError:  # it kept no journal
-            earlier = None
-        self.jobs.append(Job(made, earlier, _tracks(made) and identity.load(folder) is not None))
-        self.skipped += 1
+    def results(self) -> list[Record]:
+        """What became of all jobs: one that never said how it ended has failed."""
+        if self.folder is None:
+            return []
+        found = jobs.read(self.folder)
+        missing = {n: Record(tuple(words), "failed", None, NEVER) for n, words in enumerate(self.expected)}
+        ended = {n: Record(r.words, "failed", r.folder, KILLED) if r.how == "running" else r for n, r in found.items()}
+        return [record for _, record in sorted({**missing, **ended}.items())]
 
-    def name_failed(self) -> None:
-        """Once more: their own lines have long gone by."""
-        for line in self.failed:
-            log.error("failed: %s", line)
+    def exit_code(self) -> int:
+        """After the last job: say what failed, then the overview; 1 where one has failed or was stopped."""
+        if self.folder is None or not jobs.read(self.folder):
+            return 0
+        results = self.results()
+        _name_failed(results)
+        membership.send([info for record in results if record.how == "skipped" and (info := _tracked(record))])
+        log.info("%s", self.overview(results))
+        return 0 if all(record.how in ("done", "skipped") for record in results) else 1
 
-    def say(self) -> None:
-        """Where this was a sweep that came to its end: what failed, then the overview."""
-        self.name_failed()
-        if self.id and (self.jobs or self.failed):
-            log.info("%s", self.overview())
-
-    def overview(self) -> str:
-        """The counts, and the command where MLflow has something to compare."""
-        counts = {"done": len(self.jobs) - self.skipped, "skipped (finished before)": self.skipped}
-        (how, first), *others = [(how, n) for how, n in {**counts, "failed": len(self.failed)}.items() if n]
+    def overview(self, results: Sequence[Record]) -> str:
+        """The counts, and the command that compares the runs, where MLflow has any."""
+        hows = {"done": "done", "skipped": "skipped (finished before)", "failed": "failed", "stopped": "stopped"}
+        counts = {text: sum(record.how == how for record in results) for how, text in hows.items()}
+        (how, first), *others = [(how, n) for how, n in counts.items() if n]
         told = [f"{first} job{'s' if first > 1 else ''} {how}", *(f"{n} {how}" for how, n in others)]
-        tracked = [job for job in self.jobs if job.tracked]
-        return " ".join([f"sweep {self.id}: {', '.join(told)}.", *([_comparison(tracked)] if tracked else [])])
+        name = self.folder.name if self.folder else ""
+        runs = [(info, record.words) for record in results if (info := _tracked(record)) is not None]
+        return " ".join([f"sweep {name}: {', '.join(told)}.", *([comparison.command_of(name, runs)] if runs else [])])
+
+    def knows(self, error: BaseException) -> bool:
+        """Whether a job has told of `error` already."""
+        return any(record.reason == text_of(error) for record in self.results())
+
+    def settle(self) -> None:
+        """Wait for the jobs that SLURM still has: submitit's launcher leaves as soon as one of them is lost."""
+        while self.launcher.endswith("SlurmLauncher") and slurm.queued(self._submitted()):
+            time.sleep(POLL_S)
+
+    def stop(self, code: int) -> None:
+        """A signal ends this process; code: 128 + its number. Say what failed so far, and what becomes of the rest."""
+        if self.folder is None:
+            return
+        _name_failed([record for record in self.results() if record.reason not in (KILLED, NEVER)])
+        if self.launcher.endswith("BasicLauncher"):  # the job that it came to has said how to go on
+            return
+        if self.launcher.endswith("SlurmLauncher") and (left := slurm.queued(self._submitted())):
+            log.warning("the jobs go on without this process; `scancel %s` ends them", " ".join(left))
+            return
+        for job in self._submitted() if self.launcher.endswith("LocalLauncher") else ():
+            _end(int(job), code - 128)
+        log.warning("stopped; go on with: the same sweep and resume=true")
+
+    def _submitted(self) -> list[str]:
+        """The ids of submitit's jobs, of arrays without the task: SLURM's, or of local processes."""
+        return sorted({path.name.partition("_")[0] for path in (self.folder or Path()).glob(".submitit/[0-9]*")})
 
 
-def _tracks(made: Composed) -> bool:
-    """Whether its logger is the one that `fedcohort.compare` reads."""
-    return "tracking_uri" in made.config["logger"]
+SWEEP = Sweep()
 
 
-def _comparison(jobs: Sequence[Job]) -> str:
-    """How `jobs` are compared: two of the things that were swept down and across, one value of any other."""
-    sweeps = {job.sweep for job in jobs}
-    sweep = jobs[0].sweep if len(sweeps) == 1 else None
-    swept = _swept([job.made for job in jobs])
-    order = sorted(swept, key=lambda key: list(FIRST).index(key) if key in FIRST else len(FIRST))
-    shown, held = order[:2], {key: swept[key][0] for key in order[2:]}
-    words = [f"sweep={sweep}"] if sweep else []
-    words += [f"{option}={key}" for option, key in zip(("rows", "cols"), shown, strict=False)]
-    words += [f"baseline={FIRST[key]}" for key in shown if FIRST.get(key) in swept[key]][:1]
-    words += ["filter=" + " and ".join(_condition(key, value) for key, value in held.items())] if held else []
-    words += _where(jobs[0].made)
-    which = f"those of {', '.join(f'{key}={value}' for key, value in held.items())}" if held else "them"
-    how = f"Compare {which}"
-    if sweep is None:
-        how = f"Skipped runs keep the sweep that they were run in; compare {which} with all other runs beside them"
-    return f"{how}: {command('python')} -m fedcohort.compare {shlex.join(words)}".rstrip()
+class Announcement(Callback):
+    """What Hydra calls when a sweep begins, before any job, in the process that was started by hand."""
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        messages.to_terminal()
+        SWEEP.folder = Path(config.hydra.sweep.dir).absolute()
+        SWEEP.launcher = str(config.hydra.launcher._target_)
+        SWEEP.expected = given(config)
 
 
-def _swept(jobs: Sequence[Composed]) -> dict[str, list[str]]:
-    """The parameters that were typed and of which the jobs have several values, with those; the seed is none."""
-    typed = [word.lstrip("+").partition("=")[0].split("@")[-1] for made in jobs for word in made.overrides]
-    values = {key: [fact for made in jobs if (fact := _fact(made, key)) is not None] for key in dict.fromkeys(typed)}
-    distinct = {key: list(dict.fromkeys(of)) for key, of in values.items() if _is_row(key)}
-    return {key: of for key, of in distinct.items() if len(of) > 1}
+def searches(config: DictConfig) -> bool:
+    """Whether Hydra's sweeper makes up its jobs from what earlier ones returned. config: the node `hydra`."""
+    return not str(config.sweeper._target_).endswith("BasicSweeper")
 
 
-def _is_row(key: str) -> bool:
-    """Whether MLflow knows it as a parameter of which a table over seeds can show several values."""
-    role = role_of(key)
-    return role.tracked and role.identity is not Identity.SEED
+def given(config: DictConfig) -> list[list[str]]:
+    """The words of each job of a sweep over all combinations; [] where the sweeper searches."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+
+    if searches(config.hydra):
+        return []
+    params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
+    parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+    (batch,) = BasicSweeper.split_arguments(parser.parse_overrides([*params, *config.hydra.overrides.task]), None)
+    return batch
 
 
-def _fact(made: Composed, key: str) -> str | None:
-    """The word of a group or the value of an option, as MLflow has it; None for what is neither."""
-    if key in made.choices:
-        return made.choices[key]
-    node: object = made.config
-    for part in key.split("."):
-        if not isinstance(node, dict) or part not in node:
-            return None
-        node = node[part]
-    return None if isinstance(node, dict) else record.text(node)
+def text_of(error: BaseException) -> str:
+    """The kind of an error that nobody expected, and what it says."""
+    return f"{type(error).__name__}: {error}"
 
 
-def _condition(key: str, value: str) -> str:
-    """In MLflow's language; the parameter `rounds` of a run that was extended is out of date, its tag is not."""
-    return f'{"tags" if key == record.ASKED else "params"}.`{key}` = "{value}"'
+def _name_failed(results: Sequence[Record]) -> None:
+    """Once more: their own lines have long gone by, or were written by another process."""
+    for record in results:
+        if record.how == "failed":
+            log.error("failed: %s: %s", " ".join(record.words), record.reason)
 
 
-def _where(made: Composed) -> list[str]:
-    """The options without which `fedcohort.compare` would look elsewhere."""
-    logger = made.config["logger"]
-    place = server.place(logger["tracking_uri"], logger["experiment"], Path(logger["logs"]))
-    uri, experiment = COMPARE_READS
-    words = [] if place == server.place(uri, place.experiment, Path("logs")) else [f"tracking_uri={place.uri}"]
-    return words + ([] if place.experiment == experiment else [f"experiment={place.experiment}"])
+def _tracked(record: Record) -> RunInfo | None:
+    """The run of a job that is done, where MLflow knows it."""
+    if record.how not in ("done", "skipped") or record.folder is None:
+        return None
+    try:
+        return card.load(record.folder) if identity.load(record.folder) is not None else None
+    except CheckpointError:  # it kept no journal
+        return None
+
+
+def _end(child: int, number: int) -> None:
+    """Pass a signal on to a process that this one has started, and wait for its end."""
+    with suppress(ChildProcessError, ProcessLookupError):
+        if os.waitpid(child, os.WNOHANG) == (0, 0):
+            os.kill(child, signal.SIGTERM if number == signal.SIGTERM else signal.SIGINT)
+            os.waitpid(child, 0)

@@ -22,10 +22,18 @@ def save(info: RunInfo) -> None:
     """Write `info.json`, adding one process to those that it knows of."""
     path = info.folder / NAME
     before = starts_ms(info.folder) if path.exists() else []
+    _write(info, [*before, time.time_ns() // 1_000_000])
+
+
+def correct(info: RunInfo) -> None:
+    """Write `info.json` again where no process has started. Raises `CheckpointError` where none ever has."""
+    _write(info, starts_ms(info.folder))
+
+
+def _write(info: RunInfo, starts: list[int]) -> None:
     facts = {field.name: _encode(getattr(info, field.name)) for field in dataclasses.fields(info)}
     del facts["folder"]  # a folder may be copied to another machine
-    starts = [*before, time.time_ns() // 1_000_000]
-    write_atomically(path, json.dumps({"starts_ms": starts, "info": facts}, default=str) + "\n")
+    write_atomically(info.folder / NAME, json.dumps({"starts_ms": starts, "info": facts}, default=str) + "\n")
 
 
 def load(folder: Path) -> RunInfo:

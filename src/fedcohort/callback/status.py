@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from fedcohort import slurm
 from fedcohort.callback.base import RunInfo
 from fedcohort.folder import write_atomically
 from fedcohort.types import RoundReport
@@ -51,6 +52,7 @@ class RunStatus:
             "commit": info.commit,
             "dirty": info.dirty,
             "versions": dict(info.versions),
+            "slurm_job": slurm.job(),
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
         write_atomically(info.folder / "status.json", json.dumps(record, indent=1) + "\n")

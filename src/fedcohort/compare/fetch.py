@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.callback.tracking import record, server
+from fedcohort.callback.tracking import membership, record, server
 from fedcohort.compare.runs import Run
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.ranges import refuse
@@ -27,8 +27,13 @@ class Query:
 
     @property
     def conditions(self) -> str:
-        sweep = [f"tags.sweep_id = '{self.sweep}'"] if self.sweep else []
+        """A run is in one sweep or more: their ids are one tag, in which MLflow looks for a part of the text."""
+        sweep = [f"tags.{membership.TAG} LIKE '%{self.sweep}%'"] if self.sweep else []
         return " and ".join([*sweep, *([self.filter] if self.filter else [])])
+
+    def holds(self, tags: Mapping[str, str]) -> bool:
+        """Whether a run with such tags is in the sweep itself, not in one whose id is longer."""
+        return self.sweep is None or self.sweep in membership.sweeps(tags.get(membership.TAG))
 
 
 def connected(query: Query) -> "MlflowClient":
@@ -56,7 +61,7 @@ def fetch(client: "MlflowClient", query: Query) -> list[Run]:
             if query.filter and error.error_code == "INVALID_PARAMETER_VALUE":
                 raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.reason(error)}") from error
             raise
-        found += page
+        found += [run for run in page if query.holds(run.data.tags)]
         token = page.token
         if not token:
             break

@@ -59,7 +59,7 @@ class GracefulStop(pl.Callback):
 
 def status_of(exception: BaseException, *, nothing_trained: bool) -> str:
     """How a run ended that raised. A signal while C++ was at work may have become another error on its way."""
-    stopped = isinstance(exception, KeyboardInterrupt) or watch.phase is Phase.DEAF
+    stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or watch.phase is Phase.DEAF
     if nothing_trained and (stopped or isinstance(exception, FedcohortError | MisconfigurationException)):
         return "dropped"
     return "interrupted" if stopped else "failed"

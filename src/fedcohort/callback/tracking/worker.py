@@ -197,7 +197,7 @@ def serve(source: int, output: int) -> None:
 
 
 def main() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)  # they are for the run: it says when it has ended
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     os.nice(NICE)

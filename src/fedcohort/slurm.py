@@ -1,0 +1,57 @@
+"""What SLURM says of the job that this process is: its id, whether it was started before, whether it must make room.
+
+A job is put back into the queue (requeued) where its node died, where an administrator asks for it, or where another
+job needs its place. It starts again with the same command, in the same environment but for `SLURM_RESTART_COUNT`.
+"""
+
+import logging
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+log = logging.getLogger("fedcohort")
+AT_WORK = ("RUNNING", "SIGNALING")
+
+
+def job() -> str | None:
+    """The id of this job, `12_3` for one of an array; None outside of SLURM."""
+    array, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
+    return f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID") or None
+
+
+def restarted() -> str | None:
+    """The id of this job where SLURM has started it before, None where this is its first start."""
+    restarts = os.environ.get("SLURM_RESTART_COUNT", "")
+    return job() if restarts.isdecimal() and int(restarts) > 0 else None
+
+
+def requeue_if_preempted() -> None:
+    """Put this job back into the queue where SLURM has asked it to make room within a time of grace.
+
+    One that saves and ends within that time counts as completed: SLURM requeues only those that it has to kill. A job
+    that somebody cancels is at work no more, and stays cancelled.
+    """
+    own = job()
+    if own is None or shutil.which("scontrol") is None:
+        return
+    facts = dict(re.findall(r"(\w+)=(\S+)", _answer("scontrol", "show", "job", own)))
+    preempted = facts.get("PreemptTime", "None") not in ("None", "N/A", "Unknown")
+    if preempted and facts.get("Requeue") == "1" and facts.get("JobState") in AT_WORK:
+        _answer("scontrol", "requeue", own)
+        log.warning("SLURM needs the place of job %s: it is back in the queue, and goes on where it was", own)
+
+
+def queued(jobs: Sequence[str]) -> list[str]:
+    """Those of `jobs`, ids without their array's tasks, that SLURM still runs or has in its queue."""
+    listed = {line.partition("_")[0] for line in _answer("squeue", "--noheader", "--format=%i").split()}
+    return [each for each in jobs if each in listed]
+
+
+def _answer(*command: str) -> str:
+    """What a command of SLURM's says, nothing where it fails: the controller may be away."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
