@@ -50,7 +50,7 @@ def listening() -> set[str]:
 
 
 def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each with the threads that were asked for: Lightning's own choice is a part of the cores."""
+    """Each has the threads that were asked for, not Lightning's part of the cores; the first alone speaks."""
     train = LocalTrainer.train
 
     def watched(self: LocalTrainer, task: ClientTask, down: Any) -> Any:
@@ -62,7 +62,8 @@ def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, mon
     monkeypatch.setattr(distributed, "_suggested_max_num_threads", lambda processes: 7)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    go(tmp_path, "trainer.devices=2", "rounds=1", "model=mlp")
+    ran = go(tmp_path, "trainer.devices=2", "rounds=1", "model=mlp", "client.lr=1e30")
+    assert (ran.folder / "run.log").read_text().count("were left out") == 1
     assert multiprocessing.active_children() == []
     assert not list(tmp_path.glob("fedcohort-*"))
     for rank in range(2):

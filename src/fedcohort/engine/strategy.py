@@ -2,6 +2,7 @@
 
 import ctypes
 import heapq
+import logging
 import os
 import signal
 import socket
@@ -76,6 +77,8 @@ class CohortStrategy(DDPStrategy):
             store = dist.FileStore(str(self.meeting), size)  # type: ignore[attr-defined]
             dist.init_process_group("gloo", store=store, world_size=size, rank=self.local_rank, timeout=self._timeout)
         super().setup_distributed()  # which finds the group made
+        if self.global_rank > 0:
+            logging.getLogger("fedcohort").setLevel(logging.ERROR)  # rank 0 has said it
 
     def configure_ddp(self) -> None:
         """No gradient averaging."""
