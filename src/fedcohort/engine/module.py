@@ -7,12 +7,13 @@ import lightning.pytorch as pl
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torchmetrics import MeanMetric, Metric, MetricCollection
 
 from fedcohort.engine.choose import Engine
 from fedcohort.engine.gather import Gatherer
 from fedcohort.engine.local import ClientTask
 from fedcohort.engine.stopwatch import Stopwatch
-from fedcohort.engine.strategy import reduce_sum
+from fedcohort.engine.strategy import ranks, reduce_sum
 
 LOADERS = ("server_val", "test")
 MONITORED = ("server_val/acc", "server_val/loss")
@@ -29,12 +30,12 @@ class ClientModule(pl.LightningModule):
     gatherer: Gatherer
     down: Mapping[str, Tensor]
     watch: Stopwatch
-    _tally: Tensor
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.automatic_optimization = False
         self.network = network
+        self._scores = [scores() for _ in LOADERS]  # a plain list: no part of the model's state_dict
         self.evaluated: dict[str, float] = {}
 
     def configure_optimizers(self) -> None:
@@ -46,19 +47,18 @@ class ClientModule(pl.LightningModule):
                 self.gatherer.add(update)
 
     def on_validation_epoch_start(self) -> None:
-        """A row for each of `LOADERS`: samples that were right, their summed cross-entropy, how many they are."""
-        self._tally = torch.zeros((len(LOADERS), 3), dtype=torch.float64, device=self.device)
+        for collection in self._scores:
+            collection.to(self.device).set_dtype(torch.float64)  # in this order: a move forgets the precision
+            collection.reset()
 
     def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int, dataloader_idx: int = 0) -> None:
+        """Score a piece of the server's data; this rank's share may hold an empty one."""
         x, y = batch
-        if not len(y):
-            return
         with self.watch.stage("evaluate"):
-            logits = self.network(x)
-            row = self._tally[dataloader_idx]
-            row[0] += (logits.argmax(1) == y).sum()
-            row[1] += F.cross_entropy(logits, y, reduction="none").double().sum()
-            row[2] += len(y)
+            nobody = y.new_empty(0, dtype=torch.float64)
+            right, loss = judged(self.network(x), y) if len(y) else (nobody, nobody)
+            self._scores[dataloader_idx]["acc"].update(right)
+            self._scores[dataloader_idx]["loss"].update(loss)
 
     def on_validation_epoch_end(self) -> None:
         """Each rank has seen its part of the data: one exchange, and every rank knows the whole.
@@ -66,13 +66,12 @@ class ClientModule(pl.LightningModule):
         Callbacks see `MONITORED` alone: nothing selects on `test/*`.
         """
         with self.watch.stage("evaluate"):
-            right, loss, count = reduce_sum(self._tally).cpu().unbind(1)
-            scores = {"acc": right / count, "loss": loss / count}
-        self.evaluated = {
-            f"{name}/{score}": float(values[row])
-            for row, name in enumerate(LOADERS)
-            for score, values in scores.items()
-        }
+            add_up([metric for collection in self._scores for metric in collection.values()])
+            self.evaluated = {
+                f"{name}/{metric}": float(value)
+                for name, collection in zip(LOADERS, self._scores, strict=True)
+                for metric, value in collection.compute().items()
+            }
         for name in MONITORED:
             # Not for Lightning to add up, nor for rank 0 alone: EarlyStopping compares on every rank.
             self.log(name, self.evaluated[name], batch_size=1)
@@ -84,3 +83,25 @@ class ClientModule(pl.LightningModule):
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         """Everything is on the device already; looking for tensors inside of tasks would only cost time."""
         return batch
+
+
+def judged(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Whether each sample's class is found (1 or 0), and its cross-entropy; float64 [n] both."""
+    return (logits.argmax(1) == y).double(), F.cross_entropy(logits, y, reduction="none").double()
+
+
+def scores() -> MetricCollection:
+    """Accuracy and mean cross-entropy; a diverged model's is NaN. Their sums over ranks are ours to make: `add_up`."""
+    means = {name: MeanMetric("disable", sync_on_compute=False) for name in ("acc", "loss")}
+    return MetricCollection(dict(means), compute_groups=False)
+
+
+def add_up(metrics: Sequence[Metric]) -> None:
+    """Sum the metrics' states over ranks in one exchange; torchmetrics takes one for each state, and waits twice."""
+    if ranks() == 1:
+        return
+    states = [(metric, name, torch.as_tensor(v)) for metric in metrics for name, v in metric.metric_state.items()]
+    summed = reduce_sum(torch.cat([value.double().flatten() for _, _, value in states]))
+    parts = torch.split(summed, [value.numel() for _, _, value in states])
+    for (metric, name, value), total in zip(states, parts, strict=True):
+        setattr(metric, name, total.view_as(value).to(value.dtype))
