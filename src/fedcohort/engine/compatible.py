@@ -13,7 +13,7 @@ from fedcohort.flat import has_batch_norm
 from fedcohort.objective.propfair import PropFair
 from fedcohort.selector.full import Full
 from fedcohort.server.sgd import Sgd
-from fedcohort.signal.base import find
+from fedcohort.signal.base import find, unknowable
 
 if TYPE_CHECKING:
     from torch import nn
@@ -148,7 +148,22 @@ def remarks(
     """
     idle = [*_idle_epochs(parts, typed), *_idle_partial_work(parts, choices, requires)]
     idle += [*_unheard_lies(parts, choices), *_idle_proxy(parts, choices)]
-    return [*_cautions(parts, choices, holds), *idle, *_straight(parts), *_misnamed(parts, choices)]
+    return [
+        *_yardsticks(parts, choices),
+        *_cautions(parts, choices, holds),
+        *idle,
+        *_straight(parts),
+        *_misnamed(parts, choices),
+    ]
+
+
+def _yardsticks(parts: Parts, choices: Mapping[str, str]) -> list[str]:
+    known = {group: unknowable(getattr(parts, group).needs) for group in ("selector", "agg")}
+    return [
+        f"{group}={choices[group]} is a yardstick, no method: it reads {', '.join(words)}, which no server can know"
+        for group, words in known.items()
+        if words
+    ]
 
 
 def _idle_epochs(parts: Parts, typed: Sequence[str]) -> list[str]:

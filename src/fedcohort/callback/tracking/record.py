@@ -20,6 +20,7 @@ NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
 OUTSIDE = {"callback", "logger"}  # groups that change no result
 NOT_PARAMS = ("paths.", "logger.", "callback.", "hydra.", "requires.", "name", "resume")
 OURS = "fedcohort."
+YARDSTICK = "yardstick"  # tag: what a run read that no server can know
 ASKED, DONE = "rounds", "rounds_done"  # tags: the parameter `rounds` stays what it was at the first start
 
 
