@@ -1,4 +1,4 @@
-"""Selectors that are nobody's: the commonest bandits, which no law may refuse, and breakers of one, to be caught."""
+"""Nobody's selectors: the commonest bandits, which no law may refuse, and breakers of one, who must be caught."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,9 @@
 """What is written and drawn of a comparison: tables in three languages, units, averaged curves."""
 
 import csv
+import io
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,3 +82,22 @@ def test_between_two_rounds_a_run_is_as_good_as_after_the_first() -> None:
 
 def test_no_curve_where_no_time_was_logged() -> None:
     assert len(draw.by_cost([np.full(2, math.nan)], [np.zeros(2)]).x) == 0
+
+
+def test_a_yardstick_is_marked_wherever_it_stands() -> None:
+    """As the run itself has said that it read what no server can know."""
+    runs = both([0.1, 0.2], [0.3, 0.4])
+    runs = [
+        replace(r, tags={**r.tags, "yardstick": "noise_rate"}) if r.params["selector"] == "ucb" else r for r in runs
+    ]
+    made = table(runs)
+    text = render.markdown(made)
+    line = next(line for line in text.splitlines() if line.startswith("| ucb "))
+    assert line.endswith("(n=2) ‡ |")
+    assert not any("‡" in line for line in text.splitlines() if line.startswith("| random "))
+    assert "- ‡ is a yardstick, no method: it reads what no server can know, see below" in text
+    assert "- yardsticks, no methods: ucb read noise_rate, which no server can know" in text
+    assert r"\ddag{}" in render.latex(made)
+    rows = list(csv.DictReader(io.StringIO(render.comma_separated(made))))
+    assert [(row["selector"], row["yardstick"]) for row in rows] == [("random", "false"), ("ucb", "true")]
+    assert "‡" not in render.markdown(table(both([0.1, 0.2], [0.3, 0.4])))

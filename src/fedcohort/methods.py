@@ -4,6 +4,7 @@
 
 The method is the docstring's first paragraph; a yaml that stands for a composition gives that of its comment. What is
 read are the part's `needs` with the yaml's defaults: words of `fedcohort/signal/`, which say what they cost and reveal.
+A part that reads what no server can know is a yardstick: the word says which.
 """
 
 import ast
@@ -17,6 +18,8 @@ from typing import Any
 
 from hydra.utils import get_class, instantiate
 from omegaconf import OmegaConf
+
+from fedcohort.signal.base import unknowable
 
 CONFIGS = Path("configs")
 
@@ -41,7 +44,9 @@ def _row(path: Path, node: Mapping[str, Any]) -> str:
     text = ast.get_docstring(ast.parse(Path(spec.origin).read_text())) or ""
     first = " ".join(text.split("\n\n")[0].split())
     needs = sorted(instantiate(node, _convert_="all").needs) if hasattr(get_class(node["_target_"]), "needs") else []
-    return f"| `{path.stem}` | {first} | {', '.join(f'`{word}`' for word in needs) or 'nothing'} |"
+    oracle = unknowable(needs)
+    read = [f"`{word}`{' (yardstick: no server can know it)' if word in oracle else ''}" for word in needs]
+    return f"| `{path.stem}` | {first} | {', '.join(read) or 'nothing'} |"
 
 
 def _comment(path: Path) -> str:

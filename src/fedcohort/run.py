@@ -277,11 +277,14 @@ def _info(
     done: int,
 ) -> "RunInfo":
     from fedcohort.callback.base import RunInfo
+    from fedcohort.signal.base import unknowable
 
     starts = provenance.starts(home.path)
     lines = [observer.opening_line() for observer in loop.observers if hasattr(observer, "opening_line")]
     federation = loop.federation
     told = {"inputs": federation.inputs} if federation.inputs else {}
+    if oracle := unknowable(loop.parts.selector.needs | loop.parts.agg.needs):
+        told["yardstick"] = ", ".join(oracle)
     return RunInfo(
         folder=home.path,
         name=home.path.name,

@@ -149,6 +149,10 @@ RHFL = ("agg=rhfl", "proxy=noise")
         (("agg=afl", "agg.unbiased=true", CLEAN), []),
         (("agg=fedsgd", "client.epochs=3"), ["client.epochs=3 has no effect: client.steps=1 is what clients do"]),
         (("client.epochs=2", "client.steps=3"), ["client.epochs=2 has no effect: client.steps=3 is what clients do"]),
+        (
+            ("selector=oracle_clean",),
+            ["selector=oracle_clean is a yardstick, no method: it reads noise_rate, which no"],
+        ),
         (("agg=afl", "cohort=50", CLEAN), []),
         (("agg=afl", "selector=full", CLEAN), []),
         (("agg=afl", "cohort=50", "availability=bernoulli", CLEAN), [f"agg=afl {OFTEN}"]),

@@ -7,6 +7,7 @@ import pytest
 
 from fedcohort.selector.base import draw
 from fedcohort.selector.feddiverse import FedDiverse, State, chances, drawn, normalised
+from fedcohort.signal.base import unknowable
 from fedcohort.types import Population, ProbeResult, RoundContext
 from selector_harness import World, context, ids, play
 from yaml_words import node
@@ -186,3 +187,8 @@ def test_the_ablations_read_the_matrices_alone(source: str) -> None:
         assert len(step.selection.clients) == 3
         assert not step.probes
     assert world.read == {"group_counts"}
+
+
+def test_the_ablations_are_yardsticks_and_the_method_is_none() -> None:
+    assert unknowable(make().needs) == []
+    assert all(unknowable(make(source=source).needs) == ["group_counts"] for source in ("known_dht", "known_matrix"))

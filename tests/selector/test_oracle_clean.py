@@ -1,10 +1,14 @@
 """The clean oracle: who is in the pool, and each client's chance."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from fedcohort.callback.tracking import record
 from fedcohort.selector.backoff import NOBODY
 from fedcohort.selector.oracle_clean import OracleClean
+from run_harness import go
 from selector_harness import context
 from yaml_words import make
 
@@ -51,3 +55,9 @@ def test_rounding_does_not_widen_the_pool() -> None:
     ctx = context(cohort=1, n_clients=10, signals={"noise_rate": np.arange(10) / 10})
     selection = make("selector", "oracle_clean", share=0.1 + 0.2).select(NOBODY, ctx, {})[0]
     assert np.flatnonzero(selection.probability).tolist() == [0, 1, 2]
+
+
+def test_a_run_says_what_it_knows_that_no_server_can(tmp_path: Path) -> None:
+    info = go(tmp_path, "selector=oracle_clean", "rounds=1").info
+    assert info is not None
+    assert record.tags(info, "running")["yardstick"] == "noise_rate"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fedcohort.compare.runs import spelled
 from fedcohort.compare.table import Difference, Entry, Mean, Table
 
-ODD = "†"
+ODD, YARDSTICK = "†", "‡"
 Shown = Callable[[Entry], str]
 ESCAPED = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 ESCAPED |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
@@ -82,19 +82,25 @@ def remarks(table: Table) -> list[str]:
     which = "every cell" if len(single) == len(table.entries) > 1 else ", ".join(single)
     few = [f"n<2: {which}: no standard deviation, no interval"] if single else []
     odd = [f"{ODD} is not bold: it differs from others of its column in more than its {table.rows_name}, see below"]
-    return [told, *few, *(odd if any(entry.odd for entry in table.entries.values()) else []), *table.notes]
+    marks = [*(odd if any(entry.odd for entry in table.entries.values()) else [])]
+    if any(entry.yardstick for entry in table.entries.values()):
+        marks.append(f"{YARDSTICK} is a yardstick, no method: it reads what no server can know, see below")
+    return [told, *few, *marks, *table.notes]
 
 
 def _grid(table: Table, shown: Shown) -> list[str]:
     head = [table.rows_name, *(col or table.metric for col in table.cols)]
     lines = [head, ["---"] * len(head)]
-    lines += [[row, *(_at(table, row, col, shown, ODD) for col in table.cols)] for row in table.rows]
+    lines += [[row, *(_at(table, row, col, shown, (ODD, YARDSTICK)) for col in table.cols)] for row in table.rows]
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
 
 
-def _at(table: Table, row: str, col: str, shown: Shown, mark: str) -> str:
+def _at(table: Table, row: str, col: str, shown: Shown, marks: Sequence[str]) -> str:
     entry = table.entries.get((row, col))
-    return "–" if entry is None else shown(entry) + (f" {mark}" if entry.odd else "")
+    if entry is None:
+        return "–"
+    marks = [mark for mark, meant in zip(marks, (entry.odd, entry.yardstick), strict=True) if meant]
+    return " ".join([shown(entry), *marks])
 
 
 def _spread(table: Table, value: Mean, pm: str) -> str:
@@ -138,7 +144,8 @@ def latex(table: Table) -> str:
 def _tabular(table: Table, shown: Shown, caption: str) -> list[str]:
     head = " & ".join(tex(text) for text in (table.rows_name, *(col or table.metric for col in table.cols)))
     body = [
-        " & ".join([tex(r), *(_at(table, r, c, shown, tex(ODD)) for c in table.cols)]) + " \\\\" for r in table.rows
+        " & ".join([tex(r), *(_at(table, r, c, shown, (tex(ODD), tex(YARDSTICK))) for c in table.cols)]) + " \\\\"
+        for r in table.rows
     ]
     begin = f"\\begin{{tabular}}{{l{'r' * len(table.cols)}}}"
     return [f"% {caption}", begin, "\\toprule", f"{head} \\\\", "\\midrule", *body, "\\bottomrule", "\\end{tabular}"]
@@ -154,6 +161,7 @@ def tex(text: str) -> str:
     for letter, command in (
         ("±", r"$\pm$"),
         (ODD, r"\dag{}"),
+        (YARDSTICK, r"\ddag{}"),
         ("–", "--"),
         ("²", r"\textsuperscript{2}"),
         ("<", "$<$"),
@@ -166,7 +174,7 @@ def comma_separated(table: Table) -> str:
     """One line a cell, in the metric's own unit; empty where a number isn't known."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    names = ["mean", "std", "n", "ci95_low", "ci95_high", "seeds", "bold", "odd"]
+    names = ["mean", "std", "n", "ci95_low", "ci95_high", "seeds", "bold", "odd", "yardstick"]
     gaps = ["diff", "diff_ci95_low", "diff_ci95_high", "diff_p", "diff_n"]
     writer.writerow([table.rows_name, table.cols_name or "column", "metric", *names, "baseline", *gaps])
     for (row, col), entry in table.entries.items():
@@ -176,6 +184,7 @@ def comma_separated(table: Table) -> str:
             " ".join(map(str, entry.seeds)),
             str(entry.best).lower(),
             str(entry.odd).lower(),
+            str(entry.yardstick).lower(),
         ]
         gap = entry.difference
         theirs: list[object] = ["", "", "", "", ""]

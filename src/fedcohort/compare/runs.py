@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fedcohort.callback.tracking.record import ASKED, COMMITS, DONE, FORCED
+from fedcohort.callback.tracking.record import ASKED, COMMITS, DONE, FORCED, YARDSTICK
 from fedcohort.errors import TrackingError
 from fedcohort.ranges import refuse
 from fedcohort.roles import Effect, role_of
@@ -58,7 +58,8 @@ class Run:
 class Sorted:
     """cells: runs by seed, in the order of rows and columns. notes: what was left out and why, what else differs.
 
-    odd: cells that differ from most of their column in more than their row.
+    odd: cells that differ from most of their column in more than their row. yardsticks: cells whose runs read what no
+    server can know.
     """
 
     rows: Sequence[str]
@@ -66,6 +67,7 @@ class Sorted:
     cells: Mapping[Cell, Mapping[int, Run]]
     notes: Sequence[str]
     odd: frozenset[Cell] = frozenset()
+    yardsticks: frozenset[Cell] = frozenset()
 
 
 @dataclass
@@ -145,6 +147,17 @@ class _Sorter:
         for run in (run for of in cells.values() for run in of.values() if FORCED in run.tags):
             self.differences.append(f"forced to go on: {label(run)} {run.tags[FORCED]}")
 
+    def yardsticks(self, cells: Mapping[Cell, Mapping[int, Run]]) -> frozenset[Cell]:
+        """Cells whose runs read what no server can know, as they said when they started."""
+        read = {
+            cell: next((run.tags[YARDSTICK] for run in of.values() if YARDSTICK in run.tags), "")
+            for cell, of in cells.items()
+        }
+        for words in dict.fromkeys(filter(None, read.values())):
+            where = ", ".join(spelled(cell) for cell in cells if read[cell] == words)
+            self.differences.append(f"yardsticks, no methods: {where} read {words}, which no server can know")
+        return frozenset(cell for cell, words in read.items() if words)
+
     def broken(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
         for run in (run for of in cells.values() for run in of.values()):
             if not math.isfinite(value := run.metrics[self.metric]):
@@ -181,13 +194,14 @@ def sort(runs: Sequence[Run], rows: str, cols: str | None, metric: str) -> Sorte
         raise TrackingError(f"none of the {len(runs)} runs can be compared: " + "; ".join(sorter.notes[:3]))
     cells = {cell: sorter.alike(cell, placed[cell]) for cell in sorted(placed, key=_natural)}
     odd = sorter.across(cells)
+    yardsticks = sorter.yardsticks(cells)
     sorter.seeds(cells)
     sorter.short(cells)
     sorter.broken(cells)
     sorter.code(cells)
     row_values = sorted({row for row, _ in cells}, key=lambda value: _natural((value,)))
     col_values = sorted({col for _, col in cells}, key=lambda value: _natural((value,)))
-    return Sorted(row_values, col_values, cells, sorter.notes, odd)
+    return Sorted(row_values, col_values, cells, sorter.notes, odd, yardsticks)
 
 
 def _determined(values: Mapping[Cell, str], place: int) -> bool:

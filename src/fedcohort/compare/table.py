@@ -49,13 +49,15 @@ class Difference:
 @dataclass(frozen=True)
 class Entry:
     """One cell. seeds: those averaged. difference: None where the cell has no baseline. best: its interval is clear
-    of all others in the column. odd: it differs from them in more than its row, and so can't be the best."""
+    of all others in the column. odd: it differs from them in more than its row, and so can't be the best. yardstick: it
+    reads what no server can know."""
 
     value: Mean
     seeds: Sequence[int]
     difference: Difference | None
     best: bool
     odd: bool
+    yardstick: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,12 @@ def tabulate(found: Sorted, rows: str, cols: str | None, metric: str, baseline: 
         base = _base(cell, baseline, found)
         gap = difference(of, values[base]) if base in values and base != cell and base is not None else None
         entries[cell] = Entry(
-            means[cell], list(of), gap, cell not in found.odd and _clear(cell, means, sign), cell in found.odd
+            means[cell],
+            list(of),
+            gap,
+            cell not in found.odd and _clear(cell, means, sign),
+            cell in found.odd,
+            cell in found.yardsticks,
         )
         if base is not None and base not in values:
             notes.append(f"no baseline: there are no runs of {' + '.join(filter(None, base))}")

@@ -12,7 +12,7 @@ import numpy as np
 from fedcohort.engine.parts import Parts, Populations
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.flat import has_batch_norm
-from fedcohort.signal.base import find
+from fedcohort.signal.base import find, unknowable
 
 if TYPE_CHECKING:
     from torch import nn
@@ -152,7 +152,16 @@ def remarks(
     """
     idle = [*_idle_epochs(parts, typed), *_idle_partial_work(parts, choices, requires)]
     idle += [*_unheard_lies(parts, choices), *_idle_proxy(parts, choices)]
-    return [*_cautions(parts, choices, holds), *idle, *_own(parts, choices)]
+    return [*_yardsticks(parts, choices), *_cautions(parts, choices, holds), *idle, *_own(parts, choices)]
+
+
+def _yardsticks(parts: Parts, choices: Mapping[str, str]) -> list[str]:
+    known = {group: unknowable(getattr(parts, group).needs) for group in ("selector", "agg")}
+    return [
+        f"{group}={choices[group]} is a yardstick, no method: it reads {', '.join(words)}, which no server can know"
+        for group, words in known.items()
+        if words
+    ]
 
 
 def _idle_epochs(parts: Parts, typed: Sequence[str]) -> list[str]:

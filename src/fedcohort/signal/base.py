@@ -1,13 +1,14 @@
 """What a client can be asked for. A word is a file here: `signal/<word>.py` with a module-level `signal`.
 
 Every signal states what it costs (bytes up, forward passes) and what it reveals about a client; the ledger charges it.
-`wants` names a fact that must hold of the run (`engine/compatible.py`), or nothing.
+`wants` names a fact that must hold of the run (`engine/compatible.py`), or nothing. `knowable` is false of what no
+server could be told: whoever reads it is a yardstick, and is marked as one at start-up and in tables.
 """
 
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -72,6 +73,7 @@ class Static:
     bytes_up: int
     fact: str
     wants: str | None = None
+    knowable: bool = True
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ class Computed:
     wants: str | None = None
     split: str = "train"
     jobs: "Callable[[Mapping[str, Any]], Sequence[int]] | None" = None
+    knowable: bool = True
 
 
 @dataclass(frozen=True)
@@ -164,3 +167,8 @@ def find(word: str) -> Signal:
         raise IncompatibleConfig(f"no signal is called {word!r}; there are: {', '.join(words)}")
     found: Signal = importlib.import_module(name).signal
     return found
+
+
+def unknowable(words: Iterable[str]) -> list[str]:
+    """Those of `words` that no server could know, sorted."""
+    return sorted(word for word in words if not getattr(find(word), "knowable", True))

@@ -44,5 +44,9 @@ def _finite(loss: float) -> float:
 
 
 signal = Computed(
-    reveals="what everybody's training would do to the server's validation loss", bytes_up=0, passes=0.0, compute=places
+    reveals="what everybody's training would do to the server's validation loss",
+    bytes_up=0,
+    passes=0.0,
+    compute=places,
+    knowable=False,
 )

@@ -1,7 +1,7 @@
 """group_counts: how many training samples of each class and attribute a client has, N^k of FedDiverse.
 
-[K, C * A], class by class. Only where the data come with attributes: an oracle, for ablations. Labels as the client
-sees them.
+[K, C * A], class by class. Only where the data come with attributes: clients don't know theirs, so that whoever
+reads it is a yardstick, for ablations. Labels as the client sees them.
 """
 
 from fedcohort.signal.base import Static
@@ -11,4 +11,5 @@ signal = Static(
     bytes_up=4,
     fact="group_counts",
     wants="attributes",
+    knowable=False,
 )

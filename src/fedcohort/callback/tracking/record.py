@@ -21,6 +21,7 @@ LONGEST_KEY = 250
 NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
 OURS = "fedcohort."
 COMMITS, FORCED = "commits", "forced"  # tags: of all starts
+YARDSTICK = "yardstick"  # tag: what a run read that no server can know
 ASKED, DONE = "rounds", "rounds_done"  # tags: the parameter `rounds` stays what it was at the first start
 
 
