@@ -95,6 +95,7 @@ CASES = [
     ("client.milestones=[1.5]", "client.milestones must be a list of integers in [1, inf), got [1.5]"),
     ("callback.progress.lines_every=0", "callback.progress.lines_every must be an integer in [1, inf), got 0"),
     ("logger.every_s=-1", "logger.every_s must be a number in [0, inf), got -1"),
+    ("client.lr=1e308", "client.lr must be a number in (0, 1e30], got 1e+308"),
     ("paths.logs=", "paths.logs must be a text that is not empty, got ''"),
     (f"paths.logs={__file__}", "paths.logs must be a folder that can be written"),
     (f"paths.logs={__file__}/logs", "paths.logs must be a folder that can be written"),

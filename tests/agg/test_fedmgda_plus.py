@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from agg_harness import arrived, gather, update_of
+from fedcohort.agg import fedmgda_plus
 from fedcohort.engine.gather import reweighted
 from run_harness import go, remarks
 from yaml_words import make
@@ -96,6 +97,15 @@ def test_an_update_without_a_direction_is_left_out() -> None:
     moved, _ = mgda([[0.0, 0.0], [1.0, 0.0], [0.0, 1e-13]], n=[100, 1, 1])
     assert moved == pytest.approx([1, 0], **LOOSE)
     assert mgda([[0.0, 0.0]])[0] == [0.0, 0.0]
+
+
+def test_a_mixture_as_long_as_the_bound_still_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    # lambda (3/4, 1/4) of e1 and -e1: |d| = 1/2, exactly; only what is below the bound is taken for nothing
+    rows, options = [[1.0, 0.0], [-1.0, 0.0]], {"n": [3, 1], "epsilon": 0.0}
+    monkeypatch.setattr(fedmgda_plus, "STATIONARY", 0.5)
+    assert mgda(rows, **options)[0] == [0.5, 0.0]
+    monkeypatch.setattr(fedmgda_plus, "STATIONARY", 0.5 + 1e-12)
+    assert mgda(rows, **options)[0] == [0.0, 0.0]
 
 
 def test_a_client_that_the_selector_keeps_out_stays_out() -> None:

@@ -64,6 +64,14 @@ def test_predictions_that_are_not_finite_teach_nobody() -> None:
     assert pull.tolist() == pytest.approx([0.2, 0.0, 0.5])
 
 
+def test_one_sample_that_is_not_finite_is_enough() -> None:
+    p = torch.tensor([[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [math.nan, 0.1]]], dtype=torch.float64)
+    omega, mixture, pull = peers(p, torch.tensor([0.5, 0.5], dtype=torch.float64))
+    assert omega.tolist() == [0.5, 0.0]
+    assert bool(torch.isfinite(mixture).all())
+    assert pull.tolist() == [0.0, 0.0]
+
+
 def step(
     agg: Any, state: State, deltas: dict[int, list[float]], losses: list[float], bench: ServerWorkshop | None = None
 ) -> tuple[Direction, State]:

@@ -57,6 +57,13 @@ from yaml_words import make, words
             "of steps that is everybody's: choose another aggregator, or selector.beta=0",
         ),
         (("agg=fedsgd", "client.steps=2"), "agg=fedsgd stands for client.steps=1, but client.steps=2 was asked for"),
+        *(
+            (
+                (f"agg={agg}", "selector=feel", "selector.agg=unbiased", "proxy=noise"),
+                f"agg={agg} works out weights of its own, .* selector=feel advises weights whose very sum counts",
+            )
+            for agg in ("afl", "ccr", "feddf", "fedmaba", "fedmgda_plus", "qffl", "rhfl", "term")
+        ),
         (("agg=feddf",), r"it holds none \(proxy=none\)"),
         (("agg=rhfl",), r"it holds none \(proxy=none\)"),
         (

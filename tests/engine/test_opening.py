@@ -94,6 +94,22 @@ def test_a_number_of_steps_takes_what_it_processes(tmp_path: Path) -> None:
     assert ran.info.expected_s.tolist() == pytest.approx([2.0 * 6 * 5] * K)
 
 
+def test_who_is_late_works_and_uploads_nothing(tmp_path: Path) -> None:
+    ran = go(tmp_path, "deadline=fixed", "deadline.k=0.9")
+    arrived = [report.metrics["round/arrived"] for report in ran.reports[1:]]
+    assert 0 < min(arrived) < M
+    for t, cost in enumerate(costs(ran)):
+        assert cost["down_bytes"] == M * MODEL
+        assert cost["up_bytes"] == arrived[t] * MODEL
+        assert cost["client_flops"] == pytest.approx(trained_flops(ran, t))
+
+
+def test_an_update_that_is_left_out_has_been_uploaded(tmp_path: Path) -> None:
+    ran = go(tmp_path, "client.lr=1e30", "rounds=1")
+    assert ran.last.metrics["round/dropped_nonfinite"] == M
+    assert costs(ran)[0]["up_bytes"] == M * MODEL
+
+
 def test_slow_devices_delay_the_round(tmp_path: Path) -> None:
     fast, slow = (go(tmp_path / str(lam), f"device.lam={lam}") for lam in (1, 100))
     assert slow.last.metrics["time/virtual_s"] > 10 * fast.last.metrics["time/virtual_s"]

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from agg_harness import arrived, gather, population, update_of
+from fedcohort.engine.gather import Gathered, reweighted
 from fedcohort.state import pack, unpack
 from yaml_words import make, words
 
@@ -26,8 +27,11 @@ def update(agg: Any, client: int, delta: torch.Tensor, n: int = 2) -> Any:
 
 
 def step(agg: Any, state: Any, updates: list[Any], apart: float = 0.0) -> tuple[torch.Tensor, Any]:
+    return close(agg, state, gather(agg, updates), apart)
+
+
+def close(agg: Any, state: Any, gathered: Gathered, apart: float = 0.0) -> tuple[torch.Tensor, Any]:
     """Every signal that it reads is 1, and `apart` more from one client id to the next."""
-    gathered = gather(agg, updates)
     signals = dict.fromkeys(agg.needs, 1.0 + apart * gathered.clients)
     direction, after = agg.direction(state, arrived(gathered, signals, agg.needs))
     return direction.displacement, after
@@ -79,6 +83,29 @@ def test_dropping_a_client_equals_never_having_selected_it(agg: Any) -> None:
     without, other = step(agg, fresh(agg), rows, apart=0.3)
     torch.testing.assert_close(with_it, without, atol=0, rtol=0)
     assert_same(pack(after), pack(other), 0)
+
+
+def test_who_weighs_nothing_has_not_arrived(agg: Any, word: str) -> None:
+    """A selector that leaves client 5 out: as if it had never been selected, whatever it sent and told."""
+    kinds = [agg, make("agg", "fedbio", variant="second_order")] if word == "fedbio" else [agg]
+    for kind in kinds:
+        rows = [update(kind, k, vector(k), n=k + 1) for k in range(3)]
+        whole = gather(kind, [*rows, update(kind, 5, vector(5), n=4)], stacked=True)
+        kept = reweighted(whole, whole.weights * (whole.clients != 5))
+        with_it, after = close(kind, fresh(kind), kept, apart=0.3)
+        without, other = step(kind, fresh(kind), rows, apart=0.3)
+        torch.testing.assert_close(with_it, without, atol=1e-12, rtol=0)
+        assert_same(pack(after), pack(other), 1e-12)
+
+
+def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
+    whole = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
+    one, two = (
+        close(agg, fresh(agg), reweighted(whole, share, absolute=True))[0]
+        for share in (whole.weights, whole.weights * 0.693)
+    )
+    kept = torch.allclose(two, 0.693 * one, atol=1e-12, rtol=0)
+    assert kept == ("relative_advice" not in agg.wants)
 
 
 def test_saved_and_loaded_it_goes_on(agg: Any) -> None:
