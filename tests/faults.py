@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -78,6 +79,20 @@ class Mutant:
     @property
     def key(self) -> tuple[str, str, str]:
         return str(self.path.relative_to(ROOT)), self.before, self.after
+
+    def plant(self) -> None:
+        """From now on the module's source is the mutant's, and neither read from a cache nor written to it."""
+        read, stats = SourceFileLoader.get_data, SourceFileLoader.path_stats
+
+        def get_data(loader: SourceFileLoader, path: str) -> bytes:
+            return self.code.encode() if path == str(self.path) else read(loader, path)
+
+        def path_stats(loader: SourceFileLoader, path: str) -> Any:
+            if path == str(self.path):
+                raise OSError("a mutant is in no cache")
+            return stats(loader, path)
+
+        SourceFileLoader.get_data, SourceFileLoader.path_stats = get_data, path_stats
 
     def difference(self) -> str:
         lines = difflib.unified_diff(self.path.read_text().splitlines(), self.code.splitlines(), n=2, lineterm="")

@@ -6,7 +6,7 @@ Without a file: those that differ from the main branch (or from HEAD~1). Cosmic 
 places; one fault is drawn for each place, and --number of the places. A mutant runs in a fork of a process that has
 imported everything already, and is never written to disk: tests that start another process don't see it. Tests come in
 stages, until one fails: the file's own (tests/<path>/test_<name>*.py), then of a word the laws of its group and what
-tests/test_configs.py has on its options, then the tests of the modules that import it.
+tests/test_configs.py has on its options, then the tests beside it that import it, then those of the modules that do.
 
 Survivors are printed as differences; those that compute the same stand in docs/mutants.toml, with the argument.
 """
@@ -27,7 +27,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from functools import cache
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -37,22 +36,30 @@ from faults import ROOT, Mutant, mutants
 
 SRC, TESTS, EQUIVALENT = ROOT / "src", ROOT / "tests", ROOT / "docs" / "mutants.toml"
 OUTCOMES = ("killed", "survived", "timeout", "equivalent")
+PROCESSES = {"signal", "subprocess"}
 MEMORY = 16 * 2**30  # bytes that a mutant may take
 
 
 @cache
 def imports() -> dict[str, set[str]]:
-    """The modules of the package and of the tests, each with those of the package that it imports anywhere."""
-    found = {}
-    for path in [*SRC.rglob("*.py"), *TESTS.rglob("test_*.py")]:
-        names = set()
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-            elif isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-        found[module_of(path)] = {name for name in names if name.startswith("fedcohort.")}
+    """What each module of the package and of the tests imports, anywhere in it; a test also what its helpers do."""
+    paths = [*SRC.rglob("*.py"), *TESTS.rglob("*.py")]
+    found = {module_of(path): _imported(ast.parse(path.read_text())) for path in paths}
+    helpers = {name.removeprefix("tests."): names for name, names in found.items() if "test_" not in name}
+    for name in found:
+        if name.startswith("tests."):
+            found[name] = found[name].union(*(helpers.get(used, set()) for used in found[name]))
     return found
+
+
+def _imported(tree: ast.AST) -> set[str]:
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return names
 
 
 def module_of(path: Path) -> str:
@@ -71,18 +78,19 @@ def laws(module: str) -> list[str]:
     """Its group's laws of a word, as file::word (see `Only`), and what tests/test_configs.py has on its options."""
     path = module.split(".")[1:]
     files = {TESTS / "laws" / f"test_{path[0]}_laws.py": path[-1], TESTS / "test_configs.py": "-".join(path)}
-    is_word = (ROOT / "configs").joinpath(*path).with_suffix(".yaml").exists()
+    is_word = (ROOT / "configs").joinpath(*path).with_suffix(".yaml").exists() and own_tests(module)
     return [f"{file}::{word}" for file, word in files.items() if is_word and file.exists()]
 
 
 def stages(module: str) -> list[list[str]]:
-    """Lists of tests, the cheapest first."""
+    """Lists of tests, the cheapest first. Those about processes and signals are left out: few of them see a mutant."""
     users = sorted(name for name, used in imports().items() if module in used)
-    far = [str(ROOT / Path(*name.split(".")).with_suffix(".py")) for name in users if name.startswith("tests.")]
-    far += [test for name in users if name.startswith("fedcohort.") for test in own_tests(name) + laws(name)]
-    near = own_tests(module)
-    rest = [test for test in dict.fromkeys(far) if test not in near]
-    return [stage for stage in (near, laws(module), rest) if stage]
+    mirror = module.replace("fedcohort", "tests", 1).rpartition(".")[0]
+    beside = [name for name in users if name.startswith(f"{mirror}.test_") and not PROCESSES & imports()[name]]
+    tests = [own_tests(module), laws(module), [str(ROOT / f"{name.replace('.', '/')}.py") for name in beside]]
+    tests += [[test for name in users if name.startswith("fedcohort.") for test in own_tests(name) + laws(name)]]
+    seen: set[str] = set()
+    return [fresh for stage in tests if (fresh := [x for x in dict.fromkeys(stage) if not (x in seen or seen.add(x))])]
 
 
 class Only:
@@ -122,23 +130,6 @@ def forget(module: str) -> None:
                 vars(sys.modules[parent]).pop(last, None)
 
 
-def plant(mutant: Mutant) -> None:
-    """From now on the module's source is the mutant's, and neither read from the cache nor written to it."""
-    read, stats = SourceFileLoader.get_data, SourceFileLoader.path_stats
-    place = str(mutant.path)
-
-    def get_data(self: SourceFileLoader, path: str) -> bytes:
-        return mutant.code.encode() if path == place else read(self, path)
-
-    def path_stats(self: SourceFileLoader, path: str) -> Any:
-        if path == place:
-            raise OSError("a mutant is in no cache")
-        return stats(self, path)
-
-    SourceFileLoader.get_data = get_data
-    SourceFileLoader.path_stats = path_stats
-
-
 def forked(module: str, tests: Sequence[str], mutant: Mutant | None, limit_s: int) -> tuple[int, float]:
     """(pytest's exit code, or minus the signal that ended it; seconds of CPU) of the tests in a fork."""
     child = os.fork()
@@ -150,7 +141,7 @@ def forked(module: str, tests: Sequence[str], mutant: Mutant | None, limit_s: in
             os.dup2(null, stream)
         forget(module)
         if mutant:
-            plant(mutant)
+            mutant.plant()
         os._exit(run_tests(tests))
     end = time.monotonic() + 20 * limit_s  # it may sleep, and others may want the processor
     while True:
@@ -163,6 +154,7 @@ def forked(module: str, tests: Sequence[str], mutant: Mutant | None, limit_s: in
 
 
 def judged(mutant: Mutant, module: str) -> str:
+    """One of OUTCOMES."""
     for tests in stages(module):
         code, _ = forked(module, tests, mutant, limit(module, tuple(tests)))
         if code in (-signal.SIGXCPU, -signal.SIGKILL):

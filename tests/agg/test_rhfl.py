@@ -14,7 +14,7 @@ from fedcohort.agg.rhfl import State, confidence, peers
 from fedcohort.distil import distance
 from fedcohort.engine.workshop import ServerWorkshop
 from fedcohort.errors import IncompatibleConfig
-from run_harness import go
+from run_harness import go, remarks
 from yaml_words import make
 
 NEVER = math.nan
@@ -164,6 +164,13 @@ def test_the_servers_passes(mode: str, passes: int) -> None:
     agg = make("agg", "rhfl", mode=mode, batch=2, lr=1e-4)
     step(agg, State(np.full(3, 2.0)), {0: [3.0], 1: [1.0], 2: [-2.0]}, [1.0, 2.0, 0.5], bench)
     assert bench.passes == passes
+
+
+def test_without_alignment_it_has_another_name() -> None:
+    line = "agg.mode=weights_only is FedAvg under RHFL's client confidence, not RHFL: name it so (agg=ccr)"
+    assert line in remarks("agg=rhfl", "agg.mode=weights_only")
+    assert line not in remarks("agg=rhfl", "proxy=noise")
+    assert line not in remarks("agg=ccr")
 
 
 def test_runs(tmp_path: Path) -> None:

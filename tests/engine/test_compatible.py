@@ -232,10 +232,9 @@ def test_what_parts_say_of_themselves_is_so() -> None:
         assert simple == getattr(objective, "plain", False), word
 
 
-def test_a_part_remarks_on_its_own_options() -> None:
-    named = "agg.mode=weights_only is FedAvg under RHFL's client confidence, not RHFL: name it so (agg=ccr)"
-    assert named in remarks("agg=rhfl", "agg.mode=weights_only", CLEAN)
-    assert named not in remarks("agg=ccr", CLEAN)
-    (line,) = remarks("objective=propfair", "objective.M=0.5", "objective.epsilon=0.5", CLEAN)
-    assert line.startswith("objective.M = objective.epsilon = 0.5 leaves nothing of PropFair: clients minimise")
-    assert line.endswith("with 2 times the learning rate")
+def test_a_part_of_any_group_may_remark_on_its_options() -> None:
+    talker = SimpleNamespace(always=True, remarks=lambda word: [f"availability={word} says this", "and that"])
+    parts, choices = parts_of(availability=talker), made().choices
+    everything = dict.fromkeys(compatible.CAUTIONS, True)
+    found = compatible.remarks(parts, {**choices, "availability": "sometimes"}, {}, everything)
+    assert found == ["availability=sometimes says this", "and that"]

@@ -34,6 +34,15 @@ def test_samples_are_independent(objective: Any) -> None:
         torch.testing.assert_close(alone[0], whole[i])
 
 
+def test_what_it_reads_it_says(objective: Any) -> None:
+    """Predictions of w_t cost a forward pass."""
+    logits, y, z = batch()
+    if objective.uses_reference:
+        assert not torch.equal(objective.per_sample(logits, y, z)[0], objective.per_sample(logits, y, z.flip(0))[0])
+    else:
+        assert torch.equal(objective.per_sample(logits, y, z)[0], objective.per_sample(logits, y, None)[0])
+
+
 def test_shifted_logits_are_the_same_prediction(objective: Any) -> None:
     logits, y, z = batch()
     torch.testing.assert_close(objective.per_sample(logits + 7, y, z)[0], objective.per_sample(logits, y, z)[0])
