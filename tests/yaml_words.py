@@ -8,6 +8,8 @@ from typing import Any
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
+import fedcohort.assemble  # noqa: F401  the resolvers that the yamls use
+
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / "configs"
 OURS = (
@@ -32,7 +34,7 @@ OURS = (
 
 
 def node(group: str, word: str) -> dict[str, Any]:
-    """The node of a yaml whose `_target_` is ours, {} for an alias or a preset."""
+    """The node of a yaml whose `_target_` is ours, {} for an alias, a preset, or a word that the data decide on."""
     return copy.deepcopy(_node(group, word))
 
 
@@ -40,7 +42,7 @@ def node(group: str, word: str) -> dict[str, Any]:
 def _node(group: str, word: str) -> dict[str, Any]:
     loaded = OmegaConf.load(CONFIGS / group / f"{word}.yaml")
     found = loaded if "_target_" in loaded else loaded.get(group)
-    if found is None or "_target_" not in found:
+    if found is None or "_target_" not in found or OmegaConf.is_interpolation(found, "_target_"):
         return {}
     root = OmegaConf.create({"clients": 12, "paths": {"logs": "logs"}, group: found})
     plain = dict(OmegaConf.to_container(root[group], resolve=True))  # type: ignore[arg-type]

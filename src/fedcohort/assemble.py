@@ -1,5 +1,6 @@
 """From a composed config to objects; every error names the option that a user typed."""
 
+import importlib
 import inspect
 import re
 from collections.abc import Mapping
@@ -7,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from hydra.errors import InstantiationException
-from hydra.utils import get_method, instantiate
+from hydra.utils import get_method, get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fedcohort import options
+from fedcohort import options, ranges
 from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError
 
 LIGHT = (  # they import no torch: what is out of its range here is refused in half a second
@@ -19,6 +20,19 @@ LIGHT = (  # they import no torch: what is out of its range here is refused in h
     *("attack", "partition", "label_noise", "dataset", "model"),
 )
 HEAVY = ("objective", "regulariser", "codec", "server", "agg", "proxy")
+CONTRACTS = {  # of a group's `base` module, where it isn't called after the group
+    "agg": "Aggregator",
+    "server": "ServerOptimizer",
+    "label_noise": "LabelNoise",
+}
+
+
+def if_set(option: str, yes: Any, no: Any, *, _root_: Any) -> Any:
+    """`${if_set:dataset.client,null,50}` in a yaml: `yes` where the option is there and not null, else `no`."""
+    return no if OmegaConf.select(_root_, option) is None else yes
+
+
+OmegaConf.register_new_resolver("if_set", if_set, replace=True)
 
 
 @dataclass(frozen=True)
@@ -45,8 +59,18 @@ def composed(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tupl
     words = {
         group.split("@")[-1]: str(word) for group, word in choices.items() if word is not None and "/" not in group
     }
+    _name_what_came(ours, config, words)
     _check_preset(config, words, overrides)
     return Composed(config, words, overrides)
+
+
+def _name_what_came(ours: DictConfig, config: Mapping[str, Any], words: dict[str, str]) -> None:
+    """A word whose class depends on the data (partition=own) is called after what it came to, and so is its preset."""
+    for group, word in list(words.items()):
+        node = ours.get(group)
+        if isinstance(node, DictConfig) and OmegaConf.is_interpolation(node, "_target_"):
+            words[group] = str(config[group]["_target_"]).split(".")[-2]
+            words.update({preset: words[group] for preset in ("heterogeneity",) if words.get(preset) == word})
 
 
 def _check_preset(config: dict[str, Any], words: dict[str, str], overrides: tuple[str, ...]) -> None:
@@ -63,8 +87,7 @@ def _check_preset(config: dict[str, Any], words: dict[str, str], overrides: tupl
 
 def check_keys(made: Composed) -> None:
     """Every group is there, and nothing else is: `+foo=1` would be obeyed by nobody. Raises `OptionError`."""
-    groups = {group for group in made.choices if "." not in group}
-    known = {option.split(".")[0] for option in options.CHECKS} | {*groups, *LIGHT, *HEAVY, "requires"}
+    known = {option.split(".")[0] for option in options.CHECKS} | {*LIGHT, *HEAVY, "logger", "callback", "requires"}
     for key in made.config:
         if key not in known:
             raise options.unknown("", key, known)
@@ -107,16 +130,58 @@ def _typed(value: object) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def check_owners(made: Composed, partition: Any) -> None:
+    """Clients named by the data and dealt otherwise: one of the two was not meant. Raises `IncompatibleConfig`."""
+    column = made.config["dataset"].get("client")
+    if column is not None and not getattr(partition, "takes_owners", False):
+        word = made.choices.get("partition")
+        raise IncompatibleConfig(
+            f"dataset.client={column} names the clients, and partition={word} makes others: choose heterogeneity=natural, "
+            f"or leave out dataset.client (dataset.leave_out=[{column}] where the column is no input)"
+        )
+
+
 def part(made: Composed, group: str) -> Any:
     """The object behind a group's `_target_`; None where the group is empty (logger=none)."""
     node = made.config.get(group)
     if not node:
         return None
-    return build(node, group, f"{group}={made.choices.get(group, '?')}")
+    built = build(node, group, f"{group}={made.choices.get(group, '?')}")
+    if not set(contract(group)) <= set(dir(built)):
+        wanted = f"a class with {', '.join(contract(group))}"
+        raise OptionError(f"{group}._target_ must be {wanted}, got {node.get('_target_')!r}")
+    return built
+
+
+def contract(group: str) -> list[str]:
+    """What every part of the group has: the names of its protocol in the group's `base` module."""
+    module, name = ("callback", "Observer") if group == "logger" else (group, CONTRACTS.get(group, group.capitalize()))
+    protocol = getattr(importlib.import_module(f"fedcohort.{module}.base"), name)
+    return sorted(found for found in {*vars(protocol), *inspect.get_annotations(protocol)} if not found.startswith("_"))
+
+
+def _check_target(node: Any, where: str) -> None:
+    """A part is an object of a class, built from its options alone: nothing else is called, and not half."""
+    if not isinstance(node, Mapping):
+        return
+    for key, inside in node.items():
+        if str(key).startswith("_") and key != "_target_":
+            raise options.unknown(where, str(key), [str(name) for name in node if not str(name).startswith("_")])
+        _check_target(inside, f"{where}.{key}")
+    target = node.get("_target_")
+    if target is None:
+        return
+    try:
+        found = get_object(target) if isinstance(target, str) else target
+    except Exception:  # `instantiate` says what is wrong with it
+        return
+    if not inspect.isclass(found):
+        raise ranges.refuse(f"{where}._target_", "a class", target)
 
 
 def build(node: Any, where: str, word: str) -> Any:
     """Instantiate `node`; where: its path in the config, for messages. Raises `OptionError`."""
+    _check_target(node, where)
     try:
         return instantiate(node, _convert_="all")
     except InstantiationException as error:

@@ -1,5 +1,6 @@
 """The federation: who holds which samples (`split.py` deals them)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +12,8 @@ from torch import Tensor
 from fedcohort import skew
 from fedcohort.partition.shards import Counts
 from fedcohort.types import Ids
+
+SHOWN = 12  # classes that a line names
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Federation:
     group_counts: samples of each T_k by class, as the client sees it, and attribute, int64 [K, C * A], class by class.
     server_test_attribute: int64. Both None where the dataset's attributes are not known.
     proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
+    class_names, standard: see `dataset.base.Raw`.
     """
 
     name: str
@@ -69,6 +73,8 @@ class Federation:
     group_counts: Counts | None = None
     server_test_attribute: Ids | None = None
     proxy: Tensor | None = None
+    class_names: Sequence[str] = ()
+    standard: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def n_clients(self) -> int:
@@ -97,6 +103,18 @@ class Federation:
         found = skew.metrics(self.label_counts[:, :, None])
         return {name: value for name, value in found.items() if name.endswith("_ci")}
 
+    def remarks(self) -> list[str]:
+        """What a user should know of the data before they are trained on."""
+        lines = []
+        if len(absent := np.flatnonzero(self.class_counts.sum(0) == 0)):
+            called = ", ".join(self.class_names[c] if self.class_names[c:] else str(c) for c in absent[:SHOWN])
+            more = f" and {len(absent) - SHOWN} more" if len(absent) > SHOWN else ""
+            lines.append(
+                f"dataset={self.name}: no client has a sample of {len(absent)} of the {self.n_classes} classes "
+                f"({called}{more}): nobody learns them"
+            )
+        return lines
+
     def to(self, device: torch.device | str) -> "Federation":
         """The same federation with all tensors on `device`."""
         return Federation(
@@ -113,4 +131,6 @@ class Federation:
             group_counts=self.group_counts,
             server_test_attribute=self.server_test_attribute,
             proxy=None if self.proxy is None else self.proxy.to(device),
+            class_names=self.class_names,
+            standard=self.standard,
         )

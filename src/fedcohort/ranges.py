@@ -60,6 +60,13 @@ def text(option: str, value: Any, *, optional: bool = False) -> None:
         raise refuse(option, "a text that is not empty" + (" or null" if optional else ""), value)
 
 
+def texts(option: str, value: Any) -> None:
+    """Check that `value` is a list of texts; it may be empty."""
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    if not is_list or not all(isinstance(item, str) for item in value):
+        raise refuse(option, "a list of texts, as [id,age]", value)
+
+
 def integers(option: str, value: Any, interval: str) -> None:
     """Check that `value` is a list of integers inside `interval`; it may be empty."""
     _each(integer, option, value, interval, f"a list of integers in {interval}")

@@ -35,7 +35,10 @@ SAYINGS = (  # Hydra's first line, and what it comes to here
     (r"Could not append to config\. An item is already at '(.*)'", "{0} is there already: leave out the +"),
     (r"Multiple values for (\S+)\. ", "{0} is chosen already: leave out the +"),
     (r"Could not override '(\S+@\S+)'", "{0}: no chosen word has this part; objective=propfair and proxy=dataset do"),
-    (r"In 'dataset/(\w+)': Could not override", "dataset={0} chooses clients too: it can't be part of another word"),
+    (
+        r"In 'dataset/(\w+)': Could not override",
+        "dataset={0} chooses clients too: it can't be part of another word (proxy=folder reads a folder)",
+    ),
     (r"Could not delete from config\. '(.*)' does not exist", "~{0} deletes what is not there"),
     (r"Could not delete '(.*)'\. No match", "~{0} deletes what was not chosen"),
 )

@@ -124,6 +124,7 @@ def _run(made: Composed, job: Job | None) -> Path:
     assemble.check_numbers(config)
     assemble.check_aliases(made)
     objects = {group: assemble.part(made, group) for group in assemble.LIGHT}
+    assemble.check_owners(made, objects["partition"])
     observers = observers_of(made)
     for part in observers:
         if hasattr(part, "prepare"):  # the tracker's process imports MLflow while this one imports torch
@@ -236,7 +237,8 @@ def _loop(made: Composed, parts: "Parts", federation: "Federation", network: Any
 
     config = made.config
     holds = compatible.facts(parts, config["cohort"], federation, network)
-    for line in compatible.remarks(parts, made.choices, config["requires"], holds, made.overrides):
+    remarks = compatible.remarks(parts, made.choices, config["requires"], holds, made.overrides)
+    for line in [*remarks, *federation.remarks()]:
         log.warning("%s", line)
     settings = Settings(
         seed=config["seed"],
@@ -305,4 +307,5 @@ def _info(
         start=done,
         skew=federation.skew,
         starts=starts,
+        labels={str(c): name for c, name in enumerate(federation.class_names)},
     )

@@ -8,7 +8,7 @@ whole. Where the dataset has natural clients, three random rows of each owner ar
 server_test come from all owners, also where only some of them take part.
 
 E_k of a natural client are its own test rows, otherwise its share of the test split (`partition.shards`). A client with
-few samples may have an empty E_k.
+few samples may have an empty E_k, and everybody has where the test split is the server's alone (of other people).
 """
 
 from collections.abc import Sequence
@@ -75,6 +75,8 @@ def build(
         inputs=raw.inputs,
         group_counts=_group_counts(raw, [(rows[n:], y[n:]) for rows, y, n in cut]),
         server_test_attribute=raw.test_attribute,
+        class_names=raw.class_names,
+        standard=raw.standard,
     )
 
 
@@ -156,15 +158,18 @@ def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit
 
 
 def _test_rows(raw: Raw, parts: Sequence[Ids], counts: Counts, seed: int) -> list[Ids]:
-    """Positions of each client's E_k in the test split."""
+    """Positions of each client's E_k in the test split; none where that is the server's alone."""
+    if raw.pooled_test:
+        return [np.empty(0, dtype=np.int64) for _ in parts]
     owners = None if raw.train_owner is None else natural_owners(raw.train_owner, parts)
     if owners is None or raw.test_owner is None:
         return dealt(raw.test_y, counts, generator(seed, "test_shards"))
     rows = owned(raw.test_owner, owners)
     if not any(len(own) for own in rows):
         raise DataError(
-            f"dataset={raw.name}: no client of the training data has test rows; split the data within clients, or "
-            "leave the client column out of the test file, so that test rows are dealt by classes"
+            f"dataset={raw.name}: no client of the training data has test rows; choose dataset.test=server, which "
+            "leaves them all to the server, or split the data within clients, or leave the client column out of the "
+            "test file, so that test rows are dealt by classes"
         )
     return rows
 

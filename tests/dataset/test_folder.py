@@ -10,14 +10,15 @@ import pytest
 
 from fedcohort.dataset.folder import Folder
 from fedcohort.errors import DataError, OptionError
+from yaml_words import node
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "uci_har"
+DEFAULTS: dict[str, Any] = {name: value for name, value in node("dataset", "folder").items() if name != "_target_"}
 CSV = "age,weight,site,label\n31,70.5,north,0\n62,81.0,south,1\n45,66.0,north,2\n"
 
 
 def folder(path: Path, **options: object) -> Folder:
-    plain: dict[str, Any] = {"features": None, "label": "label", "client": None, "leave_out": [], "n_classes": None}
-    return Folder(**{"path": str(path), **plain, "shape": [], "scale": 1.0, **options})
+    return Folder(**{**DEFAULTS, "path": str(path), **options})
 
 
 def write(path: Path, part: str, **columns: object) -> None:
@@ -103,9 +104,10 @@ def test_errors_name_file_column_and_row(csv: Path) -> None:
 def test_what_was_taken_is_said(csv: Path, tmp_path: Path) -> None:
     assert folder(csv).load(0).inputs == "2: age, weight (left out: site)"
     assert folder(csv, leave_out=["age"]).load(0).inputs == "1: weight (left out: age, site)"
+    (lists := tmp_path / "lists").mkdir()
     for part in ("train", "test"):
-        write(tmp_path, part, pixels=np.zeros((2, 12)).tolist(), label=[0, 1])
-    assert folder(tmp_path, features="pixels", shape=[1, 3, 4]).load(0).inputs == "1 x 3 x 4: pixels"
+        write(lists, part, pixels=np.zeros((2, 12)).tolist(), label=[0, 1])
+    assert folder(lists, features="pixels", shape=[1, 3, 4]).load(0).inputs == "1 x 3 x 4: pixels"
 
 
 @pytest.mark.parametrize("written", ["csv", "parquet", "named", "reset", "twice"])
@@ -148,7 +150,9 @@ def test_two_columns_of_one_name_are_refused(csv: Path) -> None:
 
 def test_a_folder_without_test_file_says_so(csv: Path) -> None:
     (csv / "test.csv").unlink()
-    with pytest.raises(DataError, match=r"needs test.parquet or test.csv; it holds train.csv"):
+    with pytest.raises(
+        DataError, match=r"needs test.parquet or test.csv; it holds train.csv, of which dataset.test_share=0.2"
+    ):
         folder(csv).load(0)
 
 

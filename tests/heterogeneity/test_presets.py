@@ -7,7 +7,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from fedcohort.errors import OptionError
+from fedcohort import assemble
+from fedcohort.errors import IncompatibleConfig, OptionError
 from run_harness import made
 from yaml_words import CONFIGS
 
@@ -65,6 +66,7 @@ def test_every_preset_is_tested() -> None:
         "noniid30_noise15",
         "natural",
         "cmnist_gsc",
+        "own",
     }
 
 
@@ -86,6 +88,10 @@ def test_the_users_words_win(composed: Any) -> None:
         (("heterogeneity=noniid30", "label_noise=beta"), None),
         (("dataset=synthetic",), "natural"),
         (("dataset=synthetic", "partition=iid"), None),
+        (("dataset=folder",), "iid"),
+        (("dataset=folder", "dataset.client=site"), "natural"),
+        (("dataset=folder", "dataset.client=site", "label_noise=beta"), None),
+        (("dataset=folder", "heterogeneity=noniid30"), "noniid30"),
     ],
 )
 def test_a_run_is_called_after_its_preset_only_while_that_is_true(typed: tuple[str, ...], word: str | None) -> None:
@@ -110,3 +116,50 @@ def test_synthetic_data_with_a_heterogeneity_named_by_the_user(composed: Any) ->
     config = composed("dataset=synthetic", "heterogeneity=noise15")
     assert config["partition"] == IID
     assert config["label_noise"] == NOISY
+
+
+@pytest.mark.parametrize("client", ["null", "site"])
+def test_own_data_are_taken_as_they_are_and_called_so(client: str) -> None:
+    """The composed config, the words and so the hash are those of the preset that it came to, typed out."""
+    data = ("dataset=folder", f"dataset.client={client}")
+    word, clients = ("iid", 50) if client == "null" else ("natural", None)
+    mine, typed = made(*data), made(*data, f"heterogeneity={word}", f"clients={'null' if clients is None else 50}")
+    assert (mine.config, mine.choices) == (typed.config, typed.choices)
+    assert mine.config["partition"] == (IID if client == "null" else NATURAL)
+    assert (mine.config["label_noise"], mine.config["clients"]) == (CLEAN, clients)
+    assert mine.choices["partition"] == word
+
+
+@pytest.mark.parametrize(
+    ("typed", "partition", "label_noise", "clients"),
+    [
+        (("heterogeneity=noniid30_noise15",), SKEWED, NOISY, 50),
+        (("partition=dominant_class",), SKEWED, CLEAN, 50),
+        (("label_noise=beta",), IID, NOISY, 50),
+        (("clients=7",), IID, CLEAN, 7),
+        (("dataset.client=site", "clients=7"), NATURAL, CLEAN, 7),
+        (("experiment=flash",), IID, CLEAN, 50),
+        (("dataset.client=site", "experiment=regret"), NATURAL, CLEAN, 20),
+    ],
+)
+def test_what_is_named_wins_over_what_own_data_choose(
+    typed: tuple[str, ...], partition: dict[str, Any], label_noise: dict[str, Any], clients: int | None
+) -> None:
+    config = made("dataset=folder", *typed).config
+    assert (config["partition"], config["label_noise"], config["clients"]) == (partition, label_noise, clients)
+
+
+def test_an_experiments_words_win_over_what_own_data_choose() -> None:
+    composition = made("dataset=folder", "experiment=drift")
+    assert composition.choices["partition"] == "label_shards"
+    assert composition.config["clients"] == 100
+
+
+def test_clients_that_are_named_and_not_taken_are_refused() -> None:
+    for words in (("partition=iid",), ("heterogeneity=noniid30",), ("experiment=drift",)):
+        composition = made("dataset=folder", "dataset.client=site", *words)
+        with pytest.raises(
+            IncompatibleConfig, match=r"^dataset.client=site names the clients, and partition=\w+ makes"
+        ):
+            assemble.check_owners(composition, assemble.part(composition, "partition"))
+    assemble.check_owners(composition := made("dataset=folder"), assemble.part(composition, "partition"))

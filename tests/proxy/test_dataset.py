@@ -1,10 +1,8 @@
 """Another dataset's inputs, and which are refused."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -12,7 +10,6 @@ from engine_toy import federation_of
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError, OptionError
 from fedcohort.proxy.dataset import OtherDataset
-from run_harness import go
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ def test_its_training_inputs() -> None:
 
 
 def test_another_shape() -> None:
-    line = r"a sample of given has the shape \[2, 4\], one of the run's dataset=toy has \[5\]"
+    line = r"source=given\): a sample has the shape \[2, 4\], one of the run's dataset=toy has \[5\]"
     with pytest.raises(DataError, match=line):
         OtherDataset(Given(np.zeros((3, 2, 4), np.float32)), None).inputs(federation_of(), 0)
 
@@ -47,7 +44,7 @@ def test_another_shape() -> None:
 def test_the_test_set() -> None:
     federation = federation_of()
     leaked = np.concatenate([other(), federation.server_test.x[:2].numpy()])
-    with pytest.raises(DataError, match=r"^proxy=dataset: 2 inputs of given are in the run's test set"):
+    with pytest.raises(DataError, match=r"^proxy=dataset .*source=given\): 2 inputs are in the run's test set"):
         OtherDataset(Given(leaked), 1).inputs(federation, 0)
 
 
@@ -55,22 +52,11 @@ def test_what_is_the_clients_own() -> None:
     federation = federation_of()
     tested = {row.tobytes() for row in federation.server_test.x.numpy()}
     own = np.stack([row for row in federation.train.x.numpy() if row.tobytes() not in tested][:4])
-    with pytest.raises(DataError, match=r"the inputs of given are the clients' own: .* proxy=client_heldout"):
+    with pytest.raises(DataError, match=r"source=given\): the inputs are the clients' own: .* proxy=client_heldout"):
         OtherDataset(Given(np.concatenate([other(4), own])), None).inputs(federation, 0)
     assert len(OtherDataset(Given(np.concatenate([other(5), own])), None).inputs(federation, 0)) == 9
 
 
 def test_no_dataset() -> None:
-    with pytest.raises(OptionError, match=r"^source must be a dataset without clients of its own"):
+    with pytest.raises(OptionError, match=r"^source must be a dataset that makes no clients"):
         OtherDataset(None, None)  # type: ignore[arg-type]
-
-
-def test_a_run(tmp_path: Path) -> None:
-    columns = {f"p{i}": np.random.default_rng(i).random(20) for i in range(64)}
-    for part in ("train", "test"):
-        pd.DataFrame(columns).assign(label=np.arange(20) % 2).to_csv(tmp_path / f"{part}.csv", index=False)
-    words = ("agg=feddf", "agg.steps=3", "proxy=dataset", "dataset@proxy.source=folder")
-    ran = go(tmp_path / "logs", *words, f"proxy.source.path={tmp_path}", "proxy.source.shape=[1,8,8]", "rounds=1")
-    assert ran.info.choices["proxy.source"] == "folder"
-    with pytest.raises(OptionError, match=r"^proxy\.source\.scale must be a number in \(0, inf\), got 0$"):
-        go(tmp_path / "none", *words, "proxy.source.scale=0")

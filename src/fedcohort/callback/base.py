@@ -19,6 +19,7 @@ class RunInfo:
     config_hash: of the config without what doesn't change results. tags: anything to find the run by (`sweep_id`).
     n_train: T_i sizes, int64 [K]. class_counts: true labels of T_i and V_i, int64 [K, n_classes].
     noise_rate: each client's label-noise rate, [K]. expected_s: expected virtual seconds of a full local job, [K].
+    labels: what each class is called in the data, by its number; {} where that is all they have.
     skew: FedDiverse's metrics of the federation, by name (`skew.metrics`); those that the dataset has.
     n_params: P. rounds: the number that the run goes to. start: rounds done before (0 for a fresh run).
     starts: every start of the run so far, this one last (`provenance.note_start`).
@@ -44,6 +45,7 @@ class RunInfo:
     start: int
     skew: Mapping[str, float] = field(default_factory=dict)
     starts: Sequence[Mapping[str, Any]] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 class Observer(Protocol):

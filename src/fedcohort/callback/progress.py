@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FIRST = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
 WHOLE = ("folder", "tracking")
 SHOWN = ("test/acc", "test/loss", "time/virtual_s")
+LABELS = 12  # that the table names
 
 
 class Progress:
@@ -120,12 +121,19 @@ def start_rows(info: RunInfo) -> list[tuple[str, str]]:
         ("rounds", f"{info.rounds}{from_round}"),
         ("clients", f"{len(info.n_train)} with {low:.0f} / {middle:.0f} / {high:.0f} samples (min / median / max)"),
         ("classes", f"{fewest:.0f} / {usual:.0f} / {most:.0f} of {info.class_counts.shape[1]} a client"),
+        *([("labels", labels(info.labels))] if info.labels else []),
         ("skewed", f"{units.percent(skewed)} of clients; mean label noise {units.percent(noise)}"),
         *([("imbalance", imbalance(info.skew))] if info.skew else []),
         ("parameters", f"{info.n_params:,}"),
         ("folder", str(info.folder)),
     ]
     return lines + [(name, info.tags[name]) for name in ("inputs", "engine", "tracking") if info.tags.get(name)]
+
+
+def labels(names: Mapping[str, str]) -> str:
+    """`0 cat, 1 dog`: which number stands for which text; all of them are in info.json."""
+    pairs = [f"{number} {name}" for number, name in names.items()]
+    return ", ".join(pairs[:LABELS]) + (f", {len(pairs) - LABELS} more" if len(pairs) > LABELS else "")
 
 
 def imbalance(skew: Mapping[str, float]) -> str:

@@ -1,5 +1,6 @@
 """The contract of a dataset, and the checks that every adapter's data goes through."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +19,10 @@ class Raw:
     train_attribute, test_attribute: what a row has besides its class (a background, a colour), int64 counted from 0, or
     None where nobody knows; both or neither.
     inputs: what a sample's numbers are and what was left out, for people; empty where the dataset's name says it.
+    class_names: what each class is called in the data, empty where they have whole numbers alone.
+    pooled_test: whether the test split is the server's alone, so that no client has a share of it.
+    standard: the mean and the standard deviation that each feature of a sample was standardised by, float32 [...], or
+    None.
     """
 
     name: str
@@ -31,6 +36,9 @@ class Raw:
     inputs: str = ""
     train_attribute: Ids | None = None
     test_attribute: Ids | None = None
+    class_names: Sequence[str] = ()
+    pooled_test: bool = False
+    standard: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def n_attributes(self) -> int:

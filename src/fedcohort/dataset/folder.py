@@ -1,24 +1,32 @@
 """Your own dataset: a folder with train.parquet and test.parquet, or train.csv and test.csv.
 
-    python train.py dataset=folder dataset.path=my_data dataset.label=diagnosis
+    python train.py dataset=folder dataset.path=my_data dataset.label=diagnosis dataset.client=hospital
 
-Each row is a sample: the label (0, 1, 2, ...), the features, and optionally who made it. With `client` set, the
-owners are numbered in sorted order, and heterogeneity=natural makes each of them a client with its own test rows.
-Row numbers that pandas writes are no features, and neither are texts; the start-up table says what was taken.
+Each row is a sample: the label (0, 1, 2, ... or texts), the features, and optionally who made it. With `client` set, the
+owners are numbered in sorted order, and each of them is a client with its own test rows; else clients are made, each a
+random sample. Nobody's labels are changed, unless you ask for it. Row numbers that pandas writes are no features, and
+neither are texts and dates; the start-up table says what was taken.
 
 Departures from the paper: none (of no paper).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.dataset import cells, own
 from fedcohort.dataset.base import Raw, checked
-from fedcohort.dataset.table import Frame, listed, local, text
+from fedcohort.dataset.labels import MOST, labels_of
+from fedcohort.dataset.owners import owners_of
+from fedcohort.dataset.table import Frame, file_of, listed, part_of, read, text
 from fedcohort.errors import DataError
-from fedcohort.types import Ids
+from fedcohort.rng import generator
+
+REMEDY = "; mend it, or choose dataset.missing=drop, which leaves such rows out"
+FOR_NUMBERS = ", or dataset.missing=mean, which takes the feature's mean over the training rows"
 
 
 @dataclass(frozen=True)
@@ -26,8 +34,11 @@ class Folder:
     """path: the folder. label: column of the labels. client: column of the owners' ids, texts or integers.
 
     features: one column of lists or images; None for all columns of numbers besides label, client and `leave_out`.
-    n_classes: None for the largest label and one. shape: of one sample, empty for what the columns give.
-    scale: inputs are divided by it.
+    n_classes: None for as many as there are. shape: of one sample, empty for what the columns give.
+    scale: inputs are divided by it. standardise: "none", or "train" for mean 0 and deviation 1 of each feature over the
+    training rows. missing: what becomes of rows with cells that hold no number: "error", "drop" or "mean".
+    test_share: of the training rows, cut for a test part where the folder has none. test: who holds the test rows,
+    "clients" (each its own, or a share) or "server" (it alone: no client has any, as where the test part is of others).
     """
 
     path: str
@@ -38,6 +49,10 @@ class Folder:
     n_classes: int | None
     shape: Sequence[int]
     scale: float
+    standardise: str
+    missing: str
+    test_share: float | None
+    test: str
 
     def __post_init__(self) -> None:
         text("path", self.path)
@@ -47,44 +62,105 @@ class Folder:
         for option, name in (("client", self.client), ("features", self.features)):
             if name == self.label:
                 raise ranges.refuse(option, "another column than label", name)
-        names = self.leave_out
-        if (
-            isinstance(names, str)
-            or not isinstance(names, Sequence)
-            or not all(isinstance(name, str) for name in names)
-        ):
-            raise ranges.refuse("leave_out", "a list of texts, as [id,age]", self.leave_out)
-        if self.leave_out and self.features is not None:
-            raise ranges.refuse("leave_out", "[] where features names one column", self.leave_out)
-        ranges.integer("n_classes", self.n_classes, "[2, inf)", optional=True)
+        if self.client is not None and self.client == self.features:
+            raise ranges.refuse("client", "another column than features", self.client)
+        self._check_left_out()
+        ranges.integer("n_classes", self.n_classes, f"[2, {MOST}]", optional=True)
         ranges.numbers("shape", self.shape, "[1, inf)")
         for size in self.shape:
             ranges.integer("each of shape", size, "[1, inf)")
         ranges.number("scale", self.scale, "(0, inf)")
+        ranges.choice("standardise", self.standardise, "none", "train")
+        if self.standardise != "none" and self.scale != 1:
+            raise ranges.refuse("scale", "1 where standardise=train undoes it", self.scale)
+        ranges.choice("missing", self.missing, "error", "drop", "mean")
+        ranges.number("test_share", self.test_share, "(0, 0.5]", optional=True)
+        ranges.choice("test", self.test, "clients", "server")
+
+    def _check_left_out(self) -> None:
+        ranges.texts("leave_out", self.leave_out)
+        if self.leave_out and self.features is not None:
+            raise ranges.refuse("leave_out", "[] where features names one column", self.leave_out)
+        if {self.label, self.client} & set(self.leave_out):
+            raise ranges.refuse("leave_out", "columns besides label and client, which are no inputs", self.leave_out)
 
     def load(self, seed: int) -> Raw:
-        """float32 inputs [N, *shape]; nothing is drawn. Raises `DataError` naming file, column and row."""
+        """float32 inputs [N, *shape]; only a test part is drawn. Raises `DataError` naming file, column and row."""
+        train, test, said = self._frames(seed)
+        names = self._columns(train)
+        labels = labels_of(train, test, self.label, self.n_classes)
+        train_x, test_x = self._inputs(train, names), self._inputs(test, names)
+        if train_x.shape[1:] != test_x.shape[1:]:
+            raise test.error(
+                names[0],
+                f": a sample has the shape {list(test_x.shape[1:])}, and one of {train.where} {list(train_x.shape[1:])}",
+            )
+        if self.missing == "mean":
+            train_x, test_x = self._without_gaps(train, names, train_x, test_x, said)
+        standard = self._standardise(train_x, test_x, said)
+        said += ["the server alone holds the test rows: no clients/acc_*"] * (self.test == "server")
+        owners = owners_of(train, test, self.client)
+        raw = Raw(
+            "folder",
+            self._shaped(train_x, train),
+            labels.train,
+            self._shaped(test_x, test),
+            labels.test,
+            labels.n_classes,
+            *owners,
+            inputs=self._words(train, names, self.shape or train_x.shape[1:], said),
+            class_names=tuple(labels.names),
+            pooled_test=self.test == "server",
+            standard=standard,
+        )
+        return checked(raw)
+
+    def _frames(self, seed: int) -> tuple[Frame, Frame, list[str]]:
+        """The training and the test rows, without those that are dropped, and what was done to them."""
         columns = {"features": self.features, "client": self.client, "label": self.label}
         named = {name: f"dataset.{option}" for option, name in columns.items() if name is not None}
-        train, test = (replace(frame, named=named) for frame in local(self.path))
-        labels = [frame.labels(self.label, self.n_classes) for frame in (train, test)]
-        n_classes = self.n_classes or self._guessed_classes(test, *labels)
-        names = self._columns(train)
-        inputs = [self._inputs(frame, names) for frame in (train, test)]
-        owners = self._owners(train, test)
-        words = self._words(train, names, inputs[0].shape[1:])
-        return checked(Raw("folder", inputs[0], labels[0], inputs[1], labels[1], n_classes, *owners, words))
-
-    def _guessed_classes(self, test: Frame, train_y: Ids, test_y: Ids) -> int:
-        """The largest label and one. A test label that training never has is a mistake, unless `n_classes` is set."""
-        n_classes = max(2, 1 + int(train_y.max()), 1 + int(test_y.max()))
-        if len(unseen := np.setdiff1d(test_y, train_y)):
-            raise test.error(
-                self.label,
-                f": column {self.label!r} has labels that no training row has: {listed([str(y) for y in unseen])}; "
-                f"mend the split, or set dataset.n_classes={n_classes} if that is meant",
+        files = [part_of(self.path, "train")]
+        if file := file_of(self.path, "test"):
+            if self.test_share is not None:
+                raise DataError(f"dataset.test_share must be null where there is a test part ({file})")
+            files.append(read(file))
+        elif self.test_share is None:
+            raise DataError(
+                f"dataset.path={self.path} needs test.parquet or test.csv; it holds {Path(files[0].where).name}, of which "
+                "dataset.test_share=0.2 would cut a fifth of the rows"
             )
-        return n_classes
+        files = [replace(frame, named=named, remedy=REMEDY, for_numbers=FOR_NUMBERS) for frame in files]
+        said: list[str] = []
+        if self.missing == "drop":
+            names = self._columns(files[0])
+            files = [self._complete(frame, names, said) for frame in files]
+        return (files[0], files[1], said) if self.test_share is None else self._cut(files[0], seed, said)
+
+    def _cut(self, frame: Frame, seed: int, said: list[str]) -> tuple[Frame, Frame, list[str]]:
+        labels = labels_of(frame, frame, self.label, self.n_classes)
+        owner, _ = owners_of(frame, frame, self.client)
+        share = float(self.test_share or 0)
+        test = own.held_out(labels.train, owner, share, generator(seed, "test_part"))
+        said.append(f"{len(test)} rows cut for the test part")
+        return frame.taken(np.setdiff1d(np.arange(len(labels.train)), test)), frame.taken(test), said
+
+    def _complete(self, frame: Frame, names: list[str], said: list[str]) -> Frame:
+        """Without the rows that lack a label, an owner or a number."""
+        gaps = np.zeros(frame.table.num_rows, dtype=bool)
+        for name in {self.label, self.client, self.features} - {None}:
+            if name in frame.names:
+                gaps |= cells.empty(frame.column(str(name)))
+        if self.features is None:
+            gaps |= np.isnan(frame.numbers(names, gaps=True)).any(1)
+        elif not gaps.all():
+            there = np.flatnonzero(~gaps)
+            x = frame.taken(there).arrays(self.features, gaps=True)
+            gaps[there] |= np.isnan(x.reshape(len(x), -1)).any(1) if x.dtype.kind == "f" else False
+        if gaps.all():
+            raise DataError(f"dataset.missing=drop: {frame.where} has no row without a missing cell")
+        if gaps.any():
+            said.append(f"{gaps.sum()} of {len(gaps)} rows of {Path(frame.where).name} dropped, cells are missing")
+        return frame.taken(np.flatnonzero(~gaps)) if gaps.any() else frame
 
     def _columns(self, train: Frame) -> list[str]:
         """The columns that are inputs."""
@@ -95,7 +171,7 @@ class Folder:
                 )
         if self.features is not None:
             return [self.features]
-        others = (self.label, self.client, *self.leave_out)
+        others = {self.label, self.client, *self.leave_out}
         names = [name for name in train.names if name not in others and train.is_number(name)]
         names = [name for name in names if not train.is_row_number(name)]
         if not names:
@@ -105,34 +181,56 @@ class Folder:
             )
         return names
 
-    def _words(self, train: Frame, names: list[str], shape: Sequence[int]) -> str:
-        """`8: x0 ... x7 (left out: comment, site)`."""
-        rest = [name for name in train.names if name not in (*names, self.label)]
-        size = " x ".join(str(length) for length in shape)
-        return f"{size}: {listed(names)}" + (f" (left out: {listed(rest)})" if rest else "")
-
     def _inputs(self, frame: Frame, names: list[str]) -> np.ndarray:
-        x = frame.numbers(names) if self.features is None else frame.arrays(self.features)
+        """float32 [N, ...], divided by `scale`; NaN where a number is missing and `missing` is mean."""
+        gaps = self.missing == "mean"
+        x = frame.numbers(names, gaps=gaps) if self.features is None else frame.arrays(self.features, gaps=gaps)
         x = x.astype(np.float32)
-        x /= np.float32(self.scale)
+        with np.errstate(all="ignore"):
+            divisor = np.float32(self.scale)
+            x /= divisor
+        if np.isinf(divisor) or np.isinf(x).any() or (np.isnan(x).any() and not gaps):
+            raise DataError(f"dataset.scale={self.scale} leaves nothing that float32 can hold of {frame.where}")
+        return x
+
+    def _without_gaps(
+        self, train: Frame, names: list[str], train_x: np.ndarray, test_x: np.ndarray, said: list[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        mean = own.means(train_x)
+        if np.isnan(mean).any():
+            at = int(np.isnan(mean.reshape(-1)).argmax())
+            name = names[at] if self.features is None else names[0]
+            raise train.error(name, f": column {name!r} has no number in any training row to take the mean of")
+        holes = [int(np.isnan(x).sum()) for x in (train_x, test_x)]
+        if any(holes):
+            said.append(f"{holes[0]} training and {holes[1]} test cells filled with the means of the training rows")
+        return own.filled(train_x, mean), own.filled(test_x, mean)
+
+    def _standardise(
+        self, train_x: np.ndarray, test_x: np.ndarray, said: list[str]
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """In place; returns the mean and the deviation of each feature of a sample."""
+        if self.standardise == "none":
+            return None
+        mean, sd = own.moments(train_x)
+        for x in (train_x, test_x):
+            x -= mean
+            x /= sd
+        said.append(f"standardised by mean and deviation of the {len(train_x)} training rows")
+        return (mean.reshape(self.shape), sd.reshape(self.shape)) if self.shape else (mean, sd)
+
+    def _shaped(self, x: np.ndarray, frame: Frame) -> np.ndarray:
         if not self.shape:
             return x
-        if np.prod(self.shape) != x[0].size:
+        if (size := int(np.prod([int(length) for length in self.shape], dtype=object))) != x[0].size:
             raise DataError(
-                f"dataset.shape={list(self.shape)} holds {np.prod(self.shape)} values, and a sample of {frame.where} "
-                f"has {x[0].size}"
+                f"dataset.shape={list(self.shape)} holds {size} values, and a sample of {frame.where} has {x[0].size}"
             )
         return x.reshape(len(x), *self.shape)
 
-    def _owners(self, train: Frame, test: Frame) -> tuple[Ids | None, Ids | None]:
-        if self.client is None:
-            return None, None
-        found = [frame.column(self.client).to_numpy() for frame in (train, test) if self.client in frame.names]
-        if not found or self.client not in train.names:
-            train.column(self.client)  # raises
-        try:
-            _, ids = np.unique(np.concatenate(found), return_inverse=True)
-        except TypeError as error:
-            raise DataError(f"{train.where}: column {self.client!r} mixes texts and numbers") from error
-        first, second = np.split(ids.astype(np.int64), [len(found[0])])
-        return first, second if len(found) == 2 else None
+    def _words(self, train: Frame, names: list[str], shape: Sequence[int], said: Sequence[str]) -> str:
+        """`8: x0 ... x7 (left out: comment, site); 120 rows cut for the test part`."""
+        rest = [name for name in train.names if name not in {*names, self.label}]
+        size = " x ".join(str(length) for length in shape)
+        left = f" (left out: {listed(rest)})" if rest else ""
+        return "; ".join([f"{size}: {listed(names)}{left}", *said])

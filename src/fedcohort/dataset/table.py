@@ -3,11 +3,11 @@
 Every error names the option, the file, the column and, where one value is to blame, its row (counted from 0).
 """
 
-import io
-import json
+import codecs
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +19,20 @@ import pyarrow.parquet
 from jaxtyping import Float32
 
 from fedcohort import ranges
+from fedcohort.dataset import cells, images
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
 KINDS = (".parquet", ".csv")
 ROW_NUMBERS = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # how pandas writes an index without a name
 SHOWN = 12  # columns that a line about a table names
+PIECE = 2**20  # bytes of a text that are looked at together
 
 
 def text(option: str, value: Any, *, optional: bool = False) -> None:
     """Check that `value` is a text that is not empty."""
     if not (value is None and optional) and not (isinstance(value, str) and value.strip()):
         raise ranges.refuse(option, "text or null" if optional else "text", value)
-
-
-def _is_number(kind: Any) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
-def _is_list(kind: Any) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def listed(names: Sequence[str], most: int = SHOWN) -> str:
@@ -65,142 +59,193 @@ def _follows(before: str, name: str) -> bool:
 class Frame:
     """A table and where it comes from.
 
-    option: what named the table, for errors. named: the option that names a column, by column.
+    option: what named the table, for errors. named: the option that names a column, by column. rows: the row of the
+    file that each row was, int64, None where they are all of it. remedy: what a user can do about an empty cell, which
+    an error adds; for_numbers: and what else, where a number was meant.
     """
 
     where: str
     table: Any
     option: str = "dataset.path"
     named: Mapping[str, str] = field(default_factory=dict)
+    rows: Ids | None = None
+    remedy: str = ""
+    for_numbers: str = ""
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         return [str(name) for name in self.table.column_names]
 
+    @cached_property
+    def _index(self) -> set[str]:
+        return set(cells.index_columns((self.table.schema.metadata or {}).get(b"pandas", b"{}")))
+
     def column(self, name: str) -> Any:
-        """The column, without nulls, or `DataError` with the columns that there are."""
-        if name not in self.names:
+        """The column, or `DataError` with the columns that there are."""
+        if self.table.schema.get_field_index(name) < 0:
             raise self.error(name, f" has no column {name!r}; it has {listed(self.names)}")
-        column = self.table[name]
-        if column.null_count:
-            raise self.blame(name, int(np.argmax(column.is_null().to_numpy())), "is empty")
+        return self.table.column(name)
+
+    def filled(self, name: str) -> Any:
+        """The column, where no cell is empty."""
+        column = self.column(name)
+        if (gap := cells.empty(column)).any():
+            raise self.blame(name, int(gap.argmax()), "is empty", self.remedy)
         return column
+
+    def taken(self, rows: Ids) -> "Frame":
+        """These rows alone."""
+        before = np.arange(self.table.num_rows) if self.rows is None else self.rows
+        return replace(self, table=self.table.take(pa.array(rows)), rows=before[rows])
 
     def error(self, name: str, what: str) -> DataError:
         """What is wrong with the column `name`, after the option that named it."""
         return DataError(f"{self.named.get(name, self.option)}: {self.where}{what}")
 
-    def blame(self, name: str, row: int, what: str) -> DataError:
-        return self.error(name, f": column {name!r}, row {row} {what}")
+    def blame(self, name: str, row: int, what: str, remedy: str = "") -> DataError:
+        row = row if self.rows is None else int(self.rows[row])
+        return self.error(name, f": column {name!r}, row {row} {what}{remedy}")
 
     def is_number(self, name: str) -> bool:
-        return _is_number(self.table.schema.field(name).type)
+        """Whether the column holds numbers, a few bad cells among them or not."""
+        return cells.is_number(self.table.schema.field(name).type) or cells.is_mixed(self.table.column(name))
 
     def is_row_number(self, name: str) -> bool:
         """Whether pandas wrote the column as an index: by its name, by the file's notes, or `index` without repeats."""
-        notes = json.loads((self.table.schema.metadata or {}).get(b"pandas", b"{}"))
-        if ROW_NUMBERS.fullmatch(name) or name in [i for i in notes.get("index_columns", []) if isinstance(i, str)]:
+        if ROW_NUMBERS.fullmatch(name) or name in self._index:
             return True
-        column = self.table[name]
+        column = self.table.column(name)
         return name == "index" and pa.types.is_integer(column.type) and pc.count_distinct(column).as_py() == len(column)
 
     def labels(self, name: str, n_classes: int | None = None) -> Ids:
-        """int64 labels in [0, n_classes)."""
-        column = self.column(name)
+        """int64 labels in [0, n_classes) of a column of integers."""
+        column = self.filled(name)
         if not pa.types.is_integer(column.type):
             raise self.error(name, f": column {name!r} must hold labels 0, 1, 2, ..., it holds {column.type}")
-        labels: Ids = column.to_numpy().astype(np.int64)
-        wrong = (labels < 0) if n_classes is None else (labels < 0) | (labels >= n_classes)
+        top = np.iinfo(np.int64).max if n_classes is None else n_classes - 1
+        values = column.to_numpy()
+        wrong = (values < 0) | (values > top)
         if wrong.any():
             row = int(wrong.argmax())
-            top = "" if n_classes is None else f" and at most {n_classes - 1}"
-            raise self.blame(name, row, f"has label {labels[row]}; labels must be at least 0{top}")
-        return labels
+            most = "" if n_classes is None else f" and at most {top}"
+            raise self.blame(name, row, f"has label {values[row]}; labels must be at least 0{most}")
+        return np.asarray(values, dtype=np.int64)
 
-    def numbers(self, names: list[str]) -> Float32[np.ndarray, "rows columns"]:
-        """Scalar columns side by side."""
+    def numbers(self, names: list[str], *, gaps: bool = False) -> Float32[np.ndarray, "rows columns"]:
+        """Scalar columns side by side; gaps: missing cells are NaN, and no error."""
         out = np.empty((self.table.num_rows, len(names)), dtype=np.float32)
         for j, name in enumerate(names):
             column = self.column(name)
-            if not _is_number(column.type):
+            if not cells.is_number(column.type) and not pa.types.is_null(column.type) and not self.is_number(name):
                 raise self.error(name, f": column {name!r} must hold numbers, it holds {column.type}")
-            out[:, j] = self._finite(name, column.to_numpy())
+            out[:, j] = values = cells.numbers(column)
+            if not gaps and (bad := np.isnan(values)).any():
+                row = int(bad.argmax())
+                raise self.blame(name, row, cells.fault(column, row), self.remedy + self.for_numbers)
         return out
 
-    def arrays(self, name: str) -> np.ndarray:
+    def arrays(self, name: str, *, gaps: bool = False) -> np.ndarray:
         """A column of lists, [rows, ...], or of images, uint8 [rows, channels, height, width].
 
-        An image is what Hugging Face stores: a struct of its encoded bytes and its path.
+        gaps: numbers that are missing inside of lists are NaN, and no error.
         """
-        column = self.column(name)
-        if pa.types.is_struct(column.type) and column.type.get_field_index("bytes") >= 0:
-            return self._images(name, column)
+        column = self.filled(name)
+        if images.holds_images(column.type):
+            try:
+                return images.decoded(column)
+            except images.BadImage as error:
+                raise self.blame(name, error.row, str(error)) from error
         array, dims = pa.concat_arrays(column.chunks), [len(column)]
-        while _is_list(array.type):
-            dims.append(self._length(name, array))
+        while cells.is_list(array.type):
+            dims.append(self._length(name, array, len(array) // len(column)))
             array = array.flatten()
-        if len(dims) == 1 or array.null_count or not _is_number(array.type):
+        if len(dims) == 1 or not cells.is_number(array.type):
             raise self.error(name, f": column {name!r} must hold lists of numbers or images, it holds {column.type}")
-        return self._finite(name, array.to_numpy().reshape(dims))
+        values = array.to_numpy(zero_copy_only=False).reshape(dims)
+        if values.dtype.kind not in "iu":
+            values = cells.numbers(pa.chunked_array([array])).reshape(dims)
+            if not gaps and (bad := np.isnan(values.reshape(len(values), -1)).any(1)).any():
+                what = "has a value that is missing, NaN or infinite"
+                raise self.blame(name, int(bad.argmax()), what, self.remedy + self.for_numbers)
+        return np.asarray(values)
 
-    def _length(self, name: str, array: Any) -> int:
-        lengths = pc.list_value_length(array).to_numpy(zero_copy_only=False)
+    def _length(self, name: str, array: Any, each: int) -> int:
+        """That of all lists in `array`, of which there are `each` in a row."""
+        lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
+        if len(lengths) and lengths[0] == 0:
+            raise self.blame(name, 0, "is an empty list")
         if (lengths != lengths[0]).any():
-            raise self.blame(name, int((lengths != lengths[0]).argmax()), "has a list of another length than the first")
+            row = int((lengths != lengths[0]).argmax()) // each
+            raise self.blame(name, row, "has a list of another length than the first")
         return int(lengths[0])
-
-    def _finite(self, name: str, values: np.ndarray) -> np.ndarray:
-        if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
-            bad = ~np.isfinite(values.reshape(len(values), -1)).all(1)
-            raise self.blame(name, int(bad.argmax()), "has a value that is NaN or infinite")
-        return values
-
-    def _images(self, name: str, column: Any) -> np.ndarray:
-        encoded = (data.as_py() for chunk in column.chunks for data in chunk.field("bytes"))
-        images = [self._image(name, row, data) for row, data in enumerate(encoded)]
-        shape = images[0].shape
-        for row, image in enumerate(images):
-            if image.shape != shape:
-                raise self.blame(name, row, f"is an image of {image.shape}, and the first is one of {shape}")
-        return np.stack(images)
-
-    def _image(self, name: str, row: int, data: bytes | None) -> np.ndarray:
-        from PIL import Image
-
-        try:
-            with Image.open(io.BytesIO(data or b"")) as image:
-                pixels = np.asarray(image if image.mode in ("L", "RGB") else image.convert("RGB"))
-        except (OSError, ValueError, SyntaxError) as error:
-            raise self.blame(name, row, f"is no image that can be read: {error}") from error
-        return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 
 def read(file: Path) -> Frame:
     """One Parquet or CSV file."""
+    if file.suffix == ".csv":
+        _check_encoding(file)
     try:
         table = pa.parquet.read_table(file) if file.suffix == ".parquet" else pa.csv.read_csv(file)
-    except (pa.ArrowException, OSError) as error:
+        names = list(table.column_names)
+        for at, name in enumerate(names):
+            if pa.types.is_dictionary(kind := table.schema.field(at).type):
+                table = table.set_column(at, name, table.column(at).cast(kind.value_type))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(
             f"dataset.path: {file} can't be read, it is truncated or no {file.suffix[1:]} file: {reason}"
         ) from error
     if table.num_rows == 0:
         raise DataError(f"dataset.path: {file} has no rows")
-    if twice := [name for name in table.column_names if table.column_names.count(name) > 1]:
-        raise DataError(f"dataset.path: {file} has {len(twice)} columns called {twice[0]!r}")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"dataset.path: {file} has {names.count(twice)} columns called {twice!r}")
     return Frame(str(file), table)
+
+
+def _check_encoding(file: Path) -> None:
+    """Refuse texts that are no UTF-8: their columns would be left out, or their names not be read."""
+    decoder, at = codecs.getincrementaldecoder("utf-8")(), 0
+    try:
+        with file.open("rb") as stream:
+            while piece := stream.read(PIECE):
+                decoder.decode(piece)
+                at += len(piece)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise DataError(
+            f"dataset.path: {file} is no UTF-8 text (byte 0x{byte:02x} near {at + error.start}): save it as UTF-8, as "
+            "iconv -f latin1 -t utf-8 does"
+        ) from error
+    except OSError as error:
+        raise DataError(f"dataset.path: {file} can't be read: {error.strerror}") from error
 
 
 def local(path: str) -> tuple[Frame, Frame]:
     """The training and the test table of the folder `path` (option dataset.path)."""
-    folder = Path(path).expanduser()
-    if not folder.is_dir():
-        raise DataError(f"dataset.path={path}: there is no such folder (from {Path.cwd()})")
-    files = []
-    for part in ("train", "test"):
-        found = [folder / (part + kind) for kind in KINDS if (folder / (part + kind)).is_file()]
-        if not found:
-            holds = ", ".join(sorted(entry.name for entry in folder.iterdir())) or "nothing"
-            raise DataError(f"dataset.path={path} needs {part}.parquet or {part}.csv; it holds {holds}")
-        files.append(found[0])
-    return read(files[0]), read(files[1])
+    train, test = (part_of(path, part) for part in ("train", "test"))
+    return train, test
+
+
+def part_of(path: str, part: str, option: str = "dataset.path") -> Frame:
+    """The table `part` (train, test) of the folder `path`. Raises `DataError` where there is none."""
+    if (file := file_of(path, part, option)) is None:
+        holds = ", ".join(sorted(entry.name for entry in Path(path).expanduser().iterdir())) or "nothing"
+        raise DataError(f"{option}={path} needs {part}.parquet or {part}.csv; it holds {holds}")
+    return read(file)
+
+
+def file_of(path: str, part: str, option: str = "dataset.path") -> Path | None:
+    """The file of `part` in the folder `path`, None where there is none."""
+    try:
+        folder = Path(path).expanduser()
+        is_folder = folder.is_dir()
+        found = [file for kind in KINDS if (file := folder / (part + kind)).is_file()] if is_folder else []
+    except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, a user who is not there
+        raise DataError(f"{option}={path[:200]} can't be read: {getattr(error, 'strerror', None) or error}") from error
+    if not is_folder:
+        raise DataError(f"{option}={path[:200]}: there is no such folder (from {Path.cwd()})")
+    if len(found) > 1:
+        raise DataError(f"{option}={path} holds both {found[0].name} and {found[1].name}: move one of them away")
+    return found[0] if found else None

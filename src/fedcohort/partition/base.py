@@ -8,6 +8,8 @@ from fedcohort.types import Ids
 
 
 class Partition(Protocol):
+    """A partition whose clients are the dataset's own says so in a ClassVar `takes_owners`; others need none."""
+
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:

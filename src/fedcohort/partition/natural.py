@@ -8,6 +8,7 @@ Departures from the paper: none (LEAF, Caldas et al. 2018, splits so).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Natural:
+    takes_owners: ClassVar[bool] = True
+
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedcohort.errors import OptionError
+from fedcohort.errors import DataError, OptionError
 from fedcohort.federation import Federation
 from fedcohort.rng import generator
 
@@ -35,3 +35,27 @@ def drawn(x: Tensor, n: int | None, what: str, seed: int) -> Tensor:
         raise OptionError(f"proxy.n must be at most {len(x)}, the number of {what}, or null for all of them, got {n}")
     rows = np.sort(generator(seed, "proxy").choice(len(x), n, replace=False))
     return x[torch.from_numpy(rows)]
+
+
+def foreign(x: Tensor, where: str, federation: Federation) -> Tensor:
+    """x, where its samples are such as the run's, and others. Raises `DataError`. where: whose they are, for people.
+
+    Refused are inputs of the run's test set, and data of which half or more are the clients' own.
+    """
+    shape = tuple(federation.server_test.x.shape[1:])
+    if tuple(x.shape[1:]) != shape:
+        raise DataError(
+            f"{where}: a sample has the shape {list(x.shape[1:])}, one of the run's dataset={federation.name} has "
+            f"{list(shape)}"
+        )
+    if tested := shared(x, federation.server_test.x):
+        raise DataError(f"{where}: {tested} inputs are in the run's test set")
+    if shared(x, torch.cat([federation.train.x, federation.val.x])) * 2 >= len(x):
+        raise DataError(f"{where}: the inputs are the clients' own: choose others, or proxy=client_heldout")
+    return x
+
+
+def shared(x: Tensor, among: Tensor) -> int:
+    """How many rows of x are rows of `among`, to the bit."""
+    known = {hash(row.tobytes()) for row in among.flatten(1).cpu().numpy()}
+    return sum(hash(row.tobytes()) in known for row in x.flatten(1).numpy())

@@ -1,0 +1,81 @@
+"""The cells of a column as numbers: which of them are some, and what is wrong with the others.
+
+A cell counts as missing where it is empty, NaN, infinite, beyond float32, or a text that is no number.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fedcohort.types import Values
+
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+LARGEST = float(np.finfo(np.float32).max)
+LONGEST = 40  # characters of a cell that a line shows
+
+
+def is_number(kind: Any) -> bool:
+    """Whether a column of this type holds numbers; truth values are 0 and 1."""
+    checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    return any(check(kind) for check in checks)
+
+
+def is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_list(kind: Any) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def numbers(column: Any) -> Values:
+    """float64 [rows], NaN where a cell is missing."""
+    if is_text(column.type):
+        column = pc.utf8_trim_whitespace(column)
+        column = pc.if_else(pc.match_substring_regex(column, NUMBER), column, pa.scalar(None, column.type))
+    values: Values = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.abs(values) <= LARGEST, values, np.nan)
+
+
+def is_mixed(column: Any) -> bool:
+    """Whether a column of texts holds numbers in half of its cells or more, but not in all: numbers with bad cells."""
+    if not is_text(column.type):
+        return False
+    filled = len(column) - int(np.count_nonzero(empty(column)))
+    found = int(np.isfinite(numbers(column)).sum())
+    return 0 < found < filled <= 2 * found
+
+
+def empty(column: Any) -> np.ndarray:
+    """bool [rows]: null, NaN or a text of nothing but spaces."""
+    found = column.is_null(nan_is_null=True)
+    if is_text(column.type):
+        found = pc.or_(found, pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), True))
+    return np.asarray(found.to_numpy(), dtype=bool)
+
+
+def fault(column: Any, row: int) -> str:
+    """What is wrong with a cell that is missing, after the words "row 3"."""
+    value = column[row].as_py()
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return "is empty"
+    if isinstance(value, str):
+        return f"holds {value[:LONGEST]!r}, which is no number"
+    if not np.isfinite(float(value)):
+        return "has a value that is NaN or infinite"
+    return f"holds {float(value):g}, which float32 can't hold"
+
+
+def index_columns(notes: bytes) -> list[str]:
+    """The columns that pandas says it wrote as an index, in the notes that it leaves in a Parquet file."""
+    try:
+        read = json.loads(notes)
+    except ValueError:
+        return []
+    found = read.get("index_columns") if isinstance(read, Mapping) else None
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []

@@ -1,0 +1,119 @@
+"""The labels of a user's own tables: whole numbers from 0 on, or texts, which are numbered in sorted order.
+
+What is no label is refused by row: an empty cell, a fraction, a text among numbers. So are classes that occur nowhere:
+they are a slip (a year, an id), unless the number of classes is named.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fedcohort.dataset import cells
+from fedcohort.dataset.table import Frame, listed
+from fedcohort.types import Ids
+
+MOST = 100_000  # classes; every client's counts and the network's outputs are as many
+WHOLE = r"^[+-]?\d{1,18}$"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """train, test: int64 labels in [0, n_classes). names: what each class was called, empty for whole numbers."""
+
+    train: Ids
+    test: Ids
+    n_classes: int
+    names: Sequence[str] = ()
+
+
+def labels_of(train: Frame, test: Frame, name: str, n_classes: int | None) -> Labels:
+    """The column `name` of both tables. n_classes: None for as many as there are. Raises `DataError`."""
+    found = [_values(frame, name) for frame in (train, test)]
+    texts = [values.dtype.kind == "U" for values in found]
+    if texts[0] != texts[1]:
+        kind = ["texts" if text else "whole numbers" for text in texts]
+        raise test.error(name, f": column {name!r} holds {kind[1]}, and that of {train.where} {kind[0]}")
+    if texts[0]:
+        return _numbered(train, test, name, found, n_classes)
+    for frame, values in zip((train, test), found, strict=True):
+        top = MOST - 1 if n_classes is None else n_classes - 1
+        wrong = (values < 0) | (values > top)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise frame.blame(
+                name,
+                row,
+                f"has label {values[row]}; labels are texts, or whole numbers that are at least 0 and at most {top}",
+            )
+    first, second = (values.astype(np.int64) for values in found)
+    if n_classes is None:
+        n_classes = 1 + int(max(first.max(), second.max()))
+        _check_classes(train, test, name, first, second, [str(c) for c in range(n_classes)], n_classes)
+    return Labels(first, second, n_classes)
+
+
+def _numbered(train: Frame, test: Frame, name: str, found: list[np.ndarray], n_classes: int | None) -> Labels:
+    names, ids = np.unique(np.concatenate(found), return_inverse=True)
+    words = [str(word) for word in names]
+    if len(words) > (n_classes or MOST):
+        raise train.error(name, f": column {name!r} has {len(words)} different labels, more than {n_classes or MOST}")
+    first, second = np.split(ids.astype(np.int64), [len(found[0])])
+    if n_classes is None:
+        _check_classes(train, test, name, first, second, words, len(words))
+    return Labels(first, second, n_classes or len(words), words)
+
+
+def _check_classes(
+    train: Frame, test: Frame, name: str, train_y: Ids, test_y: Ids, words: Sequence[str], n_classes: int
+) -> None:
+    """Refuse labels that training never has, and numbers that nothing has. words: what each class is called."""
+    meant = f"set dataset.n_classes={max(n_classes, 2)} if that is meant"
+    if len(unseen := np.setdiff1d(test_y, train_y)):
+        raise test.error(
+            name,
+            f": column {name!r} has labels that no training row has: {listed([words[int(c)] for c in unseen])}; "
+            f"mend the split, or {meant}",
+        )
+    if n_classes == 1:
+        raise train.error(name, f": column {name!r} has one label only, {words[0]}: there is nothing to learn; {meant}")
+    counts = np.bincount(train_y, minlength=n_classes)
+    if (counts == 0).any():
+        missing = listed([words[int(c)] for c in np.flatnonzero(counts == 0)])
+        raise train.error(
+            name,
+            f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}; labels are 0, 1, 2, ...: "
+            f"number them so, write them as texts, or {meant}",
+        )
+
+
+def _values(frame: Frame, name: str) -> np.ndarray:
+    """Integers, or texts where there are any (dtype U)."""
+    column = frame.filled(name)
+    if cells.is_text(column.type):
+        return _texts(frame, name, column)
+    if pa.types.is_boolean(column.type):
+        return np.asarray(column.cast(pa.int8()).to_numpy())
+    if pa.types.is_integer(column.type):
+        return np.asarray(column.to_numpy())
+    if not cells.is_number(column.type):
+        raise frame.error(name, f": column {name!r} must hold labels 0, 1, 2, ... or texts, it holds {column.type}")
+    values = column.cast(pa.float64()).to_numpy()
+    wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise frame.blame(name, row, f"has label {values[row]:g}; labels are texts, or whole numbers from 0 on")
+    return np.asarray(values, dtype=np.int64)
+
+
+def _texts(frame: Frame, name: str, column: "pa.ChunkedArray") -> np.ndarray:
+    whole = np.asarray(pc.match_substring_regex(column, WHOLE).to_numpy(), dtype=bool)
+    if whole.all():
+        return np.asarray(column.cast(pa.int64()).to_numpy())
+    if 2 * whole.sum() >= len(whole):
+        row = int((~whole).argmax())
+        what = f"holds {column[row].as_py()[: cells.LONGEST]!r} among whole numbers: labels are all of one kind"
+        raise frame.blame(name, row, what)
+    return np.array(column.to_pylist(), dtype=np.str_)

@@ -1,0 +1,59 @@
+"""A user's own public inputs, read as the run's own are."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from engine_toy import federation_of
+from fedcohort.errors import DataError, OptionError
+from fedcohort.proxy.folder import Folder
+from run_harness import go
+
+X = np.random.default_rng(5).normal(size=(8, 5)).astype(np.float32)
+
+
+def public(path: Path, **columns: object) -> Folder:
+    pd.DataFrame(X, columns=list("abcde")).assign(**columns).to_parquet(path / "train.parquet")
+    return Folder(str(path), None, [], 1.0, None)
+
+
+def test_its_numbers_are_inputs_in_the_order_of_the_file(tmp_path: Path) -> None:
+    x = public(tmp_path, where="text").inputs(federation_of(), 0)
+    assert torch.equal(x, torch.from_numpy(X))
+    assert len(replace(public(tmp_path), n=3).inputs(federation_of(), 0)) == 3
+
+
+def test_it_is_standardised_as_the_runs_own_inputs_are(tmp_path: Path) -> None:
+    mean, sd = np.arange(5, dtype=np.float32), np.float32([1, 2, 3, 4, 5])
+    x = replace(public(tmp_path), scale=2.0).inputs(replace(federation_of(), standard=(mean, sd)), 0)
+    assert torch.allclose(x, torch.from_numpy((X / 2 - mean) / sd))
+
+
+def test_what_it_refuses(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"^proxy.path: .*has 6 numbers \(a, b, c, d, e, label\), and one of dataset=toy 5"
+    ):
+        public(tmp_path, label=0).inputs(federation_of(), 0)
+    assert len(replace(public(tmp_path, label=0), leave_out=["label"]).inputs(federation_of(), 0)) == 8
+    with pytest.raises(DataError, match=r"^proxy.path=.*nowhere: there is no such folder"):
+        replace(public(tmp_path), path=str(tmp_path / "nowhere")).inputs(federation_of(), 0)
+    with pytest.raises(OptionError, match=r"^leave_out must be a list of texts"):
+        replace(public(tmp_path), leave_out="id")
+    tested = pd.DataFrame(federation_of().server_test.x.numpy(), columns=list("abcde"))
+    tested.to_parquet(tmp_path / "train.parquet")
+    with pytest.raises(DataError, match=r"^proxy=folder \(.*train.parquet\): \d+ inputs are in the run's test set"):
+        Folder(str(tmp_path), None, [], 1.0, None).inputs(federation_of(), 0)
+
+
+def test_a_run(tmp_path: Path) -> None:
+    """A flat row of the folder takes the shape of the run's images."""
+    columns = {f"p{i}": np.random.default_rng(i).random(20) for i in range(64)}
+    pd.DataFrame(columns).to_csv(tmp_path / "train.csv", index=False)
+    words = ("agg=feddf", "agg.steps=3", "proxy=folder", f"proxy.path={tmp_path}")
+    assert go(tmp_path / "logs", *words, "rounds=1").info.choices["proxy"] == "folder"
+    with pytest.raises(OptionError, match=r"^proxy\.scale must be a number in \(0, inf\), got 0$"):
+        go(tmp_path / "none", *words, "proxy.scale=0")
