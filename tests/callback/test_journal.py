@@ -201,6 +201,13 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
         card.load(tmp_path)
 
 
+def test_a_card_that_is_damaged_is_named(tmp_path: Path) -> None:
+    play([Journal()], info(tmp_path / "run"), last=1)
+    (tmp_path / "run" / "info.json").write_text('{"starts_ms": [1')
+    with pytest.raises(CheckpointError, match=r"info\.json is damaged"):
+        card.load(tmp_path / "run")
+
+
 @pytest.mark.parametrize(
     "reader", [Summary, Figures, lambda: MlflowTracker(**TRACKER)], ids=["summary", "figures", "mlflow"]
 )

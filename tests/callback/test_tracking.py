@@ -17,6 +17,7 @@ from fedcohort.callback import history
 from fedcohort.callback.journal import Journal
 from fedcohort.callback.tracking import feed, identity, server
 from fedcohort.callback.tracking.courier import Courier
+from fedcohort.errors import TrackingError
 
 
 def test_a_resumed_run_is_the_same_run(logs: Logs) -> None:
@@ -152,6 +153,13 @@ def test_a_deleted_run_is_made_anew(logs: Logs) -> None:
     logs.client().delete_run(logs.only_run().info.run_id)
     play(watchers(logs), run_info(logs, start=3))
     check(logs, 6)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"tracking_uri": "a", "colour": 1}'])
+def test_a_damaged_mlflow_json_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "mlflow.json").write_text(text)
+    with pytest.raises(TrackingError, match=r"mlflow\.json is damaged"):
+        identity.load(tmp_path)
 
 
 def test_another_place_is_another_run(logs: Logs, tmp_path: Path) -> None:
