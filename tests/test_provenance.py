@@ -53,3 +53,28 @@ def test_outside_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(provenance, "__file__", str(tmp_path / "provenance.py"))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert provenance.commit() == ("unknown", True)
+
+
+def test_the_sources_of_a_run_are_those_that_it_runs(tmp_path: Path) -> None:
+    """A new method, and a change in another, leave them; a change in a chosen one, or in what it imports, doesn't."""
+    top = tmp_path / "fedcohort"
+    texts = {
+        "selector/base.py": "",
+        "selector/mine.py": "from fedcohort.selector import base, score",
+        "selector/score.py": "",
+        "selector/theirs.py": "from fedcohort.selector.other import x",
+        "selector/other.py": "",
+        "engine/loop.py": "",
+    }
+    for name, text in texts.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text)
+    config = {"selector": {"_target_": "fedcohort.selector.mine.Mine"}, "rounds": 3}
+    first = provenance.sources(config, top)
+    for name in ("selector/theirs.py", "selector/other.py", "selector/new.py"):
+        (top / name).write_text("changed = True")
+        assert provenance.sources(config, top) == first, name
+    for name in ("selector/mine.py", "selector/score.py", "selector/base.py", "engine/loop.py", "engine/new.py"):
+        before = provenance.sources(config, top)
+        (top / name).write_text(texts.get(name, "") + "\nchanged = True")
+        assert provenance.sources(config, top) != before, name

@@ -168,7 +168,7 @@ def test_a_format_that_is_not_read_names_who_reads_it(logs: Path) -> None:
 
 # --- other code, versions, processes -------------------------------------------------------------------------------
 def other_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provenance, "sources", lambda: "0badc0de0bad")
+    monkeypatch.setattr(provenance, "sources", lambda config: "0badc0de0bad")
 
 
 def other_torch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +226,7 @@ def test_a_run_that_was_never_forced_has_no_such_tag(whole: Ran) -> None:
 
 
 def test_a_start_that_was_torn_costs_no_other(tmp_path: Path) -> None:
-    start = {"round": 0, "forced": None, **provenance.this({})}
+    start = {"round": 0, "forced": None, **provenance.this({}, {})}
     provenance.note_start(tmp_path, start)
     with (tmp_path / provenance.STARTS).open("a") as file:
         file.write('{"round": 3, "forc')

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# TERM's step in fedmaba_table2: weights that sum to 1, and those divided by the ten clients of a round once more (server.lr =
-# 1/m), as TERM's own code has it; five paired seeds, 100 rounds.
+# TERM in fedmaba_table2, with weights that sum to 1, and with steps of 1/m of that for a round of m = 10 clients (server.lr=0.1),
+# as TERM's own code has them; five paired seeds, 100 rounds.
 . "$(dirname "$0")/setup.sh"
 for partition in label_shards dirichlet; do
   sweep experiment=fedmaba_table2 "${fashion[@]}" partition=$partition agg=term server.lr=1.0,0.1

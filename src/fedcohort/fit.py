@@ -51,7 +51,8 @@ def fit(
     """
     messages.quiet_lightning()
     config = made.config
-    origin = provenance.this({**kept(config, Identity.HELD), **{f"trainer.{k}": v for k, v in processes.items()}})
+    held = {**kept(config, Identity.HELD), **{f"trainer.{k}": v for k, v in processes.items()}}
+    origin = provenance.this(config, held)
     restart = find(home, loop.settings.config_hash, config["resume"], origin)
     done = _checked(restart.rounds, home.path, config["rounds"])
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))

@@ -6,9 +6,10 @@ import hashlib
 import json
 import os
 import platform
+import re
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -39,20 +40,52 @@ def commit() -> tuple[str, bool]:
         return "unknown", True
 
 
-def sources() -> str:
-    """Twelve hex digits over the package's Python files, their names and their text."""
-    top = Path(__file__).parent
+def sources(config: Mapping[str, Any], top: Path = Path(__file__).parent) -> str:
+    """Twelve hex digits over the Python files of the package in `top` that `config` runs, their names and their text.
+
+    Words that it didn't choose don't count: who adds a method goes on with yesterday's runs.
+    """
     digest = hashlib.blake2b(digest_size=6)
-    for path in sorted(top.rglob("*.py")):
+    for path in sorted(_run_by(config, top)):
         for part in (path.relative_to(top).as_posix().encode(), path.read_bytes()):
             digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()
 
 
-def this(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What decides the bits of a process beside its config. options: those of `Identity.HELD`, by dotted name."""
+def _run_by(config: Mapping[str, Any], top: Path) -> set[Path]:
+    """All files, but in the folders of groups those of the words in `config`, `base`, and what these import there."""
+    words = {path for name in targets(config) if (path := top.joinpath(*name.split(".")[1:-1]).with_suffix(".py")).exists()}
+    rooms = {path.parent for path in words} - {top}
+    found = {path for path in top.rglob("*.py") if path.parent not in rooms}
+    todo = words | {path for room in rooms for path in room.glob("*.py") if path.stem in ("base", "__init__")}
+    while todo:
+        found |= todo
+        named = "\n".join(path.read_text() for path in todo)
+        beside = {path for room in rooms for path in room.glob("*.py")} - found
+        todo = {path for path in beside if re.search(_imported(path), named)}
+    return found
+
+
+def _imported(path: Path) -> str:
+    """What the text of a file holds that imports `path`."""
+    room, word = re.escape(path.parent.name), re.escape(path.stem)
+    return rf"\.{room}\.{word}\b|\.{room} import (\w+, )*{word}\b"
+
+
+def targets(config: Mapping[str, Any]) -> Iterator[str]:
+    """Every `_target_` in `config`, at any depth."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from targets(value)
+        elif key == "_target_":
+            yield str(value)
+
+
+def this(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides the bits of a process beside `config`. options: those of `Identity.HELD`, by dotted name."""
     head, dirty = commit()
-    return {"commit": head, "dirty": dirty, "sources": sources(), "versions": versions(), "options": dict(options)}
+    told = {"commit": head, "dirty": dirty, "sources": sources(config), "versions": versions()}
+    return told | {"options": dict(options)}
 
 
 def differences(then: Start, now: Start) -> list[str]:

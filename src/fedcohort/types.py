@@ -114,7 +114,7 @@ class Selection:
 
     clients: sorted distinct ids, all available. At most the cohort, unless `uncapped`: everybody who is available
     (FLASH's first round, selector=full). plain: this round is FedAvg's, whatever aggregator, regulariser and server
-    optimizer the run has; they see nothing of it (FedDiverse's pre-training).
+    optimizer the run has; they see nothing of it, and it costs what FedAvg's costs (FedDiverse's pre-training).
     scores: float64 [n_clients], NaN where none was given. parts: what a score is made of (exploit, explore, ...).
     probability: float64 [n_clients] of being drawn, where the method draws.
     units: int64 [n_clients], of local work asked of each client, at least 1; None asks what is asked of everybody.
@@ -139,7 +139,8 @@ class Advice:
     """What a selector asks of the aggregation, aligned with the outcome's clients.
 
     keep: False drops a client's update. weights: replace the aggregator's own weighting (normalised by the reader,
-    unless `absolute`: an unbiased estimate needs a sum other than 1).
+    unless `absolute`: an unbiased estimate needs a sum other than 1). For the aggregation, whoever is dropped or weighs
+    nothing has not arrived; where that is everybody, the round is an empty one.
     """
 
     keep: np.ndarray | None = None

@@ -52,7 +52,8 @@ class Arrived:
 
     mean: sum_i p_i D_i in float64 [P], p_i from `weights` normalised over those who arrived, D_i = y_i - w_t.
     totals: sum_i of each vector that the hooks uploaded, float64 [P]; sum_i p_i of those that a `Weigher` averages.
-    weights: p_i, aligned with `outcome.clients`.
+    weights: p_i, aligned with `outcome.clients`. They sum to 1, unless a selector's advice is absolute, and are 0 for
+    whom it leaves out, who counts as one that has not arrived.
     updates: D, [m, P] in the order of `outcome.clients`, for `stacked` aggregators, else None. buffers: float64 [m, B],
     likewise. workshop: the server's, for this round.
     """
@@ -102,7 +103,8 @@ class Direction:
 class Aggregator(Protocol[S]):
     """needs: signals of the clients that it reads. hooks: its client half. stacked: it needs the matrix of updates.
 
-    wants: facts that must hold of the run (`engine/compatible.py` has the words), else it is refused at start-up.
+    wants: facts that must hold of the run (`engine/compatible.py` has the words), else it is refused at start-up; one
+    that works out weights of its own, whatever p_i sum to, wants "relative_advice".
     A class may have `prefers`: facts without which it runs, and a line at start-up says what is lost; `ways_out` and
     `remarks`, as selectors. Where its paper chooses the length of the step, and not as a mean of updates has it, it
     says so: `own_length = True`, a ClassVar.

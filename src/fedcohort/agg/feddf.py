@@ -10,7 +10,10 @@ The proxy holds no labels (proxy=...); what the teachers predict is worked out o
 
 Departures from the paper: the student stays in eval mode, its batch-norm statistics are the clients' average and don't
 move to the proxy's domain. By default there are 200 steps, not 10,000, for small models. Batches that the student
-predicts as the teachers do, to 1e-6, are passed over. Teachers whose logits aren't finite are left out.
+predicts as the teachers do, to 1e-6, are passed over. Teachers whose logits aren't finite are left out. The student's
+gradient isn't clipped; the code clips it at a norm of 5. Its drop_worst leaves out teachers below 1.2 times chance or,
+where there are none, those whose accuracy is 1.5 standard deviations below the mean of all but the best; ours leaves
+out those that are no better than chance.
 """
 
 import copy

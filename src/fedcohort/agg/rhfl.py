@@ -8,15 +8,16 @@ Clients" (2022), after the authors' code; here with one global model.
     direction = sum_i omega_i (w_i - w_t)
 
 That sum has the gradient of (1 - omega_i) KL(mixture of the others || p_i), so that there are K terms and not K^2.
-Clients train with the same loss: agg=rhfl chooses objective=sce. Without the alignment (agg=ccr, mode=weights_only) it
-is FedAvg under client confidence, not RHFL.
+Clients train with the same loss: agg=rhfl chooses objective=sce. L_i has the constants of the authors' code whatever
+objective.a, b and A are. Without the alignment (agg=ccr, mode=weights_only) it is FedAvg under client confidence, not
+RHFL.
 
 Departures from the paper: it has no global model and clients of different networks; averaging is ours. A client that
 comes for the first time has F = 0. F is not negative, and where all are 0 weights are equal: as printed, in a round
-where everybody's loss rises the worst client gains weight. Networks are aligned in eval mode, the code's in training
-mode; buffers are averaged by samples, as for every aggregator. What a model predicts already, to 1e-6, moves it no
-more. A client whose loss or predictions aren't finite has no weight; where no loss is finite, the round is a plain
-mean.
+where everybody's loss rises the worst client gains weight. L_i is worked out and networks are aligned in eval mode,
+in the code both in training mode; buffers are averaged by samples, as for every aggregator. What a model predicts
+already, to 1e-6, moves it no more. A client whose loss or predictions aren't finite has no weight; where no loss is
+finite, the round is a plain mean.
 """
 
 from collections.abc import Mapping, Sequence

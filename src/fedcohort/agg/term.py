@@ -17,9 +17,10 @@ e^(-t F_j). With `smoothing` a claim stays in Z^: without a cap, a single huge o
 `loss` chooses F_i (`agg/losses.py`); the weights are those of the objective's gradient with that of w_t alone.
 
 Departures from the paper: its code divides by a running mean (s = 1/2) that starts at 0, so that the first round's
-weights sum to 2, of e^(t (F - max F)), whose unit changes from round to round. Here weights sum to 1 every round, or,
-with `smoothing`, in the first: c makes up for the start, and sums are kept as logarithms, not shifted. Clients without
-a finite loss are left out; where nobody has one, the round is a plain mean.
+weights sum to 2, of e^(t (F - max F)), whose unit changes from round to round; and it averages the m models that these
+weights make, so that its steps are 2/m and then about 1/m of ours (server.lr=1/m). Here weights sum to 1 every round,
+or, with `smoothing`, in the first: c makes up for the start, and sums are kept as logarithms, not shifted. Clients
+without a finite loss are left out; where nobody has one, the round is a plain mean.
 """
 
 from collections.abc import Mapping

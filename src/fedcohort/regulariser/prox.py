@@ -4,7 +4,10 @@
 
 FedProx is this and partial work: `agg=fedprox` chooses both.
 
-Departures from the paper: none (FedDiverse prints the norm without its square: a slip, the gradient would be a sign).
+Departures from the paper: its Alg. 2 draws client k with probability p_k and averages those drawn equally; here, as in
+its authors' code, the draw is uniform by default (selector=random) and the weights are of the samples. Stragglers do
+a random number of epochs there, and what fits the deadline here. (FedDiverse prints the norm without its square: a
+slip, the gradient would have the same length everywhere.)
 """
 
 from collections.abc import Mapping

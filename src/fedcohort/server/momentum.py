@@ -5,7 +5,8 @@
 There is no (1 - beta) damping: a constant G is amplified by 1 / (1 - beta), 20 times at the default beta = 0.95
 (FedDiverse Sec. V-B). Momentum acts on parameters alone, and an empty round leaves v as it is.
 
-Departures from the paper: none.
+Departures from the paper: that is its equation; its experiments take Nesterov's form, as reproductions of it do,
+w <- w + lr (G + beta v), which isn't offered here.
 """
 
 from dataclasses import dataclass
