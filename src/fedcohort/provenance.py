@@ -54,7 +54,8 @@ def sources(config: Mapping[str, Any], top: Path = Path(__file__).parent) -> str
 
 def _run_by(config: Mapping[str, Any], top: Path) -> set[Path]:
     """All files, but in the folders of groups those of the words in `config`, `base`, and what these import there."""
-    words = {path for name in targets(config) if (path := top.joinpath(*name.split(".")[1:-1]).with_suffix(".py")).exists()}
+    chosen = {top.joinpath(*name.split(".")[1:-1]).with_suffix(".py") for name in targets(config)}
+    words = {path for path in chosen if path.exists()}
     rooms = {path.parent for path in words} - {top}
     found = {path for path in top.rglob("*.py") if path.parent not in rooms}
     todo = words | {path for room in rooms for path in room.glob("*.py") if path.stem in ("base", "__init__")}
