@@ -6,18 +6,20 @@ Roy-Chowdhury, "FLASH: Federated Learning Across Simultaneous Heterogeneities", 
     V = lam I + sum x x',   b = sum r x,   theta ~ N(V^-1 b, gamma_t^2 V^-1),   S = top m of x'theta;   S_0 = everybody
 
 It chooses clients and no more: they minimise the run's objective (ce); experiment=flash adds the paper's.
+
 Departures from the paper (selector=flash_literal takes back credit and scale, and nothing else):
 - credit=causal: r_t is what S_{t-1} brought about, so it is regressed on the contexts that chose S_{t-1}; Alg. 1
   credits it to S_t (literal, with r_0 = 0);
 - reward=client, in flash_literal too: L is each client's on its T_i, as in Sec. II-C and Eq. 3. Alg. 1 (line 20) has
-  one number, of a validation set, which says nothing about a client; reward=global is one number, but of the T_i;
-- the paper's L^1, a ratio's denominator, is each client's first answer: L(w_0) if it was there in round 0;
+  one number, of a validation set, which says nothing about a client; reward=global has one, of the T_i. Ratios are
+  over a client's first answer, L(w_0) if it was there in round 0, for the paper's L^1;
 - scale=running: tau and r are divided by the running means of their sizes; raw rewards drown in gamma_t;
 - tau_i in the context is a client's own last duration, because the maximum is the same for all; the reward is over the
   slowest arrival (reward_tau=round) or the client's own (client); a probe that lasts longer counts in neither;
 - a context is [1, 1, 0, 0] before anything is measured; a client that was never timed stands at the mean of those
   that were, an absent one keeps its last values, and one that answers NaN or infinity is scored -inf;
-- a row without both losses and a positive duration is left out, and who fails three times rests (`backoff.py`).
+- a row without both losses and a positive duration is left out; a failure teaches nothing, and the third in a row
+  makes a client rest for a while (`backoff.py`).
 context=lagged is Alg. 1: w_t, probed beside the training of round t, chooses S_{t+1}; fresh asks before choosing S_t.
 
 Ablations: features leaves some of the context out (Fig. 4c-d) and makes d smaller, in gamma_t too unless
@@ -146,17 +148,9 @@ class Flash:
         K = population.n_clients
         n = population.signals["n_train"].astype(float) if self.reward == "global" else np.ones(K)
         unknown, blank = np.full(K, np.nan), Baseline(np.full(K, np.nan), np.ones(K))
-        return State(
-            posterior=self.estimator.prior(len(self.kept), None),
-            train=blank,
-            val=blank,
-            loss=unknown,
-            gain=unknown,
-            r=np.zeros(K),
-            tau=unknown,
-            X=self._masked(np.tile([1.0, 1.0, 0.0, 0.0], (K, 1))),
-            p=n / max(n.sum(), 1.0),
-        )
+        posterior, X = self.estimator.prior(len(self.kept), None), np.tile([1.0, 1.0, 0.0, 0.0], (K, 1))
+        p = n / max(n.sum(), 1.0)
+        return State(posterior, blank, blank, unknown, unknown, np.zeros(K), unknown, self._masked(X), p)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         lagged = self.context == "lagged"
