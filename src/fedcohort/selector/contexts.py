@@ -31,6 +31,9 @@ class Unit:
         return Unit(self.total + float(seen.sum()), self.count + len(seen))
 
 
+UNKNOWN = Unit()
+
+
 @dataclass(frozen=True)
 class Baseline:
     """first: a client's first finite loss, NaN before. ratio: its last loss over that, 1 before."""

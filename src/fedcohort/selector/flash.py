@@ -5,17 +5,21 @@ Roy-Chowdhury, "FLASH: Federated Learning Across Simultaneous Heterogeneities", 
     r_t(i) = |L_i(w_t) - L_i(w_{t-1})| / tau_{t-1},   tau = max_{i in S} T_i, the slowest arrival of the round
     V = lam I + sum x x',   b = sum r x,   theta ~ N(V^-1 b, gamma_t^2 V^-1),   S = top m of x'theta;   S_0 = everybody
 
-Departures from the paper (selector=flash_literal takes those back that have an option):
+It chooses clients and no more: they minimise the run's objective (ce); experiment=flash adds the paper's.
+
+Departures from the paper (selector=flash_literal takes back credit and scale, and nothing else):
 - credit=causal: r_t is what S_{t-1} brought about, so it is regressed on the contexts that chose S_{t-1}; Alg. 1
   credits it to S_t (literal, with r_0 = 0);
-- reward=client: the loss is each client's own, as one global number says nothing about a client;
+- reward=client, in flash_literal too: L is each client's on its T_i, as in Sec. II-C and Eq. 3. Alg. 1 (line 20) has
+  one number, of a validation set, which says nothing about a client; reward=global has one, of the T_i. Ratios are
+  over a client's first answer, L(w_0) if it was there in round 0, for the paper's L^1;
 - scale=running: tau and r are divided by the running means of their sizes; raw rewards drown in gamma_t;
 - tau_i in the context is a client's own last duration, because the maximum is the same for all; the reward is over the
   slowest arrival (reward_tau=round) or the client's own (client); a probe that lasts longer counts in neither;
 - a context is [1, 1, 0, 0] before anything is measured; a client that was never timed stands at the mean of those
   that were, an absent one keeps its last values, and one that answers NaN or infinity is scored -inf;
-- a row without both losses and a positive duration is left out; who fails teaches nothing, but rests for a while
-  after three times in a row (`backoff.py`).
+- a row without both losses and a positive duration is left out; a failure teaches nothing, and the third in a row
+  makes a client rest for a while (`backoff.py`).
 context=lagged is Alg. 1: w_t, probed beside the training of round t, chooses S_{t+1}; fresh asks before choosing S_t.
 
 Ablations: features leaves some of the context out (Fig. 4c-d) and makes d smaller, in gamma_t too unless
@@ -39,7 +43,7 @@ from fedcohort.bandit.ridge import Ridge
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import answers, top
-from fedcohort.selector.contexts import FEATURES, Baseline, Contexts, Pending, Unit
+from fedcohort.selector.contexts import FEATURES, UNKNOWN, Baseline, Contexts, Pending, Unit
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 
@@ -60,10 +64,10 @@ class State:
     tau: Values
     X: Contexts
     p: Values
-    round_tau: float
-    tau_unit: Unit
-    r_unit: Unit
-    pending: Pending | None
+    round_tau: float = float("nan")
+    tau_unit: Unit = UNKNOWN
+    r_unit: Unit = UNKNOWN
+    pending: Pending | None = None
     rests: Backoff = backoff.NOBODY
 
 
@@ -106,20 +110,18 @@ class Flash:
         ranges.choice("reward_tau", self.reward_tau, "round", "client")
         ranges.choice("scale", self.scale, "running", "first_round", "none")
         ranges.flag("skip_first_update", self.skip_first_update)
-        ranges.number("gamma_scale", self.gamma_scale, "[0, inf)")
         ranges.number("delta", self.delta, "(0, 1)")
-        ranges.number("lam", self.lam, "(0, inf)")
-        ranges.number("alpha", self.alpha, "[0, inf)")
-        ranges.number("beta", self.beta, "[0, inf)")
         ranges.number("A", self.A, "(-inf, 0)")
         ranges.words("features", self.features, *FEATURES)
         ranges.choice("gamma_dim", self.gamma_dim, "kept", "fixed4")
         ranges.choice("bandit", self.bandit, "thompson", "linucb", "neural", "restless")
         ranges.integer("pairs", self.pairs, "[1, 1000]")
         ranges.integer("fit_steps", self.fit_steps, "[1, inf)")
-        ranges.number("fit_lr", self.fit_lr, "(0, inf)")
         ranges.integer("states", self.states, "[2, 100]")
-        ranges.number("explore", self.explore, "[0, inf)")
+        for name in ("gamma_scale", "alpha", "beta", "explore"):
+            ranges.number(name, getattr(self, name), "[0, inf)")
+        for name in ("lam", "fit_lr"):
+            ranges.number(name, getattr(self, name), "(0, inf)")
 
     @property
     def needs(self) -> frozenset[str]:
@@ -146,21 +148,9 @@ class Flash:
         K = population.n_clients
         n = population.signals["n_train"].astype(float) if self.reward == "global" else np.ones(K)
         unknown, blank = np.full(K, np.nan), Baseline(np.full(K, np.nan), np.ones(K))
-        return State(
-            posterior=self.estimator.prior(len(self.kept), None),
-            train=blank,
-            val=blank,
-            loss=unknown,
-            gain=unknown,
-            r=np.zeros(K),
-            tau=unknown,
-            X=self._masked(np.tile([1.0, 1.0, 0.0, 0.0], (K, 1))),
-            p=n / max(n.sum(), 1.0),
-            round_tau=float("nan"),
-            tau_unit=Unit(),
-            r_unit=Unit(),
-            pending=None,
-        )
+        posterior, X = self.estimator.prior(len(self.kept), None), np.tile([1.0, 1.0, 0.0, 0.0], (K, 1))
+        p = n / max(n.sum(), 1.0)
+        return State(posterior, blank, blank, unknown, unknown, np.zeros(K), unknown, self._masked(X), p)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         lagged = self.context == "lagged"

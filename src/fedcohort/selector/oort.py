@@ -1,5 +1,5 @@
 """Oort: Lai, Zhu, Madhyastha, Chowdhury, "Oort: Efficient Federated Learning via Guided Participant Selection"
-(OSDI 2021); constants and the order of steps as in its code in FedScale.
+(OSDI 2021); the order of steps as in its code in FedScale.
 
     U_k = |B_k| sqrt(1/|B_k| sum over B_k of loss^2),   B_k the samples of k's first local epoch, when last trained
     A_k = (norm(min(U_k, c)) + sqrt(.1 ln R / last_k)) (T / t_k)^(alpha [t_k > T])        for k that has trained
@@ -14,16 +14,17 @@ Departures from the paper:
 - the text adds the term of last_k to U itself, where it is negligible; the code normalises U first, and so is it here,
   with the extremes before clipping;
 - T is a percentile of all durations (the expected where a client never trained), as in the code, or seconds;
-- cutoff is the .95 of the text; the code's cut_off_util of .05 admits nearly everybody;
+- eps_min, clip and cutoff are the text's .2, .95 and .95; the code's are .3, .9 and a cut_off_util of .05, which admits
+  nearly everybody;
+- extremes and c are of those who have trained; the code mixes in the others, with their number of samples for U;
 - the n-th largest is the n-th; the code takes the one after, and fails where there is none;
 - nobody is returned by both halves, nor left over from an earlier round, once everybody has trained;
 - the pacer relaxes where utility falls; in the code (pacer=code) where it changes by no more than a tenth, and
-  tightens where it changes fivefold;
-- the code explores by data size and duration: explore=size;
+  tightens where it changes fivefold. The code decides a round earlier, and by mean utilities of the exploited alone;
+- the code explores by data size and duration (explore=size), among five times as many of the largest as it needs;
 - a cap on a client's rounds (cap) is off, as in the code: with few clients it soon excludes everybody;
 - who fails is as one never asked, but rests for a while after three times in a row (`backoff.py`); the code books it as
-  having trained, at the mean utility of the round, and keeps trying it;
-- who reports nonsense is taken only where too few others are left;
+  trained, at the round's mean utility. Who reports nonsense is taken only where too few others are left;
 - asking more clients than needed is the deadline's affair.
 """
 

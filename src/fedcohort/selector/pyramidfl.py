@@ -19,6 +19,8 @@ Departures from the paper:
 - the code caps work at 5 passes over a client's data, or E units where that is more: passes=5. It is off, as with
   epochs for units and E = 5 it would leave nobody more to do;
 - M_k E is rounded, where the code cuts; durations are those expected of E units and a whole upload, as in the code;
+- those whom the larger cohort lets go are as never asked; the code books them as having trained, at the mean utility
+  and norm of those who did. Neither charges anything for them;
 - the draw's probabilities are those of the larger cohort.
 """
 
