@@ -1,5 +1,6 @@
 """Training linear models through their Gram matrices ends where training their weights does."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -96,3 +97,36 @@ def test_many_samples_go_the_plain_way() -> None:
     assert Dual(made, 4)._shape(task_of(0, units=0)) is None
     made.count = lambda task: 20  # type: ignore[method-assign]
     assert Dual(made, 4)._shape(task_of(0, units=1)) is not None
+
+
+@pytest.mark.parametrize(
+    ("client", "units", "size", "most"),
+    [
+        # one step at once: 6e-5 s are 3e6 FLOPs, and n x n products of 784 + 10 numbers make 3e6 / 1588 = 43.5^2
+        ({"batch": None}, 1, (784, 10), 43),
+        # 20 passes: 20 x 3e6 and 19 products with the weights, 4 x 7840 n; then 2 n^2 (784 + 200) are more beyond 382
+        ({"batch": None}, 20, (784, 10), 382),
+        ({"batch": 10}, 1, (784, 10), 194),
+        ({"batch": 10}, 5, (784, 10), 981),
+        # counted in steps: one of four is a quarter of a pass
+        ({"batch": 10, "steps": 9}, 1, (784, 10), 36),
+        ({"batch": 10, "steps": 9}, 20, (784, 10), 194),
+        # steps of one sample always cost more, but no Gram matrix is larger than 1024^2
+        ({"batch": 1}, 1, (1, 2), 1024),
+        ({"batch": 10}, 1, (1, 100), 1020),
+    ],
+)
+def test_up_to_how_many_samples_it_pays(client: dict[str, Any], units: int, size: tuple[int, int], most: int) -> None:
+    layer = SimpleNamespace(weight=torch.empty(size[::-1]))
+    asked = SimpleNamespace(**{"steps": None, **client})
+    made: Any = SimpleNamespace(chain=[layer], objective=SimpleNamespace(), client=asked)
+
+    def shape(n: int) -> Any:
+        made.count = lambda task: n
+        return Dual(made, 4)._shape(task_of(0, units=units))
+
+    found = shape(most)
+    assert shape(most + 1) is None
+    assert found.units == units
+    assert found.steps == (1 if asked.batch is None else -(-most // asked.batch))
+    assert found.width == (asked.batch or -(-most // 8) * 8)
