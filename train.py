@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def job(cfg: "DictConfig") -> float | None:
-    from fedcohort.run import start
+    from fedcohort.start import start
 
     return start(cfg)
 
