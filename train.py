@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def job(cfg: "DictConfig") -> float | None:
-    from fedcohort.run import start
+    from fedcohort.start import start
 
     return start(cfg)
 
@@ -29,7 +29,8 @@ def main() -> int:
         code = in_one_line(called, sys.argv[1:], Path(__file__).with_name("configs"))
         SWEEP.settle()
     except (KeyboardInterrupt, SystemExit):
-        SWEEP.stop(interrupt.watch.code)
+        if SWEEP.stop(interrupt.watch.code):
+            raise SystemExit(interrupt.watch.code) from None
         raise
     except Exception as error:
         if not SWEEP.knows(error):

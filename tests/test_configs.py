@@ -74,7 +74,7 @@ def _outside(text: str) -> list[Any]:
         finite = [v for v in values if not isinstance(v, float) or abs(v) != float("inf")]
         return [int(v) if kind == "integer" and isinstance(v, float) and v == v and v == int(v) else v for v in finite]
     if text.startswith("one of "):
-        return ["no-such-word", 3, None]
+        return ["no-such-word", 3, *([] if text.endswith(" or null") else [None])]
     if text == "true or false":
         return ["maybe", 3, None]
     if text in ("text", "text or null") or text.startswith("list of"):

@@ -128,8 +128,10 @@ def test_a_config_that_names_no_word_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", LOST)
 def test_a_job_that_was_lost_is_one_line(kind: str) -> None:
     """As submitit and joblib raise it, with the job's whole log or an explanation behind."""
-    error = type(kind, (RuntimeError,), {})("Job 5_0 has not produced any output\n---------\nTraceback ...")
-    assert explained(error, [], CONFIGS) == "a job was lost: Job 5_0 has not produced any output"
+    error = type(kind, (RuntimeError,), {})(
+        "Job 5_0 with path /x\nhas no output (state: FAILED)\n---------\nTraceback ..."
+    )
+    assert explained(error, [], CONFIGS) == "a job was lost: Job 5_0 with path /x has no output (state: FAILED)"
 
 
 def test_other_errors_keep_their_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

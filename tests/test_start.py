@@ -16,6 +16,7 @@ from fedcohort import jobs, objective_metric, options, run
 from fedcohort.callback import history
 from fedcohort.engine.module import MONITORED
 from fedcohort.errors import FedcohortError, OptionError
+from fedcohort.start import start as called
 from run_harness import SMALL, composed_by_hydra
 
 SEARCHES = "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper"
@@ -41,7 +42,7 @@ def start(logs: Path, *words: str, sweeper: str | None = None, number: int = 0) 
         cfg.hydra.sweeper._target_ = sweeper or cfg.hydra.sweeper._target_
         HydraConfig.instance().set_config(cfg)
         del cfg["hydra"]
-    return run.start(cfg)
+    return called(cfg)
 
 
 def record(logs: Path, number: int = 0) -> jobs.Record:

@@ -11,7 +11,7 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
-from lightning.fabric.plugins.environments import LightningEnvironment
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import OmegaConf
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
@@ -104,7 +104,7 @@ def _trainer(
     theirs = [part for part in observers if isinstance(part, pl.Callback)]
     last = RoundCheckpoint(path, *pauses, loop.watch, saved, origin)
     # On one node the processes are ours, forked: inside of a SLURM job Lightning would take each for SLURM's rank 0.
-    ours = [LightningEnvironment()] if processes["num_nodes"] == 1 else []
+    ours = LightningEnvironment() if processes["num_nodes"] == 1 else None
     try:
         return pl.Trainer(
             strategy=strategy_for(**processes),

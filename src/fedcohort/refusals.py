@@ -108,7 +108,8 @@ def explained(error: BaseException, words: Sequence[str], configs: Path) -> str 
     if isinstance(error, ValueError) and "Config group override must be" in str(error):
         return _no_word(words, configs)
     if type(error).__name__ in LOST:
-        return f"a job was lost: {str(error).strip().splitlines()[0]}"
+        lines = [line for line in str(error).splitlines() if line.strip("- ")]
+        return f"a job was lost: {' '.join(lines[:2])}"  # the rest is the job's log
     if type(error).__module__.startswith("submitit"):
         return f"SLURM refused the jobs: {_joined(error)}"
     return None

@@ -81,19 +81,23 @@ class Sweep:
         while self.launcher.endswith("SlurmLauncher") and slurm.queued(self._submitted()):
             time.sleep(POLL_S)
 
-    def stop(self, code: int) -> None:
-        """A signal ends this process; code: 128 + its number. Say what failed so far, and what becomes of the rest."""
+    def stop(self, code: int) -> bool:
+        """A signal ends this process, or one of a job's. Say what failed so far, and what becomes of the rest.
+
+        code: 128 + the signal's number, 0 where it came to a job alone. Returns whether all has been said.
+        """
         if self.folder is None:
-            return
+            return False
         _name_failed([record for record in self.results() if record.reason not in (KILLED, NEVER)])
-        if self.launcher.endswith("BasicLauncher"):  # the job that it came to has said how to go on
-            return
+        if self.launcher.endswith("BasicLauncher"):  # the job that it came to says how to go on
+            return False
         if self.launcher.endswith("SlurmLauncher") and (left := slurm.queued(self._submitted())):
             log.warning("the jobs go on without this process; `scancel %s` ends them", " ".join(left))
-            return
-        for job in self._submitted() if self.launcher.endswith("LocalLauncher") else ():
-            _end(int(job), code - 128)
+            return code > 0
+        if self.launcher.endswith("LocalLauncher"):
+            _end([int(job) for job in self._submitted()])
         log.warning("stopped; go on with: the same sweep and resume=true")
+        return code > 0
 
     def _submitted(self) -> list[str]:
         """The ids of submitit's jobs, of arrays without the task: SLURM's, or of local processes."""
@@ -152,9 +156,10 @@ def _tracked(record: Record) -> RunInfo | None:
         return None
 
 
-def _end(child: int, number: int) -> None:
-    """Pass a signal on to a process that this one has started, and wait for its end."""
-    with suppress(ChildProcessError, ProcessLookupError):
-        if os.waitpid(child, os.WNOHANG) == (0, 0):
-            os.kill(child, signal.SIGTERM if number == signal.SIGTERM else signal.SIGINT)
-            os.waitpid(child, 0)
+def _end(children: Sequence[int]) -> None:
+    """End processes that this one has started, and wait until they have saved their round; others are left alone."""
+    for act in (lambda child: os.kill(child, signal.SIGTERM), lambda child: os.waitpid(child, 0)):
+        for child in children:
+            with suppress(ChildProcessError, ProcessLookupError):
+                if os.waitpid(child, os.WNOHANG) == (0, 0):
+                    act(child)
