@@ -44,6 +44,7 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
     wanted = os.environ.get(FULL)
     os.environ[FULL] = "1"  # Hydra raises what it would print and end with
     try:
+        check_words(words, configs)
         check_sweep(words)
         main()
     except Exception as error:
@@ -56,6 +57,26 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
         os.environ.pop(FULL)
         os.environ.update({} if wanted is None else {FULL: wanted})
     return 0
+
+
+def check_words(words: Sequence[str], configs: Path) -> None:
+    """What Hydra takes for a path, or falls over. Raises `OptionError`.
+
+    A word of a group is a file's name in its folder: `selector=../agg/fedavg` would be an aggregator for a selector.
+    """
+    for typed in words:
+        name, is_option, value = typed.lstrip("+~").partition("=")
+        if typed.startswith("-") or not is_option:
+            continue
+        if not name:
+            raise OptionError(f"can't read {typed!r}: type name=value")
+        group = name.partition("@")[0]
+        if group and (configs / group).is_dir():
+            for chosen in re.split(r"[,\[\]()\s'\"]+", value):
+                if chosen.startswith("/") or chosen.endswith(".yaml") or {".", ".."} & set(chosen.split("/")):
+                    raise OptionError(_one_of(name, _words(configs, group), chosen))
+        if name in ("hydra.run.dir", "hydra.sweep.dir") and "${" not in value:
+            CHECKS["paths.logs"](name, value)
 
 
 def check_sweep(words: Sequence[str]) -> None:
@@ -86,6 +107,8 @@ def explained(error: BaseException, words: Sequence[str], configs: Path) -> str 
         return _joined(error)
     if isinstance(error, ValueError) and "Config group override must be" in str(error):
         return _no_word(words, configs)
+    if isinstance(error, ValueError) and "flag can only be used" in str(error):  # --resolve without --cfg
+        return _joined(error)
     if type(error).__module__.startswith("submitit"):
         return f"SLURM refused the jobs: {_joined(error)}"
     return None

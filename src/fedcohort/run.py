@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fedcohort import assemble, folder, messages, provenance
 from fedcohort.assemble import Composed
-from fedcohort.errors import FedcohortError
+from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.interrupt import watch
 from fedcohort.observers import observers_of
 from fedcohort.sweep import Sweep
@@ -161,8 +161,13 @@ def _federation(made: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
 def _network(made: Composed, model: Any, federation: "Federation") -> Any:
     from fedcohort.rng import torch_scope
 
-    with torch_scope(made.config["seed"], "weights"):
-        return model.build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
+    try:
+        with torch_scope(made.config["seed"], "weights"):
+            return model.build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
+    except (MemoryError, RuntimeError) as error:  # torch has no error of its own for it
+        if "alloc" not in str(error):
+            raise
+        raise OptionError(f"model={made.choices['model']}: there is no memory for so large a network") from error
 
 
 def _loop(made: Composed, parts: "Parts", federation: "Federation", network: Any) -> "FederatedLoop":

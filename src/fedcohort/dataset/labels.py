@@ -84,8 +84,8 @@ def _check_classes(
         missing = listed([words[int(c)] for c in np.flatnonzero(counts == 0)])
         raise train.error(
             name,
-            f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}; labels are 0, 1, 2, ...: "
-            f"number them so, write them as texts, or {meant}",
+            f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}; labels are 0, 1, 2, "
+            f"...: number them so, write them as texts, or {meant}",
         )
 
 
