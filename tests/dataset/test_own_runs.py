@@ -1,5 +1,6 @@
 """Whole runs on a user's own data: what is trained, what is measured, and what the run says of it."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from fedcohort.callback.progress import start_rows
 from run_harness import Ran, go
+from yaml_words import ROOT
 
 DATA = ("dataset=folder", "clients=null", "cohort=2", "rounds=1", "client.epochs=1")
 
@@ -54,3 +56,13 @@ def test_test_rows_of_strangers_are_the_servers_alone(data: Path) -> None:
     assert not [name for name in ran.last.metrics if name.startswith("clients/acc")]
     assert np.isnan(ran.last.clients["test_acc"]).all()
     assert ran.info.tags["inputs"].endswith("; the server alone holds the test rows: no clients/acc_*")
+
+
+def test_the_readmes_example_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    section = (ROOT / "README.md").read_text().partition("## Your own dataset")[2]
+    code, command = re.findall(r"<<'PY'\n(.*?)\nPY\npython train.py (.*?)\n", section, re.DOTALL)[0]
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    ran = go(tmp_path / "logs", *command.split(), "rounds=1", "callback=none", "logger=none", small=False)
+    assert (len(ran.info.n_train), ran.info.noise_rate.any()) == (20, False)
+    assert ran.info.labels == {"0": "sick", "1": "well"}

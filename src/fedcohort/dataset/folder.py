@@ -93,6 +93,7 @@ class Folder:
         if train_x.shape[1:] != test_x.shape[1:]:
             shapes = [list(x.shape[1:]) for x in (test_x, train_x)]
             raise test.error(names[0], f": a sample has the shape {shapes[0]}, and one of {train.where} {shapes[1]}")
+        train_x, test_x = self._shaped(train_x, train), self._shaped(test_x, test)
         if self.missing == "mean":
             train_x, test_x = self._without_gaps(train, names, train_x, test_x, said)
         standard = self._standardise(train_x, test_x, said)
@@ -100,13 +101,13 @@ class Folder:
         owners = owners_of(train, test, self.client)
         raw = Raw(
             "folder",
-            self._shaped(train_x, train),
+            train_x,
             labels.train,
-            self._shaped(test_x, test),
+            test_x,
             labels.test,
             labels.n_classes,
             *owners,
-            inputs=self._words(train, names, self.shape or train_x.shape[1:], said),
+            inputs=self._words(train, names, train_x.shape[1:], said),
             class_names=tuple(labels.names),
             pooled_test=self.test == "server",
             standard=standard,
@@ -215,7 +216,7 @@ class Folder:
             x -= mean
             x /= sd
         said.append(f"standardised by mean and deviation of the {len(train_x)} training rows")
-        return (mean.reshape(self.shape), sd.reshape(self.shape)) if self.shape else (mean, sd)
+        return mean, sd
 
     def _shaped(self, x: np.ndarray, frame: Frame) -> np.ndarray:
         if not self.shape:
