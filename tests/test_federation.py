@@ -208,6 +208,20 @@ def test_clients_that_are_not_natural_or_test_rows_without_owners_are_dealt(part
     assert {i // C % 20 for i in ids(fed.test.of(0)[0])} != {0}
 
 
+def test_a_pooled_test_part_is_the_servers_alone() -> None:
+    for data in (natural(pooled_test=True), natural(pooled_test=True, test_owner=np.full(M, 99))):
+        fed = made(data, Natural())
+        assert (len(fed.test.y), len(fed.server_test.y), sizes(fed.test).tolist()) == (0, M, [0] * 20)
+
+
+def test_classes_that_nobody_holds_are_named() -> None:
+    assert made().remarks() == []
+    few = raw(class_names=[f"c{c}" for c in range(C)], train_y=np.arange(N) % 8)
+    line = "dataset=made: no client has a sample of 2 of the 10 classes (c8, c9): nobody learns them"
+    assert made(few, Iid()).remarks() == [line]
+    assert "(8, 9)" in made(replace(few, class_names=()), Iid()).remarks()[0]
+
+
 def test_some_natural_clients_may_have_no_test_rows_but_not_all() -> None:
     fed = made(natural(test_owner=np.arange(M) % 10), Natural(), clients=None)
     assert (sizes(fed.test) == [50] * 10 + [0] * 10).all()

@@ -10,7 +10,11 @@ import pytest
 from fedcohort import cores, run
 from fedcohort.assemble import LIGHT
 from fedcohort.errors import OptionError
+<<<<<<< HEAD
 from fedcohort.refusals import LOST, check_sweep, explained, in_one_line
+=======
+from fedcohort.refusals import check_sweep, check_words, explained, in_one_line
+>>>>>>> inputs
 from run_harness import go, made
 from yaml_words import CONFIGS, ROOT
 
@@ -59,6 +63,42 @@ CASES = [
     ("seed", "can't read 'seed'"),
     ("=3", "can't read =3"),
     ("seed=${foo}", "'foo' not found"),
+    # nothing but a class that has what its group needs, built whole
+    ("+selector._partial_=true", "selector has no option '_partial_'; its options are weights"),
+    ("selector=ucb_cs +selector._args_=[1]", "selector has no option '_args_'; its options are discount, index"),
+    ("objective=propfair +objective.base._partial_=true", "objective.base has no option '_partial_'"),
+    ("selector._target_=os.system", "selector._target_ must be a class, got 'os.system'"),
+    ("partition=iid partition._target_=os.abort", "partition._target_ must be a class, got 'os.abort'"),
+    (
+        "heterogeneity=iid partition._target_=fedcohort.label_noise.none.NoNoise",
+        "partition._target_ must be a class with split, got 'fedcohort.label_noise.none.NoNoise'",
+    ),
+    (
+        "availability._target_=builtins.object",
+        "availability._target_ must be a class with ready, got 'builtins.object'",
+    ),
+    ("agg._target_=builtins.dict", "agg._target_ must be a class with broadcast, "),
+    ("~selector._target_", "selector._target_ must be a class with advises, init, needs, observe, plan, select, trace"),
+    ("logger._target_=builtins.dict", "logger._target_ must be a class with finish, observe, start"),
+    ("+selector@x=flash", "there is no option 'x'; there are agg"),
+    # more than anybody has memory or time for
+    ("dataset=synthetic dataset.min_samples=100000000", "dataset.min_samples must be such that 50 clients of about"),
+    (
+        "dataset=synthetic clients=100000000",
+        "must be such that 100000000 clients of about 453 samples come to 50000000",
+    ),
+    ("dataset=synthetic dataset.beta=1e308", "dataset.beta must be a number in [0, 1e9], got 1e+308"),
+    ("model=mlp model.hidden=[1000000000000]", "model=mlp: there is no memory for so large a network"),
+    ("engine.slices=99999999999", "engine.slices must be an integer in [1, 100000], got 99999999999"),
+    # a user's own data
+    ("dataset=folder dataset.path='~nobody-here/x'", "dataset.path=~nobody-here/x can't be read"),
+    (
+        "dataset=folder dataset.n_classes=1000000000000",
+        "dataset.n_classes must be an integer in [2, 100000] or null, got",
+    ),
+    ("dataset=folder dataset.client=site partition=dirichlet", "dataset.client=site names the clients, and partition="),
+    ("dataset=folder dataset.client=site experiment=drift", "and partition=label_shards makes others: choose hetero"),
+    ("dataset=folder partition.fraction=0.3", "partition=iid has no option 'fraction'; it has none"),
     # parts inside of parts
     ("objective@objective.base=gce", "objective@objective.base: no chosen word has this part; objective=propfair"),
     ("objective=propfair objective@objective.base=best", "objective@objective.base must be one of ce, "),
@@ -114,6 +154,38 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path: Path, words: str, line: s
     assert line in said
     assert "\n" not in said
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        ("selector=../agg/fedavg", f"selector must be one of {', '.join(WORDS)}, got '../agg/fedavg'"),
+        ("selector=/etc/passwd", "selector must be one of"),
+        ("+selector@x=./flash", "selector@x must be one of"),
+        ("agg=[fedavg,../selector/random]", "agg must be one of"),
+        ("selector=random,../agg/fedavg", "selector must be one of"),
+        ("selector=random.yaml", "selector must be one of"),
+        ("hydra/launcher=../../train", "hydra/launcher must be one of"),
+        ("+=", "can't read '+=': type name=value"),
+        ("=3", "can't read '=3': type name=value"),
+        (f"hydra.run.dir={__file__}/x", "hydra.run.dir must be a folder that can be written, got"),
+        ("hydra.sweep.dir=/proc/x", "hydra.sweep.dir must be a folder that can be written, got"),
+    ],
+)
+def test_what_hydra_takes_for_a_path_is_refused_before_it_does(typed: str, line: str) -> None:
+    """`../agg/fedavg` was loaded as the selector."""
+    with pytest.raises(OptionError) as caught:
+        check_words(["seed=1", typed], CONFIGS)
+    assert str(caught.value).startswith(line)
+
+
+def test_words_that_are_none_of_ours_are_hydras() -> None:
+    check_words(["-m", "--config-dir=../x", "seed=..", "name=../x", "selector=glob(*)", "experiment=mine/a"], CONFIGS)
+
+
+def test_a_flag_of_hydras_that_stands_alone() -> None:
+    said = explained(ValueError("The --resolve flag can only be used in conjunction with --cfg or --help"), [], CONFIGS)
+    assert said == "The --resolve flag can only be used in conjunction with --cfg or --help"
 
 
 def test_a_config_that_names_no_word_is_named(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 import importlib
 import inspect
+import pkgutil
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hydra.errors import InstantiationException
-from hydra.utils import get_method, get_object, instantiate
+from hydra.utils import get_method, instantiate
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -136,8 +137,9 @@ def check_owners(made: Composed, partition: Any) -> None:
     if column is not None and not getattr(partition, "takes_owners", False):
         word = made.choices.get("partition")
         raise IncompatibleConfig(
-            f"dataset.client={column} names the clients, and partition={word} makes others: choose heterogeneity=natural, "
-            f"or leave out dataset.client (dataset.leave_out=[{column}] where the column is no input)"
+            f"dataset.client={column} names the clients, and partition={word} makes others: choose "
+            f"heterogeneity=natural, or leave dataset.client out (and say dataset.leave_out=[{column}] where the "
+            "column holds numbers that are no input)"
         )
 
 
@@ -172,7 +174,7 @@ def _check_target(node: Any, where: str) -> None:
     if target is None:
         return
     try:
-        found = get_object(target) if isinstance(target, str) else target
+        found = pkgutil.resolve_name(target) if isinstance(target, str) else target
     except Exception:  # `instantiate` says what is wrong with it
         return
     if not inspect.isclass(found):

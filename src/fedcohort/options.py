@@ -102,7 +102,7 @@ CHECKS: Mapping[str, Check] = {
     "client_store.limit_gb": number("[0, inf)"),
     "paths.logs": folder,
     "engine.kind": choice("auto", "sequential", "vectorised", "debug"),
-    "engine.slices": integer("[1, inf)"),
+    "engine.slices": integer("[1, 100000]"),
     "engine.bn_var": choice("plain", "moments"),
     "engine.closed_form": ranges.flag,
     "engine.channels_last": choice("auto", "yes", "no"),

@@ -52,8 +52,12 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
     wanted = os.environ.get(FULL)
     os.environ[FULL] = "1"  # Hydra raises what it would print and end with
     try:
+<<<<<<< HEAD
         sweep = bool({"-m", "--multirun"} & set(words))
         secrets.check(words, list(configs.rglob("*.yaml")) if sweep else ())  # Hydra writes a sweep's config down
+=======
+        check_words(words, configs)
+>>>>>>> inputs
         check_sweep(words)
         main()
     except Exception as error:
@@ -66,6 +70,26 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
         os.environ.pop(FULL)
         os.environ.update({} if wanted is None else {FULL: wanted})
     return 0
+
+
+def check_words(words: Sequence[str], configs: Path) -> None:
+    """What Hydra takes for a path, or falls over. Raises `OptionError`.
+
+    A word of a group is a file's name in its folder: `selector=../agg/fedavg` would be an aggregator for a selector.
+    """
+    for typed in words:
+        name, is_option, value = typed.lstrip("+~").partition("=")
+        if typed.startswith("-") or not is_option:
+            continue
+        if not name:
+            raise OptionError(f"can't read {typed!r}: type name=value")
+        group = name.partition("@")[0]
+        if group and (configs / group).is_dir():
+            for chosen in re.split(r"[,\[\]()\s'\"]+", value):
+                if chosen.startswith("/") or chosen.endswith(".yaml") or {".", ".."} & set(chosen.split("/")):
+                    raise OptionError(_one_of(name, _words(configs, group), chosen))
+        if name in ("hydra.run.dir", "hydra.sweep.dir") and "${" not in value:
+            CHECKS["paths.logs"](name, value)
 
 
 def check_sweep(words: Sequence[str]) -> None:
@@ -107,9 +131,14 @@ def explained(error: BaseException, words: Sequence[str], configs: Path) -> str 
         return _joined(error)
     if isinstance(error, ValueError) and "Config group override must be" in str(error):
         return _no_word(words, configs)
+<<<<<<< HEAD
     if type(error).__name__ in LOST:
         lines = [line for line in str(error).splitlines() if line.strip("- ")]
         return f"a job was lost: {' '.join(lines[:2])}"  # the rest is the job's log
+=======
+    if isinstance(error, ValueError) and "flag can only be used" in str(error):  # --resolve without --cfg
+        return _joined(error)
+>>>>>>> inputs
     if type(error).__module__.startswith("submitit"):
         return f"SLURM refused the jobs: {_joined(error)}"
     return None

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort import assemble, disk, folder, nearest, provenance, slurm
 from fedcohort.assemble import Composed
+<<<<<<< HEAD
 from fedcohort.callback.tracking import membership
 from fedcohort.errors import FedcohortError
+=======
+from fedcohort.errors import FedcohortError, OptionError
+>>>>>>> inputs
 from fedcohort.interrupt import watch
 from fedcohort.jobs import Job
 from fedcohort.observers import observers_of
@@ -142,8 +146,13 @@ def _federation(made: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
 def _network(made: Composed, model: Any, federation: "Federation") -> Any:
     from fedcohort.rng import torch_scope
 
-    with torch_scope(made.config["seed"], "weights"):
-        return model.build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
+    try:
+        with torch_scope(made.config["seed"], "weights"):
+            return model.build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
+    except (MemoryError, RuntimeError) as error:  # torch has no error of its own for it
+        if "alloc" not in str(error):
+            raise
+        raise OptionError(f"model={made.choices['model']}: there is no memory for so large a network") from error
 
 
 def _loop(made: Composed, parts: "Parts", federation: "Federation", network: Any) -> "FederatedLoop":

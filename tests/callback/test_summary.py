@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from callback.made_up import info, play, report
@@ -157,3 +158,44 @@ def test_a_long_name_is_in_one_piece(
     monkeypatch.setattr(console, "UNFOLDED", 40)
     play(watchers(), info(tmp_path / ("a-name-" * 15)), last=2, status="interrupted")
     assert f"{'a-name-' * 15}: interrupted after 2 of 6 rounds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("cohort", "arrived", "dropped", "moves", "line"),
+    [
+        (4, 4, 0.0, True, None),
+        (
+            0,
+            0,
+            0.0,
+            False,
+            "in any of the 2 rounds, the model is the untrained one: nobody was selected (availability=",
+        ),
+        (4, 0, 0.0, False, "none of those selected was done in time (deadline="),
+        (4, 0, 4.0, False, "all that came were left out, not finite or longer than update_limit allows"),
+        (4, 4, 0.0, False, "the model is still the one that the run began with: no update moved it"),
+    ],
+)
+def test_a_run_that_taught_the_model_nothing_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, cohort: int, arrived: int, dropped: float, moves: bool, line: Any
+) -> None:
+    watching = watchers()
+    for watcher in watching:
+        watcher.start(info(tmp_path / "run", rounds=2))
+    for step in range(3):
+        made = dataclasses.replace(
+            report(step),
+            cohort=np.arange(cohort if step else 0),
+            arrived=np.arange(arrived if step else 0),
+            fingerprint=f"{step}:{step if moves else 'w0'}",
+            metrics={"test/acc": 0.1, "round/dropped_nonfinite": dropped},
+        )
+        for watcher in watching:
+            watcher.observe(made)
+    for watcher in watching:
+        watcher.finish("finished")
+    found = written(tmp_path / "run")
+    assert found["rounds_without_update"] == (0 if arrived else 2)
+    assert found["warnings"] == [record.getMessage() for record in caplog.records]
+    assert len(found["warnings"]) == (line is not None)
+    assert line is None or line in found["warnings"][0]

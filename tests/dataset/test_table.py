@@ -164,3 +164,45 @@ def test_a_folder_that_lacks_something(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("a\n1\n")
     with pytest.raises(DataError, match=r"needs test.parquet or test.csv; it holds train.csv"):
         local(str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["a,stadt,label\n1,Köln,0\n", "a,größe,label\n1,2,0\n"])
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_texts_in_another_encoding_are_refused(tmp_path: Path, text: str, encoding: str) -> None:
+    (tmp_path / "train.csv").write_bytes(text.encode(encoding))
+    with pytest.raises(
+        DataError, match=r"^dataset.path: .*train.csv is no UTF-8 text \(byte 0xf.* near \d+\): save it as"
+    ):
+        read(tmp_path / "train.csv")
+    (tmp_path / "train.csv").write_text(text, encoding="utf-8-sig")
+    assert read(tmp_path / "train.csv").names[0] == "a"
+
+
+@pytest.mark.parametrize("path", ["~nobody-here/x", "x" * 5000, "\0", "/proc/1/root"])
+def test_paths_that_are_none(path: str) -> None:
+    with pytest.raises(DataError, match=r"^dataset.path=.*(can't be read|no such folder|needs train)"):
+        local(path)
+
+
+def test_two_files_of_one_part(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("a\n1\n")
+    (tmp_path / "train.parquet").write_text("")
+    with pytest.raises(DataError, match=r"holds both train.parquet and train.csv: move one of them away"):
+        local(str(tmp_path))
+
+
+@pytest.mark.parametrize("notes", [b"{", b"[]", b"null", b'{"index_columns": null}', b"\xff"])
+def test_notes_of_pandas_that_nobody_can_read_are_left(notes: bytes) -> None:
+    made = Frame("made", pa.table({"a": [1, 2]}).replace_schema_metadata({b"pandas": notes}))
+    assert not made.is_row_number("a")
+
+
+def test_images_of_absurd_size_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    for side in (11, 30):  # a warning of Pillow's, and an error
+        with pytest.raises(DataError, match=rf"row 0 is no image that can be read: Image size \({side**2} pixels\)"):
+            frame(image=[encoded(np.zeros((side, side), np.uint8))]).arrays("image")
+    with pytest.raises(DataError, match=r"row 0 is empty"):
+        frame(image=[{"bytes": None, "path": "a.png"}]).arrays("image")
+    with pytest.raises(DataError, match=r"must hold lists of numbers or images, it holds struct<bytes: int64>"):
+        frame(image=[{"bytes": 3}]).arrays("image")

@@ -1,6 +1,7 @@
 """The result of a run: `summary.json` for programs, a table for people."""
 
 import json
+import logging
 import math
 import time
 from collections.abc import Mapping
@@ -15,6 +16,8 @@ from fedcohort.callback.history import History, expect, read, wall_s
 from fedcohort.folder import write_atomically
 from fedcohort.provenance import forced
 from fedcohort.types import RoundReport
+
+log = logging.getLogger("fedcohort")
 
 NAME = "summary.json"
 BEST = ("test/acc", "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
@@ -61,6 +64,8 @@ class Summary:
         if self._info is None or status == "dropped":
             return
         summary = summarise(self._info, read(self._info.folder), status)
+        for line in summary["warnings"]:
+            log.warning("%s", line)
         write_atomically(self._info.folder / NAME, json.dumps(_finite(summary), indent=1, default=str) + "\n")
         if summary["rounds"]:
             show(summary)
@@ -76,6 +81,8 @@ def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
         "folder": str(info.folder),
         "rounds": history.steps[-1] if history.steps else 0,
         "rounds_asked": info.rounds,
+        "rounds_without_update": sum(step > 0 for step in history.steps) - len(_fruitful(history)),
+        "warnings": warnings(info, history),
         "final": final,
         "best": {name: best for name in BEST if (best := _best(history, name))},
         "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
@@ -94,6 +101,31 @@ def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
         "starts": [dict(start) for start in info.starts],
         "forced": forced(info.starts),
     }
+
+
+def _fruitful(history: History) -> list[int]:
+    """The rounds in which at least one update came and was taken."""
+    return [step for step, arrived in zip(history.steps, history.arrived, strict=True) if step and len(arrived)]
+
+
+def warnings(info: RunInfo, history: History) -> list[str]:
+    """What makes the run's numbers say nothing about its method: no update ever came, or none moved the model."""
+    rounds = [step for step in history.steps if step]
+    if not rounds:
+        return []
+    if _fruitful(history):
+        weights = {fingerprint.rpartition(":")[2] for fingerprint in history.fingerprints}
+        still = len(weights) == 1 and len(history.steps) > len(rounds)  # step 0 is among them
+        return ["the model is still the one that the run began with: no update moved it"] if still else []
+    words = {group: f"{group}={info.choices.get(group, '?')}" for group in ("availability", "selector", "deadline")}
+    dropped = history.metrics.get("round/dropped_nonfinite")
+    if not any(len(cohort) for cohort in history.cohorts):
+        reason = f"nobody was selected ({words['availability']}, {words['selector']})"
+    elif dropped is not None and dropped.sum() > 0:
+        reason = "all that came were left out, not finite or longer than update_limit allows"
+    else:
+        reason = f"none of those selected was done in time ({words['deadline']})"
+    return [f"no update was applied in any of the {len(rounds)} rounds, the model is the untrained one: {reason}"]
 
 
 def show(summary: dict[str, Any]) -> None:
@@ -127,6 +159,8 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         mine, chance = (units.number(final[f"select/departure{end}"]) for end in ("", "_uniform"))
         found.append(("departure from uniform selection", f"{mine} (chance: {chance})"))
     found += [("resume=force", "; ".join(summary["forced"]))] if summary["forced"] else []
+    if empty := summary["rounds_without_update"]:
+        found.append(("rounds without an update", f"{empty} of {summary['rounds']}"))
     found.append(("wall time", units.seconds(summary["wall_s"])))
     found.append(("fingerprint", str(summary["fingerprint"])))
     return found

@@ -42,13 +42,22 @@ def numbers(column: Any) -> Values:
         return np.where(np.abs(values) <= LARGEST, values, np.nan)
 
 
+def share_of_numbers(column: Any) -> float:
+    """In a column of texts, the share of numbers among the cells that are not empty; 0 where all are."""
+    filled = len(column) - int(np.count_nonzero(empty(column)))
+    return int(np.isfinite(numbers(column)).sum()) / filled if filled else 0.0
+
+
 def is_mixed(column: Any) -> bool:
     """Whether a column of texts holds numbers in half of its cells or more, but not in all: numbers with bad cells."""
-    if not is_text(column.type):
-        return False
-    filled = len(column) - int(np.count_nonzero(empty(column)))
-    found = int(np.isfinite(numbers(column)).sum())
-    return 0 < found < filled <= 2 * found
+    return is_text(column.type) and 0.5 <= share_of_numbers(column) < 1
+
+
+def may_be_numbers(column: Any) -> bool:
+    """Whether a column can be read where numbers are wanted."""
+    if is_text(column.type):
+        return share_of_numbers(column) >= 0.5
+    return is_number(column.type) or bool(pa.types.is_null(column.type))
 
 
 def empty(column: Any) -> np.ndarray:

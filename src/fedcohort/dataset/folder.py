@@ -2,10 +2,10 @@
 
     python train.py dataset=folder dataset.path=my_data dataset.label=diagnosis dataset.client=hospital
 
-Each row is a sample: the label (0, 1, 2, ... or texts), the features, and optionally who made it. With `client` set, the
-owners are numbered in sorted order, and each of them is a client with its own test rows; else clients are made, each a
-random sample. Nobody's labels are changed, unless you ask for it. Row numbers that pandas writes are no features, and
-neither are texts and dates; the start-up table says what was taken.
+Each row is a sample: the label (0, 1, 2, ... or texts), the features, and optionally who made it. With `client` set,
+the owners are numbered in sorted order, and each of them is a client with its own test rows; else clients are made,
+each a random sample. Nobody's labels are changed, unless you ask for it. Row numbers that pandas writes are no
+features, and neither are texts and dates; the start-up table says what was taken.
 
 Departures from the paper: none (of no paper).
 """
@@ -86,15 +86,14 @@ class Folder:
 
     def load(self, seed: int) -> Raw:
         """float32 inputs [N, *shape]; only a test part is drawn. Raises `DataError` naming file, column and row."""
-        train, test, said = self._frames(seed)
-        names = self._columns(train)
+        said: list[str] = []
+        train, test, names = self._frames(seed, said)
         labels = labels_of(train, test, self.label, self.n_classes)
         train_x, test_x = self._inputs(train, names), self._inputs(test, names)
         if train_x.shape[1:] != test_x.shape[1:]:
-            raise test.error(
-                names[0],
-                f": a sample has the shape {list(test_x.shape[1:])}, and one of {train.where} {list(train_x.shape[1:])}",
-            )
+            shapes = [list(x.shape[1:]) for x in (test_x, train_x)]
+            raise test.error(names[0], f": a sample has the shape {shapes[0]}, and one of {train.where} {shapes[1]}")
+        train_x, test_x = self._shaped(train_x, train), self._shaped(test_x, test)
         if self.missing == "mean":
             train_x, test_x = self._without_gaps(train, names, train_x, test_x, said)
         standard = self._standardise(train_x, test_x, said)
@@ -102,21 +101,21 @@ class Folder:
         owners = owners_of(train, test, self.client)
         raw = Raw(
             "folder",
-            self._shaped(train_x, train),
+            train_x,
             labels.train,
-            self._shaped(test_x, test),
+            test_x,
             labels.test,
             labels.n_classes,
             *owners,
-            inputs=self._words(train, names, self.shape or train_x.shape[1:], said),
+            inputs=self._words(train, names, train_x.shape[1:], said),
             class_names=tuple(labels.names),
             pooled_test=self.test == "server",
             standard=standard,
         )
         return checked(raw)
 
-    def _frames(self, seed: int) -> tuple[Frame, Frame, list[str]]:
-        """The training and the test rows, without those that are dropped, and what was done to them."""
+    def _frames(self, seed: int, said: list[str]) -> tuple[Frame, Frame, list[str]]:
+        """The training and the test rows, without those that are dropped, and the columns that are inputs."""
         columns = {"features": self.features, "client": self.client, "label": self.label}
         named = {name: f"dataset.{option}" for option, name in columns.items() if name is not None}
         files = [part_of(self.path, "train")]
@@ -126,23 +125,23 @@ class Folder:
             files.append(read(file))
         elif self.test_share is None:
             raise DataError(
-                f"dataset.path={self.path} needs test.parquet or test.csv; it holds {Path(files[0].where).name}, of which "
-                "dataset.test_share=0.2 would cut a fifth of the rows"
+                f"dataset.path={self.path} needs test.parquet or test.csv; it holds {Path(files[0].where).name}, of "
+                "which dataset.test_share=0.2 would cut a fifth of the rows"
             )
         files = [replace(frame, named=named, remedy=REMEDY, for_numbers=FOR_NUMBERS) for frame in files]
-        said: list[str] = []
+        names = self._columns(files[0])
         if self.missing == "drop":
-            names = self._columns(files[0])
             files = [self._complete(frame, names, said) for frame in files]
-        return (files[0], files[1], said) if self.test_share is None else self._cut(files[0], seed, said)
+        if len(files) < 2:
+            files = self._cut(files[0], seed, said)
+        return files[0], files[1], names
 
-    def _cut(self, frame: Frame, seed: int, said: list[str]) -> tuple[Frame, Frame, list[str]]:
+    def _cut(self, frame: Frame, seed: int, said: list[str]) -> list[Frame]:
         labels = labels_of(frame, frame, self.label, self.n_classes)
         owner, _ = owners_of(frame, frame, self.client)
-        share = float(self.test_share or 0)
-        test = own.held_out(labels.train, owner, share, generator(seed, "test_part"))
+        test = own.held_out(labels.train, owner, float(self.test_share or 0), generator(seed, "test_part"))
         said.append(f"{len(test)} rows cut for the test part")
-        return frame.taken(np.setdiff1d(np.arange(len(labels.train)), test)), frame.taken(test), said
+        return [frame.taken(np.setdiff1d(np.arange(len(labels.train)), test)), frame.taken(test)]
 
     def _complete(self, frame: Frame, names: list[str], said: list[str]) -> Frame:
         """Without the rows that lack a label, an owner or a number."""
@@ -217,7 +216,7 @@ class Folder:
             x -= mean
             x /= sd
         said.append(f"standardised by mean and deviation of the {len(train_x)} training rows")
-        return (mean.reshape(self.shape), sd.reshape(self.shape)) if self.shape else (mean, sd)
+        return mean, sd
 
     def _shaped(self, x: np.ndarray, frame: Frame) -> np.ndarray:
         if not self.shape:

@@ -59,7 +59,8 @@ def _numbered(train: Frame, test: Frame, name: str, found: list[np.ndarray], n_c
     names, ids = np.unique(np.concatenate(found), return_inverse=True)
     words = [str(word) for word in names]
     if len(words) > (n_classes or MOST):
-        raise train.error(name, f": column {name!r} has {len(words)} different labels, more than {n_classes or MOST}")
+        most = f"dataset.n_classes={n_classes}" if n_classes else str(MOST)
+        raise train.error(name, f": column {name!r} has {len(words)} different labels, more than {most}")
     first, second = np.split(ids.astype(np.int64), [len(found[0])])
     if n_classes is None:
         _check_classes(train, test, name, first, second, words, len(words))
@@ -84,8 +85,8 @@ def _check_classes(
         missing = listed([words[int(c)] for c in np.flatnonzero(counts == 0)])
         raise train.error(
             name,
-            f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}; labels are 0, 1, 2, ...: "
-            f"number them so, write them as texts, or {meant}",
+            f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}; labels are 0, 1, 2, "
+            f"...: number them so, write them as texts, or {meant}",
         )
 
 

@@ -14,15 +14,15 @@ KEPT = 4  # training rows that every client keeps: three for itself, one to spar
 def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Generator) -> Ids:
     """Sorted positions of a test part: `share` of each class of each client, to within one row.
 
-    The first row of each class, in a random order, stays, and so do KEPT rows of each client. Raises `DataError` where
-    nothing is left to cut. labels, owner: int64 [N].
+    The last row of each class, in a random order, stays, and so do the last KEPT of each client. labels, owner:
+    int64 [N]. Raises `DataError` where nothing is left to cut.
     """
     groups = labels if owner is None else np.unique(np.stack([owner, labels]), axis=1, return_inverse=True)[1].ravel()
     order = rng.permutation(len(labels))
     place = (_rank(groups, order) + rng.random(1 + groups.max())[groups]) / np.bincount(groups)[groups]
-    place[_rank(labels, order) == 0] = np.inf
+    place[_rank(labels, order[::-1]) == 0] = np.inf
     if owner is not None:
-        place[_rank(owner, order) < KEPT] = np.inf
+        place[_rank(owner, order[::-1]) < KEPT] = np.inf
     rows = np.argsort(place, kind="stable")[: max(1, round(share * len(labels)))]
     rows = np.sort(rows[np.isfinite(place[rows])])
     if not len(rows):

@@ -25,6 +25,8 @@ from fedcohort.rng import generator
 from fedcohort.types import Ids
 
 FEATURES, CLASSES = 60, 10
+MEAN_TAIL = 403  # samples of a client beside min_samples, on average
+MOST = 50_000_000  # samples: 12 GB
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ class Synthetic:
     max_samples: int | None
 
     def __post_init__(self) -> None:
-        ranges.number("alpha", self.alpha, "[0, inf)")
-        ranges.number("beta", self.beta, "[0, inf)")
+        ranges.number("alpha", self.alpha, "[0, 1e9]")
+        ranges.number("beta", self.beta, "[0, 1e9]")
         if self.clients is None:  # it follows the option `clients`
             raise OptionError(
                 "clients must be an integer in [1, inf), got null: clients=null is for datasets that bring their "
@@ -51,6 +53,11 @@ class Synthetic:
         ranges.integer("max_samples", self.max_samples, "[5, inf)", optional=True)
         if self.max_samples is not None and self.max_samples < self.min_samples:
             raise ranges.refuse("max_samples", f"at least min_samples={self.min_samples}, or null", self.max_samples)
+        expected = self.min_samples + MEAN_TAIL
+        expected = expected if self.max_samples is None else min(expected, self.max_samples)
+        if self.clients * expected > MOST:
+            allowed = f"such that {self.clients} clients of about {expected} samples come to {MOST} at most"
+            raise ranges.refuse("min_samples", allowed, self.min_samples)
 
     def load(self, seed: int) -> Raw:
         """float32 [N, 60], 10 classes. A client's data depend on (seed, its id) alone, not on how many there are."""

@@ -3,7 +3,6 @@
 Every error names the option, the file, the column and, where one value is to blame, its row (counted from 0).
 """
 
-import codecs
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,13 +19,13 @@ from jaxtyping import Float32
 
 from fedcohort import ranges
 from fedcohort.dataset import cells, images
+from fedcohort.dataset.encoding import check_utf8
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
 KINDS = (".parquet", ".csv")
 ROW_NUMBERS = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # how pandas writes an index without a name
 SHOWN = 12  # columns that a line about a table names
-PIECE = 2**20  # bytes of a text that are looked at together
 
 
 def text(option: str, value: Any, *, optional: bool = False) -> None:
@@ -136,9 +135,10 @@ class Frame:
         out = np.empty((self.table.num_rows, len(names)), dtype=np.float32)
         for j, name in enumerate(names):
             column = self.column(name)
-            if not cells.is_number(column.type) and not pa.types.is_null(column.type) and not self.is_number(name):
+            values = cells.numbers(column) if cells.may_be_numbers(column) else None
+            if values is None:
                 raise self.error(name, f": column {name!r} must hold numbers, it holds {column.type}")
-            out[:, j] = values = cells.numbers(column)
+            out[:, j] = values
             if not gaps and (bad := np.isnan(values)).any():
                 row = int(bad.argmax())
                 raise self.blame(name, row, cells.fault(column, row), self.remedy + self.for_numbers)
@@ -183,7 +183,7 @@ class Frame:
 def read(file: Path) -> Frame:
     """One Parquet or CSV file."""
     if file.suffix == ".csv":
-        _check_encoding(file)
+        check_utf8(file)
     try:
         table = pa.parquet.read_table(file) if file.suffix == ".parquet" else pa.csv.read_csv(file)
         names = list(table.column_names)
@@ -201,25 +201,6 @@ def read(file: Path) -> Frame:
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(f"dataset.path: {file} has {names.count(twice)} columns called {twice!r}")
     return Frame(str(file), table)
-
-
-def _check_encoding(file: Path) -> None:
-    """Refuse texts that are no UTF-8: their columns would be left out, or their names not be read."""
-    decoder, at = codecs.getincrementaldecoder("utf-8")(), 0
-    try:
-        with file.open("rb") as stream:
-            while piece := stream.read(PIECE):
-                decoder.decode(piece)
-                at += len(piece)
-            decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise DataError(
-            f"dataset.path: {file} is no UTF-8 text (byte 0x{byte:02x} near {at + error.start}): save it as UTF-8, as "
-            "iconv -f latin1 -t utf-8 does"
-        ) from error
-    except OSError as error:
-        raise DataError(f"dataset.path: {file} can't be read: {error.strerror}") from error
 
 
 def local(path: str) -> tuple[Frame, Frame]:

@@ -1,0 +1,68 @@
+"""Whole runs on a user's own data: what is trained, what is measured, and what the run says of it."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedcohort.callback.progress import start_rows
+from run_harness import Ran, go
+from yaml_words import ROOT
+
+DATA = ("dataset=folder", "clients=null", "cohort=2", "rounds=1", "client.epochs=1")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Four sites of 20 training rows and the classes sick and well; the test rows are of the sites 2 to 5."""
+    rng = np.random.default_rng(0)
+    for part, n, first in (("train", 80, 0), ("test", 40, 2)):
+        x = rng.normal(size=(n, 3))
+        frame = pd.DataFrame(x, columns=["a", "b", "c"]).assign(site=first + np.arange(n) % 4)
+        frame.assign(label=np.where(x[:, 0] > 0, "well", "sick")).to_csv(tmp_path / f"{part}.csv", index=False)
+    return tmp_path
+
+
+def run(data: Path, *words: str) -> Ran:
+    return go(data / "logs", *DATA, f"dataset.path={data}", *words)
+
+
+def test_a_named_client_column_makes_them_the_clients_and_no_label_is_changed(data: Path) -> None:
+    """FLASH's partition and 15 % wrong labels were what a user's own data got, whoever was named."""
+    ran = run(data, "dataset.client=site")
+    assert (len(ran.info.n_train), ran.info.n_train.sum()) == (4, 80 - 4 - 4 * 2)  # server_val, two samples each
+    assert not ran.info.noise_rate.any()
+    assert (ran.info.choices["heterogeneity"], ran.info.choices["partition"]) == ("natural", "natural")
+    assert ran.info.labels == {"0": "sick", "1": "well"}
+    rows = dict(start_rows(ran.info))
+    assert "heterogeneity=natural" in rows["run"]
+    assert rows["labels"] == "0 sick, 1 well"
+    assert rows["inputs"] == "3: a, b, c (left out: site)"
+    assert np.isfinite(ran.last.clients["test_acc"]).tolist() == [False, False, True, True]
+
+
+def test_without_one_clients_are_made_and_no_label_is_changed(data: Path) -> None:
+    ran = run(data, "clients=5", "dataset.leave_out=[site]")
+    assert (len(ran.info.n_train), ran.info.noise_rate.any()) == (5, False)
+    assert (ran.info.choices["heterogeneity"], ran.info.choices["partition"]) == ("iid", "iid")
+
+
+def test_test_rows_of_strangers_are_the_servers_alone(data: Path) -> None:
+    """No client has a share of them, so that nothing is called a client's accuracy; losses are on what clients have."""
+    ran = run(data, "dataset.client=site", "dataset.test=server")
+    assert {"test/acc", "clients/jain", "clients/loss_mean"} <= ran.last.metrics.keys()
+    assert not [name for name in ran.last.metrics if name.startswith("clients/acc")]
+    assert np.isnan(ran.last.clients["test_acc"]).all()
+    assert ran.info.tags["inputs"].endswith("; the server alone holds the test rows: no clients/acc_*")
+
+
+def test_the_readmes_example_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    section = (ROOT / "README.md").read_text().partition("## Your own dataset")[2]
+    code, command = re.findall(r"<<'PY'\n(.*?)\nPY\npython train.py (.*?)\n", section, re.DOTALL)[0]
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    ran = go(tmp_path / "logs", *command.split(), "rounds=1", "callback=none", "logger=none", small=False)
+    assert (len(ran.info.n_train), ran.info.noise_rate.any()) == (20, False)
+    assert ran.info.labels == {"0": "sick", "1": "well"}
