@@ -10,11 +10,7 @@ import pytest
 from fedcohort import cores, run
 from fedcohort.assemble import LIGHT
 from fedcohort.errors import OptionError
-<<<<<<< HEAD
-from fedcohort.refusals import LOST, check_sweep, explained, in_one_line
-=======
-from fedcohort.refusals import check_sweep, check_words, explained, in_one_line
->>>>>>> inputs
+from fedcohort.refusals import LOST, check_sweep, check_words, explained, in_one_line
 from run_harness import go, made
 from yaml_words import CONFIGS, ROOT
 

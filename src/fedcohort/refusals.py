@@ -52,12 +52,9 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
     wanted = os.environ.get(FULL)
     os.environ[FULL] = "1"  # Hydra raises what it would print and end with
     try:
-<<<<<<< HEAD
         sweep = bool({"-m", "--multirun"} & set(words))
         secrets.check(words, list(configs.rglob("*.yaml")) if sweep else ())  # Hydra writes a sweep's config down
-=======
         check_words(words, configs)
->>>>>>> inputs
         check_sweep(words)
         main()
     except Exception as error:
@@ -131,14 +128,11 @@ def explained(error: BaseException, words: Sequence[str], configs: Path) -> str 
         return _joined(error)
     if isinstance(error, ValueError) and "Config group override must be" in str(error):
         return _no_word(words, configs)
-<<<<<<< HEAD
     if type(error).__name__ in LOST:
         lines = [line for line in str(error).splitlines() if line.strip("- ")]
         return f"a job was lost: {' '.join(lines[:2])}"  # the rest is the job's log
-=======
     if isinstance(error, ValueError) and "flag can only be used" in str(error):  # --resolve without --cfg
         return _joined(error)
->>>>>>> inputs
     if type(error).__module__.startswith("submitit"):
         return f"SLURM refused the jobs: {_joined(error)}"
     return None

@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort import assemble, disk, folder, nearest, provenance, slurm
 from fedcohort.assemble import Composed
-<<<<<<< HEAD
 from fedcohort.callback.tracking import membership
-from fedcohort.errors import FedcohortError
-=======
 from fedcohort.errors import FedcohortError, OptionError
->>>>>>> inputs
 from fedcohort.interrupt import watch
 from fedcohort.jobs import Job
 from fedcohort.observers import observers_of
