@@ -8,9 +8,9 @@ import difflib
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, ClassVar
@@ -112,21 +112,44 @@ def operators() -> list[tuple[str, Any]]:
     return found
 
 
-def mutants(path: Path, seed: int) -> list[Mutant]:
-    """One for each place where there can be one; which it is hangs on the seed and the file."""
-    code, places = path.read_text(), defaultdict(list)
-    tree, meaning, found = get_ast(code), _meaning(code), []
-    draw = random.Random(f"{seed} {path.relative_to(ROOT)}")
+@dataclass(frozen=True)
+class Place:
+    """Where in a module a fault of a family can be. variants: operators, each with the number of its occurrence."""
+
+    path: Path
+    position: Any
+    family: str
+    variants: tuple[tuple[Any, int], ...]
+
+    def mutant(self, seed: int) -> Mutant | None:
+        """One of the variants, which hangs on the seed and the place alone; None where it means nothing else."""
+        code = self.path.read_text()
+        draw = random.Random(f"{seed} {self.path.relative_to(ROOT)} {self.position} {self.family}")
+        faulty = _mutated(code, *draw.choice(self.variants))
+        return None if _meaning(faulty) in (None, _meaning(code)) else _mutant(self.path, code, faulty)
+
+
+def places(path: Path) -> list[Place]:
+    """All of them, by position."""
+    tree, found = get_ast(path.read_text()), defaultdict(list)
     for family, operator in operators():
         for at, (_, _, position) in enumerate(_positions(tree, operator)):
-            places[position, family].append((operator, at))
-    seen = {meaning, None}
-    for place in sorted(places, key=lambda place: ("AddNot" in place, place)):  # a != b rather than not a == b
-        faulty = _mutated(code, *draw.choice(places[place]))
-        if (meaning := _meaning(faulty)) not in seen:
-            seen.add(meaning)
-            found.append(_mutant(path, code, faulty))
-    return found
+            found[position, family].append((operator, at))
+    return [Place(path, position, family, tuple(each)) for (position, family), each in sorted(found.items())]
+
+
+def mutants(paths: Iterable[Path], number: int, seed: int) -> list[Mutant]:
+    """`number` faults of different meaning, drawn from all places; one at every place for 0."""
+    everywhere = [place for path in paths for place in places(path)]
+    order = random.Random(seed).sample(everywhere, len(everywhere))
+    found: dict[tuple[Path, str | None], Mutant] = {}
+    for place in order if number else sorted(order, key=lambda place: place.family == "AddNot"):
+        mutant = place.mutant(seed)
+        if mutant is not None:
+            found.setdefault((place.path, _meaning(mutant.code)), mutant)
+        if 0 < number <= len(found):
+            break
+    return list(found.values())
 
 
 def _positions(tree: Any, operator: Any) -> Iterator[tuple[Any, int, Any]]:
@@ -155,6 +178,7 @@ def _mutant(path: Path, code: str, changed: str) -> Mutant:
     return Mutant(path, changed, before, " ".join(line.strip() for _, _, _, i, j in blocks for line in b[i:j]))
 
 
+@lru_cache(maxsize=8)
 def _meaning(code: str) -> str | None:
     """The module's syntax tree without annotations, decorators, docstrings and what only a type checker reads; None
     where it is no Python: `**` before keywords is taken for a power."""

@@ -29,7 +29,7 @@ def f(x: "int | None", y: list) -> int:
 def test_one_fault_for_each_place_that_means_something(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "f.py").write_text(CODE)
     monkeypatch.setattr(faults, "ROOT", tmp_path)
-    found = faults.mutants(tmp_path / "f.py", 0)
+    found = faults.mutants([tmp_path / "f.py"], 0, 0)
     assert all(compile(mutant.code, "f", "exec") for mutant in found)
     planted = {(mutant.before, mutant.after.replace("  ", " ")) for mutant in found}
     whole = "return max(y) if x is not None else len(y) - 2"
@@ -39,7 +39,10 @@ def test_one_fault_for_each_place_that_means_something(tmp_path: Path, monkeypat
     assert (whole, whole.replace("-", "+")) in planted
     assert len([before for before, _ in planted if before == whole]) == 4  # a comparison turned round is one fault
     assert not any("None" in before and before != whole for before, _ in planted)
-    assert found == faults.mutants(tmp_path / "f.py", 0)
+    assert found == faults.mutants([tmp_path / "f.py"], 0, 0)
+    some = faults.mutants([tmp_path / "f.py"], 3, 1)
+    assert some == faults.mutants([tmp_path / "f.py"], 3, 1)
+    assert len({mutant.code for mutant in some}) == 3
 
 
 def test_a_file_has_its_own_tests_then_laws_then_those_of_its_users() -> None:

@@ -92,3 +92,17 @@ def test_a_constant_gradient_moves_a_client_as_far_as_it_says(options: dict[str,
     assert update.steps == 9
     assert update.response == pytest.approx(response(mu=mu, **options)(9, 0.1))
     torch.testing.assert_close(update.delta, -0.1 * update.response * slope, atol=1e-12, rtol=0)
+
+
+class Drawing(Constant):
+    """A regulariser that draws as it begins, from the job that it is given."""
+
+    def begin(self, w: torch.Tensor, down: Any, stored: Any, job: Any) -> "Drawing":
+        return Drawing(torch.full_like(w, 1.0 + job.rng("dither").random()))
+
+
+def test_a_regulariser_that_draws_has_one_response() -> None:
+    client = make("client", "sgd")
+    first, second = (Response(client, (Drawing(torch.ones(1)),))(3, 0.1) for _ in range(2))
+    assert 3 < first < 6
+    assert first == second
