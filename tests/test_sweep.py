@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -21,7 +22,10 @@ def train(logs: Path, *words: str) -> subprocess.CompletedProcess[str]:
     given = {word.split("=")[0] for word in words}
     base = [word for word in SMALL if word.split("=")[0] not in given]
     command = [sys.executable, "train.py", *words, *base, f"paths.logs={logs}"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": path}
+    )
 
 
 def finished(logs: Path) -> int:
@@ -55,7 +59,7 @@ def test_other_launchers_swallow_no_failure(tmp_path: Path, launcher: str) -> No
     plugin = {"joblib": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}[launcher]
     if importlib.util.find_spec("hydra_plugins") is None or importlib.util.find_spec(f"hydra_plugins.{plugin}") is None:
         pytest.skip(f"{plugin} is not installed")
-    die = "+callback.die={_target_:os._exit,_args_:[9]}"
+    die = "+callback.die._target_=callback.killing.Fatal"
     done = train(tmp_path, "-m", f"hydra/launcher={launcher}", "cohort=40,4", die)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr

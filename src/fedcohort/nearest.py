@@ -65,7 +65,7 @@ def _typed(name: str, value: object) -> str:
 
 
 def _value(name: str, value: object) -> object:
-    """As it was typed: of `fedcohort.selector.random.Random` the word."""
+    """As it was typed: of a class of ours, the word that it stands behind."""
     parts = str(value).split(".")
     if name.endswith(TARGET) and parts[0] == "fedcohort" and len(parts) > 2:
         return parts[-2]

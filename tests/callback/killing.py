@@ -12,6 +12,13 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+class Fatal:
+    """An observer that takes its process with it as soon as it is made."""
+
+    def __init__(self) -> None:
+        os._exit(9)
+
+
 def killed_at(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, when: str, work: Callable[[], object]
 ) -> None:
