@@ -153,14 +153,15 @@ def _network(made: Composed, model: Any, federation: "Federation") -> Any:
 
 def _loop(made: Composed, parts: "Parts", federation: "Federation", network: Any) -> "FederatedLoop":
     """After everything that can be refused has been refused: Lightning is imported here."""
-    from fedcohort.engine import compatible
+    from fedcohort.engine import compatible, processes
     from fedcohort.engine.loop import FederatedLoop
     from fedcohort.engine.parts import Settings
 
     config = made.config
     holds = compatible.facts(parts, config["cohort"], federation, network)
     remarks = compatible.remarks(parts, made.choices, config["requires"], holds, made.overrides)
-    for line in [*remarks, *federation.remarks()]:
+    untried = processes.remarks(config["trainer"]["accelerator"], config["trainer"]["num_nodes"])
+    for line in [*remarks, *federation.remarks(), *untried]:
         log.warning("%s", line)
     settings = Settings(
         seed=config["seed"],

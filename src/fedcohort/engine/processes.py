@@ -17,6 +17,14 @@ def count(accelerator: str, devices: int | str) -> int:
     return cores.available() if accelerator == "cpu" else max(1, torch.cuda.device_count())
 
 
+def remarks(accelerator: str, num_nodes: int) -> list[str]:
+    """What nobody has tried yet, for a line at the start."""
+    untried = ["GPUs (trainer.accelerator=gpu)"] if accelerator == "gpu" else []
+    untried += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
+    hint = "compare a short run with trainer=cpu before you trust a long one"
+    return [f"fedcohort has not been run on {' and '.join(untried)} yet: {hint}"] if untried else []
+
+
 def check(accelerator: str, devices: int, num_nodes: int) -> None:
     """Raise `OptionError` where there are fewer GPUs than asked for, or nobody who starts the other nodes."""
     if num_nodes > 1 and not CLUSTER & set(os.environ):
