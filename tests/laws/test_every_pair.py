@@ -1,7 +1,8 @@
 """Every word of selector, agg, objective, server and codec with every word of the others: two rounds, or a refusal.
 
-The runs are a covering array: every pair of words occurs in one of them. A refusal at start-up names its reason; any
-other exception is a fault.
+The runs are a covering array: every pair of words that are parts of their own occurs in one of them. An alias is another
+setting of such a part: it meets three words of each other group. A refusal at start-up names its reason; any other
+exception is a fault.
 """
 
 import copy
@@ -15,7 +16,7 @@ import pytest
 from fedcohort.assemble import Composed
 from fedcohort.errors import IncompatibleConfig
 from run_harness import Ran, made, play, watched
-from yaml_words import CONFIGS
+from yaml_words import CONFIGS, words
 
 GROUPS = ("selector", "agg", "objective", "server", "codec")
 TINY = (
@@ -32,8 +33,8 @@ JOBS = 16  # test cases that the runs are dealt over
 Pair = tuple[int, int, int, int]  # group, word, another group, its word
 
 
-def words(group: str) -> list[str]:
-    return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
+def aliases(group: str) -> list[str]:
+    return sorted({path.stem for path in (CONFIGS / group).glob("*.yaml")} - set(words(group)))
 
 
 def covering(sizes: list[int]) -> Iterator[list[int]]:
@@ -66,14 +67,24 @@ def composed(logs: Path, row: list[str]) -> Composed:
     return Composed(config, choices, tuple(row))
 
 
-ROWS = [
+def other_settings() -> Iterator[list[str]]:
+    """Three rows for each alias."""
+    named = ((group, alias) for group in GROUPS for alias in aliases(group))
+    for n, (group, alias) in enumerate(named):
+        for i in range(3 * n, 3 * n + 3):
+            partners = {other: words(other)[i % len(words(other))] for other in GROUPS}
+            yield [f"{other}={word}" for other, word in {**partners, group: alias}.items()]
+
+
+PARTS = [
     [f"{group}={words(group)[i]}" for group, i in zip(GROUPS, row, strict=True)]
     for row in covering([len(words(group)) for group in GROUPS])
 ]
+ROWS = [*PARTS, *other_settings()]
 
 
 def test_every_pair_occurs() -> None:
-    seen = {pair for row in ROWS for pair in itertools.combinations(row, 2)}
+    seen = {pair for row in PARTS for pair in itertools.combinations(row, 2)}
     wanted = sum(len(words(a)) * len(words(b)) for a, b in itertools.combinations(GROUPS, 2))
     assert len(seen) == wanted
 
