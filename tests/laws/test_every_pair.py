@@ -1,8 +1,8 @@
 """Every word of selector, agg, objective, server and codec with every word of the others: two rounds, or a refusal.
 
-The runs are a covering array: every pair of words that are parts of their own occurs in one of them. An alias is another
-setting of such a part: it meets three words of each other group. A refusal at start-up names its reason; any other
-exception is a fault.
+The runs are a covering array: every pair of words that are parts of their own occurs in one of them. An alias is
+another setting of such a part: it meets three words of each other group. A refusal at start-up names its reason; any
+other exception is a fault.
 """
 
 import copy
