@@ -1,6 +1,6 @@
 """What a run costs: bytes on the wire, FLOPs of clients and server, virtual seconds.
 
-A forward pass counts a third of a training step in FLOPs (DESIGN 9.8). A client receives the model once a round,
+A forward pass counts a third of a training step in FLOPs. A client receives the model once a round,
 however many probes it answers and whether or not it then trains: the later broadcast costs it nothing.
 """
 

@@ -1,4 +1,4 @@
-"""Steps 1 to 5 of a round (DESIGN section 3): who is ready, who is asked, who trains, and who will be in time."""
+"""Steps 1 to 5 of a round: who is ready, who is asked, who trains, and who will be in time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

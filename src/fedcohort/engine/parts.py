@@ -36,7 +36,7 @@ TIMED = ("expected_s", "expected_unit_s", "expected_up_s", "pass_units")  # fact
 
 @dataclass(frozen=True)
 class Parts:
-    """One object per config group (DESIGN section 4)."""
+    """One object per config group."""
 
     selector: Selector[Any]
     agg: Aggregator[Any]

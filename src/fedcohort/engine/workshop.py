@@ -20,7 +20,7 @@ class ServerWorkshop:
     """One round's: `server` still holds w_t; buffers: the average of those who arrived, [B].
 
     passes: samples that went forward through networks made here, and twice those that a gradient came back for: what a
-    training step costs (DESIGN 9.8). Every rank does all the work.
+    training step costs. Every rank does all the work.
     """
 
     def __init__(self, server: FlatModel, federation: Federation, seed: int, round: int, buffers: Tensor) -> None:
