@@ -146,6 +146,8 @@ def test_the_real_command_survives_too(whole: tuple[Ran, Any], template: Path, t
     assert lines.steps[-1] == 5
     assert tracked(tmp_path) == whole[1]
     assert time.time() - (folder / "status.json").stat().st_mtime < 600
+    again = subprocess.run([*command, "resume=true"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "already finished" in again.stdout + again.stderr
 
 
 def test_a_resume_of_a_finished_run_sends_what_mlflow_lacks(
