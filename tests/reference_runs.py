@@ -1,0 +1,66 @@
+"""Ten small runs that between them pass through most of the bench: what they chose, and what came out.
+
+    python tests/reference_runs.py            compare with tests/reference_runs.json, and say which bits differ
+    python tests/reference_runs.py --write    measure them anew, after a change that is meant to change results
+
+Choices are compared exactly, figures to six digits: other processors round otherwise. `bits` is a digest of the final
+weights; the script alone compares it, for a change that must not alter a bit on one and the same machine.
+"""
+
+import hashlib
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from run_harness import Ran, go
+
+STORED = Path(__file__).with_suffix(".json")
+FIGURES = ("test/", "server_val/", "time/virtual_s", "comm/", "clients/")
+RUNS: dict[str, tuple[str, ...]] = {
+    "random": (),
+    "flash_scaffold": ("selector=flash", "agg=scaffold", "model=mlp", "heterogeneity=noniid30_noise15"),
+    "ucb_cs_deadline": ("selector=ucb_cs", "deadline=fixed", "availability=bernoulli", "rounds=6"),
+    "feddiverse_momentum": ("selector=feddiverse", "agg=fedavgm", "partition=label_shards", "selector.epochs=1"),
+    "oort_fedmaba": ("selector=oort", "agg=fedmaba", "samples=random", "rounds=5"),
+    "pyramidfl_quant": ("selector=pyramidfl", "codec=quant", "rounds=5"),
+    "hcsfed_fedprox": ("selector=hcsfed", "agg=fedprox", "client=adam", "engine=sequential"),
+    "fedpns_lowrank": ("selector=fedpns", "codec=lowrank", "model=mlp", "server=adam", "rounds=6"),
+    "powd_fedbio": ("selector=powd", "agg=fedbio", "attack=loss_inflation"),
+    "fedcor_rhfl": ("selector=fedcor", "agg=rhfl", "proxy=noise", "agg.batches=1", "rounds=4"),
+}
+
+
+def measured(name: str, logs: Path) -> dict[str, Any]:
+    """What the run chose, its last figures, and its bits."""
+    ran = go(logs, *RUNS[name])
+    metrics = {key: float(value) for key, value in ran.last.metrics.items() if key.startswith(FIGURES)}
+    return {"choices": ran.choices, "arrived": arrived(ran), "metrics": metrics, "bits": bits(ran)}
+
+
+def arrived(ran: Ran) -> list[list[int]]:
+    return [report.arrived.tolist() for report in ran.reports if report.step]
+
+
+def bits(ran: Ran) -> str:
+    return hashlib.sha256(ran.weights().numpy().tobytes()).hexdigest()[:16]
+
+
+def main(write: bool) -> int:
+    with tempfile.TemporaryDirectory() as logs:
+        found = {name: measured(name, Path(logs) / name) for name in RUNS}
+    if write:
+        lines = (f'"{name}": {json.dumps(each)}' for name, each in found.items())
+        STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        return 0
+    stored = json.loads(STORED.read_text())
+    changed = [name for name in RUNS if found[name] != stored[name]]
+    for name in changed:
+        print(f"{name} differs in {', '.join(key for key in found[name] if found[name][key] != stored[name][key])}")
+    print(f"{len(RUNS) - len(changed)} of {len(RUNS)} runs are equal to the bit")
+    return 1 if changed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main("--write" in sys.argv))
