@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from fedcohort.agg.base import Arrived
-from fedcohort.engine.gather import Gathered, Gatherer
+from fedcohort.engine.gather import Gatherer
+from fedcohort.engine.gathered import Gathered
 from fedcohort.engine.workshop import ServerWorkshop
 from fedcohort.federation import Federation, Rows, Shard
 from fedcohort.flat import Block, FlatModel, Layout

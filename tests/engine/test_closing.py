@@ -10,7 +10,7 @@ import torch
 
 from agg_harness import gather, layout_of, update_of
 from fedcohort.engine.closing import Closer, advised
-from fedcohort.engine.gather import Gathered
+from fedcohort.engine.gathered import Gathered
 from fedcohort.engine.parts import ServerState
 from fedcohort.errors import FedcohortError
 from fedcohort.selector.random import Random

@@ -8,7 +8,8 @@ import torch
 
 from agg_harness import gather, layout_of, update_of
 from fedcohort.engine.closing import advised
-from fedcohort.engine.gather import PIECE, Gatherer, reweighted
+from fedcohort.engine.gather import PIECE, Gatherer
+from fedcohort.engine.gathered import reweighted
 from fedcohort.types import Advice
 from yaml_words import make
 

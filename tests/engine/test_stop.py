@@ -13,8 +13,8 @@ import pytest
 
 from fedcohort import fit, folder, messages
 from fedcohort.engine.local import LocalTrainer
-from fedcohort.engine.strategy import rank
 from fedcohort.errors import CheckpointError, FedcohortError, OptionError, TrackingError
+from fedcohort.ranks import rank
 from run_harness import Collect, Ran, go, same_bits
 
 WORDS = ("selector=flash", "agg=scaffold", "rounds=4")

@@ -17,8 +17,9 @@ from lightning.fabric.utilities import distributed
 from fedcohort import cores
 from fedcohort.engine.local import ClientTask, LocalTrainer
 from fedcohort.engine.processes import count
-from fedcohort.engine.strategy import die_with, in_order, share_of
+from fedcohort.engine.strategy import die_with
 from fedcohort.errors import FedcohortError
+from fedcohort.ranks import in_order, share_of
 from run_harness import go
 
 

@@ -10,8 +10,9 @@ import torch
 from agg_harness import update_of
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.engine.asking import asked, verify
-from fedcohort.engine.gather import Gathered, Gatherer
-from fedcohort.engine.upload import drawn, filled, part
+from fedcohort.engine.gather import Gatherer
+from fedcohort.engine.gathered import Gathered, filled
+from fedcohort.engine.upload import drawn, part
 from fedcohort.errors import FedcohortError
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws

@@ -19,8 +19,8 @@ import torch
 from lightning.pytorch.callbacks import Checkpoint
 
 from fedcohort.engine.stopwatch import Stopwatch
-from fedcohort.engine.strategy import reduce_max
 from fedcohort.errors import CheckpointError, DamagedCheckpoint
+from fedcohort.ranks import reduce_max
 
 FORMAT = 2
 READERS = {1: "fedcohort 0.1.0 up to commit 2e9eefb"}  # of the formats that this version doesn't read

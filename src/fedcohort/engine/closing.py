@@ -13,17 +13,16 @@ from torch import Tensor
 
 from fedcohort.agg.base import Arrived
 from fedcohort.engine.asking import verify_advice
-from fedcohort.engine.gather import Gathered, reweighted
+from fedcohort.engine.gathered import Gathered, filled, reweighted
 from fedcohort.engine.hearing import Hearing
 from fedcohort.engine.opening import Opened
 from fedcohort.engine.parts import Parts, ServerState, Settings
 from fedcohort.engine.store import ClientStore
-from fedcohort.engine.strategy import rank
-from fedcohort.engine.upload import filled
 from fedcohort.engine.workshop import ServerWorkshop
 from fedcohort.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.ledger import Charge
+from fedcohort.ranks import rank
 from fedcohort.signal.base import Held, Lab, Reported, Sent, find
 from fedcohort.types import Advice, ClientUpdate, RoundOutcome, Signals
 

@@ -7,8 +7,8 @@ import lightning.pytorch as pl
 from torch import Tensor
 
 from fedcohort.engine.local import ClientTask
-from fedcohort.engine.strategy import rank, ranks
 from fedcohort.federation import Federation
+from fedcohort.ranks import rank, ranks
 
 EVAL_BATCH = 1000
 

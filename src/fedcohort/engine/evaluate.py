@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort.engine.memory import gather
-from fedcohort.engine.strategy import rank, ranks, reduce_sum, share_of
 from fedcohort.federation import Federation, Rows, Shard
 from fedcohort.flat import FlatModel
+from fedcohort.ranks import rank, ranks, reduce_sum, share_of
 from fedcohort.types import Ids, Values
 
 PerSample = Callable[[Tensor, Tensor], Tensor]

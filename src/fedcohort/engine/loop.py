@@ -18,9 +18,10 @@ from fedcohort.engine.choose import choose
 from fedcohort.engine.closing import Closer, keeps_updates, longest, reported
 from fedcohort.engine.data import CohortDataModule
 from fedcohort.engine.evaluate import FederationLab, client_metrics, worst_group
-from fedcohort.engine.gather import Gathered, Gatherer
+from fedcohort.engine.gather import Gatherer
+from fedcohort.engine.gathered import Gathered
 from fedcohort.engine.local import LocalTrainer
-from fedcohort.engine.memory import keep_freed_memory, lay_out, wants_channels_last
+from fedcohort.engine.memory import lay_out, wants_channels_last
 from fedcohort.engine.module import ClientModule
 from fedcohort.engine.opening import Opened, Opener
 from fedcohort.engine.parts import Parts, ServerState, Settings
@@ -28,11 +29,12 @@ from fedcohort.engine.reporting import columns, facts_of, registered, report_of,
 from fedcohort.engine.stop import Watcher, ended_by, finish, status_of
 from fedcohort.engine.stopwatch import Stopwatch
 from fedcohort.engine.store import ClientStore, store_for
-from fedcohort.engine.strategy import reduce_max, reduce_sum, share_of
 from fedcohort.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Hook, averaged, remembered
+from fedcohort.host.memory import keep_freed_memory
 from fedcohort.interrupt import watch
+from fedcohort.ranks import reduce_max, reduce_sum, share_of
 from fedcohort.types import Values
 
 log = logging.getLogger("fedcohort")

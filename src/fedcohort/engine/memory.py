@@ -1,42 +1,13 @@
-"""Memory: its layout for images, and keeping what is freed.
+"""The layout of images in memory.
 
 With the channel fastest ("channels last"), convolutions on CPUs take a tenth to a fifth less time. Shapes stay
 [N, C, H, W]; only strides differ.
 """
 
-import ctypes
-import gc
-from contextlib import suppress
-
 import torch
 from torch import Tensor, nn
 
 from fedcohort.federation import Federation, Rows, Shard
-
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
-
-
-def keep_freed_memory() -> None:
-    """Let the C library reuse large blocks instead of returning them to the system and faulting them in again.
-
-    Activations of a convolution come and go with every mini-batch: without this their page faults are a third of an
-    evaluation's time. Nothing happens where the library has no `mallopt`.
-    """
-    with suppress(OSError, AttributeError):
-        library = ctypes.CDLL(None)
-        library.mallopt(M_MMAP_THRESHOLD, 2**30)
-        library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
-
-
-def share_with_children() -> None:
-    """Before processes are forked: give back what is free, and keep the garbage collector off what is not.
-
-    Its passes write into every object's header, and a page that is written to is no longer shared.
-    """
-    gc.collect()
-    gc.freeze()
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def wants_channels_last(word: str, network: nn.Module) -> bool:

@@ -13,7 +13,7 @@ from fedcohort.engine.choose import Engine
 from fedcohort.engine.gather import Gatherer
 from fedcohort.engine.local import ClientTask
 from fedcohort.engine.stopwatch import Stopwatch
-from fedcohort.engine.strategy import ranks, reduce_sum
+from fedcohort.ranks import ranks, reduce_sum
 
 LOADERS = ("server_val", "test")
 MONITORED = ("server_val/acc", "server_val/loss")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fedcohort.engine.gather import Gathered
+from fedcohort.engine.gathered import Gathered
 from fedcohort.engine.opening import Opened
 from fedcohort.engine.parts import Parts, Populations, ServerState
 from fedcohort.federation import Federation

@@ -1,13 +1,12 @@
-"""How a cohort is spread over processes: each rank trains its share, one all-reduce of flat vectors a round."""
+"""The processes of a run, as Lightning starts and ends them."""
 
 import ctypes
-import heapq
 import logging
 import os
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,8 @@ import torch
 import torch.distributed as dist
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
 from lightning.pytorch.strategies.launchers.multiprocessing import _MultiProcessingLauncher
-from torch import Tensor
 
-from fedcohort.engine.memory import share_with_children
-from fedcohort.types import Ids, Values
+from fedcohort.host.memory import share_with_children
 
 PR_SET_PDEATHSIG = 1  # prctl.h
 LOOPBACKS = ("lo", "lo0")  # as Linux and BSD call the interface that no other machine reaches
@@ -101,52 +98,3 @@ def strategy_for(accelerator: str, devices: int, num_nodes: int) -> Strategy | s
     if accelerator == "cpu":
         return CohortStrategy(process_group_backend="gloo", start_method="fork" if num_nodes == 1 else "popen")
     return CohortStrategy(process_group_backend="nccl")
-
-
-def _spread() -> bool:
-    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
-
-
-def rank() -> int:
-    return dist.get_rank() if _spread() else 0
-
-
-def ranks() -> int:
-    return dist.get_world_size() if _spread() else 1
-
-
-def reduce_sum(tensor: Tensor) -> Tensor:
-    """The sum over ranks, in place; the tensor itself in a single process."""
-    return _reduce(tensor, dist.ReduceOp.SUM)
-
-
-def reduce_max(tensor: Tensor) -> Tensor:
-    """The maximum over ranks, in place."""
-    return _reduce(tensor, dist.ReduceOp.MAX)
-
-
-def _reduce(tensor: Tensor, operation: Any) -> Tensor:
-    if _spread() and tensor.numel():
-        if dist.get_backend() == "nccl" and not tensor.is_cuda:  # NCCL knows tensors on cards alone
-            moved = tensor.cuda()
-            dist.all_reduce(moved, op=operation)
-            return tensor.copy_(moved)
-        dist.all_reduce(tensor, op=operation)
-    return tensor
-
-
-def in_order(clients: Ids, cost: Values) -> list[int]:
-    """Positions of the clients by cost descending, then id: the order in which a rank trains and adds them."""
-    return sorted(range(len(clients)), key=lambda i: (-float(cost[i]), int(clients[i])))
-
-
-def share_of(rank: int, ranks: int, clients: Ids, cost: Values) -> Sequence[int]:
-    """Positions of the clients that `rank` trains: largest first, each to the least loaded rank."""
-    loads = [(0.0, r) for r in range(ranks)]
-    mine = []
-    for position in in_order(clients, cost):
-        load, least = heapq.heappop(loads)
-        heapq.heappush(loads, (load + float(cost[position]), least))
-        if least == rank:
-            mine.append(position)
-    return mine

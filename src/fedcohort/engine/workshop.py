@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from fedcohort.engine.evaluate import CHUNK_BYTES
-from fedcohort.engine.strategy import ranks, reduce_sum
 from fedcohort.federation import Federation
 from fedcohort.flat import Block, FlatModel
+from fedcohort.ranks import ranks, reduce_sum
 from fedcohort.rng import generator
 
 Counter = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
