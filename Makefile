@@ -22,7 +22,7 @@ $(VENV)/.installed-mutants: $(VENV)/.installed-test
 	touch $@
 
 demo: $(VENV)/.installed  ## FLASH and random on digits, same seed
-	$(BIN)/python -m fedcohort.demo
+	$(BIN)/fedcohort demo
 
 test: $(VENV)/.installed-test  ## the whole suite, in two processes of one thread; make test T="tests/laws -k mine" for a part
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(T)
@@ -47,7 +47,7 @@ bench-aggregation: $(VENV)/.installed-test  ## what aggregating costs, against o
 
 new-selector: $(VENV)/.installed  ## make new-selector NAME=mine
 	@test -n "$(NAME)" || { echo "usage: make new-selector NAME=mine"; exit 2; }
-	$(BIN)/python -m fedcohort.new_selector $(NAME)
+	$(BIN)/fedcohort new selector $(NAME)
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

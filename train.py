@@ -5,14 +5,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedcohort import interrupt
+from fedcohort.host import interrupt
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 
 def job(cfg: "DictConfig") -> float | None:
-    from fedcohort.start import start
+    from fedcohort.startup.start import start
 
     return start(cfg)
 
@@ -21,8 +21,8 @@ def main() -> int:
     """Imports are in here: Ctrl-C is answered from the first moment on."""
     import hydra
 
-    from fedcohort.refusals import in_one_line
-    from fedcohort.sweep import SWEEP
+    from fedcohort.startup.refusals import in_one_line
+    from fedcohort.startup.sweep import SWEEP
 
     called = hydra.main(version_base="1.3", config_path="configs", config_name="train")(job)
     try:

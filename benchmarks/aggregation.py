@@ -22,11 +22,11 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from fedcohort.agg.base import Arrived
-from fedcohort.engine.gather import Gatherer
-from fedcohort.engine.gathered import Gathered
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import averaged, remembered
 from fedcohort.host.memory import keep_freed_memory
+from fedcohort.round.collect import Gatherer
+from fedcohort.round.collected import Gathered
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
 
 HERE = Path(__file__).parent

@@ -19,14 +19,14 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from fedcohort.engine.data import CohortDataModule
-from fedcohort.engine.local import LocalTrainer
-from fedcohort.engine.loop import FederatedLoop
-from fedcohort.engine.module import ClientModule
-from fedcohort.engine.parts import Parts, Settings
-from fedcohort.engine.strategy import strategy_for
-from fedcohort.federation import Federation, Rows, Shard
+from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.lightning.data import CohortDataModule
+from fedcohort.lightning.loop import FederatedLoop
+from fedcohort.lightning.module import ClientModule
+from fedcohort.lightning.strategy import strategy_for
 from fedcohort.rng import Rekeyed
+from fedcohort.round.parts import Parts, Settings
+from fedcohort.training.local import LocalTrainer
 from fedcohort.types import RoundReport, Selection
 from workloads import WORKLOADS, cpu_seconds, result
 

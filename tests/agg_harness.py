@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from fedcohort.agg.base import Arrived
-from fedcohort.engine.gather import Gatherer
-from fedcohort.engine.gathered import Gathered
-from fedcohort.engine.workshop import ServerWorkshop
-from fedcohort.federation import Federation, Rows, Shard
+from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import Block, FlatModel, Layout
 from fedcohort.hook import Job, averaged, remembered
 from fedcohort.rng import generator
+from fedcohort.round.collect import Gatherer
+from fedcohort.round.collected import Gathered
+from fedcohort.round.server_models import ServerWorkshop
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
 
 JOB = Job(0, 0, Layout((), (), ()), lambda purpose: generator(0, purpose))

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from fedcohort.compare.runs import Run, Sorted, sort
-from fedcohort.compare.table import Table, tabulate
+from fedcohort.observe.comparison.runs import Run, Sorted, sort
+from fedcohort.observe.comparison.table import Table, tabulate
 
 ACC = "test/acc"
 

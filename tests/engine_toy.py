@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from fedcohort.dataset.base import Raw
-from fedcohort.engine.local import ClientTask, LocalTrainer
 from fedcohort.flat import FlatModel
 from fedcohort.rng import torch_scope
-from fedcohort.split import build
+from fedcohort.startup.split import build
+from fedcohort.training.local import ClientTask, LocalTrainer
 from yaml_words import make
 
 SEED = 3

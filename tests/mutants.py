@@ -6,7 +6,8 @@ Without a file: those that differ from the main branch (or from HEAD~1). Cosmic 
 places; one fault is drawn for each place, and --number of the places. A mutant runs in a fork of a process that has
 imported everything already, and is never written to disk: tests that start another process don't see it. Tests come in
 stages, until one fails: the file's own (tests/<path>/test_<name>*.py), then of a word the laws of its group and what
-tests/test_configs.py has on its options, then the tests beside it that import it, then those of the modules that do.
+tests/whole/test_configs.py has on its options, then the tests beside it that import it, then those of the modules
+that do.
 
 Survivors are printed as differences; those that compute the same stand in docs/mutants.toml, with the argument.
 """
@@ -74,9 +75,9 @@ def own_tests(module: str) -> list[str]:
 
 
 def laws(module: str) -> list[str]:
-    """Its group's laws of a word, as file::word (see `Only`), and what tests/test_configs.py has on its options."""
+    """Its group's laws of a word, as file::word (see `Only`), and what test_configs.py has on its options."""
     path = module.split(".")[1:]
-    files = {TESTS / "laws" / f"test_{path[0]}_laws.py": path[-1], TESTS / "test_configs.py": "-".join(path)}
+    files = {TESTS / "laws" / f"test_{path[0]}_laws.py": path[-1], TESTS / "whole" / "test_configs.py": "-".join(path)}
     is_word = (ROOT / "configs").joinpath(*path).with_suffix(".yaml").exists() and own_tests(module)
     return [f"{file}::{word}" for file, word in files.items() if is_word and file.exists()]
 
@@ -234,6 +235,7 @@ def main(words: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     import hydra  # noqa: F401
+
     import lightning  # noqa: F401  before the first fork: they take longer than the tests
 
     raise SystemExit(main(sys.argv[1:]))

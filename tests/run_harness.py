@@ -14,8 +14,7 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
-from fedcohort import assemble, run
-from fedcohort.engine import compatible
+from fedcohort.startup import assemble, compatible, run
 from fedcohort.types import RoundReport
 from yaml_words import CONFIGS
 

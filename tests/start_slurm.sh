@@ -1,5 +1,5 @@
 #!/bin/bash
-# A SLURM cluster of this one machine, for tests/test_slurm.py: as root, after apt-get install slurm-wlm munge.
+# A SLURM cluster of this one machine, for tests/host/test_slurm.py: as root, after apt-get install slurm-wlm munge.
 # Everything is in the folder that is named (default /tmp/fedcohort-slurm); say `export SLURM_CONF=<folder>/slurm.conf`.
 # Partition "spare" is preempted by partition "urgent", after a grace of ten seconds, and requeued.
 set -e

@@ -3,9 +3,10 @@
 import pytest
 from omegaconf import OmegaConf
 
-from fedcohort import folder, options
-from fedcohort.compare.runs import settings
+from fedcohort.observe.comparison.runs import settings
+from fedcohort.record import folder
 from fedcohort.roles import PART, TABLE, Effect, Identity, flat, role_of, rows_of
+from fedcohort.startup import options
 from run_harness import made
 from yaml_words import CONFIGS, OURS
 

@@ -8,7 +8,7 @@ from typing import Any
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-import fedcohort.assemble  # noqa: F401  the resolvers that the yamls use
+import fedcohort.startup.assemble  # noqa: F401  the resolvers that the yamls use
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / "configs"

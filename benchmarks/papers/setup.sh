@@ -19,5 +19,5 @@ sweep() {
 table() {
   local out=benchmarks/papers/$name/$1
   shift
-  "$python" -m fedcohort.compare tracking_uri=sqlite:///"$logs"/mlflow.db out="$out" curves=false "$@"
+  "$python" -m fedcohort compare tracking_uri=sqlite:///"$logs"/mlflow.db out="$out" curves=false "$@"
 }

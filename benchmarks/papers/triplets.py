@@ -14,8 +14,9 @@ import pandas as pd
 from omegaconf import OmegaConf
 from scipy import stats
 
-from fedcohort import assemble, run, skew
-from fedcohort.assemble import Composed
+from fedcohort.data import skew
+from fedcohort.startup import assemble, run
+from fedcohort.startup.assemble import Composed
 
 NAMES = ("class imbalance", "attribute imbalance", "spurious correlation")
 

@@ -29,7 +29,7 @@ class Identity(enum.Enum):
 @dataclass(frozen=True)
 class Role:
     """effect, identity: see there. announced: its word is in the table at the start. tracked: MLflow has it as a
-    parameter, so that `fedcohort.compare` knows it.
+    parameter, so that `fedcohort compare` knows it.
     """
 
     effect: Effect

@@ -171,7 +171,7 @@ class ClientUpdate:
     """What one client sends back after local training.
 
     n_train, n_used: samples it has, samples it trained on. steps: optimizer steps done; response: how far that
-    many go for a gradient that stays 1, in local learning rates (`engine/response.py`). units_done of units_asked:
+    many go for a gradient that stays 1, in local learning rates (`training/response.py`). units_done of units_asked:
     local epochs (or steps, where the client trains a number of steps). delta: y - w_t, float [P].
     buffers: the network's float buffers and frozen parameters, [B]; counters: its integer buffers, int64 [I].
     uploads: vectors that the hooks send beside the update. batch_loss: mean cross-entropy of each mini-batch before

@@ -6,7 +6,7 @@ import pytest
 from agg_harness import arrived, gather, update_of
 from fair_toy import close, weights
 from fedcohort.agg.afl import State
-from fedcohort.engine.gathered import reweighted
+from fedcohort.round.collected import reweighted
 from yaml_words import make
 
 

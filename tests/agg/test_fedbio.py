@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from agg_harness import arrived, gather, layout_of, population, update_of
-from fedcohort import assemble, run
-from fedcohort.engine.local import LocalTrainer
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import Layout
 from fedcohort.hook import Job
+from fedcohort.startup import assemble, run
+from fedcohort.training.local import LocalTrainer
 from run_harness import Ran, go, made, same_bits
 from yaml_words import make
 
@@ -233,7 +233,7 @@ def test_what_does_not_go_with_it_is_refused(tmp_path: Path, words: tuple[str, .
 
 def test_clients_without_validation_data_are_refused() -> None:
     from engine_toy import federation_of
-    from fedcohort.engine import compatible
+    from fedcohort.startup import compatible
 
     config = made("agg=fedbio")
     objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from agg_harness import Score, arrived, gather, held, update_of, workshop
 from fedcohort.agg.base import Arrived
 from fedcohort.agg.feddf import FedDf
-from fedcohort.distil import distance, predicted
-from fedcohort.engine.workshop import ServerWorkshop
+from fedcohort.data.federation import Rows
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.federation import Rows
 from fedcohort.flat import FlatModel
+from fedcohort.maths.distil import distance, predicted
+from fedcohort.round.server_models import ServerWorkshop
 from run_harness import go, same_bits
 from yaml_words import make
 

@@ -11,7 +11,7 @@ import torch
 
 from agg_harness import arrived, gather, update_of
 from fedcohort.agg import fedmgda_plus
-from fedcohort.engine.gathered import reweighted
+from fedcohort.round.collected import reweighted
 from run_harness import go, remarks
 from yaml_words import make
 

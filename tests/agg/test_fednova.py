@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from agg_harness import arrived, gather, layout_of, update_of
-from fedcohort.engine.gathered import reweighted
+from fedcohort.round.collected import reweighted
 from fedcohort.signal.base import find
 from fedcohort.types import ClientUpdate
 from run_harness import go, remarks

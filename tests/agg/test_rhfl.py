@@ -11,9 +11,9 @@ import torch
 from agg_harness import arrived, gather, population, update_of, workshop
 from fedcohort.agg.base import Direction
 from fedcohort.agg.rhfl import State, confidence, peers
-from fedcohort.distil import distance
-from fedcohort.engine.workshop import ServerWorkshop
 from fedcohort.errors import IncompatibleConfig
+from fedcohort.maths.distil import distance
+from fedcohort.round.server_models import ServerWorkshop
 from run_harness import go, remarks
 from yaml_words import make
 

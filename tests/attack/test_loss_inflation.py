@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from agg_harness import update_of
-from fedcohort.engine.hearing import Hearing
 from fedcohort.rng import generator
+from fedcohort.round.hearing import Hearing
 from fedcohort.signal.base import find
 from run_harness import Ran, go, same_bits
 from yaml_words import make

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.engine.hearing import Hearing
 from fedcohort.rng import generator
+from fedcohort.round.hearing import Hearing
 from run_harness import go
 from yaml_words import make
 

@@ -7,8 +7,8 @@ from codec_harness import begun, key, layout_of, normal
 from engine_toy import federation_of, network_of, task_of
 from fedcohort.codec.lowrank import least_squares
 from fedcohort.codec.wire import seed_of
-from fedcohort.engine.local import LocalTrainer
 from fedcohort.flat import FlatModel
+from fedcohort.training.local import LocalTrainer
 from yaml_words import make
 
 

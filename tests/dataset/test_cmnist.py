@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from fedcohort import skew
+from fedcohort.data import skew
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.cmnist import MEAN, SD, Cmnist
 from fedcohort.errors import DataError, OptionError

@@ -12,7 +12,7 @@ from fedcohort.dataset.folder import Folder
 from fedcohort.errors import DataError, OptionError
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.natural import Natural
-from fedcohort.split import build
+from fedcohort.startup.split import build
 from yaml_words import node
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "uci_har"

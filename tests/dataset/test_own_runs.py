@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedcohort.callback.progress import start_rows
+from fedcohort.observe.progress import start_rows
 from run_harness import Ran, go
 from yaml_words import ROOT
 

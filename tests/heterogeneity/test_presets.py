@@ -7,8 +7,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from fedcohort import assemble
 from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.startup import assemble
 from run_harness import made
 from yaml_words import CONFIGS
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from agg_harness import arrived, gather, population, update_of
-from fedcohort.engine.gathered import Gathered, reweighted
+from fedcohort.round.collected import Gathered, reweighted
 from fedcohort.state import pack, unpack
 from yaml_words import make, words
 

@@ -11,10 +11,10 @@ from torch import nn
 
 from codec_harness import BYTES_PER_S, begun, key, layout_of, normal
 from engine_toy import SEED, federation_of, network_of, task_of
-from fedcohort.engine.choose import choose
-from fedcohort.engine.local import LocalTrainer
 from fedcohort.flat import FlatModel, Layout
 from fedcohort.hook import weigher
+from fedcohort.training.engines import choose
+from fedcohort.training.local import LocalTrainer
 from fedcohort.types import ClientUpdate
 from global_rng import untouched
 from run_harness import go

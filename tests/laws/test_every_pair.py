@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.assemble import Composed
 from fedcohort.errors import IncompatibleConfig
+from fedcohort.startup.assemble import Composed
 from run_harness import Ran, made, play, watched
 from yaml_words import CONFIGS, words
 

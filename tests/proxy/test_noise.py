@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from engine_toy import federation_of
-from fedcohort.federation import Rows
+from fedcohort.data.federation import Rows
 from yaml_words import make
 
 

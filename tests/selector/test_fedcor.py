@@ -10,10 +10,10 @@ import torch
 
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.bandit import gaussian
-from fedcohort.engine.evaluate import FederationLab
 from fedcohort.flat import FlatModel
 from fedcohort.selector.fedcor import FedCor, State
 from fedcohort.signal.base import find
+from fedcohort.training.evaluate import FederationLab
 from run_harness import go
 from selector_harness import World, cohorts, context, outcome, play, stored
 from yaml_words import make

@@ -9,10 +9,10 @@ import torch
 
 from agg_harness import update_of
 from engine_toy import federation_of, network_of, trainer_of
-from fedcohort.engine.evaluate import FederationLab
 from fedcohort.flat import FlatModel
 from fedcohort.selector.fedpns import FedPns, State, against, agreement, per_step, scaled, without
 from fedcohort.signal.base import Held, find
+from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import RoundOutcome, Selection
 from run_harness import go
 from selector_harness import World, context, ids, pairs_of, play

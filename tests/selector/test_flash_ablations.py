@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
 
-from fedcohort import assemble
 from fedcohort.bandit import neural, ridge
 from fedcohort.bandit.neural import Net
 from fedcohort.bandit.restless import Hidden
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.selector.contexts import FEATURES
+from fedcohort.startup import assemble
 from flash_toy import RAW, SECONDS, STORY, flash, run, theta
 from selector_harness import World, cohorts, play, stored
 from yaml_words import CONFIGS, node

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from engine_toy import federation_of, network_of, trainer_of
-from fedcohort.bandit.sketch import sketch
-from fedcohort.engine.evaluate import FederationLab
 from fedcohort.flat import FlatModel
+from fedcohort.maths.sketch import sketch
 from fedcohort.rng import generator
 from fedcohort.selector.hcsfed import HcsFed, State, shares
 from fedcohort.signal.base import find
+from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import ProbeResult, RoundOutcome, Selection
 from selector_harness import World, cohorts, context, ids, play, stored
 from yaml_words import make

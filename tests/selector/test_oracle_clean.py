@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.callback.tracking import record
+from fedcohort.observe.tracking import record
 from fedcohort.selector.backoff import NOBODY
 from fedcohort.selector.oracle_clean import OracleClean
 from run_harness import go

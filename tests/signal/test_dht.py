@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedcohort import interaction
+from fedcohort.data import interaction
 from fedcohort.signal.base import find
 from global_rng import untouched
 from run_harness import go

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from engine_toy import federation_of, network_of, trainer_of
-from fedcohort.engine.evaluate import FederationLab
 from fedcohort.flat import FlatModel
 from fedcohort.signal.base import find
+from fedcohort.training.evaluate import FederationLab
 
 
 class Toy:

@@ -11,10 +11,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from engine_toy import SEED, federation_of, network_of, task_of, trainer_of
-from fedcohort.engine.choose import choose
 from fedcohort.flat import FlatModel
 from fedcohort.rng import torch_scope
 from fedcohort.signal.base import find
+from fedcohort.training.engines import choose
 from run_harness import Ran, go
 
 P = 64 * 10 + 10  # logistic regression on 8x8 digits

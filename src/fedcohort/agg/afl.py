@@ -30,8 +30,8 @@ from torch import Tensor
 from fedcohort import ranges
 from fedcohort.agg import losses
 from fedcohort.agg.base import Arrived, Direction, sample_weights
-from fedcohort.bandit.simplex import project
 from fedcohort.hook import Hook
+from fedcohort.maths.simplex import project
 from fedcohort.types import Ids, Population, Values
 
 NOTHING = 1e-12  # a joint lambda below it is projection's rounding

@@ -103,7 +103,7 @@ class Direction:
 class Aggregator(Protocol[S]):
     """needs: signals of the clients that it reads. hooks: its client half. stacked: it needs the matrix of updates.
 
-    wants: facts that must hold of the run (`engine/compatible.py` has the words), else it is refused at start-up; one
+    wants: facts that must hold of the run (`startup/compatible.py` has the words), else it is refused at start-up; one
     that works out weights of its own, whatever p_i sum to, wants "relative_advice".
     A class may have `prefers`: facts without which it runs, and a line at start-up says what is lost; `ways_out` and
     `remarks`, as selectors. Where its paper chooses the length of the step, and not as a mean of updates has it, it

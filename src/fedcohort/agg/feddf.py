@@ -30,8 +30,8 @@ from torch.nn import functional as F
 
 from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, Workshop, sample_weights
-from fedcohort.distil import batches, learn, predicted, trained
 from fedcohort.hook import Hook
+from fedcohort.maths.distil import batches, learn, predicted, trained
 from fedcohort.types import Ids, Population, Values
 
 

@@ -19,7 +19,7 @@ on lying gets, later, what rho allows.
 Departures from the paper: Eq. 10 has log N, with which no root exists once N > n e^rho: log n here. Alg. 1 writes p^
 into p as it is (`sync=literal`), which lets p sum to more than 1 and weighs those who have trained N / n times heavier
 than those who have not: `sync=mass` keeps their joint weight. A fixed interval for lambda fails for large losses:
-`bandit/kl_ball.py` brackets it. Clients without a finite loss are left out; where nobody has one, the round is a plain
+`maths/kl_ball.py` brackets it. Clients without a finite loss are left out; where nobody has one, the round is a plain
 mean.
 """
 
@@ -33,8 +33,8 @@ from torch import Tensor
 from fedcohort import ranges
 from fedcohort.agg import losses
 from fedcohort.agg.base import Arrived, Direction, sample_weights
-from fedcohort.bandit.kl_ball import tilted
 from fedcohort.hook import Hook
+from fedcohort.maths.kl_ball import tilted
 from fedcohort.types import Ids, Population, Values
 
 TINY = 1e-300  # the least weight that the logarithm sees

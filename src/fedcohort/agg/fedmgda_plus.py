@@ -23,8 +23,8 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, sample_weights
-from fedcohort.bandit.min_norm import min_norm
 from fedcohort.hook import Hook
+from fedcohort.maths.min_norm import min_norm
 from fedcohort.types import Ids, Population, Values
 
 SHORTEST = 1e-12  # an update that has a direction

@@ -1,7 +1,7 @@
 """FedNova: Wang, Liu, Liang, Joshi, Poor, "Tackling the Objective Inconsistency Problem in Heterogeneous Federated
 Optimization" (NeurIPS 2020). Updates are divided by how far each client's optimizer goes, whatever it has done.
 
-    a_i = how far client i's local steps go for a gradient that stays 1, in local learning rates (engine/response.py)
+    a_i = how far client i's local steps go for a gradient that stays 1, in local learning rates (training/response.py)
     direction = tau_eff sum_i p_i D_i / a_i,   tau_eff = sum_i p_i a_i / sum_i p_i,   p_i over those who arrived
 
 a_i = K_i steps for plain SGD; [K - rho (1 - rho^K) / (1 - rho)] / (1 - rho) with momentum rho; (1 - (1 - eta mu)^K) /

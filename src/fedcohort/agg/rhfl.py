@@ -33,8 +33,8 @@ from torch.nn import functional as F
 from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, Workshop, sample_weights
 from fedcohort.agg.losses import over_all, told
-from fedcohort.distil import batches, learn, trained
 from fedcohort.hook import Hook
+from fedcohort.maths.distil import batches, learn, trained
 from fedcohort.types import Ids, Population, Values
 
 TINY = 1e-12

@@ -17,7 +17,7 @@ class Codec(Protocol):
     """hooks: what it does to local training, where the update is kept within what can be sent; () where it works on
     finished updates. Aggregators that need updates to be free of that want "free_update".
 
-    wants: facts that must hold of the run (`engine/compatible.py` has the words), else it is refused at start-up.
+    wants: facts that must hold of the run (`startup/compatible.py` has the words), else it is refused at start-up.
     A class may have `ways_out` and `remarks`, as selectors.
     """
 

@@ -1,0 +1,1 @@
+"""The machine: processes, memory, disk, interrupts, locks."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.gce import gce
+from fedcohort.maths.gce import gce
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.sce import sce
+from fedcohort.maths.sce import sce
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedcohort.data.federation import Federation
 from fedcohort.errors import DataError, OptionError
-from fedcohort.federation import Federation
 from fedcohort.rng import generator
 
 

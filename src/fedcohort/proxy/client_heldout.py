@@ -10,8 +10,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from fedcohort import ranges
+from fedcohort.data.federation import Federation
 from fedcohort.errors import DataError
-from fedcohort.federation import Federation
 from fedcohort.proxy.base import drawn
 
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from fedcohort import ranges
+from fedcohort.data.federation import Federation
 from fedcohort.dataset.base import Dataset
-from fedcohort.federation import Federation
 from fedcohort.proxy.base import drawn, foreign
 
 

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from fedcohort import ranges
+from fedcohort.data.federation import Federation
 from fedcohort.dataset.table import listed, part_of
 from fedcohort.errors import DataError
-from fedcohort.federation import Federation
 from fedcohort.proxy.base import drawn, foreign
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.federation import Federation
+from fedcohort.data.federation import Federation
 from fedcohort.rng import generator
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.federation import Federation
+from fedcohort.data.federation import Federation
 
 
 @dataclass(frozen=True)

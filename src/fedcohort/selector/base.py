@@ -27,9 +27,9 @@ class Selector(Protocol[S]):
     advises: whether `observe` may return Advice; the matrix of updates is then kept for the aggregation. As `needs`, a
     ClassVar or a property.
 
-    A class may have `wants`: facts that must hold of the run (`engine/compatible.py` has the words), else it is refused
-    at start-up; and `prefers`: facts without which it runs, and a line at start-up says what is lost. Those that ask
-    clients for parts of an update want "finished_update", those that ask some for more local work than others
+    A class may have `wants`: facts that must hold of the run (`startup/compatible.py` has the words), else it is
+    refused at start-up; and `prefers`: facts without which it runs, and a line at start-up says what is lost. Those
+    that ask clients for parts of an update want "finished_update", those that ask some for more local work than others
     "any_work"; those that go for high losses prefer "clean_labels". `ways_out`: options of its own by which it goes
     without a fact, to be named in the refusal. `remarks(word)`: lines said at the start, of options that are legal and
     not what they look like; word: by which it was chosen. `uncapped`: it asks all who are available in every round.

@@ -33,8 +33,9 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from fedcohort import ranges, skew
-from fedcohort.bandit.simplex import least_variance
+from fedcohort import ranges
+from fedcohort.data import skew
+from fedcohort.maths.simplex import least_variance
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import answers, draw, top

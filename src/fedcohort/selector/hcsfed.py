@@ -1,7 +1,7 @@
 """HCSFed: Song, Wang, Gao, Lu, Dong, Hu, Liu, "Fast Heterogeneous Federated Learning with Hybrid Client Selection"
 (UAI 2023). Strata of clients with alike gradients, more draws for strata that vary more.
 
-    X_k = compressed gradient of k at w_0 (`bandit/sketch.py`), asked once;   H strata by k-means
+    X_k = compressed gradient of k at w_0 (`maths/sketch.py`), asked once;   H strata by k-means
     S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1)),   m_h near m N_h S_h / sum N_j S_j, at least 1 where m >= H
     in each stratum m_h clients, one after the other in proportion to ||X_k||
     agg=stratified: each update of stratum h weighs (N_h / K) / m_h
@@ -31,7 +31,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
-from fedcohort.bandit import kmeans, sketch, strata
+from fedcohort.maths import kmeans, sketch, strata
 from fedcohort.rng import generator
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff

@@ -1,7 +1,7 @@
 """What a client can be asked for. A word is a file here: `signal/<word>.py` with a module-level `signal`.
 
 Every signal states what it costs (bytes up, forward passes) and what it reveals about a client; the ledger charges it.
-`wants` names a fact that must hold of the run (`engine/compatible.py`), or nothing. `knowable` is false of what no
+`wants` names a fact that must hold of the run (`startup/compatible.py`), or nothing. `knowable` is false of what no
 server could be told: whoever reads it is a yardstick, and is marked as one at start-up and in tables.
 """
 
@@ -64,7 +64,7 @@ class Lab(Protocol):
 
 @dataclass(frozen=True)
 class Static:
-    """Sent once, when a client registers: `fact` is its name among those of the federation (`engine/parts.py`).
+    """Sent once, when a client registers: `fact` is its name among those of the federation (`round/parts.py`).
 
     A fact is one number or a row of numbers a client; bytes_up is that of one number. 0 for what the server knows.
     """

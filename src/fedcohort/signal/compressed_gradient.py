@@ -1,6 +1,6 @@
 """compressed_gradient: a short vector in the place of a client's full-batch gradient at w_t (HCSFed).
 
-options: rate and way (`bandit/sketch.py`); key, an integer that the draws of the compression follow from, the same for
+options: rate and way (`maths/sketch.py`); key, an integer that the draws of the compression follow from, the same for
 all. Charged as the gradient, three forward passes; the compression itself is not.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.bandit.sketch import sketch
+from fedcohort.maths.sketch import sketch
 from fedcohort.rng import generator
 from fedcohort.signal.base import Computed, Lab
 from fedcohort.types import Ids

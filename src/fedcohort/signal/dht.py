@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
-from fedcohort import skew
+from fedcohort.data import skew
 from fedcohort.rng import generator, torch_scope
 from fedcohort.signal.base import Computed, Lab
 from fedcohort.types import Ids, Values
@@ -22,7 +22,7 @@ from fedcohort.types import Ids, Values
 
 def compute(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
     """float64 [len(clients), 3]."""
-    from fedcohort.interaction import Recipe, estimate  # imports torch
+    from fedcohort.data.interaction import Recipe, estimate  # imports torch
 
     recipe = Recipe(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
     out = np.empty((len(clients), 3))

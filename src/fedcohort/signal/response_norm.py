@@ -1,6 +1,6 @@
 """response_norm: how far a client's optimizer goes for a gradient that stays 1, in local learning rates: FedNova's a_i.
 
-`engine/response.py` works it out. With `steps` it makes the 8 bytes that FedNova sends beside an update.
+`training/response.py` works it out. With `steps` it makes the 8 bytes that FedNova sends beside an update.
 """
 
 from fedcohort.signal.base import Reported

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from fedcohort.sce import sce
+from fedcohort.maths.sce import sce
 from fedcohort.signal.base import Measured
 
 CE, RCE, LOG_0 = 0.1, 1.0, math.log(1e-4)

@@ -1,1 +1,0 @@
-"""Observers of the rounds: progress, journal, tracking, figures, summary."""

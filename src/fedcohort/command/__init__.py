@@ -1,0 +1,1 @@
+"""What a user types beside `train.py`: one verb, one module."""

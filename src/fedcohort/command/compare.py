@@ -1,0 +1,106 @@
+"""Compare runs that MLflow knows: fedcohort compare rows=selector cols=agg baseline=random
+
+rows=selector            a parameter or tag of the runs, down the table
+cols=null                another one across it, null for a single column
+metric=test/acc          what is compared: a run's last value of it
+baseline=null            a value of rows (or cols) to which paired differences are taken
+better=auto              high, low, or auto: by the metric's name
+experiment=fedcohort     MLflow's experiment
+sweep=null               the runs of one sweep, by the name of its folder in logs/sweeps
+filter=null              the runs of a filter in MLflow's language: filter="params.dataset = 'digits'";
+                         for rounds tags.rounds, which an extended run keeps current
+tracking_uri=sqlite:///logs/mlflow.db
+out=logs/compare         the folder for table.md, table.tex, table.csv, means.png and curves.png
+curves=true              false leaves out curves.png: it asks for the history of every run
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from fedcohort import ranges
+from fedcohort.errors import OptionError, TrackingError
+from fedcohort.observe.comparison import draw, fetch, render, runs
+from fedcohort.observe.comparison.table import tabulate
+from fedcohort.observe.tracking import server
+from fedcohort.record.folder import write_atomically
+from fedcohort.startup.options import folder, unknown
+
+
+@dataclass(frozen=True)
+class Options:
+    """As in the module; null is None."""
+
+    rows: str = "selector"
+    cols: str | None = None
+    metric: str = "test/acc"
+    baseline: str | None = None
+    better: str = "auto"
+    experiment: str = "fedcohort"
+    sweep: str | None = None
+    filter: str | None = None
+    tracking_uri: str = "sqlite:///logs/mlflow.db"
+    out: str = "logs/compare"
+    curves: str = "true"
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "metric", "experiment", "tracking_uri"):
+            ranges.text(name, getattr(self, name))
+        for name in ("cols", "baseline", "sweep", "filter"):
+            ranges.text(name, getattr(self, name), optional=True)
+        ranges.choice("better", self.better, "auto", "high", "low")
+        ranges.choice("curves", self.curves, "true", "false")
+        if self.cols == self.rows:
+            raise ranges.refuse("cols", f"another parameter than rows={self.rows}, or null", self.cols)
+        folder("out", self.out)
+
+
+def parsed(words: Sequence[str]) -> Options:
+    """The options that were typed. Raises `OptionError`."""
+    known = [each.name for each in fields(Options)]
+    typed: dict[str, str | None] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise OptionError(f"can't read {word!r}: type name=value, where name is one of {', '.join(known)}")
+        if name not in known:
+            raise unknown("", name, known)
+        typed[name] = None if value == "null" else value
+    values: Any = typed  # a null where a text is needed is refused below
+    return Options(**values)
+
+
+def compare(options: Options) -> tuple[str, list[Path]]:
+    """The table in Markdown, and the files that were written. Raises `OptionError`, `TrackingError`."""
+    query = fetch.Query(options.tracking_uri, options.experiment, options.sweep, options.filter)
+    try:
+        client = fetch.connected(query)
+        found = runs.sort(fetch.fetch(client, query), options.rows, options.cols, options.metric)
+        table = tabulate(found, options.rows, options.cols, options.metric, options.baseline, options.better)
+        histories = draw.fetch(client, found, options.metric) if options.curves == "true" else None
+    except server.failures() as error:
+        raise TrackingError(f"MLflow at {options.tracking_uri} can't be read ({server.reason(error)})") from error
+    out = Path(options.out).absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    texts: dict[str, Callable[[], str]] = {
+        "table.md": lambda: render.markdown(table),
+        "table.tex": lambda: render.latex(table),
+        "table.csv": lambda: render.comma_separated(table),
+    }
+    for name, text in texts.items():
+        write_atomically(out / name, text())
+    draw.intervals(table, found, out / "means.png")
+    written = [*texts, "means.png"]
+    if histories is not None:
+        draw.curves(histories, found, options.metric, out / "curves.png")
+        written.append("curves.png")
+    return texts["table.md"](), [out / name for name in written]
+
+
+def main(words: Sequence[str]) -> int:
+    """The command; raises what `in_one_line` puts in one line."""
+    text, files = compare(parsed(words))
+    sys.stdout.write(text + "\n" + "".join(f"{file}\n" for file in files))
+    return 0

@@ -1,0 +1,22 @@
+"""fedcohort figures RUN_FOLDER... [round=N]: draw the figures of runs again, running or ended.
+
+With round=N only what explains that round is drawn, figures/round-N.png: who was available, what each client scored and
+of which parts, who was selected, who arrived.
+"""
+
+from collections.abc import Sequence
+
+from fedcohort import ranges
+from fedcohort.command.words import folders_and_options
+from fedcohort.observe.console import for_each
+from fedcohort.observe.figures import explain, redraw
+
+
+def main(words: Sequence[str]) -> int:
+    """The command; 0 where every folder's figures were drawn. Raises `OptionError`."""
+    folders, options = folders_and_options(words, ("round",))
+    text = options.get("round")
+    if text is None:
+        return for_each(folders, lambda folder: "\n".join(map(str, redraw(folder))))
+    ranges.integer("round", int(text) if text.isdecimal() else text, "[1, inf)")
+    return for_each(folders, lambda folder: str(explain(folder, int(text))))

@@ -1,0 +1,54 @@
+"""fedcohort new selector|aggregator|signal|dataset NAME: the files of a new method, which run as they stand.
+
+A module, a yaml (a signal has none) and a test. What is in them shows every part of the contract at work: replace it by
+your paper. Nothing else is edited, and deleting them takes the method away without a trace.
+"""
+
+import keyword
+import sys
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from string import Template
+
+from fedcohort import ranges
+from fedcohort.errors import OptionError
+from fedcohort.host.commands import command
+
+KINDS = {"selector": "selector", "aggregator": "agg", "signal": "signal", "dataset": "dataset"}  # its group
+
+
+def files(kind: str, name: str) -> dict[Path, str]:
+    """Path and text of each file. Raises `OptionError` for a kind that there isn't, a name that can't be a module."""
+    ranges.choice("what is new", kind, *KINDS)
+    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
+        raise ranges.refuse("its name", "a lower-case Python name such as my_method", name)
+    group, title = KINDS[kind], "".join(word.capitalize() for word in name.split("_"))
+    paths = {
+        f"{kind}.py.txt": f"src/fedcohort/{group}/{name}.py",
+        f"{kind}.yaml.txt": f"configs/{group}/{name}.yaml",
+        f"{kind}_test.py.txt": f"tests/{group}/test_{name}.py",
+    }
+    folder = resources.files("fedcohort.command") / "templates"
+    there = {Path(path): folder / template for template, path in paths.items() if (folder / template).is_file()}
+    return {path: Template(each.read_text()).substitute(name=name, title=title) for path, each in there.items()}
+
+
+def main(words: Sequence[str]) -> int:
+    """Write them here, unless one is there. Raises `OptionError`."""
+    if len(words) != 2:
+        raise OptionError(f"name what is new, and how it is called: fedcohort new {'|'.join(KINDS)} my_method")
+    kind, name = words
+    made = files(kind, name)
+    if there := next((path for path in made if path.exists()), None):
+        raise OptionError(f"{there} is there already")
+    if absent := next((path.parent for path in made if not path.parent.is_dir()), None):
+        raise OptionError(f"there is no folder {absent}: call this in the folder that has train.py")
+    for path, text in made.items():
+        path.write_text(text)
+        sys.stdout.write(f"wrote {path}\n")
+    group = KINDS[kind]
+    if kind != "signal":
+        sys.stdout.write(f"try it: {command('python')} train.py {group}={name}\n")
+    sys.stdout.write(f'test it: make test T="tests/{group} tests/laws -k {name}"\n')
+    return 0

@@ -1,0 +1,120 @@
+"""A selector that is led through a run's log instead of a federation (`replay.py`)."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.record.replayable import Log, Round
+from fedcohort.rng import Draws
+from fedcohort.types import (
+    Advice,
+    Population,
+    Probe,
+    ProbeResult,
+    RoundContext,
+    RoundOutcome,
+    Selection,
+    Signals,
+)
+
+if TYPE_CHECKING:
+    from fedcohort.selector.base import Selector
+    from fedcohort.signal.base import Signal
+
+
+class Player:
+    """A selector that is led through a log, one round after the other."""
+
+    def __init__(self, selector: "Selector[Any]", word: str, log: Log) -> None:
+        self.selector, self.word, self.log = selector, word, log
+        self.fixed = Signals(log.facts, selector.needs, "the selector")
+        self.state: Any = None
+        self.pairs: frozenset[str] = frozenset()  # words whose rows are as wide as the round
+
+    def start(self, asked: frozenset[str]) -> None:
+        """Raise `IncompatibleConfig` where the selector reads what the log doesn't hold.
+
+        asked: words that the run's selector may have asked for. It may never have come to that: FedCor's shadow rounds
+        begin after the warm-up.
+        """
+        from fedcohort.signal.base import Computed, Held, Measured, Static, find
+
+        signals = {word: find(word) for word in sorted(self.selector.needs)}
+        self.pairs = frozenset(word for word, signal in signals.items() if isinstance(signal, Held) and signal.pairs)
+        lacking = []
+        for word, signal in signals.items():
+            known = self.log.facts if isinstance(signal, Static) else self.log.told
+            asks = word in asked and isinstance(signal, Measured | Computed)
+            if (word not in known and not asks) or (word in self.pairs and wide(self.log) is not None):
+                lacking.append(word)
+        if lacking:
+            why = sorted({reason for word in lacking if (reason := unlogged(self.log, signals[word]))})
+            raise IncompatibleConfig(
+                f"selector={self.word} reads {', '.join(lacking)}, which the log of {self.log.info.folder} doesn't have"
+                + (f": {', and '.join(why)}" if why else "")
+            )
+        n_classes = self.log.info.class_counts.shape[1]
+        self.state = self.selector.init(Population(self.log.n_clients, n_classes, self.log.cohort, self.fixed))
+
+    def plan(self, now: Round) -> tuple[RoundContext, list[Probe]]:
+        log = self.log
+        ctx = RoundContext(
+            round=now.t,
+            cohort=log.cohort,
+            n_clients=log.n_clients,
+            available=now.available,
+            signals=self.fixed,
+            rng=Draws(log.info.seed, log.n_clients, now.t).generator("selector"),
+            units=log.units,
+        )
+        return ctx, list(self.selector.plan(self.state, ctx)) if len(now.available) else []
+
+    def select(self, now: Round, ctx: RoundContext, probes: Sequence[Probe]) -> Selection:
+        blocking = {probe.signal: self._answer(now, probe) for probe in probes if not probe.concurrent}
+        selection, self.state = self.selector.select(self.state, ctx, blocking)
+        return selection
+
+    def observe(self, now: Round, selection: Selection, probes: Sequence[Probe]) -> Advice | None:
+        """As after the training: nobody was selected, nothing is learned."""
+        if not len(now.chosen):
+            return None
+        reports = {word: values[now.arrived] for word, values in now.told.items()}
+        reports |= {word: reports[word][:, : len(now.arrived)] for word in self.pairs}  # other rounds may be wider
+        outcome = RoundOutcome(
+            round=now.t,
+            selection=selection,
+            clients=now.arrived,
+            failed=np.setdiff1d(now.chosen, now.arrived),
+            signals=Signals({**self.log.facts, **reports}, self.selector.needs, "the selector"),
+            probes={probe.signal: self._answer(now, probe) for probe in probes if probe.concurrent},
+            round_s=now.round_s,
+        )
+        advice, self.state = self.selector.observe(self.state, outcome)
+        return advice
+
+    def _answer(self, now: Round, probe: Probe) -> ProbeResult:
+        if probe.signal not in now.told:
+            raise IncompatibleConfig(
+                f"selector={self.word} asks for {probe.signal} in round {now.t + 1}, which the log of "
+                f"{self.log.info.folder} doesn't have"
+            )
+        return ProbeResult(probe.clients, now.told[probe.signal][probe.clients])
+
+
+def wide(log: Log) -> Round | None:
+    """The first round in which more clients arrived than a row of the per-client table has numbers."""
+    from fedcohort.round.report import ROW
+
+    return next((now for now in log.rounds if len(now.arrived) > ROW), None)
+
+
+def unlogged(log: Log, signal: "Signal") -> str:
+    """Why no log of such a run has it; empty where another run's might."""
+    from fedcohort.signal.base import Held, Sent
+
+    if isinstance(signal, Held) and signal.pairs:
+        now = wide(log)
+        return "" if now is None else f"rows of {len(now.arrived)} numbers are too long for it (round {now.t + 1})"
+    return "whole updates are not logged" if isinstance(signal, Held | Sent) else ""

@@ -1,0 +1,68 @@
+"""fedcohort sync RUN_FOLDER... [tracking_uri=...] [experiment=...]: send to MLflow what it lacks of a run.
+
+For runs whose server was gone, that were killed, or that were copied from a machine without one.
+tracking_uri, experiment: another place than the run's own, such as tracking_uri=sqlite:///logs/mlflow.db
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fedcohort.command.words import folders_and_options
+from fedcohort.errors import TrackingError
+from fedcohort.host.lock import is_held
+from fedcohort.observe.console import for_each
+from fedcohort.observe.tracking import identity, server
+from fedcohort.observe.tracking.feed import open_feed
+from fedcohort.record import card, history
+from fedcohort.record.folder import status_of
+from fedcohort.record.observer import RunInfo
+
+EXPERIMENT = "fedcohort"  # for runs that were not tracked at all
+
+
+def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None = None) -> str:
+    """Send the missing rounds and files of the run in `folder`; returns a line that says what was sent.
+
+    tracking_uri, experiment: None for where the run was tracked. Raises `CheckpointError` where `folder` holds no
+    run, `TrackingError` where the server is gone or none is known.
+    """
+    info = card.load(folder)
+    where = _place(folder, tracking_uri, experiment)
+    try:
+        return _send(info, where)
+    except server.failures() as error:
+        raise TrackingError(f"{folder}: MLflow at {where.uri} can't be reached ({server.reason(error)})") from error
+
+
+def _send(info: RunInfo, where: server.Place) -> str:
+    running = is_held(info.folder / "run.lock")
+    feed = open_feed(info, where, running=running)
+    rounds = feed.send()
+    files = 0
+    if not running:  # a running process ends its run itself
+        files = feed.close(info, _status(info.folder), history.last_ms(info.folder))
+        identity.complete(info.folder, where)
+    rest = "still running" if running else f"{files} files"
+    return f"{info.folder}: sent {rounds} rounds, {rest}, to {where.uri} (run {feed.run_id})"
+
+
+def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.Place:
+    known = identity.load(folder)
+    if known is not None and tracking_uri in (None, known.tracking_uri) and experiment in (None, known.experiment):
+        return known.place
+    if tracking_uri is None and known is None:
+        raise TrackingError(f"{folder} was never tracked: name the server with tracking_uri=")
+    name = experiment or (known.experiment if known else EXPERIMENT)
+    return server.place(tracking_uri or (known.tracking_uri if known else None), name, folder.parent)
+
+
+def _status(folder: Path) -> str:
+    """How the run ended; nobody holds its lock, so one that says "running" was killed."""
+    status = str(status_of(folder).get("status", "running"))
+    return "interrupted" if status in ("running", "dropped") else status
+
+
+def main(words: Sequence[str]) -> int:
+    """The command; 0 where every folder is complete on the server. Raises `OptionError`."""
+    folders, options = folders_and_options(words, ("tracking_uri", "experiment"))
+    return for_each(folders, lambda folder: sync(folder, options.get("tracking_uri"), options.get("experiment")))

@@ -1,0 +1,1 @@
+"""The federation: who holds which samples, and how unequal that is."""

@@ -1,1 +1,0 @@
-"""The run: rounds, local training, evaluation, ranks."""

@@ -1,0 +1,34 @@
+"""How many processes train, and whether they can be started here. Without Lightning, whose import takes seconds."""
+
+import os
+
+import torch
+
+from fedcohort.host import cores
+from fedcohort.ranges import refuse
+
+CLUSTER = {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "GROUP_RANK"}
+
+
+def count(accelerator: str, devices: int | str) -> int:
+    """Processes on this machine; "auto" is one per core that we may use, or per GPU."""
+    if devices != "auto":
+        return int(devices)
+    return cores.available() if accelerator == "cpu" else max(1, torch.cuda.device_count())
+
+
+def remarks(accelerator: str, num_nodes: int) -> list[str]:
+    """What nobody has tried yet, for a line at the start."""
+    untried = ["GPUs (trainer.accelerator=gpu)"] if accelerator == "gpu" else []
+    untried += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
+    hint = "compare a short run with trainer=cpu before you trust a long one"
+    return [f"fedcohort has not been run on {' and '.join(untried)} yet: {hint}"] if untried else []
+
+
+def check(accelerator: str, devices: int, num_nodes: int) -> None:
+    """Raise `OptionError` where there are fewer GPUs than asked for, or nobody who starts the other nodes."""
+    if num_nodes > 1 and not CLUSTER & set(os.environ):
+        raise refuse("trainer.num_nodes", "1 where neither SLURM nor torchrun starts the processes", num_nodes)
+    if accelerator == "gpu" and torch.cuda.device_count() < devices:
+        found = torch.cuda.device_count()
+        raise refuse("trainer.devices", f"at most the number of CUDA devices, which is {found}", devices)

@@ -1,0 +1,249 @@
+"""FederatedLoop: the Lightning callback that makes an epoch a communication round."""
+
+import copy
+import logging
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import numpy as np
+import torch
+from torch import nn
+
+from fedcohort.data.federation import Federation
+from fedcohort.flat import FlatModel
+from fedcohort.hook import Hook, averaged, remembered
+from fedcohort.host.interrupt import watch
+from fedcohort.host.memory import keep_freed_memory
+from fedcohort.host.stopwatch import Stopwatch
+from fedcohort.lightning.data import CohortDataModule
+from fedcohort.lightning.module import ClientModule
+from fedcohort.lightning.stop import Watcher, ended_by, finish, status_of
+from fedcohort.ranks import reduce_max, reduce_sum, share_of
+from fedcohort.round.aggregate import Closer, keeps_updates, longest, reported
+from fedcohort.round.collect import Gatherer
+from fedcohort.round.collected import Gathered
+from fedcohort.round.cost import Bill, forward_flops
+from fedcohort.round.parts import Parts, ServerState, Settings
+from fedcohort.round.plan import Opened, Opener
+from fedcohort.round.report import columns, facts_of, registered, report_of, weights_hash
+from fedcohort.round.store import ClientStore, store_for
+from fedcohort.training.engines import choose
+from fedcohort.training.evaluate import FederationLab, client_metrics, worst_group
+from fedcohort.training.local import LocalTrainer
+from fedcohort.training.memory_layout import lay_out, wants_channels_last
+from fedcohort.types import Values
+
+log = logging.getLogger("fedcohort")
+
+
+class FederatedLoop(pl.Callback):
+    """select - broadcast - collect - aggregate, once an epoch; its state_dict is the server's whole state.
+
+    A signal that `interrupt.watch` knows of stops the run at the end of the round in progress. `info` makes what
+    observers are told at the start out of the expected seconds of each client's job.
+    """
+
+    def __init__(self, parts: Parts, settings: Settings, federation: Federation) -> None:
+        self.parts, self.settings, self.federation = parts, settings, federation
+        self.observers: Sequence[Watcher] = ()
+        self.info: Callable[[Values], Any] = lambda expected_s: None
+        self.store: ClientStore
+        self.watch = Stopwatch()
+        self.reason = ""  # for the engine that was chosen
+        self.folder: Path | None = None  # where a client store too large for memory may live
+        self.new_folder = False  # made by this process: it goes where no round was trained
+        self.trained = 0  # the last round that was reported by this process
+        self.asked_to_stop = False
+        self.started = False  # in the process whose observers watch: rank 0, which may be a child of this one
+        self._restored: dict[str, Any] | None = None
+
+    # --- start -------------------------------------------------------------------------------------------------
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """The network stands on its device, restored weights in it: make the flat models."""
+        keep_freed_memory()
+        module = self._module(pl_module)
+        self.federation = self.federation.to(module.device)
+        flops = forward_flops(module.network, self.federation)
+        last = self.lay_out(module.network)
+        worker = FlatModel(copy.deepcopy(module.network), last, self.settings.bf16)
+        self.server = FlatModel(module.network, last)
+        layout = self.server.layout
+        alone = self._trainer_of(worker, self.parts.codec.hooks)
+        lab = FederationLab(self.server, worker, self.federation, alone.update_of)
+        bill = Bill(self.parts, self.federation, layout, flops)
+        self.opener = Opener(self.parts, self.settings, self.federation, layout, lab, bill, self.watch)
+        self.remembers = remembered(self.parts.hooks, layout.n_params, int(self.federation.n_train.max()))
+        n_clients, limit_gb = self.federation.n_clients, self.settings.store_limit_gb
+        self.store = store_for(self.folder, self.remembers, n_clients, limit_gb)
+        self.closer = Closer(self.parts, self.server, self.store, self.federation, self.settings, lab, flops)
+        self._data(trainer).federation = self.federation
+        module.watch = self.watch
+        module.engine, self.reason = choose(
+            self.settings.engine, self._trainer_of(worker, self.parts.hooks), self.settings.chunk
+        )
+        fresh = ServerState.fresh(self.parts, self.opener.populations, layout.n_params)
+        fresh.spent = bill.registration(self.opener.populations)
+        self.state = fresh
+        if self._restored is not None:
+            self.state = ServerState.unpacked(self._restored["server"], fresh)
+            self.store.load_state_dict(self._restored["clients"])
+        if trainer.is_global_zero:
+            info = self.info(self.opener.populations.facts["expected_s"])
+            self.started = True
+            for observer in self.observers:
+                observer.start(info)
+
+    def lay_out(self, network: nn.Module) -> bool:
+        """Put images into the layout that the network is fastest with; True for channels last.
+
+        Done before training processes are forked it is done once, and shared by all.
+        """
+        last = wants_channels_last(self.settings.channels_last, network)
+        if last:
+            lay_out(self.federation)
+        return last
+
+    def _trainer_of(self, worker: FlatModel, hooks: Sequence[Hook]) -> LocalTrainer:
+        parts, settings = self.parts, self.settings
+        common = (parts.objective, parts.client, parts.codec, hooks, settings.seed, settings.closed_form)
+        return LocalTrainer(self.server, worker, self.federation, *common, self.parts.regulariser.hooks)
+
+    # --- a round -----------------------------------------------------------------------------------------------
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Decide who trains what, and deal this rank's share over its slices."""
+        module = self._module(pl_module)
+        module.evaluated = {}
+        with self.watch.stage("select"):
+            opened = self.opener.open(trainer.current_epoch, self.state, self.store)
+        clients = np.array([task.client for task in opened.tasks], dtype=np.int64)
+        mine = share_of(trainer.global_rank, trainer.world_size, clients, opened.cost)
+        self._data(trainer).slices.deal(list(module.engine.together([opened.tasks[i] for i in mine])))
+        module.down = self.parts.agg.broadcast(self.state.agg)
+        hooks = self.parts.hooks_in(opened.selection.plain)
+        module.gatherer = Gatherer(
+            layout=self.server.layout,
+            cohort=clients,
+            weights=opened.weights,
+            uploads=[name for hook in hooks for name in hook.uploads],
+            remembers={name: self.remembers[name] for hook in hooks for name in hook.remembers},
+            words=reported(self.parts, self.opener.hearing, opened.selection.plain),
+            stacked=keeps_updates(self.parts),
+            moments=self.settings.bn_moments,
+            device=self.server.w.device,
+            ranks=trainer.world_size,
+            longest=longest(self.server, self.settings.update_limit),
+            averaged=averaged(hooks),
+            dtype=self.server.w.dtype,
+        )
+        self.opened: Opened = opened
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Aggregate after the last slice: in `on_train_epoch_end` the old model would have been validated."""
+        if batch_idx + 1 < self.settings.slices:
+            return
+        with self.watch.stage("aggregate"):
+            gathered = self._module(pl_module).gatherer.finish(reduce_sum, reduce_max)
+            self.gathered, self.state = self.closer.close(self.opened, gathered, self.state)
+        # Manual optimization never advances global_step, and a monitored ModelCheckpoint then saves nothing.
+        progress = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress
+        progress.increment_ready()
+        progress.increment_completed()
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        step = trainer.current_epoch + 1
+        table = dict(columns(self.opened, self.gathered, self.federation.n_clients))
+        self._report(trainer, self._module(pl_module), step, self.opened, self.gathered, table)
+        code = int(reduce_max(torch.tensor(watch.code)))  # the same on all ranks, whenever a signal comes to one
+        watch.note(code)
+        self.asked_to_stop = code > 0
+        if self.asked_to_stop:
+            trainer.should_stop = True
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """The sanity check validates w_0: that is step 0."""
+        if trainer.sanity_checking:
+            facts = dict(registered(self.parts, self.opener.populations))
+            self._report(trainer, self._module(pl_module), 0, None, None, facts)
+
+    def _report(
+        self,
+        trainer: pl.Trainer,
+        module: ClientModule,
+        step: int,
+        opened: Opened | None,
+        gathered: Gathered | None,
+        table: dict[str, np.ndarray],
+    ) -> None:
+        metrics = dict(module.evaluated)
+        every = self.settings.clients_every
+        if every and step % every == 0:
+            with self.watch.stage("evaluate"):
+                scalars, per_client = client_metrics(module.network, self.federation)
+            metrics |= scalars
+            table |= per_client
+        if "test/acc" in metrics and (attribute := self.federation.server_test_attribute) is not None:
+            with self.watch.stage("evaluate"):
+                metrics["test/acc_worst_group"] = worst_group(module.network, self.federation.server_test, attribute)
+        if "test/acc" in metrics:
+            best = self.state.best_acc
+            self.state.best_acc = metrics["test/acc"] if math.isnan(best) else max(best, metrics["test/acc"])
+            metrics["test/acc_best"] = self.state.best_acc
+        metrics |= facts_of(self.federation, gathered, self.opener.hearing.liars)
+        trace = self.parts.selector.trace(self.state.selector)
+        fingerprint = weights_hash(self.server)
+        report = report_of(step, opened, gathered, self.state, metrics, table, trace, fingerprint)
+        self.trained, self.report = step, replace(report, wall_s=self.watch.lap())
+        if trainer.is_global_zero:
+            with self.watch.stage("log"):
+                for observer in self.observers:
+                    observer.observe(self.report)
+
+    # --- end -----------------------------------------------------------------------------------------------------
+    def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """A run that a callback stopped early (EarlyStopping) is finished; one that a signal stopped is not."""
+        done = trainer.current_epoch >= self.settings.rounds
+        if not done and not self.asked_to_stop and trainer.is_global_zero:
+            log.info("ended after round %d of %d. %s", trainer.current_epoch, self.settings.rounds, ended_by(trainer))
+        self._finish("finished" if done or not self.asked_to_stop else "interrupted")
+
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
+        self._finish(status_of(exception, nothing_trained=self.new_folder and self.trained == 0))
+
+    def _finish(self, status: str) -> None:
+        if self.started:
+            self.started = False
+            finish(self.observers, status)
+
+    # --- state -------------------------------------------------------------------------------------------------
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "config_hash": self.settings.config_hash,
+            "server": self.state.packed(),
+            "clients": self.store.state_dict(),
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._restored = state_dict
+
+    def checkpointed(self) -> None:
+        """The state that was last asked for is on disk."""
+        self.store.checkpointed()
+
+    @staticmethod
+    def _module(pl_module: pl.LightningModule) -> ClientModule:
+        if not isinstance(pl_module, ClientModule):
+            raise TypeError(f"FederatedLoop drives a ClientModule, not a {type(pl_module).__name__}")
+        return pl_module
+
+    @staticmethod
+    def _data(trainer: pl.Trainer) -> CohortDataModule:
+        data = getattr(trainer, "datamodule", None)
+        if not isinstance(data, CohortDataModule):
+            raise TypeError("FederatedLoop needs a CohortDataModule")
+        return data

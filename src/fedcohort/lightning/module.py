@@ -1,0 +1,107 @@
+"""ClientModule: the LightningModule that is every client in turn, and the global model when it is evaluated."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torchmetrics import MeanMetric, Metric, MetricCollection
+
+from fedcohort.host.stopwatch import Stopwatch
+from fedcohort.ranks import ranks, reduce_sum
+from fedcohort.round.collect import Gatherer
+from fedcohort.training.engines import Engine
+from fedcohort.training.local import ClientTask
+
+LOADERS = ("server_val", "test")
+MONITORED = ("server_val/acc", "server_val/loss")
+
+
+class ClientModule(pl.LightningModule):
+    """One training batch is a slice of the cohort; the registered parameters are the global model.
+
+    network: inputs [B, ...] to logits [B, n_classes]. evaluated: the server's metrics after the latest validation, over
+    all ranks; a diverged model's loss is NaN. `engine`, `gatherer`, `down` and `watch` are set by the loop.
+    """
+
+    engine: Engine
+    gatherer: Gatherer
+    down: Mapping[str, Tensor]
+    watch: Stopwatch
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.network = network
+        self._scores = [scores() for _ in LOADERS]  # a plain list: no part of the model's state_dict
+        self.evaluated: dict[str, float] = {}
+
+    def configure_optimizers(self) -> None:
+        """Clients and the server have optimizers of their own."""
+
+    def training_step(self, batch: Sequence[ClientTask], batch_idx: int) -> None:
+        with self.watch.stage("train"):
+            for update in self.engine.updates(batch, self.down):
+                self.gatherer.add(update)
+
+    def on_validation_epoch_start(self) -> None:
+        for collection in self._scores:
+            collection.to(self.device).set_dtype(torch.float64)  # in this order: a move forgets the precision
+            collection.reset()
+
+    def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int, dataloader_idx: int = 0) -> None:
+        """Score a piece of the server's data; this rank's share may hold an empty one."""
+        x, y = batch
+        with self.watch.stage("evaluate"):
+            nobody = y.new_empty(0, dtype=torch.float64)
+            right, loss = judged(self.network(x), y) if len(y) else (nobody, nobody)
+            self._scores[dataloader_idx]["acc"].update(right)
+            self._scores[dataloader_idx]["loss"].update(loss)
+
+    def on_validation_epoch_end(self) -> None:
+        """Each rank has seen its part of the data: one exchange, and every rank knows the whole.
+
+        Callbacks see `MONITORED` alone: nothing selects on `test/*`.
+        """
+        with self.watch.stage("evaluate"):
+            add_up([metric for collection in self._scores for metric in collection.values()])
+            self.evaluated = {
+                f"{name}/{metric}": float(value)
+                for name, collection in zip(LOADERS, self._scores, strict=True)
+                for metric, value in collection.compute().items()
+            }
+        for name in MONITORED:
+            # Not for Lightning to add up, nor for rank 0 alone: EarlyStopping compares on every rank.
+            self.log(name, self.evaluated[name], batch_size=1)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """The views into the flat vector are saved as tensors of their own."""
+        checkpoint["state_dict"] = {name: tensor.clone() for name, tensor in checkpoint["state_dict"].items()}
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        """Everything is on the device already; looking for tensors inside of tasks would only cost time."""
+        return batch
+
+
+def judged(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Whether each sample's class is found (1 or 0), and its cross-entropy; float64 [n] both."""
+    return (logits.argmax(1) == y).double(), F.cross_entropy(logits, y, reduction="none").double()
+
+
+def scores() -> MetricCollection:
+    """Accuracy and mean cross-entropy; a diverged model's is NaN. Their sums over ranks are ours to make: `add_up`."""
+    means = {name: MeanMetric("disable", sync_on_compute=False) for name in ("acc", "loss")}
+    return MetricCollection(dict(means), compute_groups=False)
+
+
+def add_up(metrics: Sequence[Metric]) -> None:
+    """Sum the metrics' states over ranks in one exchange; torchmetrics takes one for each state, and waits twice."""
+    if ranks() == 1:
+        return
+    states = [(metric, name, torch.as_tensor(v)) for metric in metrics for name, v in metric.metric_state.items()]
+    summed = reduce_sum(torch.cat([value.double().flatten() for _, _, value in states]))
+    parts = torch.split(summed, [value.numel() for _, _, value in states])
+    for (metric, name, value), total in zip(states, parts, strict=True):
+        setattr(metric, name, total.view_as(value).to(value.dtype))

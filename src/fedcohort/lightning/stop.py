@@ -1,0 +1,89 @@
+"""How a run ends: by a signal (the round in progress is finished and saved, a second one drops it), or by an error."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import lightning.pytorch as pl
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+
+from fedcohort.errors import FedcohortError
+from fedcohort.host import disk
+from fedcohort.host.interrupt import Phase, watch
+from fedcohort.types import RoundReport
+
+log = logging.getLogger("fedcohort")
+
+
+class Watcher(Protocol):
+    """What the loop tells its observers (`record.observer.Observer` is one)."""
+
+    def start(self, info: Any) -> None: ...
+
+    def observe(self, report: RoundReport) -> None: ...
+
+    def finish(self, status: str) -> None: ...
+
+
+class GracefulStop(pl.Callback):
+    """Tells `interrupt.watch` what the run is doing, and takes the signals back from Lightning. First of the callbacks.
+
+    Lightning's own SIGTERM handler would drop the round, and its Ctrl-C leaves the signal ignored.
+    """
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        watch.phase = Phase.START
+        watch.check()
+
+    def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        watch.listen()
+        watch.check()
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        watch.listen()
+        watch.check()
+        watch.phase = Phase.ROUNDS
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        watch.phase = Phase.FILES
+
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
+        """What the callbacks after this one still write is not for another signal to break."""
+        if watch.code and watch.phase is Phase.START:
+            watch.phase = Phase.DEAF
+
+    def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """A run that is resumed at its end has no round to train."""
+        watch.phase = Phase.FILES
+
+
+def status_of(exception: BaseException, *, nothing_trained: bool) -> str:
+    """How a run ended that raised. A signal while C++ was at work may have become another error on its way."""
+    stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or watch.phase is Phase.DEAF
+    if nothing_trained and (stopped or isinstance(exception, FedcohortError | MisconfigurationException)):
+        return "dropped"
+    return "interrupted" if stopped else "failed"
+
+
+def ended_by(trainer: pl.Trainer) -> str:
+    """Which callback ended a run before its last round, and why, where it says so (EarlyStopping does)."""
+    callbacks: list[pl.Callback] = getattr(trainer, "callbacks", [])
+    said = [(type(each).__name__, getattr(each, "stopping_reason_message", None)) for each in callbacks]
+    why = "; ".join(f"{name}: {reason}" for name, reason in said if reason)
+    return why or "a callback asked for it"
+
+
+def finish(observers: Sequence[Watcher], status: str) -> None:
+    """One observer's failure never costs the others their end; nor does a signal that gives up what one writes."""
+    failures: list[Exception] = []
+    for observer in observers:
+        try:
+            observer.finish("failed" if failures else status)
+        except Exception as error:
+            trace = None if isinstance(error, FedcohortError) or disk.refuses(error) else error
+            log.error("%s could not finish: %s", type(observer).__name__, error, exc_info=trace)
+            failures.append(error)
+        except KeyboardInterrupt:
+            status = "interrupted" if status == "finished" else status  # the next resume writes what is missing
+    if failures:
+        raise failures[0]

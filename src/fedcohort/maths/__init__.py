@@ -1,0 +1,1 @@
+"""Mathematics with a name, which methods share."""

@@ -1,0 +1,186 @@
+"""The figures of a comparison: means with their intervals, and curves with a band of one standard deviation."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.observe.comparison.render import Unit, unit, unit_of
+from fedcohort.observe.comparison.runs import Cell, Run, Sorted
+from fedcohort.observe.comparison.table import Table
+from fedcohort.observe.figure import style
+from fedcohort.observe.tracking import server
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from mlflow import MlflowClient
+
+Curve = Float64[np.ndarray, "_n"]
+COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILLION, style.PURPLE, style.SKY, style.BLACK)
+DASHES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+POINTS = 200  # where curves of runs that were measured at other times are compared
+CLOCK, DOWN, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
+
+
+@dataclass(frozen=True)
+class Series:
+    """A run's curve: the metric, each [n], at its rounds, its virtual seconds, its bytes down and up."""
+
+    rounds: Curve
+    value: Curve
+    seconds: Curve
+    bytes: Curve
+
+
+@dataclass(frozen=True)
+class Band:
+    """Over seeds, each [n]: mean and standard deviation (ddof 1, NaN for one seed) at x."""
+
+    x: Curve
+    mean: Curve
+    std: Curve
+
+
+def fetch(client: "MlflowClient", found: Sorted, metric: str) -> Mapping[Cell, list[Series]]:
+    """The histories of all runs that were averaged."""
+    return {cell: [_series(client, run, metric) for run in runs.values()] for cell, runs in found.cells.items()}
+
+
+def _series(client: "MlflowClient", run: Run, metric: str) -> Series:
+    def history(name: str) -> dict[int, float]:
+        if name not in run.metrics:
+            return {}
+        return {each.step: each.value for each in server.patient(lambda: client.get_metric_history(run.id, name))}
+
+    values, clock, down, up = (history(name) for name in (metric, CLOCK, DOWN, UP))
+    steps = sorted(values)
+    nan = float("nan")
+    return Series(
+        rounds=np.array(steps, dtype=float),
+        value=np.array([values[step] for step in steps]),
+        seconds=np.array([clock.get(step, nan) for step in steps]),
+        bytes=np.array([down.get(step, nan) + up.get(step, nan) for step in steps]),
+    )
+
+
+def by_round(series: Sequence[Series]) -> Band:
+    """At the rounds that all seeds measured."""
+    common = np.array(sorted(set.intersection(*(set(each.rounds) for each in series))), dtype=float)
+    return _band(common, [each.value[np.isin(each.rounds, common)] for each in series])
+
+
+def by_cost(x: Sequence[Curve], values: Sequence[Curve]) -> Band:
+    """At even points up to where the first of the runs ends; in between a run is as good as its last finished round."""
+    known = [(at[ok], value[ok]) for at, value in zip(x, values, strict=True) if (ok := np.isfinite(at)).any()]
+    if len(known) < len(x):
+        return Band(np.empty(0), np.empty(0), np.empty(0))
+    low, high = max(float(at[0]) for at, _ in known), min(float(at[-1]) for at, _ in known)
+    grid = np.linspace(low, high, POINTS) if high > low else np.empty(0)
+    return _band(grid, [value[np.searchsorted(at, grid, side="right") - 1] for at, value in known])
+
+
+def _band(x: Curve, values: Sequence[Curve]) -> Band:
+    table = np.stack(values)
+    std = table.std(axis=0, ddof=1) if len(table) > 1 else np.full(table.shape[1], np.nan)
+    return Band(x, table.mean(axis=0), std)
+
+
+def curves(histories: Mapping[Cell, Sequence[Series]], found: Sorted, metric: str, path: Path) -> None:
+    """One row of panels a column of the table: by rounds, by virtual time, by bytes."""
+    u = unit_of(metric, max((float(np.nanmax(s.value)) for all_ in histories.values() for s in all_), default=1.0))
+    seconds = [float(s.seconds[-1]) for all_ in histories.values() for s in all_ if len(s.seconds)]
+    size, clock = style.virtual_unit(seconds)
+    heaviest = max((float(s.bytes[-1]) for all_ in histories.values() for s in all_ if len(s.bytes)), default=0.0)
+    load = unit_of(DOWN, heaviest)
+    height = 0.9 + 2.9 * len(found.cols) + 0.25 * len(found.rows)
+    figure = _figure(f"{metric}: mean and one standard deviation over seeds", found, 12.5, height)
+    grid = figure.subplots(len(found.cols), 3, sharey="row", squeeze=False)
+    for i, col in enumerate(found.cols):
+        for j, row in enumerate(found.rows):
+            series = [each for each in histories.get((row, col), ()) if len(each.rounds)]
+            if series:
+                look = _look(j, row)
+                values = [each.value for each in series]
+                _line(grid[i, 0], by_round(series), 1.0, u.factor, look)
+                _line(grid[i, 1], by_cost([each.seconds for each in series], values), 1 / size, u.factor, look)
+                _line(grid[i, 2], by_cost([each.bytes for each in series], values), load.factor, u.factor, look)
+        grid[i, 0].set_ylabel(_axis(f"{col}: {metric}" if col else metric, u))
+        for axes in grid[i]:
+            style.tidy(axes)
+        style.whole_numbers(grid[i, 0].xaxis)
+    names = ("communication round", f"virtual time, {clock}", f"bytes up and down, {load.name}")
+    for axes, name in zip(grid[-1], names, strict=True):
+        axes.set_xlabel(name)
+    style.legend(figure, _handles(grid.flat), 5)
+    style.save(figure, path)
+
+
+def intervals(table: Table, found: Sorted, path: Path) -> None:
+    """A point a cell, its 95 % interval beside it."""
+    u = unit(table)
+    height = 1.5 + 0.32 * len(table.rows) * max(1, len(table.cols))
+    figure = _figure(f"{table.metric}: mean and 95 % interval over seeds", found, 7.5, max(height, 2.6))
+    axes = figure.subplots()
+    for i, row in enumerate(table.rows):
+        for j, col in enumerate(table.cols):
+            entry = table.entries.get((row, col))
+            if entry is None:
+                continue
+            y = i + (0.6 * (j + 0.5) / len(table.cols) - 0.3 if len(table.cols) > 1 else 0.0)
+            look: dict[str, Any] = {"color": COLOURS[j % len(COLOURS)], "fmt": MARKERS[j % len(MARKERS)], "capsize": 3}
+            half = [entry.value.half * u.factor] if np.isfinite(entry.value.half) else None
+            axes.errorbar([entry.value.mean * u.factor], [y], xerr=half, label=col or "mean", **look)
+    axes.set_yticks(range(len(table.rows)), table.rows)
+    axes.invert_yaxis()
+    axes.set_xlabel(_axis(table.metric, u))
+    style.tidy(axes)
+    if len(table.cols) > 1:
+        style.legend(figure, _handles([axes]), 4)
+    style.save(figure, path)
+
+
+def _figure(what: str, found: Sorted, width: float, height: float) -> "Figure":
+    """As the figures of a run, but for what says which run it is: here how many."""
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(width, height))
+    drawn.set_layout_engine("constrained", rect=(0, 0, 1, 1 - style.HEAD / height))
+    counts = sorted({len(runs) for runs in found.cells.values()})
+    seeds = f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else f"{counts[0]} seeds"
+    of = f"{sum(map(len, found.cells.values()))} runs, {seeds} a cell"
+    left = 0.12 / width
+    drawn.text(left, 1 - 0.12 / height, what, ha="left", va="top", fontsize=12, fontweight="bold", color=style.BLACK)
+    drawn.text(left, 1 - 0.37 / height, of, ha="left", va="top", fontsize=style.SMALL, color="#555555")
+    return drawn
+
+
+def _look(position: int, row: str) -> dict[str, Any]:
+    dash = DASHES[position // len(COLOURS) % len(DASHES)]
+    return {"color": COLOURS[position % len(COLOURS)], "linestyle": dash, "linewidth": 1.7, "label": row}
+
+
+def _line(axes: "Axes", band: Band, x_factor: float, y_factor: float, look: Mapping[str, Any]) -> None:
+    if not len(band.x):
+        return
+    x, mean, std = band.x * x_factor, band.mean * y_factor, band.std * y_factor
+    axes.plot(x, mean, **look)
+    if np.isfinite(std).any():
+        axes.fill_between(x, mean - std, mean + std, color=look["color"], alpha=0.16, linewidth=0)
+
+
+def _axis(name: str, u: Unit) -> str:
+    return f"{name}, {u.name}" if u.name else name
+
+
+def _handles(panels: Any) -> "list[Artist]":
+    found: dict[str, Artist] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    return list(found.values())

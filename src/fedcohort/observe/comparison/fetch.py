@@ -1,0 +1,93 @@
+"""Runs as MLflow knows them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedcohort.errors import OptionError, TrackingError
+from fedcohort.observe.comparison.runs import Run
+from fedcohort.observe.tracking import membership, record, server
+from fedcohort.ranges import refuse
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+PAGE = 1000  # runs that MLflow is asked for at a time
+
+
+@dataclass(frozen=True)
+class Query:
+    """tracking_uri: where. sweep: a sweep's id. filter: in MLflow's language. All of them must hold."""
+
+    tracking_uri: str
+    experiment: str
+    sweep: str | None = None
+    filter: str | None = None
+
+    @property
+    def conditions(self) -> str:
+        """A run is in one sweep or more: their ids are one tag, in which MLflow looks for a part of the text."""
+        sweep = [f"tags.{membership.TAG} LIKE '%{self.sweep}%'"] if self.sweep else []
+        return " and ".join([*sweep, *([self.filter] if self.filter else [])])
+
+    def holds(self, tags: Mapping[str, str]) -> bool:
+        """Whether a run with such tags is in the sweep itself, not in one whose id is longer."""
+        return self.sweep is None or self.sweep in membership.sweeps(tags.get(membership.TAG))
+
+
+def connected(query: Query) -> "MlflowClient":
+    """Raises `OptionError` where there is no such database, which MLflow would make."""
+    where = server.place(query.tracking_uri, query.experiment, Path("logs"))
+    if where.database is not None and not where.database.exists():
+        raise refuse("tracking_uri", "a database that exists, or the address of a server", query.tracking_uri)
+    return server.connect(where)
+
+
+def fetch(client: "MlflowClient", query: Query) -> list[Run]:
+    """The runs that `query` is about, oldest first. Raises `OptionError` where there are none."""
+    from mlflow.exceptions import MlflowException
+
+    experiment = client.get_experiment_by_name(query.experiment)
+    if experiment is None:
+        known = sorted(each.name for each in client.search_experiments())
+        raise refuse("experiment", f"one of {', '.join(known)}", query.experiment)
+    found: list[Any] = []
+    token: str | None = None
+    while True:
+        try:
+            page = client.search_runs([experiment.experiment_id], query.conditions, max_results=PAGE, page_token=token)
+        except MlflowException as error:
+            if query.filter and error.error_code == "INVALID_PARAMETER_VALUE":
+                raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.reason(error)}") from error
+            raise
+        found += [run for run in page if query.holds(run.data.tags)]
+        token = page.token
+        if not token:
+            break
+    if not found:
+        asked = f" with {query.conditions}" if query.conditions else ""
+        raise TrackingError(f"no runs in experiment {query.experiment!r}{asked} at {query.tracking_uri}")
+    return sorted(map(_read, found), key=lambda run: (run.started_ms, run.name))
+
+
+def _read(run: Any) -> Run:
+    tags = run.data.tags
+    status = tags.get("status", run.info.status.lower())
+    return Run(
+        id=run.info.run_id,
+        name=run.info.run_name or run.info.run_id,
+        status=status,
+        started_ms=run.info.start_time or 0,
+        params=_params(run.data.params, tags),
+        tags=tags,
+        metrics=run.data.metrics,
+    )
+
+
+def _params(params: Mapping[str, str], tags: Mapping[str, str]) -> Mapping[str, str]:
+    """With the rounds that were asked for last: a run that was extended keeps its first parameter in MLflow."""
+    if record.ASKED not in params:
+        return params
+    older = tags.get(f"changed.{record.ASKED}", params[record.ASKED])  # of a run from before there was the tag
+    return {**params, record.ASKED: tags.get(record.ASKED, older)}

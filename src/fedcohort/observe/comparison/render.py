@@ -1,0 +1,198 @@
+"""A table of a comparison as text: Markdown, LaTeX, CSV."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fedcohort.observe.comparison.runs import spelled
+from fedcohort.observe.comparison.table import Difference, Entry, Mean, Table
+
+ODD, YARDSTICK = "†", "‡"
+Shown = Callable[[Entry], str]
+ESCAPED = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+ESCAPED |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a metric's values are shown in: value * factor, `name` after them."""
+
+    factor: float
+    name: str
+
+
+def unit_of(metric: str, largest: float = 0.0) -> Unit:
+    """largest: the largest value shown; seconds, bytes and operations take a prefix by it."""
+    last = metric.rpartition("/")[2]
+    if last.startswith("acc") and last != "acc_var":
+        return Unit(100.0, "%")
+    if last == "acc_var":
+        return Unit(1.0, "%²")
+    if "loss" in last:
+        return Unit(1.0, "nats")
+    for prefix, name in (("time/", "s"), ("comm/", "B"), ("comp/", "FLOP")):
+        if metric.startswith(prefix):
+            if name == "s":
+                return Unit(1.0, "s")
+            power = min(max(int(math.log10(largest) // 3), 0), 5) if largest > 0 else 0
+            return Unit(1000.0**-power, ("", "k", "M", "G", "T", "P")[power] + name)
+    return Unit(1.0, "")
+
+
+def unit(table: Table) -> Unit:
+    return unit_of(table.metric, max(abs(entry.value.mean) for entry in table.entries.values()))
+
+
+def number(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if math.isfinite(value) else "–"
+
+
+def digits(table: Table) -> int:
+    """Decimals that show the middle one of the spreads in two digits; one at least."""
+    u = unit(table)
+    spreads = [entry.value.std * u.factor for entry in table.entries.values()]
+    spreads = [spread for spread in spreads if math.isfinite(spread) and spread > 0]
+    return min(max(1 - math.floor(math.log10(sorted(spreads)[len(spreads) // 2])), 1), 6) if spreads else 3
+
+
+def title(table: Table) -> str:
+    name = unit(table).name
+    return f"{table.metric}{f', {name}' if name else ''}: mean ± standard deviation over n seeds"
+
+
+def markdown(table: Table) -> str:
+    """A table of means, one of differences where there is a baseline, and the notes."""
+    out = [f"### {title(table)}", "", *_grid(table, lambda entry: _mean(table, entry))]
+    if table.baseline is not None:
+        out += ["", f"### Difference to {table.baseline} over common seeds [95 % interval], paired t-test", ""]
+        out += _grid(table, lambda entry: _gap(table, entry.difference))
+    out += ["", *(f"- {line}" for line in remarks(table))]
+    return "\n".join(out).rstrip() + "\n"
+
+
+def remarks(table: Table) -> list[str]:
+    """How to read it, then what doesn't fit."""
+    best = [cell for cell, entry in table.entries.items() if entry.best]
+    told = "Bold: the best of its column, where its 95 % interval is clear of all the others'."
+    if not best:
+        told = "No cell is bold: none has a 95 % interval that is clear of all the others in its column."
+    single = [spelled(cell) for cell, entry in table.entries.items() if entry.value.n < 2]
+    which = "every cell" if len(single) == len(table.entries) > 1 else ", ".join(single)
+    few = [f"n<2: {which}: no standard deviation, no interval"] if single else []
+    odd = [f"{ODD} is not bold: it differs from others of its column in more than its {table.rows_name}, see below"]
+    marks = [*(odd if any(entry.odd for entry in table.entries.values()) else [])]
+    if any(entry.yardstick for entry in table.entries.values()):
+        marks.append(f"{YARDSTICK} is a yardstick, no method: it reads what no server can know, see below")
+    return [told, *few, *marks, *table.notes]
+
+
+def _grid(table: Table, shown: Shown) -> list[str]:
+    head = [table.rows_name, *(col or table.metric for col in table.cols)]
+    lines = [head, ["---"] * len(head)]
+    lines += [[row, *(_at(table, row, col, shown, (ODD, YARDSTICK)) for col in table.cols)] for row in table.rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+
+
+def _at(table: Table, row: str, col: str, shown: Shown, marks: Sequence[str]) -> str:
+    entry = table.entries.get((row, col))
+    if entry is None:
+        return "–"
+    marks = [mark for mark, meant in zip(marks, (entry.odd, entry.yardstick), strict=True) if meant]
+    return " ".join([shown(entry), *marks])
+
+
+def _spread(table: Table, value: Mean, pm: str) -> str:
+    factor, d = unit(table).factor, digits(table)
+    middle = number(value.mean * factor, d)
+    return f"{middle} {pm} {number(value.std * factor, d)}" if value.n > 1 else middle
+
+
+def _mean(table: Table, entry: Entry) -> str:
+    text = _spread(table, entry.value, "±")
+    return f"{f'**{text}**' if entry.best else text} (n={entry.value.n})"
+
+
+def p_value(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def _gap(table: Table, gap: Difference | None) -> str:
+    if gap is None:
+        return "–"
+    factor, d = unit(table).factor, digits(table)
+    if gap.over.n == 0:
+        return gap.why
+    middle = f"{gap.over.mean * factor:+.{d}f}"
+    if gap.over.n < 2:
+        return f"{middle} ({gap.why})"
+    interval = f"[{gap.over.low * factor:+.{d}f}, {gap.over.high * factor:+.{d}f}]"
+    return f"{middle} {interval}, {gap.why or p_value(gap.p)} (n={gap.over.n})"
+
+
+def latex(table: Table) -> str:
+    """A `tabular` of the same, for booktabs; differences in a second one, the notes below."""
+    out = ["% needs \\usepackage{booktabs}", *_tabular(table, lambda entry: _mean_tex(table, entry), title(table))]
+    if table.baseline is not None:
+        caption = f"difference to {table.baseline} over common seeds, 95 % interval, paired t-test"
+        out += ["", *_tabular(table, lambda entry: tex(_gap(table, entry.difference)), caption)]
+    out += ["", "\\par\\footnotesize", *(f"{tex(line)}\\\\" for line in remarks(table))]
+    return "\n".join(out) + "\n"
+
+
+def _tabular(table: Table, shown: Shown, caption: str) -> list[str]:
+    head = " & ".join(tex(text) for text in (table.rows_name, *(col or table.metric for col in table.cols)))
+    body = [
+        " & ".join([tex(r), *(_at(table, r, c, shown, (tex(ODD), tex(YARDSTICK))) for c in table.cols)]) + " \\\\"
+        for r in table.rows
+    ]
+    begin = f"\\begin{{tabular}}{{l{'r' * len(table.cols)}}}"
+    return [f"% {caption}", begin, "\\toprule", f"{head} \\\\", "\\midrule", *body, "\\bottomrule", "\\end{tabular}"]
+
+
+def _mean_tex(table: Table, entry: Entry) -> str:
+    text = f"${_spread(table, entry.value, chr(92) + 'pm')}$"
+    return f"{f'{{{chr(92)}boldmath {text}}}' if entry.best else text} ({entry.value.n})"
+
+
+def tex(text: str) -> str:
+    plain = "".join(ESCAPED.get(letter, letter) for letter in text)
+    for letter, command in (
+        ("±", r"$\pm$"),
+        (ODD, r"\dag{}"),
+        (YARDSTICK, r"\ddag{}"),
+        ("–", "--"),
+        ("²", r"\textsuperscript{2}"),
+        ("<", "$<$"),
+    ):
+        plain = plain.replace(letter, command)
+    return plain
+
+
+def comma_separated(table: Table) -> str:
+    """One line a cell, in the metric's own unit; empty where a number isn't known."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = ["mean", "std", "n", "ci95_low", "ci95_high", "seeds", "bold", "odd", "yardstick"]
+    gaps = ["diff", "diff_ci95_low", "diff_ci95_high", "diff_p", "diff_n"]
+    writer.writerow([table.rows_name, table.cols_name or "column", "metric", *names, "baseline", *gaps])
+    for (row, col), entry in table.entries.items():
+        own = [*_exact(entry.value.mean, entry.value.std), entry.value.n]
+        own += [
+            *_exact(entry.value.low, entry.value.high),
+            " ".join(map(str, entry.seeds)),
+            str(entry.best).lower(),
+            str(entry.odd).lower(),
+            str(entry.yardstick).lower(),
+        ]
+        gap = entry.difference
+        theirs: list[object] = ["", "", "", "", ""]
+        if gap is not None:
+            theirs = [*_exact(gap.over.mean, gap.over.low, gap.over.high, gap.p), gap.over.n]
+        writer.writerow([row, col, table.metric, *own, (table.baseline or "") if gap is not None else "", *theirs])
+    return out.getvalue()
+
+
+def _exact(*values: float) -> Sequence[object]:
+    return [repr(value) if math.isfinite(value) else "" for value in values]

@@ -1,0 +1,272 @@
+"""Which runs are compared: they are put into cells, and those that don't belong there are named.
+
+A run belongs to the cell of its row and its column. Inside a cell runs may differ in their seed alone; a parameter that
+differs from cell to cell and is neither the row's nor the column's own is said beside the table.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fedcohort.errors import TrackingError
+from fedcohort.observe.tracking.record import ASKED, COMMITS, DONE, FORCED, YARDSTICK
+from fedcohort.ranges import refuse
+from fedcohort.roles import Effect, role_of
+
+SEED = "seed"
+STANDS_FOR = {  # what a word may set beside its own options: said, but no reason against a comparison
+    "heterogeneity": ("partition", "label_noise"),
+    "agg": ("server", "objective", "regulariser", "deadline", "client"),
+    "experiment": ("",),
+    "model": ("n_params",),
+    "dataset": ("n_params", "n_clients", "clients"),
+    "clients": ("n_clients",),
+}
+ONE = ""  # the only column where none was asked for
+
+Cell = tuple[str, str]  # row, column
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as MLflow has it, params["rounds"] as it was asked for last. metrics: the last value of each."""
+
+    id: str
+    name: str
+    status: str
+    started_ms: int
+    params: Mapping[str, str]
+    tags: Mapping[str, str]
+    metrics: Mapping[str, float]
+
+    def fact(self, name: str) -> str | None:
+        return self.params.get(name, self.tags.get(name))
+
+    @property
+    def seed(self) -> int:
+        return int(self.params[SEED])
+
+    @property
+    def early(self) -> bool:
+        """Whether it has fewer rounds than it was asked for; no, where that isn't known."""
+        done, asked = self.tags.get(DONE), self.params.get(ASKED)
+        return done is not None and asked is not None and int(done) < int(asked)
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """cells: runs by seed, in the order of rows and columns. notes: what was left out and why, what else differs.
+
+    odd: cells that differ from most of their column in more than their row. yardsticks: cells whose runs read what no
+    server can know.
+    """
+
+    rows: Sequence[str]
+    cols: Sequence[str]
+    cells: Mapping[Cell, Mapping[int, Run]]
+    notes: Sequence[str]
+    odd: frozenset[Cell] = frozenset()
+    yardsticks: frozenset[Cell] = frozenset()
+
+
+@dataclass
+class _Sorter:
+    rows: str
+    cols: str | None
+    metric: str
+    left_out: dict[str, list[str]] = field(default_factory=dict)  # by reason
+    differences: list[str] = field(default_factory=list)
+
+    @property
+    def notes(self) -> list[str]:
+        return [f"left out: {', '.join(of)}: {why}" for why, of in self.left_out.items()] + self.differences
+
+    def place(self, runs: Iterable[Run]) -> dict[Cell, list[Run]]:
+        """The usable runs by cell; the others in the notes."""
+        cells: dict[Cell, list[Run]] = {}
+        for run in runs:
+            row, col = run.fact(self.rows), ONE if self.cols is None else run.fact(self.cols)
+            lacking = [str(name) for name, value in ((self.rows, row), (self.cols, col)) if value is None]
+            if run.status != "finished":
+                self.leave_out(run, f"it is {run.status}")
+            elif lacking or SEED not in run.params:
+                self.leave_out(run, f"it has no {', '.join(lacking) or SEED}")
+            elif self.metric not in run.metrics:
+                self.leave_out(run, f"it has no {self.metric}")
+            elif row is not None and col is not None:
+                cells.setdefault((row, col), []).append(run)
+        return cells
+
+    def leave_out(self, run: Run, why: str) -> None:
+        self.left_out.setdefault(why, []).append(label(run))
+
+    def alike(self, cell: Cell, runs: Sequence[Run]) -> dict[int, Run]:
+        """One run a seed, all of the settings that most runs of the cell have; of equals the newest."""
+        kinds = Counter(settings(run) for run in runs)
+        newest = {settings(run): i for i, run in enumerate(runs)}
+        usual = max(kinds, key=lambda kind: (kinds[kind], newest[kind]))
+        chosen: dict[int, Run] = {}
+        for run in runs:
+            if settings(run) != usual:
+                differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in _differences(settings(run), usual))
+                self.leave_out(run, f"it differs from the other runs of {spelled(cell)}: {differ}")
+                continue
+            if run.seed in chosen:
+                self.leave_out(chosen[run.seed], "a newer run has the same settings and seed")
+            chosen[run.seed] = run
+        return dict(sorted(chosen.items()))
+
+    def across(self, cells: Mapping[Cell, Mapping[int, Run]]) -> frozenset[Cell]:
+        """Note settings that differ from cell to cell and aren't what is compared, or options of it; the odd cells."""
+        compared = [name for name in (self.rows, self.cols) if name]
+        own = tuple(f"{name}." for name in compared)
+        meant = tuple(other for name in compared for other in STANDS_FOR.get(name, ()))
+        firsts = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
+        names = {name for run in firsts.values() for name, _ in settings(run)}
+        odd: set[Cell] = set()
+        for name in sorted(names):
+            values = {cell: run.params.get(name, "none") for cell, run in firsts.items()}
+            if len(set(values.values())) == 1 or name in compared or name.startswith(own):
+                continue
+            which = {value: _where(values, value) for value in values.values()}
+            said = "; ".join(f"{value} for {', '.join(where)}" for value, where in which.items())
+            self.differences.append(f"also differs: {name} is {said}")
+            if not name.startswith(meant):
+                odd |= _minorities(values)
+        return frozenset(odd)
+
+    def code(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
+        """Which commit the figures come from."""
+        commits = Counter(commit(run) for of in cells.values() for run in of.values())
+        if len(commits) > 1:
+            named = ", ".join(f"{name} ({n})" for name, n in commits.items())
+            self.differences.append(f"the runs are of several commits: {named}")
+        else:
+            self.differences += [f"all runs are of commit {name}" for name in commits]
+        for run in (run for of in cells.values() for run in of.values() if FORCED in run.tags):
+            self.differences.append(f"forced to go on: {label(run)} {run.tags[FORCED]}")
+
+    def yardsticks(self, cells: Mapping[Cell, Mapping[int, Run]]) -> frozenset[Cell]:
+        """Cells whose runs read what no server can know, as they said when they started."""
+        read = {
+            cell: next((run.tags[YARDSTICK] for run in of.values() if YARDSTICK in run.tags), "")
+            for cell, of in cells.items()
+        }
+        for words in dict.fromkeys(filter(None, read.values())):
+            where = ", ".join(spelled(cell) for cell in cells if read[cell] == words)
+            self.differences.append(f"yardsticks, no methods: {where} read {words}, which no server can know")
+        return frozenset(cell for cell, words in read.items() if words)
+
+    def broken(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
+        for run in (run for of in cells.values() for run in of.values()):
+            if not math.isfinite(value := run.metrics[self.metric]):
+                self.differences.append(f"not finite: {label(run)} has {self.metric}={value}, and so has its cell")
+
+    def short(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
+        """Runs that a callback ended count, since they have finished, but not unsaid."""
+        found = [run for of in cells.values() for run in of.values() if run.early]
+        told = [f"{label(run)} ({run.tags[DONE]} of {run.params[ASKED]} rounds)" for run in found]
+        self.differences += [f"ended early: {', '.join(told)}"] if told else []
+
+    def seeds(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
+        everywhere = {seed for runs in cells.values() for seed in runs}
+        for cell, runs in cells.items():
+            if missing := sorted(everywhere - set(runs)):
+                self.differences.append(f"missing: {spelled(cell)} has no run of seed {', '.join(map(str, missing))}")
+
+
+def sort(runs: Sequence[Run], rows: str, cols: str | None, metric: str) -> Sorted:
+    """Put `runs` into cells. Raises `OptionError` for a name that no run knows."""
+    for option, name in (("rows", rows), ("cols", cols)):
+        if name is not None and all(run.fact(name) is None for run in runs):
+            values: dict[str, set[str]] = {}
+            for key, value in (item for run in runs for item in run.params.items()):
+                values.setdefault(key, set()).add(value)
+            known = sorted(key for key in values if len(values[key]) > 1) or sorted(values)
+            raise refuse(option, f"a parameter or tag of the runs ({', '.join(known)} and more)", name)
+    if all(metric not in run.metrics for run in runs):
+        known = sorted({key for run in runs for key in run.metrics})
+        raise refuse("metric", f"one of {', '.join(known) or 'none (the runs have no metrics)'}", metric)
+    sorter = _Sorter(rows, cols, metric)
+    placed = sorter.place(runs)
+    if not placed:
+        raise TrackingError(f"none of the {len(runs)} runs can be compared: " + "; ".join(sorter.notes[:3]))
+    cells = {cell: sorter.alike(cell, placed[cell]) for cell in sorted(placed, key=_natural)}
+    odd = sorter.across(cells)
+    yardsticks = sorter.yardsticks(cells)
+    sorter.seeds(cells)
+    sorter.short(cells)
+    sorter.broken(cells)
+    sorter.code(cells)
+    row_values = sorted({row for row, _ in cells}, key=lambda value: _natural((value,)))
+    col_values = sorted({col for _, col in cells}, key=lambda value: _natural((value,)))
+    return Sorted(row_values, col_values, cells, sorter.notes, odd, yardsticks)
+
+
+def _determined(values: Mapping[Cell, str], place: int) -> bool:
+    """Whether all cells of a row (place 0) or of a column (place 1) have one value, whichever that is."""
+    pairs = {(cell[place], value) for cell, value in values.items()}
+    return len(pairs) == len({cell[place] for cell in values})
+
+
+def _where(values: Mapping[Cell, str], value: str) -> list[str]:
+    """The columns or rows that have it, where whole ones do; else the cells."""
+    cells = [cell for cell in values if values[cell] == value]
+    for place in (1, 0):
+        if _determined(values, place) and len({cell[place] for cell in values}) > 1:
+            return list(dict.fromkeys(cell[place] for cell in cells))
+    return [spelled(cell) for cell in cells]
+
+
+def _minorities(values: Mapping[Cell, str]) -> set[Cell]:
+    """The cells whose value isn't that of most of their column; all of them where there is no such value."""
+    odd = set()
+    for col in {col for _, col in values}:
+        inside = {cell: value for cell, value in values.items() if cell[1] == col}
+        value, count = Counter(inside.values()).most_common(1)[0]
+        odd |= {cell for cell in inside if inside[cell] != value or 2 * count <= len(inside)}
+    return odd
+
+
+def settings(run: Run) -> tuple[tuple[str, str], ...]:
+    """What decides the run's result, its seed apart."""
+    changes = {name for name in run.params if role_of(name).effect is Effect.RESULTS} - {SEED}
+    return tuple((name, run.params[name]) for name in sorted(changes))
+
+
+def commit(run: Run) -> str:
+    """The code that it ran; all of it, where it was resumed with other code."""
+    if "," in (all_of_them := run.tags.get(COMMITS, "")):
+        return all_of_them.replace(", ", " then ")
+    changed = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
+    return (run.tags.get("commit", "")[:8] or "unknown") + changed
+
+
+def label(run: Run) -> str:
+    """As it is found in MLflow's pages."""
+    return f"{run.name} ({run.id[:8]})"
+
+
+def spelled(cell: Cell) -> str:
+    return " + ".join(part for part in cell if part != ONE)
+
+
+def _differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    left, right = dict(a), dict(b)
+    names = sorted({*left, *right})
+    return [
+        (n, left.get(n, "none"), right.get(n, "none")) for n in names if left.get(n, "none") != right.get(n, "none")
+    ]
+
+
+def _natural(cell: Sequence[str]) -> tuple[tuple[int, float, str], ...]:
+    """10 after 9, and words after numbers."""
+
+    def place(text: str) -> tuple[int, float, str]:
+        try:
+            return 0, float(text), text
+        except ValueError:
+            return 1, 0.0, text
+
+    return tuple(map(place, cell))

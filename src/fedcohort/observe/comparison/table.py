@@ -1,0 +1,144 @@
+"""The numbers of a comparison: means over seeds with their intervals, and paired differences to a baseline.
+
+mean +- t_{.975, n-1} s / sqrt(n) is the 95 % confidence interval of a mean, s with ddof 1; of a difference it is the
+same over the differences of runs with equal seeds, which share data, partition and initial model. The test is the
+paired t-test of scipy.stats, two-sided.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcohort.observe.comparison.runs import Cell, Sorted
+from fedcohort.ranges import refuse
+
+LOWER = ("loss", "_var", "share_max", "dropped_nonfinite", "dropped_step")  # endings of metrics of which less is better
+COSTS = ("time/", "comm/", "comp/")
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Over n values. std: ddof 1, NaN for fewer than two. half: of the 95 % interval, NaN likewise."""
+
+    mean: float
+    std: float
+    n: int
+    half: float
+
+    @property
+    def low(self) -> float:
+        return self.mean - self.half
+
+    @property
+    def high(self) -> float:
+        return self.mean + self.half
+
+
+@dataclass(frozen=True)
+class Difference:
+    """To the baseline over common seeds. p: of the paired t-test, NaN where it can't be done. why: the reason."""
+
+    over: Mean
+    p: float
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell. seeds: those averaged. difference: None where the cell has no baseline. best: its interval is clear
+    of all others in the column. odd: it differs from them in more than its row, and so can't be the best. yardstick: it
+    reads what no server can know."""
+
+    value: Mean
+    seeds: Sequence[int]
+    difference: Difference | None
+    best: bool
+    odd: bool
+    yardstick: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """rows_name, cols_name: what is compared. baseline: None without one."""
+
+    rows_name: str
+    cols_name: str | None
+    metric: str
+    baseline: str | None
+    rows: Sequence[str]
+    cols: Sequence[str]
+    entries: Mapping[Cell, Entry]
+    notes: Sequence[str]
+
+
+def mean(values: Sequence[float]) -> Mean:
+    """Raises nothing: a value that isn't finite makes all of it NaN or infinite."""
+    from scipy import stats
+
+    x = np.asarray(values, dtype=float)
+    n = len(x)
+    std = (float(x.std(ddof=1)) if np.ptp(x) else 0.0) if n > 1 else math.nan  # 0 where rounding says 1e-17
+    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * std / math.sqrt(n) if n > 1 else math.nan
+    return Mean(float(x.mean()) if n else math.nan, std, n, half)
+
+
+def difference(values: Mapping[int, float], base: Mapping[int, float]) -> Difference:
+    """`values` minus `base`, both by seed."""
+    from scipy import stats
+
+    common = sorted(set(values) & set(base))
+    gaps = [values[seed] - base[seed] for seed in common]
+    over = mean(gaps)
+    if len(common) < 2:
+        return Difference(over, math.nan, f"n={len(common)} common seeds: no interval, no test")
+    if over.std <= 1e-12 * abs(over.mean):  # t is 0 / 0, or infinite but for rounding
+        return Difference(over, math.nan, "the same difference for every seed: no test")
+    test = stats.ttest_rel([values[seed] for seed in common], [base[seed] for seed in common])
+    return Difference(over, float(test.pvalue))
+
+
+def lower_is_better(metric: str) -> bool:
+    return metric.startswith(COSTS) or metric.endswith(LOWER) or "loss" in metric.rpartition("/")[2]
+
+
+def tabulate(found: Sorted, rows: str, cols: str | None, metric: str, baseline: str | None, better: str) -> Table:
+    """better: "high", "low", or "auto" by the metric's name. Raises `OptionError` for a baseline that isn't there."""
+    values = {cell: {seed: run.metrics[metric] for seed, run in runs.items()} for cell, runs in found.cells.items()}
+    if baseline is not None and baseline not in (*found.rows, *found.cols):
+        there = [f"{rows} ({', '.join(found.rows)})", *([f"{cols} ({', '.join(found.cols)})"] if cols else [])]
+        raise refuse("baseline", f"a value of {' or '.join(there)}", baseline)
+    means = {cell: mean(list(of.values())) for cell, of in values.items()}
+    sign = -1 if better == "low" or (better == "auto" and lower_is_better(metric)) else 1
+    notes = list(found.notes)
+    entries = {}
+    for cell, of in values.items():
+        base = _base(cell, baseline, found)
+        gap = difference(of, values[base]) if base in values and base != cell and base is not None else None
+        entries[cell] = Entry(
+            means[cell],
+            list(of),
+            gap,
+            cell not in found.odd and _clear(cell, means, sign),
+            cell in found.odd,
+            cell in found.yardsticks,
+        )
+        if base is not None and base not in values:
+            notes.append(f"no baseline: there are no runs of {' + '.join(filter(None, base))}")
+    return Table(rows, cols, metric, baseline, found.rows, found.cols, entries, list(dict.fromkeys(notes)))
+
+
+def _base(cell: Cell, baseline: str | None, found: Sorted) -> Cell | None:
+    if baseline is None:
+        return None
+    return (baseline, cell[1]) if baseline in found.rows else (cell[0], baseline)
+
+
+def _clear(cell: Cell, means: Mapping[Cell, Mean], sign: int) -> bool:
+    """Whether it is the best of its column and no other interval there reaches its own."""
+    others = [other for key, other in means.items() if key[1] == cell[1] and key != cell]
+    own = means[cell]
+    low = sign * own.mean - own.half
+    return bool(others) and all(low > sign * other.mean + other.half for other in others)

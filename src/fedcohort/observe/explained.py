@@ -1,0 +1,103 @@
+"""A round to be explained: who was there, what each client scored and of which parts, who was selected, who arrived."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool
+
+from fedcohort.record.history import History
+from fedcohort.types import Ids, Values
+
+IDLE, AWAY, LATE, ARRIVED = range(4)
+BEST, MOST = 30, 60  # rows: the best by score and all who were selected, but no more than can be read
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round by client. score, parts, probability: NaN where unknown; probability is None where nobody draws.
+
+    fate: what became of each, IDLE, AWAY, LATE (selected, and nothing came of it) or ARRIVED.
+    """
+
+    step: int
+    score: Values
+    parts: Mapping[str, Values]
+    probability: Values | None
+    fate: Ids
+
+    @property
+    def key(self) -> Values:
+        """What the clients are ranked by."""
+        return self.score if self.probability is None or not np.isnan(self.score).all() else self.probability
+
+    @property
+    def selected(self) -> Bool[np.ndarray, "_n"]:
+        return np.isin(self.fate, (ARRIVED, LATE))
+
+    @property
+    def ranking(self) -> Ids:
+        """Everybody: the best first, at equal scores those selected, then by id; those without a score last."""
+        value = np.where(np.isnan(self.key), -np.inf, self.key)
+        return np.lexsort((np.arange(len(value)), ~self.selected, np.isnan(self.key), -value))
+
+    @property
+    def stacked(self) -> bool:
+        """Whether a score is the sum of its parts."""
+        if len(self.parts) < 2:
+            return False
+        total = summed(list(self.parts.values()))
+        finite = np.isfinite(self.score)
+        size = np.abs(self.score[finite]).max(initial=0.0)
+        return bool(finite.any() and np.allclose(total[finite], self.score[finite], rtol=1e-6, atol=1e-9 * size))
+
+
+def summed(parts: Sequence[Values]) -> Values:
+    """NaN where one is NaN, or two are infinite and of opposite sign."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sum(parts, axis=0))
+
+
+def explained(history: History) -> list[int]:
+    """The rounds in which somebody was selected and somebody scored, or had a known probability."""
+    table = history.clients(["selected", "score", "probability"], first=1)
+    told = [name for name in ("score", "probability") if name in table]
+    if not told or not len(table):
+        return []
+    by_step = table.assign(known=table[told].notna().any(axis=1)).groupby("step")[["selected", "known"]].any()
+    return [int(step) for step in by_step.index[by_step.all(axis=1)]]
+
+
+def fates(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray) -> Ids:
+    """The code of each client, from its flags."""
+    codes = np.select([selected & arrived, selected, ~available], [ARRIVED, LATE, AWAY], IDLE)
+    return codes.astype(np.int64)
+
+
+def load(history: History, step: int) -> Round:
+    """The facts of round `step`, from the per-client table."""
+    table = history.clients(first=step)
+    rows = table[table["step"] == step]
+
+    def column(name: str) -> Values:
+        return rows[name].to_numpy(dtype=np.float64) if name in rows else np.full(len(rows), np.nan)
+
+    available, selected, arrived = (rows[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived"))
+    parts = {str(name)[5:]: column(str(name)) for name in rows.columns if str(name).startswith("part_")}
+    chance = column("probability")
+    return Round(
+        step=step,
+        score=column("score"),
+        parts={name: values for name, values in parts.items() if not np.isnan(values).all()},
+        probability=None if np.isnan(chance).all() else chance,
+        fate=fates(available, selected, arrived),
+    )
+
+
+def shown(round: Round) -> Ids:
+    """The clients that have a row: the best `BEST` and all selected, best first; the first `MOST` of them."""
+    ranking = round.ranking
+    place = np.arange(len(ranking))
+    scored = ~np.isnan(round.key[ranking])
+    rows: Ids = ranking[(place < BEST) & scored | round.selected[ranking]][:MOST]
+    return rows

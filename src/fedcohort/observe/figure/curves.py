@@ -1,0 +1,135 @@
+"""accuracy.png: accuracy and loss, by round and by virtual time."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.observe.figure import style
+from fedcohort.record.history import History
+from fedcohort.record.observer import RunInfo
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+LONG = 300
+MARKED = 30  # points up to which each gets a dot
+BOLD, THIN = 1.7, 1.0
+LINES = {  # panel -> (metric, label, colour, line style, width)
+    "accuracy": (
+        ("test/acc", "server's test set", style.BLUE, "-", BOLD),
+        ("clients/acc_mean", "clients' own test shards, mean", style.ORANGE, "--", BOLD),
+        ("server_val/acc", "server's validation set", style.GREEN, "--", THIN),
+    ),
+    "loss": (
+        ("test/loss", "server's test set", style.BLUE, "-", BOLD),
+        ("server_val/loss", "server's validation set", style.GREEN, "--", THIN),
+    ),
+}
+BAND = ("clients/acc_worst5", "clients/acc_best5", "clients, worst 5 % to best 5 %")
+
+
+def draw(info: RunInfo, history: History, path: Path) -> bool:
+    """Draw it; False where nothing was evaluated."""
+    metrics = history.metrics
+    if not any(name in metrics for lines in LINES.values() for name, *_ in lines):
+        return False
+    window = smoothing(len(metrics))
+    mean = f" (means of {window} rounds; pale: each round)" if window > 1 else ""
+    figure = style.figure(info, f"Accuracy and loss{mean}", 10, 6.9)
+    grid = figure.subplots(2, 2, sharey="row", sharex="col")
+    _column(grid[:, 0], metrics, np.asarray(history.steps, dtype=float))
+    style.whole_numbers(grid[1, 0].xaxis)
+    grid[1, 0].set_xlabel("communication round")
+    grid[0, 0].set_ylabel("accuracy, %")
+    grid[1, 0].set_ylabel("cross-entropy, nats")
+    time = metrics["time/virtual_s"].to_numpy() if "time/virtual_s" in metrics else np.zeros(0)
+    if (time > 0).any():
+        size, unit = style.virtual_unit(time.tolist())
+        _column(grid[:, 1], metrics, time / size)
+        grid[1, 1].set_xlabel(f"virtual time, {unit}")
+    else:
+        for axes in grid[:, 1]:
+            axes.set_axis_off()
+        grid[0, 1].text(0.5, 0.5, "no virtual time passes in this run", ha="center", color=style.GREY)
+    style.legend(figure, _handles(grid[:, 0]), 3)
+    style.save(figure, path)
+    return True
+
+
+def _column(column: np.ndarray, metrics: "pd.DataFrame", x: np.ndarray) -> None:
+    for axes, panel in zip(column, LINES, strict=True):
+        for name, label, colour, dash, width in LINES[panel]:
+            _line(axes, metrics, x, name, label=label, color=colour, linestyle=dash, linewidth=width)
+        if panel == "accuracy":
+            _band(axes, metrics, x)
+        style.tidy(axes)
+    _mark_best(column[0], metrics, x)
+
+
+def _seen(metrics: "pd.DataFrame", name: str) -> np.ndarray:
+    """The rounds that measured it: those that did not leave no gap in a line."""
+    if name not in metrics:
+        return np.zeros(len(metrics), dtype=bool)
+    seen: np.ndarray = np.isfinite(metrics[name].to_numpy())
+    return seen
+
+
+def _line(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray, name: str, **look: Any) -> None:
+    seen = _seen(metrics, name)
+    if not seen.any():
+        return
+    values = metrics[name].to_numpy()[seen] * (1 if name.endswith("loss") else 100)
+    window = smoothing(len(metrics))
+    if window > 1:
+        if look["linewidth"] == BOLD:
+            axes.plot(x[seen], values, color=look["color"], linewidth=0.6, alpha=0.35)
+        values = moving_mean(values, window)
+    dots = "o" if len(values) <= MARKED else ""
+    axes.plot(x[seen], values, marker=dots, markersize=2 * look["linewidth"], **look)
+
+
+def smoothing(points: int) -> int:
+    """Rounds in the moving mean that is drawn over a long run's jitter; 1 where the points themselves are readable."""
+    return 1 if points <= LONG else 2 * (points // 100) + 1
+
+
+def moving_mean(values: np.ndarray, window: int) -> Float64[np.ndarray, "_n"]:
+    """The centred mean of `window` values (odd), of fewer at the ends."""
+    ones = np.ones(window)
+    sums = np.convolve(values, ones, mode="full")[window // 2 : window // 2 + len(values)]
+    counts = np.convolve(np.ones(len(values)), ones, mode="full")[window // 2 : window // 2 + len(values)]
+    means: np.ndarray = sums / counts
+    return means
+
+
+def _band(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray) -> None:
+    seen = _seen(metrics, BAND[0]) & _seen(metrics, BAND[1])
+    if seen.any():
+        window = smoothing(len(metrics))
+        low, high = (moving_mean(100 * metrics[name].to_numpy()[seen], window) for name in BAND[:2])
+        axes.fill_between(x[seen], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND[2])
+
+
+def _mark_best(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray) -> None:
+    """A star at the first round with the highest test accuracy: what stopping early would have reported."""
+    if not _seen(metrics, "test/acc").any():
+        return
+    values = 100 * metrics["test/acc"].to_numpy()
+    at = int(np.nanargmax(values))
+    label = f"best so far: {values[at]:.1f} % at round {metrics.index[at]}"
+    look = {"markersize": 13, "color": style.VERMILLION, "markeredgecolor": "white", "linestyle": "none"}
+    axes.plot(x[at], values[at], "*", zorder=5, label=label, **look)  # type: ignore[arg-type]
+
+
+def _handles(column: "Iterable[Axes]") -> "list[Artist]":
+    """One handle for each label, in the order of the panels."""
+    found: dict[str, Artist] = {}
+    for axes in column:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    return list(found.values())

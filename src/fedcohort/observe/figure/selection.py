@@ -1,0 +1,147 @@
+"""selection.png: who was selected when, who came too late, who was away."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Int64
+
+from fedcohort.observe import explained
+from fedcohort.observe.explained import ARRIVED, AWAY, IDLE, LATE
+from fedcohort.observe.figure import style
+from fedcohort.record.history import History
+from fedcohort.record.observer import RunInfo
+from fedcohort.types import Ids
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.patches import Patch
+
+COLOURS = (style.PALE, "#C9C9C9", style.VERMILLION, style.BLUE)
+WORDS = ("idle", "unavailable", "selected, too late", "selected, arrived")
+COLUMNS = 700  # rounds that a heat map shows one by one
+FEW, MOST_PEAKS = 2.0, 3  # a cohort above twice the median is a peak; this many are cut
+
+Fates = Int64[np.ndarray, "clients rounds"]
+
+
+def draw(info: RunInfo, history: History, path: Path) -> bool:
+    """Draw it; False where no round was done."""
+    fate = fates(history, len(info.n_train))
+    if not fate.shape[1]:
+        return False
+    count, rounds = fate.shape
+    height = float(np.clip(2.6 + 0.09 * count, 4.2, 8))
+    figure = style.figure(info, "Selection: clients by round", 11, height)
+    grid = figure.subplots(2, 2, width_ratios=[6, 1.2], height_ratios=[0.7, height - 1.9], sharex="col", sharey="row")
+    grid[0, 1].remove()
+    _map(grid[1, 0], fate)
+    _per_round(grid[0, 0], fate)
+    _per_client(grid[1, 1], fate)
+    grid[0, 0].tick_params(labelbottom=False, bottom=False)
+    grid[1, 0].set_xlim(0.5, rounds + 0.5)
+    grid[1, 0].set_ylim(count - 0.5, -0.5)
+    style.legend(figure, _patches(), 4)
+    style.save(figure, path)
+    return True
+
+
+def fates(history: History, n_clients: int) -> Fates:
+    """What each client did in each round: one of IDLE, AWAY, LATE, ARRIVED."""
+    table = history.clients(["available", "selected", "arrived"], first=1)
+    steps = np.unique(table["step"].to_numpy(dtype=np.int64))
+    fate = np.full((n_clients, len(steps)), IDLE, dtype=np.int64)
+    if not len(steps):
+        return fate
+    at = table["client"].to_numpy(), np.searchsorted(steps, table["step"].to_numpy())
+    facts = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
+    fate[at] = explained.fates(*facts)
+    return fate
+
+
+def coarse(fate: Fates, rows: Ids, columns: Ids) -> Int64[np.ndarray, "rows columns"]:
+    """One cell for each group of clients and rounds: arrived where anybody did, else late, else what most were."""
+    sizes = np.outer(np.diff(np.append(rows, fate.shape[0])), np.diff(np.append(columns, fate.shape[1])))
+    some = {code: _counted(fate == code, rows, columns) for code in (AWAY, LATE, ARRIVED)}
+    away = 2 * some[AWAY] >= sizes
+    return np.select([some[ARRIVED] > 0, some[LATE] > 0, away], [ARRIVED, LATE, AWAY], IDLE).astype(np.int64)
+
+
+def _counted(flags: np.ndarray, rows: Ids, columns: Ids) -> np.ndarray:
+    counts: np.ndarray = np.add.reduceat(np.add.reduceat(flags.astype(np.int64), rows, axis=0), columns, axis=1)
+    return counts
+
+
+def _map(axes: "Axes", fate: Fates) -> None:
+    from matplotlib.colors import ListedColormap
+
+    count, rounds = fate.shape
+    rows, columns = style.bins(count), style.bins(rounds, COLUMNS)
+    axes.imshow(
+        coarse(fate, rows, columns),
+        aspect="auto",
+        interpolation="nearest",
+        cmap=ListedColormap(COLOURS),
+        vmin=-0.5,
+        vmax=len(COLOURS) - 0.5,
+        extent=(0.5, rounds + 0.5, count - 0.5, -0.5),
+    )
+    style.separate(axes, len(rows), len(columns))
+    grouping = "" if len(rows) == count else f" (each row: about {count / len(rows):.0f} clients)"
+    axes.set_xlabel("communication round")
+    axes.set_ylabel(f"client{grouping}")
+    style.tidy(axes, grid=False)
+    style.whole_numbers(axes.xaxis)
+    style.whole_numbers(axes.yaxis)
+
+
+def _per_round(axes: "Axes", fate: Fates) -> None:
+    rounds = np.arange(0.5, fate.shape[1] + 1)
+    arrived, late = (fate == ARRIVED).sum(axis=0), (fate == LATE).sum(axis=0)
+    axes.stairs(arrived, rounds, fill=True, color=COLOURS[ARRIVED])
+    axes.stairs(arrived + late, rounds, baseline=arrived, fill=True, color=COLOURS[LATE])
+    axes.set_ylabel("cohort")
+    style.tidy(axes)
+    style.whole_numbers(axes.yaxis, 3)
+    _cut_peaks(axes, arrived + late, late)
+
+
+def _cut_peaks(axes: "Axes", sizes: Ids, late: Ids) -> None:
+    """A first round with everybody (FLASH) must not flatten all others: it is cut, and its size written beside it."""
+    top = FEW * float(np.median(sizes))
+    peaks = np.flatnonzero(sizes > top)
+    if not top or not 0 < len(peaks) <= MOST_PEAKS:
+        return
+    axes.set_ylim(0, top)
+    for peak in peaks:
+        axes.annotate(
+            f"{sizes[peak]}" + (f", {late[peak]} too late" if late[peak] else ""),
+            (peak + 1.5, top),
+            xytext=(2, -1),
+            textcoords="offset points",
+            va="top",
+            fontsize=style.SMALL - 1,
+            color=style.BLACK,
+        )
+
+
+def _per_client(axes: "Axes", fate: Fates) -> None:
+    rows = style.bins(len(fate))
+    sizes = np.diff(np.append(rows, len(fate)))
+    arrived, late = (np.add.reduceat((fate == code).sum(axis=1), rows) / sizes for code in (ARRIVED, LATE))
+    height = sizes * (0.85 if len(rows) <= style.COUNTABLE else 1.0)
+    axes.barh(rows + sizes / 2 - 0.5, arrived, height=height, color=COLOURS[ARRIVED], linewidth=0)
+    axes.barh(rows + sizes / 2 - 0.5, late, left=arrived, height=height, color=COLOURS[LATE], linewidth=0)
+    axes.set_xlabel("times selected" + (", mean" if len(rows) < len(fate) else ""))
+    style.tidy(axes)
+    style.whole_numbers(axes.xaxis, 4)
+    axes.tick_params(labelleft=False, left=False)
+
+
+def _patches() -> "list[Patch]":
+    from matplotlib.patches import Patch
+
+    return [
+        Patch(facecolor=colour, edgecolor="#BBBBBB", linewidth=0.5, label=word)
+        for colour, word in zip(reversed(COLOURS), reversed(WORDS), strict=True)
+    ]

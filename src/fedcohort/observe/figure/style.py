@@ -1,0 +1,124 @@
+"""What the figures share: colours that colour-blind people tell apart (Okabe and Ito), quiet axes, a title that says
+which run it is.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Int64
+
+from fedcohort.observe import population
+from fedcohort.record.observer import RunInfo
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
+
+BLUE = "#0072B2"
+ORANGE = "#E69F00"
+GREEN = "#009E73"
+VERMILLION = "#D55E00"
+PURPLE = "#CC79A7"
+SKY = "#56B4E9"
+BLACK = "#222222"
+GREY = "#8A8A8A"
+PALE = "#F1F1F1"
+DPI = 150
+SMALL = 9.0
+LETTER = 0.6  # width of a letter over its font size, on average
+HEAD = 0.66  # inches above the panels, for the two lines of the title
+COUNTABLE = 100
+MANY = 400  # rows or columns that a heat map shows one by one
+
+
+def figure(info: RunInfo, what: str, width: float, height: float) -> "Figure":
+    """A figure, inches, titled with what it shows and of which run."""
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(width, height))
+    drawn.set_layout_engine("constrained", rect=(0, 0, 1, 1 - HEAD / height))
+    left = 0.12 / width
+    drawn.text(left, 1 - 0.12 / height, what, ha="left", va="top", fontsize=12, fontweight="bold", color=BLACK)
+    run = run_words(info)
+    size = min(SMALL, 72 * (width - 0.24) / (LETTER * len(run)))  # options in it can make it long
+    drawn.text(left, 1 - 0.37 / height, run, ha="left", va="top", fontsize=size, color="#555555")
+    return drawn
+
+
+def run_words(info: RunInfo) -> str:
+    """`flash + scaffold on fashion_mnist, noniid30_noise15, 50 clients, seed 0`."""
+    words = info.choices
+    whole = f"experiment={words['experiment']}: " if "experiment" in words else ""
+    method = whole + " + ".join(words[group] for group in ("selector", "agg") if group in words)
+    data = f"{words.get('dataset', 'data')}, {population.heterogeneity(info)}"
+    return f"{method} on {data}, {len(info.n_train)} clients, seed {info.seed}"
+
+
+def tidy(axes: "Axes", *, grid: bool = True) -> None:
+    """Two spines, a faint grid behind the data, small numbers."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(GREY)
+    axes.tick_params(labelsize=SMALL, color=GREY, labelcolor=BLACK)
+    axes.xaxis.label.set_fontsize(SMALL + 1)
+    axes.yaxis.label.set_fontsize(SMALL + 1)
+    if grid:
+        axes.grid(True, color="#E3E3E3", linewidth=0.7)
+        axes.set_axisbelow(True)
+
+
+def whole_numbers(axis: "Axis", most: int = 9) -> None:
+    """Ticks at round integers only: there is no round 2.5."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(most, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+
+
+def legend(drawn: "Figure", handles: "Sequence[Artist]", columns: int) -> None:
+    """Below the panels, where it hides no data."""
+    drawn.legend(handles=handles, loc="outside lower left", ncols=columns, fontsize=SMALL, frameon=False)
+
+
+def ramp() -> "Colormap":
+    """White for nothing, then one hue that darkens: read by lightness alone, as every eye and printer can."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("ramp", ["#FFFFFF", "#CFE3F1", SKY, BLUE, "#00263B"])
+
+
+def separate(axes: "Axes", rows: int, columns: int) -> None:
+    """White lines between the cells of a heat map that is small enough to count them."""
+    if rows <= COUNTABLE and columns <= COUNTABLE:
+        x, y = axes.get_images()[0].get_extent()[:2], axes.get_images()[0].get_extent()[2:]
+        axes.hlines(np.linspace(*y, rows + 1)[1:-1], *x, color="white", linewidth=0.6)
+        axes.vlines(np.linspace(*x, columns + 1)[1:-1], *y, color="white", linewidth=0.6)
+
+
+def save(drawn: "Figure", path: Path) -> None:
+    """Write the PNG; the old one stays until the new one is whole."""
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        drawn.savefig(draft, dpi=DPI, format="png")
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def bins(count: int, most: int = MANY) -> Int64[np.ndarray, "_edges"]:
+    """Where each of at most `most` groups of about equal size starts: [0, 1, 2, ...] when there are few."""
+    groups = max(1, min(count, most))
+    return (np.arange(groups, dtype=np.int64) * count) // groups
+
+
+def virtual_unit(seconds: Sequence[float]) -> tuple[float, str]:
+    """The unit in which a span of virtual time reads best: its seconds and its name."""
+    longest = max((value for value in seconds if np.isfinite(value)), default=0.0)
+    for size, name in ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if longest >= 5 * size:
+            return size, name
+    return 1.0, "seconds"

@@ -1,0 +1,80 @@
+"""The figures of a run, drawn once it has ended, from the journal: a resumed run's are whole."""
+
+import logging
+import shlex
+from pathlib import Path
+
+from fedcohort.host.commands import fedcohort
+from fedcohort.observe.figure import belief, curves, one_round, partition, selection
+from fedcohort.record import card
+from fedcohort.record.history import History, expect, read
+from fedcohort.record.observer import RunInfo
+from fedcohort.types import RoundReport
+
+log = logging.getLogger("fedcohort")
+FOLDER = "figures"
+
+
+class Figures:
+    """Draws accuracy.png, partition.png, selection.png; round.png, of the last round in which clients were scored,
+    and belief.png, where there are any.
+    """
+
+    def __init__(self) -> None:
+        self._info: RunInfo | None = None
+
+    def start(self, info: RunInfo) -> None:
+        """Keep what the figures say about the run. Raises `IncompatibleConfig` where there is no journal."""
+        expect(info.folder, "callback.figures")
+        self._info = info
+
+    def observe(self, report: RoundReport) -> None:
+        """Nothing: the journal has it."""
+
+    def finish(self, status: str) -> None:
+        """Draw, unless the run failed or trained nothing."""
+        if self._info is None or status in ("failed", "dropped"):
+            return
+        try:
+            draw(self._info)
+        except (ValueError, LookupError, OSError) as error:  # a result without figures is better than none
+            again = f"{fedcohort('figures')} {shlex.quote(str(self._info.folder))}"
+            log.warning("no figures (%s); try again: %s", error, again)
+
+
+def draw(info: RunInfo) -> list[Path]:
+    """Draw what there is data for; returns the files."""
+    history, folder = _opened(info)
+    partition.draw(info, folder / "partition.png")
+    drawn = {
+        "accuracy.png": curves.draw(info, history, folder / "accuracy.png"),
+        "partition.png": True,
+        "selection.png": selection.draw(info, history, folder / "selection.png"),
+        "round.png": one_round.draw(info, history, folder / "round.png"),
+        "belief.png": belief.draw(info, history, folder / "belief.png"),
+    }
+    return [folder / name for name, done in drawn.items() if done]
+
+
+def redraw(folder: Path) -> list[Path]:
+    """The figures of the run in `folder`. Raises `CheckpointError` where it holds none."""
+    return draw(card.load(folder))
+
+
+def explain(folder: Path, step: int) -> Path:
+    """Draw round `step` of the run in `folder`; returns the file.
+
+    Raises `OptionError` where that round has nothing to explain, `CheckpointError` where the folder holds no run.
+    """
+    info = card.load(folder)
+    history, figures = _opened(info)
+    path = figures / f"round-{step}.png"
+    one_round.draw(info, history, path, step)
+    return path
+
+
+def _opened(info: RunInfo) -> tuple[History, Path]:
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of every font it looks at
+    history, folder = read(info.folder), info.folder / FOLDER
+    folder.mkdir(exist_ok=True)
+    return history, folder

@@ -1,0 +1,137 @@
+"""MLflow, fed from the journal: exactly once, buffered, and never in the way of the run."""
+
+import logging
+import shlex
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from fedcohort import ranges
+from fedcohort.errors import TrackingError
+from fedcohort.host.commands import command, fedcohort
+from fedcohort.observe.tracking import server
+from fedcohort.observe.tracking.identity import is_complete, register
+from fedcohort.record import card
+from fedcohort.record.history import expect
+from fedcohort.record.observer import RunInfo
+from fedcohort.types import RoundReport
+
+if TYPE_CHECKING:
+    from fedcohort.observe.tracking.worker import Message, Worker
+
+log = logging.getLogger("fedcohort")
+REVIVALS = 2  # of the worker, in a run: one that dies of the run itself is not started for ever
+
+
+class MlflowTracker:
+    """Has the journal's new rounds sent every few seconds, the run's files at the end, by a process beside the run.
+
+    tracking_uri: null for a SQLite file in `logs`. every_s: seconds between sends, 0 sends after every round.
+    Raises `OptionError` for an address that MLflow refuses. A server that is gone is no error: the metrics are in the
+    run folder, and what it lacks is sent when it is back, by the next process, or by `fedcohort sync`.
+    """
+
+    _worker: "ClassVar[Worker | None]" = None  # the process's runs share one
+
+    def __init__(self, *, tracking_uri: str | None, experiment: str, every_s: float, logs: str) -> None:
+        ranges.number("every_s", every_s, "[0, inf)")
+        ranges.text("tracking_uri", tracking_uri, optional=True)
+        ranges.text("logs", logs)
+        self._every_s = every_s
+        self._place = server.place(tracking_uri, experiment, Path(logs))
+        self._folder: Path | None = None
+        self._run = ""
+        self._ended = False
+        self._refused = ""
+        self._started: Message = {}
+        self._revivals = REVIVALS
+
+    def opening_line(self) -> str:
+        """What a person runs, or opens, to see the runs."""
+        if self._place.uri.startswith("http"):
+            return self._place.uri
+        return f"{command('mlflow')} ui --backend-store-uri {shlex.quote(self._place.uri)}"
+
+    def prepare(self) -> None:
+        """Start the worker, which imports MLflow while this process imports torch; it writes nothing yet."""
+        from fedcohort.observe.tracking.worker import Worker
+
+        try:
+            MlflowTracker._worker = MlflowTracker._worker or Worker()
+            self._refused = ""
+        except OSError as error:  # no more processes, no more memory
+            self._refused = f"no process for MLflow can be started ({error})"
+
+    def start(self, info: RunInfo) -> None:
+        """Have the run found or made. Raises `IncompatibleConfig` where there is no journal."""
+        from fedcohort.observe.tracking import worker
+
+        expect(info.folder, "logger=mlflow")
+        register(info.folder, self._place)
+        self._folder, self._run, self._ended, self._revivals = info.folder, uuid.uuid4().hex, False, REVIVALS
+        self._started = worker.started(self._run, info.folder, self._place, self._every_s)
+        self.prepare()
+        if not self._tell(self._started):  # it has died since the last run
+            self._revive()
+
+    def observe(self, report: RoundReport) -> None:
+        """Say that the journal has gained a line. Raises `TrackingError` where the experiment was deleted."""
+        if MlflowTracker._worker is None or self._ended:
+            return
+        if not MlflowTracker._worker.poke():
+            self._revive()
+            return
+        self._pass_on(MlflowTracker._worker.heard(wait=False))
+        if self._ended:
+            raise TrackingError(self._refused)
+
+    def finish(self, status: str, *, past: bool = False) -> None:
+        """Wait until the rest and the files are sent and the MLflow run is ended; one whose folder goes is deleted.
+
+        past: the run has ended when its last round was committed, not now.
+        """
+        from fedcohort.observe.tracking import worker
+
+        if self._folder is None or self._ended:
+            return
+        while MlflowTracker._worker is not None and not self._ended:
+            if self._tell(worker.finished(self._run, status, past=past)):
+                self._pass_on(MlflowTracker._worker.heard(wait=True))
+            if not self._ended:
+                self._revive()
+        if not self._ended:
+            self._ended = True
+            self._refused = self._refused or "the process that sends to MLflow has died"
+        if self._refused:
+            again = f"{fedcohort('sync')} {shlex.quote(str(self._folder))}"
+            log.warning("%s; `%s` sends what is missing", self._refused, again)
+
+    def catch_up(self, folder: Path) -> None:
+        """Send what MLflow lacks of a run that finished before, where it lacks anything."""
+        if (folder / card.NAME).exists() and not is_complete(folder, self._place):
+            self.start(card.load(folder))
+            self.finish("finished", past=True)
+
+    def _revive(self) -> None:
+        """Another worker in the place of one that died: it begins with what the journal has, and nothing is lost."""
+        MlflowTracker._worker = None
+        if self._revivals:
+            self._revivals -= 1
+            self.prepare()
+            self._tell(self._started)
+
+    def _tell(self, message: "Message") -> bool:
+        return MlflowTracker._worker is not None and MlflowTracker._worker.tell(message)
+
+    def _pass_on(self, messages: "Iterable[Message]") -> None:
+        """Say what the worker has to say of this run, until it is done with it."""
+        for message in messages:
+            if message["run"] != self._run:
+                continue
+            if "text" in message:
+                log.log(message["level"], "%s", message["text"])
+            self._refused = message.get("refused", self._refused)
+            if "refused" in message or "done" in message:
+                self._ended = True
+                return

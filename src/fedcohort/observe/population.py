@@ -1,0 +1,60 @@
+"""What the clients look like before anything is trained: the facts of the start-up table and the partition's figure."""
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from fedcohort.record.observer import RunInfo
+
+CHANCE = 3.09  # standard normal: dealing at random exceeds it once in a thousand clients
+
+
+def heterogeneity(info: RunInfo) -> str:
+    """The preset's word while it is true, else what takes its place: `dirichlet(alpha=0.5) + no label noise`."""
+    if "heterogeneity" in info.choices:
+        return info.choices["heterogeneity"]
+    noise = "no label noise" if info.choices.get("label_noise") == "none" else _called(info, "label_noise")
+    return f"{_called(info, 'partition')} + {noise}"
+
+
+def _called(info: RunInfo, group: str) -> str:
+    """A word and its options, `beta(a=15)`."""
+    options = {name: value for name, value in info.config.get(group, {}).items() if name != "_target_"}
+    given = ", ".join(f"{name}={value}" for name, value in options.items())
+    return info.choices.get(group, "?") + (f"({given})" if given else "")
+
+
+def shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
+    """Each client's share of each class; zeros for a client without samples."""
+    total = class_counts.sum(axis=1, keepdims=True)
+    found: np.ndarray = class_counts / np.maximum(total, 1)
+    return found
+
+
+def classes_held(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
+    """The number of classes of which a client has a sample."""
+    held: np.ndarray = (class_counts > 0).sum(axis=1).astype(np.int64)
+    return held
+
+
+def skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
+    """Clients whose classes depart from the federation's by more than chance.
+
+    Pearson's chi-square of a client's counts against the federation's shares, whatever the client's size; its
+    quantile by Wilson and Hilferty (1931): d (1 - 2/(9d) + z sqrt(2/(9d)))^3 for d degrees of freedom.
+    """
+    counts = class_counts[:, class_counts.sum(axis=0) > 0].astype(np.float64)
+    freedom = counts.shape[1] - 1
+    if freedom < 1:
+        return np.zeros(len(class_counts), dtype=bool)
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
+    distance = ((counts - expected) ** 2 / np.where(expected > 0, expected, 1.0)).sum(axis=1)
+    spread = 2 / (9 * freedom)
+    above: np.ndarray = distance > freedom * (1 - spread + CHANCE * np.sqrt(spread)) ** 3
+    return above
+
+
+def low_middle_high(values: np.ndarray) -> tuple[float, float, float]:
+    """Minimum, median, maximum; NaN for an empty array."""
+    if not len(values):
+        return (float("nan"),) * 3
+    return float(np.min(values)), float(np.median(values)), float(np.max(values))

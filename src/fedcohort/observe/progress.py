@@ -1,0 +1,170 @@
+"""How far a run is: a bar on a terminal, plain lines elsewhere, and before them one table of what was composed."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fedcohort import ranges
+from fedcohort.observe import population, units
+from fedcohort.observe.console import console
+from fedcohort.record.observer import RunInfo
+from fedcohort.roles import role_of
+from fedcohort.types import RoundReport
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+FIRST = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
+WHOLE = ("folder", "tracking")
+SHOWN = ("test/acc", "test/loss", "time/virtual_s")
+LABELS = 12  # that the table names
+
+
+class Progress:
+    """lines_every: rounds between plain lines, where the output is no terminal."""
+
+    def __init__(self, *, lines_every: int) -> None:
+        ranges.integer("lines_every", lines_every, "[1, inf)")
+        self._lines_every = lines_every
+        self._rounds = 0
+        self._seen: dict[str, float] = {}
+        self._console: Console | None = None
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+
+    def start(self, info: RunInfo) -> None:
+        """Print the table; open the bar."""
+        self._rounds = info.rounds
+        self._console = console()
+        show_start(self._console, info)
+        if self._console.is_terminal:
+            self._bar = _open_bar(self._console)
+            self._task = self._bar.add_task("", total=info.rounds, completed=info.start, facts="")
+
+    def observe(self, report: RoundReport) -> None:
+        """Advance. A metric that this round did not measure keeps its last value."""
+        self._seen.update({name: report.metrics[name] for name in SHOWN if name in report.metrics})
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=report.step, facts=short_facts(report, self._seen))
+        elif report.step % self._lines_every == 0 or report.step == self._rounds:
+            self._line(f"round {report.step}/{self._rounds}  {facts(report, self._seen)}")
+
+    def finish(self, status: str) -> None:
+        """Close the bar."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _line(self, text: str) -> None:
+        if self._console is None:
+            raise RuntimeError("observe before start")
+        self._console.print(text, soft_wrap=True, markup=False)
+        self._console.file.flush()  # a log file is read while it grows
+
+
+def facts(report: RoundReport, seen: dict[str, float]) -> str:
+    """`cohort 10 arrived 10  test/acc 0.873  test/loss 0.41  virtual 20 min 34 s`."""
+    parts = [f"cohort {len(report.cohort)} arrived {len(report.arrived)}"]
+    parts += [f"{name} {seen[name]:.3g}" for name in ("test/acc", "test/loss") if name in seen]
+    if "time/virtual_s" in seen:
+        parts.append(f"virtual {units.seconds(seen['time/virtual_s'])}")
+    return "  ".join(parts)
+
+
+def short_facts(report: RoundReport, seen: dict[str, float]) -> str:
+    """`9/10 clients  acc 0.873  20 min 34 s`: beside the bar, 80 columns must do."""
+    parts = [f"{len(report.arrived)}/{len(report.cohort)} clients"]
+    parts += [f"acc {seen['test/acc']:.3f}"] if "test/acc" in seen else []
+    parts += [units.seconds(seen["time/virtual_s"])] if "time/virtual_s" in seen else []
+    return "  ".join(parts)
+
+
+def show_start(out: "Console", info: RunInfo) -> None:
+    """The composed choices, the partition, the number of parameters, and where to look."""
+    if not out.is_terminal:  # no padding, no folding: a log file's lines can be copied
+        for label, value in [("", info.name), *start_rows(info)]:
+            out.print(f"{label:<12}{value}".strip(), markup=False)
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    lines = start_rows(info)
+    for label, value in lines:
+        if label not in WHOLE:
+            table.add_row(f"[bold]{label}[/bold]", value)
+    out.print(info.name, style="italic", soft_wrap=True, markup=False)
+    out.print(table)
+    for label, value in lines:
+        if label in WHOLE:  # a path or a command is copied: the terminal may fold it, we don't
+            out.print(Text.assemble((f"{label:<12}", "bold"), value), soft_wrap=True)
+
+
+def choices(info: RunInfo) -> str:
+    """The word of each group, those that a comparison is about first."""
+    rest = [group for group in info.choices if group not in FIRST and role_of(group).announced]
+    groups = [group for group in FIRST if group in info.choices] + rest
+    return "  ".join(f"{group}={info.choices[group]}" for group in groups)
+
+
+def start_rows(info: RunInfo) -> list[tuple[str, str]]:
+    """The lines of the start-up table."""
+    low, middle, high = population.low_middle_high(info.n_train)
+    fewest, usual, most = population.low_middle_high(population.classes_held(info.class_counts))
+    skewed = population.skewed(info.class_counts).mean() if len(info.n_train) else math.nan
+    noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
+    from_round = f", from round {info.start}" if info.start else ""
+    lines = [
+        ("run", choices(info)),
+        ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
+        ("rounds", f"{info.rounds}{from_round}"),
+        ("clients", f"{len(info.n_train)} with {low:.0f} / {middle:.0f} / {high:.0f} samples (min / median / max)"),
+        ("classes", f"{fewest:.0f} / {usual:.0f} / {most:.0f} of {info.class_counts.shape[1]} a client"),
+        *([("labels", labels(info.labels))] if info.labels else []),
+        ("skewed", f"{units.percent(skewed)} of clients; mean label noise {units.percent(noise)}"),
+        *([("imbalance", imbalance(info.skew))] if info.skew else []),
+        ("parameters", f"{info.n_params:,}"),
+        ("folder", str(info.folder)),
+    ]
+    return lines + [(name, info.tags[name]) for name in ("inputs", "engine", "tracking") if info.tags.get(name)]
+
+
+def labels(names: Mapping[str, str]) -> str:
+    """`0 cat, 1 dog`: which number stands for which text; all of them are in info.json."""
+    pairs = [f"{number} {name}" for number, name in names.items()]
+    return ", ".join(pairs[:LABELS]) + (f", {len(pairs) - LABELS} more" if len(pairs) > LABELS else "")
+
+
+def imbalance(skew: Mapping[str, float]) -> str:
+    """`of classes 0.012, a client's 0.31; of attributes ...`: of all data together, and the mean over clients."""
+    named = (("ci", "of classes"), ("ai", "of attributes"), ("sc", "spurious correlation"))
+    return "; ".join(
+        f"{words} {skew[f'global_{name}']:.3f}, a client's {skew[f'client_{name}']:.3f}"
+        for name, words in named
+        if f"global_{name}" in skew
+    )
+
+
+def _open_bar(out: "Console") -> "Bar":
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn("round"),
+        MofNCompleteColumn(),
+        BarColumn(bar_width=12),
+        TextColumn("{task.fields[facts]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=out,
+        refresh_per_second=4,  # drawing more often would take time from short rounds
+    )
+    bar.start()
+    return bar

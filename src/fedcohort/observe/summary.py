@@ -1,0 +1,183 @@
+"""The result of a run: `summary.json` for programs, a table for people."""
+
+import json
+import logging
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fedcohort.observe import units
+from fedcohort.observe.console import console
+from fedcohort.record import card
+from fedcohort.record.folder import write_atomically
+from fedcohort.record.history import History, expect, read, wall_s
+from fedcohort.record.observer import RunInfo
+from fedcohort.record.provenance import forced
+from fedcohort.types import RoundReport
+
+log = logging.getLogger("fedcohort")
+
+NAME = "summary.json"
+BEST = ("test/acc", "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
+ROWS = (
+    ("test accuracy of the worst group", "test/acc_worst_group", units.percent),
+    ("clients: mean accuracy", "clients/acc_mean", units.percent),
+    ("clients: variance of accuracy, %²", "clients/acc_var", units.number),
+    ("clients: worst 5 %", "clients/acc_worst5", units.percent),
+    ("clients: best 5 %", "clients/acc_best5", units.percent),
+    ("clients: Jain's index of losses", "clients/jain", units.number),
+    ("virtual time", "time/virtual_s", units.seconds),
+    ("bytes down", "comm/down_bytes", units.bytes_),
+    ("bytes up", "comm/up_bytes", units.bytes_),
+    ("bytes of probes", "comm/probe_bytes", units.bytes_),
+    ("client computation", "comp/client_flops", units.flops),
+    ("server computation", "comp/server_flops", units.flops),
+    ("weight that liars got", "attack/weight", units.percent),
+    ("their share of those who arrived", "attack/share", units.percent),
+    ("class imbalance of all data", "skew/global_ci", units.number),
+    ("class imbalance of a client, mean", "skew/client_ci", units.number),
+    ("attribute imbalance of all data", "skew/global_ai", units.number),
+    ("attribute imbalance of a client, mean", "skew/client_ai", units.number),
+    ("spurious correlation of all data", "skew/global_sc", units.number),
+    ("spurious correlation of a client, mean", "skew/client_sc", units.number),
+)
+
+
+class Summary:
+    """Writes and prints the summary when the run ends, however it ends, from the journal: a resumed run is whole."""
+
+    def __init__(self) -> None:
+        self._info: RunInfo | None = None
+
+    def start(self, info: RunInfo) -> None:
+        """Keep what the summary says about the run. Raises `IncompatibleConfig` where there is no journal."""
+        expect(info.folder, "callback.summary")
+        self._info = info
+
+    def observe(self, report: RoundReport) -> None:
+        """Nothing: the journal has it."""
+
+    def finish(self, status: str) -> None:
+        """Write `summary.json` and print the table, where there is anything to show."""
+        if self._info is None or status == "dropped":
+            return
+        summary = summarise(self._info, read(self._info.folder), status)
+        for line in summary["warnings"]:
+            log.warning("%s", line)
+        write_atomically(self._info.folder / NAME, json.dumps(_finite(summary), indent=1, default=str) + "\n")
+        if summary["rounds"]:
+            show(summary)
+
+
+def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
+    """Everything that `summary.json` holds. final: the last value of each metric that was measured at all."""
+    final = {name: float(series.iloc[-1]) for name, column in history.metrics.items() if len(series := column.dropna())}
+    now = time.time_ns() // 1_000_000
+    return {
+        "status": status,
+        "name": info.name,
+        "folder": str(info.folder),
+        "rounds": history.steps[-1] if history.steps else 0,
+        "rounds_asked": info.rounds,
+        "rounds_without_update": sum(step > 0 for step in history.steps) - len(_fruitful(history)),
+        "warnings": warnings(info, history),
+        "final": final,
+        "best": {name: best for name in BEST if (best := _best(history, name))},
+        "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
+        "wall_s": wall_s(card.starts_ms(info.folder), [*history.times, now]),
+        "virtual_s": final.get("time/virtual_s"),
+        "bytes": {way: final.get(f"comm/{way}_bytes") for way in ("down", "up", "probe")},
+        "client_flops": final.get("comp/client_flops"),
+        "server_flops": final.get("comp/server_flops"),
+        "choices": dict(info.choices),
+        "tags": {key: value for key, value in info.tags.items() if key != "tracking"},
+        "seed": info.seed,
+        "config_hash": info.config_hash,
+        "commit": info.commit,
+        "dirty": info.dirty,
+        "versions": dict(info.versions),
+        "starts": [dict(start) for start in info.starts],
+        "forced": forced(info.starts),
+    }
+
+
+def _fruitful(history: History) -> list[int]:
+    """The rounds in which at least one update came and was taken."""
+    return [step for step, arrived in zip(history.steps, history.arrived, strict=True) if step and len(arrived)]
+
+
+def warnings(info: RunInfo, history: History) -> list[str]:
+    """What makes the run's numbers say nothing about its method: no update ever came, or none moved the model."""
+    rounds = [step for step in history.steps if step]
+    if not rounds:
+        return []
+    if _fruitful(history):
+        weights = {fingerprint.rpartition(":")[2] for fingerprint in history.fingerprints}
+        still = len(weights) == 1 and len(history.steps) > len(rounds)  # step 0 is among them
+        return ["the model is still the one that the run began with: no update moved it"] if still else []
+    words = {group: f"{group}={info.choices.get(group, '?')}" for group in ("availability", "selector", "deadline")}
+    dropped = history.metrics.get("round/dropped_nonfinite")
+    if not any(len(cohort) for cohort in history.cohorts):
+        reason = f"nobody was selected ({words['availability']}, {words['selector']})"
+    elif dropped is not None and dropped.sum() > 0:
+        reason = "all that came were left out, not finite or longer than update_limit allows"
+    else:
+        reason = f"none of those selected was done in time ({words['deadline']})"
+    return [f"no update was applied in any of the {len(rounds)} rounds, the model is the untrained one: {reason}"]
+
+
+def show(summary: dict[str, Any]) -> None:
+    """Print the table."""
+    from rich.table import Table
+
+    done, asked = summary["rounds"], summary["rounds_asked"]
+    table = Table()
+    table.add_column("result")
+    table.add_column("value", justify="right")
+    for label, value in rows(summary):
+        table.add_row(label, value)
+    out = console()
+    out.print(f"{summary['name']}: {summary['status']} after {done} of {asked} rounds", soft_wrap=True, markup=False)
+    out.print(table)
+    out.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)
+
+
+def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """The table's lines; a metric that was never measured has none."""
+    final = summary["final"]
+    found = [("test accuracy", units.percent(final["test/acc"]))] if "test/acc" in final else []
+    found += [("test loss", units.number(final["test/loss"]))] if "test/loss" in final else []
+    if best := summary["best"].get("test/acc"):
+        found.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
+    found += [(label, text(final[name])) for label, name, text in ROWS if name in final]
+    if "select/share_min" in final and "select/share_max" in final:
+        low, high = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
+        found.append(("share of selections, least and most", f"{low} to {high}"))
+    if "select/departure" in final:
+        mine, chance = (units.number(final[f"select/departure{end}"]) for end in ("", "_uniform"))
+        found.append(("departure from uniform selection", f"{mine} (chance: {chance})"))
+    found += [("resume=force", "; ".join(summary["forced"]))] if summary["forced"] else []
+    if empty := summary["rounds_without_update"]:
+        found.append(("rounds without an update", f"{empty} of {summary['rounds']}"))
+    found.append(("wall time", units.seconds(summary["wall_s"])))
+    found.append(("fingerprint", str(summary["fingerprint"])))
+    return found
+
+
+def _finite(value: Any) -> Any:
+    """`value` with null for what is not finite, for readers stricter than Python's."""
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _best(history: History, name: str) -> dict[str, float] | None:
+    """The highest value of an accuracy and the first round that reached it."""
+    if name not in history.metrics or history.metrics[name].isna().all():
+        return None
+    values = history.metrics[name].to_numpy()
+    at = int(np.nanargmax(values))
+    return {"value": float(values[at]), "round": history.steps[at]}

@@ -1,0 +1,119 @@
+"""What MLflow is told about a run beside its metrics: tags, parameters, the data set, a note with the result."""
+
+import getpass
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedcohort.observe import population
+from fedcohort.record import provenance
+from fedcohort.record.observer import RunInfo
+from fedcohort.roles import flat, role_of
+
+if TYPE_CHECKING:
+    from mlflow.entities import DatasetInput
+
+LONGEST_PARAM = 6000  # MLflow's limits, characters
+LONGEST_TAG = 8000
+LONGEST_KEY = 250
+NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
+OURS = "fedcohort."
+COMMITS, FORCED = "commits", "forced"  # tags: of all starts
+YARDSTICK = "yardstick"  # tag: what a run read that no server can know
+ASKED, DONE = "rounds", "rounds_done"  # tags: the parameter `rounds` stays what it was at the first start
+
+
+def tags(info: RunInfo, status: str) -> dict[str, str]:
+    """Everything to find the run by; the names with `mlflow.` fill columns of MLflow's own pages.
+
+    ASKED and DONE are those of the newest start: tags can change, parameters can't.
+    """
+    own = {
+        **_choices(info),
+        **{key: str(value) for key, value in info.tags.items() if key not in NOT_SHOWN},
+        "seed": str(info.seed),
+        "status": status,
+        ASKED: str(info.rounds),
+        DONE: str(info.start),
+        "config_hash": info.config_hash,
+        "commit": info.commit,
+        "dirty": str(info.dirty).lower(),
+        **_starts(info),
+        "folder": str(info.folder),
+        "fedcohort": info.versions.get("fedcohort", ""),
+        "mlflow.source.name": "train.py",
+        "mlflow.source.type": "LOCAL",
+        "mlflow.source.git.commit": info.commit,
+        "mlflow.user": _user(),
+    }
+    return {key[:LONGEST_KEY]: str(value)[:LONGEST_TAG] for key, value in own.items()}
+
+
+def params(info: RunInfo) -> dict[str, str]:
+    """The word of each group, and every scalar of the config under its dotted name."""
+    options = {
+        key: value
+        for key, value in flat(info.config)
+        if role_of(key).tracked and not isinstance(value, Mapping) and not str(value).startswith(OURS)
+    }
+    facts = {**options, **_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
+    return {key[:LONGEST_KEY]: text(value)[:LONGEST_PARAM] for key, value in facts.items()}
+
+
+def dataset(info: RunInfo) -> "DatasetInput":
+    """The data as dealt to the clients: equal digests mean equal partition and label noise."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    parts = (info.n_train, info.class_counts, info.noise_rate)
+    digest = hashlib.blake2b(b"".join(part.tobytes() for part in parts), digest_size=4).hexdigest()
+    samples = int(info.class_counts.sum())
+    profile = {"clients": len(info.n_train), "samples": samples, "classes": int(info.class_counts.shape[1])}
+    source = json.dumps(info.config.get("dataset", {}), default=str)
+    return DatasetInput(
+        Dataset(info.choices.get("dataset", "data"), digest, "fedcohort", source, profile=json.dumps(profile)),
+        tags=[InputTag("mlflow.data.context", population.heterogeneity(info))],
+    )
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    """The folder's `summary.json`, {} where the run has none yet."""
+    path = folder / "summary.json"
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+def note(summary: Mapping[str, Any]) -> str:
+    """The description on the run's page, where its metrics follow: how it ended, its accuracy, its folder."""
+    words = [f"**{summary.get('status')}** after {summary.get('rounds')} rounds"]
+    accuracy, best = summary.get("final", {}).get("test/acc"), summary.get("best", {}).get("test/acc")
+    words += [f"test accuracy {accuracy:.2%}"] if accuracy is not None else []
+    words += [f"best {best['value']:.2%} at round {best['round']}"] if best else []
+    return ", ".join(words) + f"\n\n`{summary.get('folder', '')}`"
+
+
+def _choices(info: RunInfo) -> dict[str, str]:
+    words = {group: word for group, word in info.choices.items() if role_of(group).tracked}
+    return {**words, "heterogeneity": population.heterogeneity(info)}
+
+
+def _starts(info: RunInfo) -> dict[str, str]:
+    """How often it was started and with which code; what was forced, where anything was."""
+    if not info.starts:
+        return {}
+    found = {"starts": str(len(info.starts)), COMMITS: ", ".join(provenance.commits(info.starts))}
+    return found | ({FORCED: "; ".join(said)} if (said := provenance.forced(info.starts)) else {})
+
+
+def text(value: object) -> str:
+    """`value` as it is written in yaml and on the command line."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return str(value)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container's user without a name
+        return ""

@@ -1,0 +1,210 @@
+"""The courier in a process of its own: importing MLflow takes seconds, a slow server minutes, and a run waits for
+neither. One worker serves all runs of a process, one after the other.
+
+The run writes lines: JSON where it starts or ends, an empty one where the journal has gained a round. The worker
+answers with JSON: what is to be said, and when it is done. It ends when nobody can write to it any more; what a killed
+run has committed is sent before that.
+"""
+
+import json
+import logging
+import os
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fedcohort.errors import FedcohortError
+from fedcohort.host.commands import fedcohort
+from fedcohort.observe.tracking.courier import Courier
+from fedcohort.observe.tracking.server import Place, preload
+from fedcohort.record import card
+
+Message = Mapping[str, Any]
+BYTES = 65_536
+NICE = 5  # training comes first
+
+
+class Worker:
+    """The run's end of it. Forked processes may use it in their parent's stead."""
+
+    def __init__(self) -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C ends the run, which then ends the worker
+        )
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("the worker has no pipes")
+        self._process = process
+        self._to, self._from = process.stdin.fileno(), process.stdout.fileno()
+        self._lines = _Lines()
+
+    def tell(self, message: Message) -> bool:
+        """Write a message; False where nobody is there."""
+        return self._write(json.dumps(message).encode() + b"\n", wait=True)
+
+    def poke(self) -> bool:
+        """The journal has a new line. A pipe that is full says so already. False where nobody is there."""
+        return self._write(b"\n", wait=False)
+
+    def heard(self, *, wait: bool) -> Iterator[Message]:
+        """What the worker has said by now; with `wait`, all that it says until it ends."""
+        os.set_blocking(self._from, wait)
+        with suppress(BlockingIOError):
+            while data := os.read(self._from, BYTES):
+                yield from (json.loads(line) for line in self._lines.whole(data))
+
+    def _write(self, data: bytes, *, wait: bool) -> bool:
+        os.set_blocking(self._to, wait)
+        try:
+            return os.write(self._to, data) == len(data)
+        except BlockingIOError:
+            return True
+        except BrokenPipeError:
+            return False
+
+
+class _Lines:
+    """Whole lines out of pieces."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def whole(self, data: bytes) -> list[bytes]:
+        *found, self._rest = (self._rest + data).split(b"\n")
+        return found
+
+
+def started(run: str, folder: Path, place: Place, every_s: float) -> Message:
+    """What tells the worker to track the run in `folder`. run: a name for it, which comes back with each answer."""
+    return {"run": run, "folder": str(folder), "place": asdict(place), "every_s": every_s}
+
+
+def finished(run: str, status: str, *, past: bool = False) -> Message:
+    """What tells the worker that the run has ended. past: with its last round, not now."""
+    return {"run": run, "status": status, "past": past}
+
+
+class Desk:
+    """The worker's end of it."""
+
+    def __init__(self, output: int) -> None:
+        self._output = output
+        self._run = self._folder = ""
+        self._courier: Courier | None = None
+        self._pending = False
+
+    def say(self, **message: object) -> None:
+        with suppress(BrokenPipeError):  # nobody listens any more
+            os.write(self._output, json.dumps({"run": self._run, **message}).encode() + b"\n")
+
+    def timeout(self) -> float | None:
+        """Seconds until something is due; None where nothing is."""
+        return max(0.0, self._courier.due - time.monotonic()) if self._courier and self._pending else None
+
+    def take(self, line: bytes) -> None:
+        """One line of the run's."""
+        if not line:
+            self._pending = True
+            return
+        message = json.loads(line)
+        if "status" not in message:
+            self._safely(lambda: self._start(message))
+        elif message["run"] == self._run:
+            self._safely(lambda: self._finish(message["status"], past=message["past"]))
+            self.say(done=True)
+
+    def work(self) -> None:
+        """What is due by now."""
+        if self.timeout() == 0.0:
+            self._pending = False
+            self._safely(self._observe)
+
+    def leave(self) -> None:
+        """The run is gone: send what it has committed."""
+        if self._courier:
+            self._courier.due = 0.0
+            self._safely(self._observe)
+            self._courier = None
+
+    def _observe(self) -> None:
+        if self._courier:
+            self._courier.observe()
+
+    def _start(self, message: Message) -> None:
+        self.leave()
+        self._run, self._folder = message["run"], message["folder"]
+        info = card.load(Path(message["folder"]))
+        self._courier = Courier(info, Place(**message["place"]), message["every_s"])
+        self._courier.start()
+
+    def _finish(self, status: str, *, past: bool) -> None:
+        courier, self._courier = self._courier, None
+        if courier:
+            courier.finish(status, past=past)
+
+    def _safely(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except FedcohortError as error:
+            self._courier = None
+            self.say(refused=str(error))
+        except Exception as error:
+            self._courier = None
+            again = f"{fedcohort('sync')} {shlex.quote(self._folder)}"
+            what = f"MLflow has no more of this run ({type(error).__name__}: {error})"
+            self.say(level=logging.WARNING, text=f"{what}; `{again}` sends what is missing")
+
+
+class _Said(logging.Handler):
+    """What the package logs is said by the run, on its terminal and in its log file."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__()
+        self._desk = desk
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._desk.say(level=record.levelno, text=record.getMessage())
+
+
+def serve(source: int, output: int) -> None:
+    """Work until nobody can write to `source` any more."""
+    desk, lines = Desk(output), _Lines()
+    logger = logging.getLogger("fedcohort")
+    logger.addHandler(_Said(desk))
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    preload()
+    while True:
+        if select.select([source], [], [], desk.timeout())[0]:
+            data = os.read(source, BYTES)
+            if not data:
+                break
+            for line in lines.whole(data):
+                desk.take(line)
+        desk.work()
+    desk.leave()
+
+
+def main() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)  # they are for the run: it says when it has ended
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    os.nice(NICE)
+    output = os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a library prints is no message
+    serve(0, output)
+
+
+if __name__ == "__main__":
+    main()

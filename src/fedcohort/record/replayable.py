@@ -1,0 +1,112 @@
+"""A run as its folder holds it, round by round: what was known, who was chosen, and what clients told the server."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedcohort.errors import CheckpointError
+from fedcohort.types import Ids
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fedcohort.record.observer import RunInfo
+
+
+@dataclass(frozen=True)
+class Round:
+    """What the log says of a round, t counting from 0. chosen, arrived: sorted ids. round_s: virtual seconds.
+
+    told: the signals that were logged, each [n_clients] or [n_clients, d], NaN where a client told nothing.
+    """
+
+    t: int
+    available: Ids
+    chosen: Ids
+    arrived: Ids
+    told: Mapping[str, np.ndarray]
+    round_s: float
+
+
+@dataclass(frozen=True)
+class Log:
+    """A run as its folder holds it. facts: what the server knew of the clients at the start, by signal word."""
+
+    info: "RunInfo"
+    rounds: Sequence[Round]
+    facts: Mapping[str, np.ndarray]
+    told: frozenset[str]
+
+    @property
+    def cohort(self) -> int:
+        return int(self.info.config["cohort"])
+
+    @property
+    def n_clients(self) -> int:
+        return len(self.info.n_train)
+
+    @property
+    def units(self) -> int:
+        """Of local work that everybody is asked for."""
+        client = self.info.config["client"]
+        return int(client["epochs"] if client["steps"] is None else client["steps"])
+
+
+def read(folder: Path) -> Log:
+    """The log in `folder`. Raises `CheckpointError` where it holds no run, or rounds are missing."""
+    from fedcohort.record import card, history
+
+    info = card.load(folder)
+    past = history.read(folder)
+    if list(past.steps) != list(range(len(past.steps))) or len(past.steps) < 2:
+        raise CheckpointError(f"{folder} has no rounds to replay, or its {history.NAME} lacks some of them")
+    table = past.clients()
+    columns = signals_in([str(name) for name in table.columns]) | {"train_loss": "train_loss"}
+    by_step = dict(iter(table.groupby("step")))
+    lacking = next((step for step in past.steps[1:] if step not in by_step), None)
+    if lacking is not None:
+        raise CheckpointError(f"{folder} lacks the per-client table of round {lacking}")
+    clock = past.metrics["time/virtual_s"].to_numpy()
+    rounds = [
+        Round(
+            t=step - 1,
+            available=np.flatnonzero(by_step[step]["available"].to_numpy()),
+            chosen=np.asarray(past.cohorts[step], dtype=np.int64),
+            arrived=np.asarray(past.arrived[step], dtype=np.int64),
+            told={word: by_step[step][found].to_numpy() for word, found in columns.items()},
+            round_s=float(clock[step] - clock[step - 1]),
+        )
+        for step in past.steps[1:]
+    ]
+    facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
+    told = registered(by_step[0], columns) if 0 in by_step else {}
+    return Log(info, rounds, {**told, **facts}, frozenset(columns))
+
+
+def signals_in(names: Sequence[str]) -> dict[str, str | list[str]]:
+    """The columns of each signal in the per-client table: one, or one for each number of a row."""
+    found: dict[str, str | list[str]] = {}
+    for name in names:
+        row = re.fullmatch(r"signal_(.+)\.(\d+)", name)
+        if row is None:
+            found |= {name.removeprefix("signal_"): name} if name.startswith("signal_") else {}
+            continue
+        word = row.group(1)
+        width = sum(re.fullmatch(rf"signal_{re.escape(word)}\.\d+", other) is not None for other in names)
+        found[word] = [f"signal_{word}.{i}" for i in range(width)]
+    return found
+
+
+def registered(table: "pd.DataFrame", columns: Mapping[str, str | list[str]]) -> dict[str, np.ndarray]:
+    """What clients told once, from the rows of step 0; counts are whole numbers again."""
+    facts = {}
+    for word, found in columns.items():
+        values = table[found].to_numpy()
+        if not np.isnan(values).all():
+            counts = values.ndim == 2 and np.array_equal(values, np.rint(values))
+            facts[word] = values.astype(np.int64) if counts else values
+    return facts

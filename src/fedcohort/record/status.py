@@ -1,0 +1,58 @@
+"""status.json: whether a run is running, finished, interrupted or failed, and how far it came.
+
+A resume and a sweep read it. A run that was killed still says "running", but nobody holds its lock.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from fedcohort.host import slurm
+from fedcohort.record.folder import write_atomically
+from fedcohort.record.observer import RunInfo
+from fedcohort.types import RoundReport
+
+
+class RunStatus:
+    """callbacks: the configs of those that may end the run before its last round."""
+
+    def __init__(self, callbacks: Sequence[Any] = ()) -> None:
+        self.callbacks = list(callbacks)
+        self.info: RunInfo | None = None
+        self.done = 0
+
+    def start(self, info: RunInfo) -> None:
+        self.info, self.done = info, info.start
+        self._write("running")
+
+    def observe(self, report: RoundReport) -> None:
+        self.done = report.step
+
+    def checkpointed(self) -> None:
+        """The rounds so far are saved: say so."""
+        self._write("running")
+
+    def finish(self, status: str) -> None:
+        self._write(status)
+
+    def _write(self, status: str) -> None:
+        info = self.info
+        if info is None:  # an observer before this one could not start, or this is not the process that watches
+            return
+        record = {
+            "status": status,
+            "rounds_done": self.done,
+            "rounds": info.rounds,
+            "early": status == "finished" and self.done < info.rounds,
+            "callbacks": self.callbacks,
+            "config_hash": info.config_hash,
+            "seed": info.seed,
+            "choices": dict(info.choices),
+            "commit": info.commit,
+            "dirty": info.dirty,
+            "versions": dict(info.versions),
+            "slurm_job": slurm.job(),
+            "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        }
+        write_atomically(info.folder / "status.json", json.dumps(record, indent=1) + "\n")

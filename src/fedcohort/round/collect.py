@@ -1,0 +1,168 @@
+"""Adding up what clients send, one by one in float64 in the order given, over ranks by one all-reduce.
+
+Never by slice subtotals: the sum is bit-equal for any number of slices (DESIGN 9.5). A client that sends
+something that is not finite, or a longer update than allowed, is left out and counted; the others' weights are
+renormalised.
+"""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedcohort.flat import Layout
+from fedcohort.round.collected import Each, Gathered
+from fedcohort.types import ClientUpdate, Ids, Values
+
+PIECE = 131_072  # numbers of an update that are added at a time on a CPU
+
+Reduce = Callable[[Tensor], Tensor]  # sums a tensor over ranks
+
+
+class Gatherer:
+    """Collects one round's updates on this rank.
+
+    cohort: sorted ids of all that train this round, over all ranks. weights: their raw weights, aligned.
+    uploads: names of the vectors that hooks send. remembers: floats of each that they keep, a shorter one is padded.
+    averaged: those of the uploads that are weighed as updates are. words: the columns to keep, each a function of an
+    update. stacked: keep the matrix of updates too. moments: average batch-norm variances by second moments.
+    ranks: processes that share the cohort. longest: the largest norm of an update that is let in. dtype: of what hooks
+    keep, the model's: a rank that none of it is trained on knows no other.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        cohort: Ids,
+        weights: Values,
+        uploads: Sequence[str],
+        remembers: Mapping[str, int],
+        words: Mapping[str, Callable[[ClientUpdate], float]],
+        stacked: bool,
+        moments: bool,
+        device: torch.device,
+        ranks: int,
+        longest: float = math.inf,
+        averaged: Collection[str] = (),
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        def zeros(*size: int) -> Tensor:
+            return torch.zeros(size, dtype=torch.float64, device=device)
+
+        self.cohort, self.weights, self.words = cohort, weights, words
+        self.remembers, self.ranks, self.longest = remembers, ranks, longest
+        self.averaged, self.dtype = averaged, dtype
+        self.row = {int(client): row for row, client in enumerate(cohort)}
+        self.sum = zeros(layout.n_params)
+        self.totals = {name: zeros(layout.n_params) for name in uploads}
+        self.buffers = zeros(layout.n_buffers)
+        self.counters = torch.zeros(sum(b.size for b in layout.counters), dtype=torch.int64, device=device)
+        blank = zeros if ranks > 1 else partial(torch.empty, dtype=torch.float64, device=device)
+        self.matrix = (
+            blank(len(cohort), layout.n_params) if stacked else None
+        )  # who sends nothing has no row in the end
+        self.piece = PIECE if device.type == "cpu" else max(1, layout.n_params)
+        self.wide = torch.empty(self.piece, dtype=torch.float64, device=device)
+        self.each_buffers = zeros(len(cohort), layout.n_buffers) if stacked else None
+        self.each_counters = self.counters.new_zeros(len(cohort) if stacked else 0, len(self.counters))
+        self.each_upload = {name: blank(len(cohort), layout.n_params) for name in uploads} if stacked else {}
+        self.table = np.zeros((len(cohort), 2 + len(words)))
+        self.stored: dict[int, Mapping[str, Tensor]] = {}
+        means, variances = layout.batch_norm() if moments else (torch.empty(0, dtype=torch.int64),) * 2
+        self.means, self.variances = means.to(device), variances.to(device)
+
+    def add(self, update: ClientUpdate) -> None:
+        row = self.row[update.client]
+        if not self._sound(update):
+            return
+        weight = float(self.weights[row])
+        self.table[row, 0], self.table[row, 1] = 1.0, update.n_used
+        self.table[row, 2:] = [read(update) for read in self.words.values()]
+        self._add(self.sum, update.delta, weight, None if self.matrix is None else self.matrix[row])
+        for name, total in self.totals.items():
+            own = self.each_upload[name][row] if name in self.each_upload else None
+            self._add(total, update.uploads[name], weight if name in self.averaged else 1.0, own)
+        if len(self.buffers):
+            buffers = update.buffers.double()
+            if self.each_buffers is not None:
+                self.each_buffers[row] = buffers
+            buffers[self.variances] += buffers[self.means] ** 2
+            self.buffers.add_(buffers, alpha=float(update.n_used))
+        if len(self.counters):
+            self.counters = torch.maximum(self.counters, update.counters)
+            if len(self.each_counters):
+                self.each_counters[row] = update.counters
+        self.stored[update.client] = update.stored
+
+    def _add(self, total: Tensor, vector: Tensor, weight: float, row: Tensor | None = None) -> None:
+        """weight x vector to the total, and the vector into its row, in pieces that a processor's cache holds."""
+        for start in range(0, len(total), self.piece):
+            part = vector[start : start + self.piece]
+            wide = self.wide[: len(part)] if row is None else row[start : start + self.piece]
+            total[start : start + self.piece].add_(wide.copy_(part), alpha=weight)
+
+    def _sound(self, update: ClientUpdate) -> bool:
+        """A norm is finite where all entries are, and don't overflow."""
+        norm = float(torch.linalg.vector_norm(update.delta))
+        beside = (*update.uploads.values(), update.buffers)
+        rest = all(math.isfinite(float(torch.linalg.vector_norm(vector))) for vector in beside if len(vector))
+        return math.isfinite(norm) and norm <= self.longest and rest
+
+    def finish(self, reduce: Reduce, reduce_max: Reduce) -> Gathered:
+        """Sum over ranks; every rank gets the same result."""
+        table = reduce(torch.from_numpy(self.table)).numpy()
+        here = table[:, 0] > 0
+        raw = np.where(here, self.weights, 0.0)
+        total = float(raw.sum())
+        alive = bool(here.any()) and total > 0
+        buffers = reduce(self.buffers) / max(float(table[here, 1].sum()), 1.0)
+        buffers[self.variances] -= buffers[self.means] ** 2
+        rows = torch.from_numpy(np.flatnonzero(here))
+        return Gathered(
+            clients=self.cohort[here],
+            dropped=self.cohort[~here],
+            mean=reduce(self.sum) / total if alive else None,
+            totals={name: self._total(name, reduce(vector), total) for name, vector in self.totals.items()},
+            buffers=buffers if alive else None,
+            counters=reduce_max(self.counters) if alive else None,
+            weights=raw[here] / total if alive else np.zeros(int(here.sum())),
+            updates=self._arrived(reduce(self.matrix), rows) if self.matrix is not None else None,
+            reports={word: table[here, 2 + i].copy() for i, word in enumerate(self.words)},
+            stored=self._stored(reduce),
+            each=self._each(table[here, 1].copy(), rows, reduce, reduce_max),
+        )
+
+    def _each(self, used: Values, rows: Tensor, reduce: Reduce, reduce_max: Reduce) -> Each | None:
+        if self.each_buffers is None:
+            return None
+        return Each(
+            used,
+            self._arrived(reduce(self.each_buffers), rows),
+            self._arrived(reduce_max(self.each_counters), rows),
+            {name: self._arrived(reduce(matrix), rows) for name, matrix in self.each_upload.items()},
+            self.averaged,
+            self.means,
+            self.variances,
+        )
+
+    def _arrived(self, matrix: Tensor, rows: Tensor) -> Tensor:
+        """Those rows; the matrix itself where they are all."""
+        return matrix if len(rows) == len(matrix) else matrix[rows.to(matrix.device)]
+
+    def _total(self, name: str, vector: Tensor, weights: float) -> Tensor:
+        return vector / weights if name in self.averaged and weights > 0 else vector
+
+    def _stored(self, reduce: Reduce) -> Mapping[int, Mapping[str, Tensor]]:
+        """Every rank keeps what every client remembers: next round another rank may train it."""
+        if self.ranks == 1 or not self.remembers:
+            return self.stored
+        shared = {}
+        for name, size in self.remembers.items():
+            matrix = torch.zeros((len(self.cohort), size), dtype=self.dtype, device=self.sum.device)
+            for client, kept in self.stored.items():
+                matrix[self.row[client], : len(kept[name])] = kept[name]
+            shared[name] = reduce(matrix)
+        return {int(k): {name: shared[name][i].clone() for name in shared} for k, i in self.row.items()}

@@ -1,0 +1,113 @@
+"""What arrived in a round, and the same with other weights or with holes filled."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from fedcohort.flat import Layout
+from fedcohort.training.upload import Kept
+from fedcohort.types import Ids, Values
+
+
+@dataclass(frozen=True)
+class Each:
+    """What came from each client beside its update, in the order of `Gathered.clients`; kept where the matrix is.
+
+    used: samples trained on, [m]. buffers: float64 [m, B]. counters: int64 [m, I]. uploads: float64 [m, P] by name.
+    averaged: names of those that are weighed as updates are. means, variances: of batch norm, where buffers are
+    averaged by second moments.
+    """
+
+    used: Values
+    buffers: Tensor
+    counters: Tensor
+    uploads: Mapping[str, Tensor]
+    averaged: Collection[str]
+    means: Tensor
+    variances: Tensor
+
+    def mean_buffers(self, kept: Tensor) -> Tensor:
+        """Of the clients in `kept`, bool [m], by their samples."""
+        used, rows = torch.from_numpy(self.used).to(self.buffers)[kept], self.buffers[kept]
+        rows[:, self.variances] += rows[:, self.means] ** 2
+        mean: Tensor = used @ rows / used.sum()
+        mean[self.variances] -= mean[self.means] ** 2
+        return mean
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Everything that arrived and is finite, in the order of `clients` (sorted ids).
+
+    mean, totals, buffers, counters, updates: see `agg.base.Arrived`; None where nobody arrived. weights: normalised.
+    reports: one float64 column per word asked for. dropped: ids whose update was left out. each: beside the matrix of
+    updates. held: what the server worked out of the updates, by word of `signal/`. step_dropped: whether the server's
+    step could not be taken, and the model is what it was.
+    """
+
+    clients: Ids
+    dropped: Ids
+    mean: Tensor | None
+    totals: Mapping[str, Tensor]
+    buffers: Tensor | None
+    counters: Tensor | None
+    weights: Values
+    updates: Tensor | None
+    reports: Mapping[str, Values]
+    stored: Mapping[int, Mapping[str, Tensor]]
+    each: Each | None = None
+    held: Mapping[str, Any] = field(default_factory=dict)
+    step_dropped: bool = False
+
+    @property
+    def each_buffers(self) -> Tensor | None:
+        """Float64 [m, B]."""
+        return None if self.each is None else self.each.buffers
+
+
+def reweighted(gathered: Gathered, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Gathered:
+    """The same arrivals under other weights (a selector's Advice), normalised unless absolute; needs the matrix.
+
+    Who weighs nothing counts as one that didn't arrive: in the sums of what hooks upload, in buffers and counters.
+    Where nobody weighs anything nothing is left to aggregate, and there is no mean.
+    """
+    if gathered.updates is None or gathered.each is None:
+        raise ValueError("other weights need the matrix of updates")
+    if not weights.any():
+        return replace(gathered, mean=None, buffers=None, counters=None, weights=np.zeros(len(weights)))
+    share = weights if absolute else weights / weights.sum()
+    p, each = torch.from_numpy(share).to(gathered.updates), gathered.each
+    totals = dict(gathered.totals) | {name: p @ each.uploads[name] for name in each.averaged}
+    found = replace(gathered, mean=p @ gathered.updates, totals=totals, weights=share)
+    if (weights > 0).all():
+        return found
+    kept = p > 0
+    totals |= {name: matrix[kept].sum(0) for name, matrix in each.uploads.items() if name not in each.averaged}
+    return replace(found, totals=totals, buffers=each.mean_buffers(kept), counters=each.counters[kept].amax(0))
+
+
+def filled(gathered: Gathered, kept: Mapping[int, Kept | None], layout: Layout) -> Gathered:
+    """What arrived, each tensor averaged over those who sent it; in the matrix that mean stands for what wasn't sent.
+
+    With p_i the weights of who arrived, block by block: (sum_i p_i D_i) / (sum of p_i over those who sent it). So any
+    aggregator that weighs by p_i finds the same mean, whether or not it reads the matrix. 0 where nobody sent it.
+    """
+    sent = [kept[int(k)] for k in gathered.clients]
+    if gathered.mean is None or all(each is None for each in sent):
+        return gathered
+    whole = np.ones(len(layout.parameters), dtype=bool)
+    table = np.stack([whole if each is None else each for each in sent])
+    mean = gathered.mean.clone()
+    updates = None if gathered.updates is None else gathered.updates.clone()
+    for block, column in zip(layout.parameters, table.T, strict=True):
+        rows = slice(block.offset, block.offset + block.size)
+        share = float(gathered.weights[column].sum())
+        mean[rows] = mean[rows] / share if share > 0 else 0.0
+        if updates is not None:
+            updates[torch.from_numpy(np.flatnonzero(~column)).to(updates.device), rows] = mean[rows]
+    return replace(gathered, mean=mean, updates=updates)

@@ -1,0 +1,193 @@
+"""What a round's work comes to: bytes of a message, samples of a job, forward passes of a probe, and who pays."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from fedcohort.data.federation import Federation
+from fedcohort.deadline.base import Closing
+from fedcohort.device.base import Work
+from fedcohort.flat import Layout
+from fedcohort.hook import Hook, weigher
+from fedcohort.ledger import NUMBER, Charge
+from fedcohort.rng import Draws
+from fedcohort.round.parts import Parts, Populations
+from fedcohort.round.workload import Asked
+from fedcohort.signal.base import Computed, Measured, Probed, Reported, Static, find
+from fedcohort.types import Ids, Probe, ProbeResult, Values
+
+
+def forward_flops(network: nn.Module, federation: Federation) -> float:
+    """FLOPs of one sample's forward pass."""
+    sample = torch.zeros_like(federation.server_test.x[:1])
+    training = network.training
+    network.eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        network(sample)
+    network.train(training)
+    return float(counter.get_total_flops())
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a client's job costs beside its training, with what is read of it and with the hooks that train it.
+
+    step_passes: forward passes that a sample in a training step costs. probed: the aggregator's own probes.
+    passes_after: over T_k, by each client that has trained. down_bytes: of a broadcast. beside_bytes: sent up with
+    every update.
+    """
+
+    step_passes: float
+    probed: Mapping[str, Measured]
+    passes_after: float
+    down_bytes: int
+    beside_bytes: int
+
+    @classmethod
+    def of(cls, read: Iterable[str], asked: Iterable[str], hooks: Sequence[Hook], layout: Layout) -> "Rates":
+        """read: signals that somebody reads. asked: those of the aggregator."""
+        told = [s for w in read if isinstance(s := find(w), Reported)]
+        fixed = NUMBER * layout.n_buffers + 8 * sum(b.size for b in layout.counters)
+        vector = NUMBER * layout.n_params
+        return cls(
+            step_passes=3.0 + (weighs.passes if (weighs := weigher(hooks)) else 0.0),
+            probed={w: s for w in sorted(asked) if isinstance(s := find(w), Measured)},
+            passes_after=float(sum(s.passes for s in told)),
+            down_bytes=fixed + vector * (1 + sum(len(h.downloads) for h in hooks)),
+            beside_bytes=fixed + vector * sum(len(h.uploads) for h in hooks) + sum(s.bytes_up for s in told),
+        )
+
+
+class Bill:
+    """The costs of one run's model and methods. flops: of one sample's forward pass.
+
+    units: epochs or steps of a whole job. In a plain round (`Selection.plain`) nobody asks for the aggregator, and the
+    codec's hooks alone train: such a round costs what it costs with agg=fedavg.
+    """
+
+    def __init__(self, parts: Parts, federation: Federation, layout: Layout, flops: float) -> None:
+        self.parts, self.federation, self.flops = parts, federation, flops
+        client = parts.client
+        self.units = client.epochs if client.steps is None else client.steps
+        self.usual = Rates.of(parts.needs(), parts.agg.needs, parts.hooks, layout)
+        self.plain = Rates.of(parts.needs(plain=True), (), parts.hooks_in(plain=True), layout)
+        self.bare = Rates.of((), (), (), layout)  # of a probe, which takes w_t alone
+        self.update_bytes = parts.codec.bytes_up(layout)
+
+    def rates(self, plain: bool) -> Rates:
+        """Of a round that is, or isn't, plain."""
+        return self.plain if plain else self.usual
+
+    # --- work and time ---------------------------------------------------------------------------------------------
+    def used(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
+        """Samples that each trains on; rows: their positions, None for all."""
+        n = self.federation.n_train[clients]
+        return np.array([n[i] if r is None else len(r) for i, r in enumerate(rows)], dtype=np.int64)
+
+    def samples_seen(self, used: Ids, units: "Ids | int") -> Values:
+        """Samples that go through training, however often each."""
+        client = self.parts.client
+        per_unit = used if client.steps is None else np.minimum(used, client.batch or 10**9)
+        seen: Values = (per_unit * units).astype(np.float64)
+        return seen
+
+    def samples_in(self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})) -> Values:
+        """Forward passes that the signal asks of each client, in samples."""
+        offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
+        passes = signal.passes
+        each = passes(options, self.federation.label_counts[clients]) if callable(passes) else passes
+        samples: Values = np.diff(offsets)[clients] * each
+        if isinstance(signal, Computed) and signal.jobs is not None:
+            works = np.isin(clients, signal.jobs(options))
+            samples = samples + 3 * works * self.samples_seen(self.federation.n_train[clients], self.units)
+        return samples
+
+    def inferred(self, clients: Ids, rates: Rates) -> Values:
+        """Forward passes of a job, in samples: for the aggregator's probes before it trains, for reports after."""
+        after = rates.passes_after * self.federation.n_train[clients]
+        return sum((self.samples_in(s, clients) for s in rates.probed.values()), after)
+
+    def work(self, used: Ids, inferred: Values, rates: Rates, up: Values | float) -> Work:
+        """A whole job of E epochs over n samples is n sample-times; a forward pass is a third of an epoch.
+
+        A job that weighs its samples is as much longer as that takes forward passes. up: bytes of the answers.
+        """
+        reference = self.units if self.parts.client.steps is None else 1
+        ones = np.ones(len(used))
+        return Work(
+            load=self.samples_seen(used, 1) * (rates.step_passes / 3.0) / reference,
+            infer_load=inferred / (3.0 * reference),
+            units=self.units,
+            bytes_down=rates.down_bytes * ones,
+            bytes_up=up * ones,
+        )
+
+    def timed(self, draws: Draws) -> dict[str, Values]:
+        """The facts of devices and jobs, each [n_clients] (`round/parts.py`)."""
+        n, client = self.federation.n_train, self.parts.client
+        everybody = np.arange(self.federation.n_clients)
+        up = self.update_bytes + self.usual.beside_bytes
+        timing = self.parts.device.expected(everybody, self.work(n, np.zeros(len(n)), self.usual, up), draws)
+        passes = np.ones(len(n)) if client.steps is None else np.ceil(n / (client.batch or np.maximum(n, 1)))
+        return {
+            "expected_s": timing.finish(self.units),
+            "expected_unit_s": timing.unit,
+            "expected_up_s": timing.up,
+            "pass_units": passes,
+        }
+
+    def probe_s(self, probes: Sequence[Probe], draws: Draws) -> float:
+        """A phase lasts until the slowest of those asked has run the forward passes that it was asked for."""
+        inferred = np.zeros(self.federation.n_clients)
+        for probe in probes:
+            signal = find(probe.signal)
+            if isinstance(signal, Probed):
+                inferred[probe.clients] += self.samples_in(signal, probe.clients, probe.options)
+        asked = np.flatnonzero(inferred)
+        if not len(asked):
+            return 0.0
+        work = self.work(np.zeros_like(asked), inferred[asked], self.bare, 0.0)
+        return float(self.parts.device.sample(asked, work, draws).probe().max())
+
+    # --- charges ---------------------------------------------------------------------------------------------------
+    def registration(self, populations: Populations) -> Charge:
+        """What clients tell of themselves once."""
+        facts = {w: s for w in self.parts.needs() if isinstance(s := find(w), Static)}
+        return Charge(up_bytes=float(sum(s.bytes_up * populations.facts[s.fact].size for s in facts.values())))
+
+    def round(
+        self,
+        probes: Sequence[Probe],
+        results: Mapping[str, ProbeResult],
+        asked: Asked,
+        rows: Sequence[Ids | None],
+        closing: Closing,
+        plain: bool,
+    ) -> Charge:
+        """Each client gets w_t once, whatever it is asked. Who is late has worked for nothing, all that was asked, and
+        uploads nothing to a round that is closed; who arrives with an update that is left out has uploaded it.
+        """
+        chosen, rates, model = asked.clients, self.rates(plain), self.bare.down_bytes
+        polled = np.unique(np.concatenate([probe.clients for probe in probes] or [np.empty(0, np.int64)]))
+        extra = len(np.setdiff1d(polled, chosen)) * model
+        jobs = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
+        extra += sum(len(p.clients) for p, _ in jobs) * model
+        answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
+        answers += sum(s.bytes_up for s in rates.probed.values()) * len(chosen)
+        answers += sum(len(workers) for _, workers in jobs) * model
+        inferred = [self.samples_in(s, p.clients, p.options) for p in probes if isinstance(s := find(p.signal), Probed)]
+        passes = sum(float(samples.sum()) for samples in (self.inferred(chosen, rates), *inferred))
+        done = np.where(closing.arrived, closing.units, asked.units)
+        trained = float(self.samples_seen(self.used(chosen, rows), done).sum())
+        return Charge(
+            down_bytes=float(len(chosen) * rates.down_bytes + extra),
+            up_bytes=float(asked.up[closing.arrived].sum() + answers),
+            probe_bytes=float(extra + answers),
+            client_flops=self.flops * (passes + rates.step_passes * trained),
+        )

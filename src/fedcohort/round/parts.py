@@ -1,0 +1,166 @@
+"""The parts that a run is composed of, and the few numbers that belong to none of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedcohort.agg.base import Aggregator
+from fedcohort.attack.base import Attack
+from fedcohort.availability.base import Availability
+from fedcohort.client.base import Client
+from fedcohort.codec.base import Codec
+from fedcohort.deadline.base import Deadline
+from fedcohort.device.base import Device
+from fedcohort.errors import CheckpointError
+from fedcohort.hook import Hook
+from fedcohort.ledger import Charge
+from fedcohort.objective.base import Objective
+from fedcohort.proxy.base import Proxy
+from fedcohort.regulariser.base import Regulariser
+from fedcohort.round.chance import Chance
+from fedcohort.samples.base import Samples
+from fedcohort.selector.base import Selector
+from fedcohort.server.base import ServerOptimizer
+from fedcohort.signal.base import Static, find
+from fedcohort.state import pack, unpack
+from fedcohort.types import Ids, Population, Signals, Values
+
+if TYPE_CHECKING:
+    from fedcohort.data.federation import Federation
+
+TIMED = ("expected_s", "expected_unit_s", "expected_up_s", "pass_units")  # facts that `round/cost.py` works out
+
+
+@dataclass(frozen=True)
+class Parts:
+    """One object per config group."""
+
+    selector: Selector[Any]
+    agg: Aggregator[Any]
+    server: ServerOptimizer[Any]
+    objective: Objective
+    regulariser: Regulariser
+    client: Client
+    samples: Samples[Any]
+    deadline: Deadline[Any]
+    codec: Codec
+    device: Device
+    availability: Availability
+    attack: Attack
+    proxy: Proxy
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """The aggregator's first: it sees the raw gradient."""
+        return (*self.agg.hooks, *self.regulariser.hooks, *self.codec.hooks)
+
+    def hooks_in(self, plain: bool) -> tuple[Hook, ...]:
+        """Those of a round: the codec's alone where it is plain (`Selection.plain`)."""
+        return self.codec.hooks if plain else self.hooks
+
+    def needs(self, plain: bool = False) -> frozenset[str]:
+        """Signals that the server reads: the selector's alone in a plain round."""
+        return self.selector.needs if plain else self.selector.needs | self.agg.needs
+
+
+@dataclass(frozen=True)
+class Settings:
+    """seed: of training and selection. cohort: clients asked for a round. clients_every: 0 for never.
+
+    engine, closed_form, channels_last, chunk: see configs/engine. bf16: precision of local training.
+    store_limit_gb: what clients keep lives in files above it. update_limit: see configs/train.yaml.
+    """
+
+    seed: int
+    cohort: int
+    rounds: int
+    slices: int
+    eval_every: int
+    clients_every: int
+    bn_moments: bool
+    config_hash: str
+    engine: str = "auto"
+    closed_form: bool = True
+    channels_last: str = "auto"
+    chunk: int = 16
+    bf16: bool = False
+    store_limit_gb: float = 4.0
+    update_limit: float = 1e6
+
+
+@dataclass
+class ServerState:
+    """Everything of the server that changes between rounds, the model apart."""
+
+    selector: Any
+    agg: Any
+    server: Any
+    samples: Any
+    deadline: Any
+    times_selected: Ids
+    chance: Chance
+    spent: Charge = field(default_factory=Charge)
+    best_acc: float = float("nan")
+    choices: str = ""
+
+    @classmethod
+    def fresh(cls, parts: Parts, population: "Populations", n_params: int) -> "ServerState":
+        """Before round 0."""
+        return cls(
+            selector=parts.selector.init(population.of(parts.selector.needs, "the selector")),
+            agg=parts.agg.init(population.of(parts.agg.needs, "the aggregator"), n_params),
+            server=parts.server.init(n_params),
+            samples=parts.samples.init(population.of(frozenset({"n_train"}), "the sample selector")),
+            deadline=parts.deadline.init(population.of(frozenset({"n_train"}), "the deadline")),
+            times_selected=np.zeros(population.n_clients, dtype=np.int64),
+            chance=Chance.fresh(population.n_clients),
+        )
+
+    def packed(self) -> dict[str, Any]:
+        return {name: pack(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def unpacked(cls, payload: dict[str, Any], fresh: "ServerState") -> "ServerState":
+        """`fresh` tells the class of each part's State. Raises `CheckpointError` where the payload is of other code."""
+        if payload.keys() != vars(fresh).keys():
+            raise CheckpointError(f"the server's state has {sorted(vars(fresh))}, the checkpoint's {sorted(payload)}")
+        return cls(**{name: unpack(payload[name], type(value)) for name, value in vars(fresh).items()})
+
+
+@dataclass(frozen=True)
+class Populations:
+    """Makes the `Population` that each part may see: the static signals that it declares.
+
+    facts: by the names that `signal.base.Static` uses.
+    """
+
+    n_clients: int
+    n_classes: int
+    cohort: int
+    facts: Mapping[str, np.ndarray]
+
+    def signals(self, needs: frozenset[str], reader: str) -> Signals:
+        found = {word: find(word) for word in needs}
+        values = {word: self.facts[s.fact] for word, s in found.items() if isinstance(s, Static)}
+        return Signals(values, needs, reader)
+
+    def of(self, needs: frozenset[str], reader: str) -> Population:
+        return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader))
+
+    @classmethod
+    def over(
+        cls, federation: "Federation", cohort: int, timed: Mapping[str, Values] = MappingProxyType({})
+    ) -> "Populations":
+        """timed: the facts of devices and jobs; ones where they are not known yet."""
+        facts = {
+            "n_train": federation.n_train,
+            "label_counts": federation.label_counts,
+            "noise_rate": federation.noise_rate,
+            **{fact: timed.get(fact, np.ones(federation.n_clients)) for fact in TIMED},
+        }
+        if federation.group_counts is not None:
+            facts["group_counts"] = federation.group_counts
+        return cls(federation.n_clients, federation.n_classes, cohort, facts)

@@ -1,0 +1,192 @@
+"""Steps 1 to 5 of a round: who is ready, who is asked, who trains, and who will be in time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from fedcohort.data.federation import Federation
+from fedcohort.deadline.base import Closing, PaceContext, settle
+from fedcohort.errors import FedcohortError, UndeclaredSignal
+from fedcohort.flat import Layout
+from fedcohort.host.stopwatch import Stopwatch
+from fedcohort.ledger import Charge
+from fedcohort.rng import Draws
+from fedcohort.round.chance import uniform
+from fedcohort.round.cost import Bill, Rates
+from fedcohort.round.hearing import Hearing
+from fedcohort.round.parts import Parts, Populations, ServerState, Settings
+from fedcohort.round.store import ClientStore
+from fedcohort.round.workload import Asked, asked, verify
+from fedcohort.samples.base import SampleRequest
+from fedcohort.signal.base import Lab, Measured, Probed, find
+from fedcohort.training.local import ClientTask
+from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A round before its local training.
+
+    tasks: of those who will arrive, by id. cost: samples that each processes. weights: raw, for the aggregation.
+    answers: to the selector's probes. concurrent: those of them that are delivered with the outcome.
+    measured: the aggregator's own probes of those who will arrive, none in a plain round. charge: the cost of the
+    whole round.
+    twin: whom chance would have selected (`round/chance.py`).
+    """
+
+    round: int
+    available: Ids
+    selection: Selection
+    selector_state: object
+    tasks: Sequence[ClientTask]
+    cost: Values
+    weights: Values
+    closing: Closing
+    answers: Mapping[str, ProbeResult]
+    concurrent: Mapping[str, ProbeResult]
+    measured: Mapping[str, Values]
+    charge: Charge
+    twin: Ids
+
+
+class Opener:
+    """Plans rounds, and has them charged."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        settings: Settings,
+        federation: Federation,
+        layout: Layout,
+        lab: Lab,
+        bill: Bill,
+        watch: Stopwatch,
+    ) -> None:
+        self.watch = watch
+        self.parts, self.settings, self.federation = parts, settings, federation
+        self.layout, self.lab, self.bill = layout, lab, bill
+        self.everybody = np.arange(federation.n_clients)
+        self.hearing = Hearing(parts.attack, settings.seed, federation.n_clients)
+        draws = Draws(settings.seed, federation.n_clients)
+        self.populations = Populations.over(federation, settings.cohort, bill.timed(draws))
+        self.signals = self.populations.signals(parts.selector.needs, "the selector")
+
+    def open(self, t: int, state: ServerState, store: ClientStore) -> Opened:
+        draws = Draws(self.settings.seed, self.federation.n_clients, t)
+        available = np.flatnonzero(self.parts.availability.ready(draws))
+        ctx = RoundContext(
+            round=t,
+            cohort=self.settings.cohort,
+            n_clients=self.federation.n_clients,
+            available=available,
+            signals=self.signals,
+            rng=draws.generator("selector"),
+            units=self.bill.units,
+        )
+        probes = list(self.parts.selector.plan(state.selector, ctx)) if len(available) else []
+        answers = {probe.signal: self._ask(probe, available, t) for probe in probes}
+        blocking = {p.signal: answers[p.signal] for p in probes if not p.concurrent}
+        concurrent = {p.signal: answers[p.signal] for p in probes if p.concurrent}
+        selection, selector_state = self.parts.selector.select(state.selector, ctx, blocking)
+        verify(selection, available, self.settings.cohort, self.federation.n_clients, self.parts.codec)
+        wait_s = self.bill.probe_s([p for p in probes if not p.concurrent], draws)
+        beside_s = self.bill.probe_s([p for p in probes if p.concurrent], draws)
+        rates = self.bill.rates(selection.plain)
+        work = asked(selection, self.bill.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
+        rows, looked, closing = self._pace(t, work, rates, state, draws)
+        charge = self.bill.round(probes, answers, work, rows, closing, selection.plain)
+        train_s = closing.train_s if len(selection.clients) else 0.0
+        spent = Charge(client_flops=self.bill.flops * looked, virtual_s=wait_s + max(train_s, beside_s))
+        tasks = [
+            ClientTask(
+                round=t,
+                client=int(k),
+                rows=rows[i],
+                units=int(closing.units[i]),
+                units_asked=int(work.units[i]),
+                lr=self.parts.client.lr_at(t),
+                duration=float(closing.finish[i]),
+                stored=store.get(int(k)),
+                plain=selection.plain,
+                kept=work.kept[i],
+                loss_after=rates.passes_after > 0,
+            )
+            for i, k in enumerate(selection.clients)
+            if closing.arrived[i]
+        ]
+        arriving = selection.clients[closing.arrived]
+        used = self.bill.used(arriving, [task.rows for task in tasks])
+        return Opened(
+            round=t,
+            available=available,
+            selection=selection,
+            selector_state=selector_state,
+            tasks=tasks,
+            cost=self.bill.samples_seen(used, closing.units[closing.arrived]),
+            weights=self._weights(selection, used, self.federation.n_train[arriving]),
+            closing=closing,
+            answers=answers,
+            concurrent=concurrent,
+            measured={w: self._asked(w, s, arriving) for w, s in rates.probed.items()},
+            charge=charge + spent,
+            twin=uniform(available, len(selection.clients), draws),
+        )
+
+    def _ask(self, probe: Probe, available: Ids, t: int) -> ProbeResult:
+        if probe.signal not in self.parts.selector.needs:
+            raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")
+        signal = find(probe.signal)
+        if not isinstance(signal, Probed) or not np.isin(probe.clients, available).all():
+            raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
+        with self.watch.stage("probe"):
+            if isinstance(signal, Measured):
+                values = signal.measure(self.lab, probe.clients, probe.options)
+            else:
+                values = signal.compute(self.lab, t, probe.clients, probe.options)
+        return ProbeResult(probe.clients, self.hearing.told(probe.signal, probe.clients, values))
+
+    def _asked(self, word: str, signal: Measured, clients: Ids) -> Values:
+        """The aggregator's own probe."""
+        with self.watch.stage("probe"):
+            return self.hearing.told(word, clients, signal.measure(self.lab, clients, {}))
+
+    def _weights(self, selection: Selection, used: Ids, owned: Ids) -> Values:
+        return used.astype(np.float64) if selection.plain else self.parts.agg.weights(used, owned)
+
+    def _pace(
+        self, t: int, asked: Asked, rates: Rates, state: ServerState, draws: Draws
+    ) -> tuple[list[Ids | None], int, Closing]:
+        """Announce a deadline, choose samples (and count those looked at), let the devices run, close the round."""
+        parts, bill, n, selected = self.parts, self.bill, self.federation.n_train, asked.clients
+        inferred = bill.inferred(self.everybody, rates)
+        whole = bill.work(n, inferred, rates, bill.update_bytes + rates.beside_bytes)
+        everybody = parts.device.expected(self.everybody, whole, draws.once())
+        theirs = bill.work(n[selected], inferred[selected], rates, asked.up)
+        expected = parts.device.expected(selected, theirs, draws.once())
+        context = PaceContext(t, selected, bill.units, everybody, expected)
+        announced = parts.deadline.announce(state.deadline, context)
+        rows: list[Ids | None] = []
+        looked = np.zeros(len(selected), dtype=np.int64)
+        for i, k in enumerate(selected):
+            request = SampleRequest(
+                client=int(k),
+                n=int(n[k]),
+                deadline_s=announced,
+                unit_s=float(expected.unit[i]),
+                units=int(asked.units[i]),
+                losses=lambda i=i, k=int(k): self._losses(i, k, looked),  # type: ignore[misc]
+                rng=partial(draws.generator, "samples", int(k)),
+            )
+            chosen = parts.samples.choose(state.samples, request)
+            rows.append(None if len(chosen) == n[k] else chosen)
+        work = bill.work(bill.used(selected, rows), inferred[selected] + looked, rates, asked.up)
+        timing = parts.device.sample(selected, work, draws)
+        close = parts.deadline.close(state.deadline, timing.finish(asked.units), announced) if len(selected) else 0.0
+        return rows, int(looked.sum()), settle(timing, asked.units, close, parts.deadline.partial_work)
+
+    def _losses(self, position: int, client: int, looked: Ids) -> Values:
+        """Per-sample cross-entropy of w_t on T_k, [n_k]; the forward pass is charged in time and FLOPs."""
+        looked[position] = self.federation.n_train[client]
+        return self.lab.per_sample_losses(client)

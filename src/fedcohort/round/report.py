@@ -1,0 +1,139 @@
+"""Step 10 of a round (DESIGN section 3): what observers are told of it."""
+
+import hashlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from fedcohort.data.federation import Federation
+from fedcohort.data.skew import class_imbalance
+from fedcohort.flat import FlatModel
+from fedcohort.round.collected import Gathered
+from fedcohort.round.parts import Parts, Populations, ServerState
+from fedcohort.round.plan import Opened
+from fedcohort.signal.base import Static, find
+from fedcohort.types import ProbeResult, RoundReport
+
+ROW = 64  # numbers of a row that the per-client table takes
+
+
+def weights_hash(server: FlatModel) -> str:
+    """A hash of the global model in canonical parameter order."""
+    digest = hashlib.blake2b(digest_size=6)
+    layout = server.layout
+    parts = ((server.w, layout.parameters), (server.buffers, layout.buffers), (server.counters, layout.counters))
+    for vector, blocks in parts:
+        for block in blocks:
+            digest.update(block.of(vector.detach()).cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def columns(opened: Opened, gathered: Gathered, n_clients: int) -> Mapping[str, np.ndarray]:
+    """One row per client of the population, for the per-client table."""
+    chosen = opened.selection.clients
+
+    def flags(ids: np.ndarray) -> np.ndarray:
+        out = np.zeros(n_clients, dtype=bool)
+        out[ids] = True
+        return out
+
+    def numbers(ids: np.ndarray, values: np.ndarray) -> np.ndarray:
+        out = np.full(n_clients, np.nan)
+        out[ids] = values
+        return out
+
+    table = {
+        "available": flags(opened.available),
+        "selected": flags(chosen),
+        "arrived": flags(gathered.clients),
+        "units": numbers(chosen, opened.closing.units),
+        "finish_s": numbers(chosen, opened.closing.finish),
+        "train_loss": numbers(gathered.clients, gathered.reports["train_loss"]),
+        "weight": numbers(gathered.clients, gathered.weights),
+    }
+    if opened.selection.scores is not None:
+        table["score"] = opened.selection.scores
+    table |= {f"part_{name}": part for name, part in opened.selection.parts.items()}
+    if opened.selection.probability is not None:
+        table["probability"] = opened.selection.probability
+    told = {word: (gathered.clients, values) for word, values in gathered.reports.items() if word != "train_loss"}
+    told |= {word: (gathered.clients, made) for word, made in gathered.held.items() if isinstance(made, np.ndarray)}
+    told |= {word: (answer.clients, answer.values) for word, answer in opened.answers.items()}
+    for word, (ids, values) in told.items():
+        table |= spread(word, ProbeResult(ids, values).dense(n_clients))
+    return table
+
+
+def spread(word: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
+    """A signal as columns: `signal_<word>`, or `signal_<word>.0`, `.1`, ... where it is rows, [n_clients, d].
+
+    {} where rows are longer than `ROW`: compressed gradients can be as long as the model. Rows of pairs are as wide as
+    the round, and what a wider round adds is null in this one.
+    """
+    if values.ndim == 1:
+        return {f"signal_{word}": values}
+    return {f"signal_{word}.{i}": column for i, column in enumerate(values.T)} if values.shape[1] <= ROW else {}
+
+
+def registered(parts: Parts, populations: Populations) -> Mapping[str, np.ndarray]:
+    """What clients told the selector when they registered, as columns."""
+    found: dict[str, np.ndarray] = {}
+    for word in sorted(parts.selector.needs):
+        if isinstance(signal := find(word), Static):
+            found |= spread(word, populations.facts[signal.fact].astype(np.float64))
+    return found
+
+
+def facts_of(federation: Federation, gathered: Gathered | None, liars: np.ndarray) -> Mapping[str, float]:
+    """Of the federation before the first round, of those who arrived after one. liars: bool [n_clients]."""
+    if gathered is None:
+        return {f"skew/{name}": value for name, value in federation.skew.items()}
+    lies = weight_of(liars, gathered) if liars.any() else {}
+    return {**imbalance_of(federation.label_counts, gathered), **lies}
+
+
+def weight_of(liars: np.ndarray, gathered: Gathered) -> Mapping[str, float]:
+    """What liars (bool [n_clients]) had of the aggregate, and their share of those who arrived; {} in empty rounds.
+
+    Of the sum of all weights: some aggregators' don't sum to 1 (q-FFL's).
+    """
+    total = float(gathered.weights.sum())
+    if total <= 0:
+        return {}
+    lying = liars[gathered.clients]
+    return {"attack/weight": float(gathered.weights[lying].sum()) / total, "attack/share": float(lying.mean())}
+
+
+def imbalance_of(label_counts: np.ndarray, gathered: Gathered) -> Mapping[str, float]:
+    """The class imbalance of all that those who arrived have together, [n_clients, n_classes]; {} in empty rounds."""
+    if not len(gathered.clients):
+        return {}
+    return {"select/class_imbalance": class_imbalance(label_counts[gathered.clients].sum(0))}
+
+
+def report_of(
+    step: int,
+    opened: Opened | None,
+    gathered: Gathered | None,
+    state: ServerState,
+    metrics: Mapping[str, float],
+    table: Mapping[str, np.ndarray],
+    trace: Mapping[str, tuple[float, float]],
+    weights: str,
+) -> RoundReport:
+    """What the observers see of a finished round."""
+    chosen = opened.selection.clients if opened else np.empty(0, np.int64)
+    arrived = gathered.clients if gathered else np.empty(0, np.int64)
+    scalars = {**metrics, **state.spent.metrics()}
+    if opened is not None:
+        share = state.times_selected / step
+        scalars |= {
+            "round/cohort": float(len(chosen)),
+            "round/arrived": float(len(arrived)),
+            "round/dropped_nonfinite": float(len(gathered.dropped)) if gathered else 0.0,
+            "round/dropped_step": float(gathered.step_dropped) if gathered else 0.0,
+            "select/share_max": float(share.max()),
+            "select/share_min": float(share.min()),
+            **state.chance.metrics(state.times_selected),
+        }
+    return RoundReport(step, chosen, arrived, scalars, table, trace, f"{state.choices or '-'}:{weights}")

@@ -1,0 +1,90 @@
+"""Where the server works with whole networks after a round's training (`agg.base.Workshop`)."""
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fedcohort.data.federation import Federation
+from fedcohort.flat import Block, FlatModel
+from fedcohort.ranks import ranks, reduce_sum
+from fedcohort.rng import generator
+from fedcohort.training.evaluate import CHUNK_BYTES
+
+Counter = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
+
+
+class ServerWorkshop:
+    """One round's: `server` still holds w_t; buffers: the average of those who arrived, [B].
+
+    passes: samples that went forward through networks made here, and twice those that a gradient came back for: what a
+    training step costs. Every rank does all the work.
+    """
+
+    def __init__(self, server: FlatModel, federation: Federation, seed: int, round: int, buffers: Tensor) -> None:
+        self.server, self.federation = server, federation
+        self.seed, self.round, self.buffers = seed, round, buffers
+        self.used = False  # whether a network was made
+        self.passes = 0
+
+    @property
+    def proxy(self) -> Tensor:
+        if self.federation.proxy is None:
+            raise ValueError("the server holds no proxy inputs: an aggregator that reads them wants 'proxy'")
+        return self.federation.proxy
+
+    @torch.no_grad()
+    def model(self, update: Tensor, buffers: Tensor | None) -> nn.Module:
+        self.used = True
+        made = copy.deepcopy(self.server.network)
+        layout, w = self.server.layout, self.server.w.double() + update
+        tensors = {**dict(made.named_parameters()), **dict(made.named_buffers())}
+        _fill(tensors, layout.parameters, w)
+        _fill(tensors, layout.buffers, self.buffers if buffers is None else buffers)
+        made.register_forward_hook(self._counter())
+        return made
+
+    def _counter(self) -> Counter:
+        """A function, as copies of a network share it: a bound method would be copied with its workshop."""
+
+        def count(network: nn.Module, inputs: tuple[Tensor, ...], logits: Tensor) -> None:
+            n = len(logits)
+            self.passes += n
+
+            def back(gradients: tuple[Tensor | None, ...]) -> None:
+                self.passes += 2 * n
+
+            if logits.grad_fn is not None:
+                logits.grad_fn.register_prehook(back)
+
+        return count
+
+    @torch.no_grad()
+    def update_of(self, network: nn.Module) -> Tensor:
+        out = torch.empty_like(self.server.w, dtype=torch.float64)
+        parameters = dict(network.named_parameters())
+        for block in self.server.layout.parameters:
+            block.of(out).copy_(parameters[block.name])
+        return out - self.server.w
+
+    def agreed(self, displacement: Tensor) -> Tensor:
+        """What all ranks go on with: accelerators may differ in the last bits of what was trained on them."""
+        return reduce_sum(displacement) / ranks() if self.used and ranks() > 1 else displacement
+
+    @torch.no_grad()
+    def accuracy(self, network: nn.Module) -> float:
+        network.eval()
+        held = self.federation.server_val
+        chunk = max(256, CHUNK_BYTES // max(1, held.x[:1].numel() * 4))
+        pieces = zip(torch.split(held.x, chunk), torch.split(held.y, chunk), strict=True)
+        return sum(int((network(x).argmax(1) == y).sum()) for x, y in pieces) / len(held.y)
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        return generator(self.seed, purpose, self.round)
+
+
+def _fill(tensors: dict[str, Tensor], blocks: tuple[Block, ...], vector: Tensor) -> None:
+    for block in blocks:
+        tensors[block.name].copy_(block.of(vector))

@@ -1,0 +1,70 @@
+"""What a selector asks, checked: who trains, how much, what of the update is sent, and how updates are weighed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedcohort.codec.base import Codec
+from fedcohort.errors import FedcohortError, IncompatibleConfig
+from fedcohort.flat import Layout
+from fedcohort.rng import Draws
+from fedcohort.selector.base import Selector
+from fedcohort.training.upload import Kept, drawn, part
+from fedcohort.types import Advice, Ids, Selection, Values
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Aligned with `clients`. units: of local work. kept: tensors that are sent. up: bytes of the whole answer."""
+
+    clients: Ids
+    units: Ids
+    kept: Sequence[Kept | None]
+    up: Values
+
+
+def verify(selection: Selection, available: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
+    """Raise where a selector chose whom it can't have, or asks what can't be done."""
+    chosen, units, upload = selection.clients, selection.units, selection.upload
+    if len(np.unique(chosen)) != len(chosen) or not np.isin(chosen, available).all():
+        raise FedcohortError(f"the selector chose {chosen.tolist()}: not distinct, or not available")
+    if len(chosen) > cohort and not selection.uncapped:
+        raise FedcohortError(f"the selector chose {len(chosen)} clients where cohort={cohort}")
+    if units is not None and (units.shape != (n_clients,) or (units[chosen] < 1).any()):
+        raise FedcohortError("the selector's units of local work are not one number a client, of at least 1")
+    if upload is None:
+        return
+    if upload.shape != (n_clients,) or not ((upload[chosen] > 0) & (upload[chosen] <= 1)).all():
+        raise FedcohortError("the selector's shares of an update are not one number a client, in (0, 1]")
+    if codec.hooks and (upload[chosen] < 1).any():
+        raise IncompatibleConfig(
+            "the selector leaves tensors out of updates, and the codec trains for its own upload: choose codec=none"
+        )
+
+
+def verify_advice(advice: Advice | None, selector: Selector[Any], m: int) -> None:
+    """Raise where what is advised for m updates that arrived can't be done, or isn't what the selector declares."""
+    if advice is None:
+        return
+    if advice.absolute and not getattr(selector, "absolute", False):
+        raise FedcohortError("the selector's advice is absolute, and it doesn't say so (`absolute`)")
+    for name, values in (("keep", advice.keep), ("weights", advice.weights)):
+        if values is not None and (values.shape != (m,) or not np.isfinite(values).all() or (values < 0).any()):
+            raise FedcohortError(f"the selector's advice has {name} that are not {m} numbers of at least 0: {values}")
+
+
+def asked(selection: Selection, units: int, layout: Layout, codec: Codec, beside: int, draws: Draws) -> Asked:
+    """units: asked of everybody whom the selection does not ask otherwise. beside: bytes sent with an update."""
+    chosen = selection.clients
+    each = np.full(len(chosen), units) if selection.units is None else selection.units[chosen]
+    kept = drawn(selection.upload, chosen, layout, draws)
+    up = [beside + _bytes(codec, layout, k) for k in kept]
+    return Asked(chosen, each.astype(np.int64), kept, np.array(up, dtype=np.float64))
+
+
+def _bytes(codec: Codec, layout: Layout, kept: Kept | None) -> int:
+    if kept is None:
+        return codec.bytes_up(layout)
+    return codec.bytes_up(part(layout, kept).layout) if kept.any() else 0

@@ -1,0 +1,227 @@
+"""From a composed config to objects; every error names the option that a user typed."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hydra.errors import InstantiationException
+from hydra.utils import get_method, instantiate
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from fedcohort import ranges
+from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError
+from fedcohort.startup import options
+
+LIGHT = (  # they import no torch: what is out of its range here is refused in half a second
+    *("selector", "client", "deadline", "samples", "device", "availability"),
+    *("attack", "partition", "label_noise", "dataset", "model"),
+)
+HEAVY = ("objective", "regulariser", "codec", "server", "agg", "proxy")
+CONTRACTS = {  # module and name, where they aren't the group's `base` and the group
+    "agg": ("agg.base", "Aggregator"),
+    "server": ("server.base", "ServerOptimizer"),
+    "label_noise": ("label_noise.base", "LabelNoise"),
+    "logger": ("record.observer", "Observer"),
+}
+
+
+def if_set(option: str, yes: Any, no: Any, *, _root_: Any) -> Any:
+    """`${if_set:dataset.client,null,50}` in a yaml: `yes` where the option is there and not null, else `no`."""
+    return no if OmegaConf.select(_root_, option) is None else yes
+
+
+OmegaConf.register_new_resolver("if_set", if_set, replace=True)
+
+
+@dataclass(frozen=True)
+class Composed:
+    """config: plain, resolved. choices: the word chosen in each group, and of a part inside another by its path
+    (`objective.base`); no `heterogeneity` where other words made the preset something else. overrides: what was typed.
+    """
+
+    config: Mapping[str, Any]
+    choices: Mapping[str, str]
+    overrides: tuple[str, ...]
+
+
+def composed(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composed:
+    """The config as plain data. Raises `OptionError` for a value that is missing or can't be resolved."""
+    try:
+        ours = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+        plain = OmegaConf.to_container(ours, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise OptionError(str(error).split("\n")[0]) from error
+    if not isinstance(plain, dict):
+        raise OptionError("the config must be a mapping")
+    config = {str(key): value for key, value in plain.items()}
+    words = {
+        group.split("@")[-1]: str(word) for group, word in choices.items() if word is not None and "/" not in group
+    }
+    _name_what_came(ours, config, words)
+    _check_preset(config, words, overrides)
+    return Composed(config, words, overrides)
+
+
+def _name_what_came(ours: DictConfig, config: Mapping[str, Any], words: dict[str, str]) -> None:
+    """A word whose class depends on the data (partition=own) is called after what it came to, and so is its preset."""
+    for group, word in list(words.items()):
+        node = ours.get(group)
+        if isinstance(node, DictConfig) and OmegaConf.is_interpolation(node, "_target_"):
+            words[group] = str(config[group]["_target_"]).split(".")[-2]
+            words.update({preset: words[group] for preset in ("heterogeneity",) if words.get(preset) == word})
+
+
+def _check_preset(config: dict[str, Any], words: dict[str, str], overrides: tuple[str, ...]) -> None:
+    """Take out what the preset stands for, and its word where other words or options made it something else."""
+    for typed in overrides:
+        if typed.startswith("heterogeneity."):
+            raise OptionError(f"{typed}: a preset has no options, say {typed.removeprefix('heterogeneity.')}")
+    stands_for = config.pop("heterogeneity", None) or {}
+    for group in stands_for:
+        words.pop(f"heterogeneity.{group}", None)
+    if any(config.get(group) != node for group, node in stands_for.items()):
+        words.pop("heterogeneity", None)
+
+
+def check_keys(made: Composed) -> None:
+    """Every group is there, and nothing else is: `+foo=1` would be obeyed by nobody. Raises `OptionError`."""
+    known = {option.split(".")[0] for option in options.CHECKS} | {*LIGHT, *HEAVY, "logger", "callback", "requires"}
+    for key in made.config:
+        if key not in known:
+            raise options.unknown("", key, known)
+    for group in (*LIGHT, *HEAVY, "engine", "trainer", "logger", "callback"):
+        node = made.config.get(group)
+        if not isinstance(node, Mapping) or not (node or group in ("logger", "callback")):
+            raise OptionError(f"{group} must be one of the words in configs/{group}, got nothing")
+        if group not in made.choices:
+            raise OptionError(f"{group} must be one of the words in configs/{group}, got several")
+    if not isinstance(made.config.get("requires"), Mapping):
+        raise OptionError("requires is filled by aliases such as agg=fedavgm: leave it out")
+
+
+def check_numbers(config: Mapping[str, Any]) -> None:
+    """Range checks of the options that belong to no part."""
+    options.check(config)
+    clients, cohort = config["clients"], config["cohort"]
+    if clients is not None and cohort > clients:
+        raise IncompatibleConfig(f"cohort={cohort} exceeds clients={clients}")
+
+
+def check_aliases(made: Composed) -> None:
+    """`agg=fedavgm` stands for FedAvg with server=momentum: another server beside it is refused, not obeyed.
+
+    What an alias stands for is a word of another group, or, with a dot, the value of one of its options.
+    """
+    for group, wanted in made.config["requires"].items():
+        for other, word in wanted.items():
+            node, _, option = other.partition(".")
+            chosen = made.config[node].get(option) if option else made.choices.get(node)
+            if chosen != word:
+                raise IncompatibleConfig(
+                    f"{group}={made.choices[group]} stands for {other}={_typed(word)}, but {other}={_typed(chosen)} "
+                    f"was asked for: leave {other} out, or choose another {group}"
+                )
+
+
+def _typed(value: object) -> str:
+    """As on the command line."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def check_owners(made: Composed, partition: Any) -> None:
+    """Clients named by the data and dealt otherwise: one of the two was not meant. Raises `IncompatibleConfig`."""
+    column = made.config["dataset"].get("client")
+    if column is not None and not getattr(partition, "takes_owners", False):
+        word = made.choices.get("partition")
+        raise IncompatibleConfig(
+            f"dataset.client={column} names the clients, and partition={word} makes others: choose "
+            f"heterogeneity=natural, or leave dataset.client out (and say dataset.leave_out=[{column}] where the "
+            "column holds numbers that are no input)"
+        )
+
+
+def part(made: Composed, group: str) -> Any:
+    """The object behind a group's `_target_`; None where the group is empty (logger=none)."""
+    node = made.config.get(group)
+    if not node:
+        return None
+    built = build(node, group, f"{group}={made.choices.get(group, '?')}")
+    if not set(contract(group)) <= set(dir(built)):
+        wanted = f"a class with {', '.join(contract(group))}"
+        raise OptionError(f"{group}._target_ must be {wanted}, got {node.get('_target_')!r}")
+    return built
+
+
+def contract(group: str) -> list[str]:
+    """What every part of the group has: the names of its protocol in the group's `base` module."""
+    module, name = CONTRACTS.get(group, (f"{group}.base", group.capitalize()))
+    protocol = getattr(importlib.import_module(f"fedcohort.{module}"), name)
+    return sorted(found for found in {*vars(protocol), *inspect.get_annotations(protocol)} if not found.startswith("_"))
+
+
+def _check_target(node: Any, where: str) -> None:
+    """A part is an object of a class, built from its options alone: nothing else is called, and not half."""
+    if not isinstance(node, Mapping):
+        return
+    for key, inside in node.items():
+        if str(key).startswith("_") and key != "_target_":
+            raise options.unknown(where, str(key), [str(name) for name in node if not str(name).startswith("_")])
+        _check_target(inside, f"{where}.{key}")
+    target = node.get("_target_")
+    if target is None:
+        return
+    try:
+        found = pkgutil.resolve_name(target) if isinstance(target, str) else target
+    except Exception:  # `instantiate` says what is wrong with it
+        return
+    if not inspect.isclass(found):
+        raise ranges.refuse(f"{where}._target_", "a class", target)
+
+
+def build(node: Any, where: str, word: str) -> Any:
+    """Instantiate `node`; where: its path in the config, for messages. Raises `OptionError`."""
+    _check_target(node, where)
+    try:
+        return instantiate(node, _convert_="all")
+    except InstantiationException as error:
+        cause = error.__cause__
+        for name in _inside(error):  # a part inside this one has failed
+            where, node, word = f"{where}.{name}", node[name], f"{where}.{name}"
+        if isinstance(cause, OptionError):
+            raise OptionError(f"{where}.{cause}") from cause
+        if isinstance(cause, FedcohortError):
+            raise cause from None
+        if isinstance(cause, TypeError):
+            raise OptionError(f"{word}: {_options(node, cause)}") from error
+        raise OptionError(
+            f"{word}: _target_ {node.get('_target_')!r} can't be used: {_reason(cause or error)}"
+        ) from error
+
+
+def _inside(error: InstantiationException) -> list[str]:
+    """The path of what failed, below the node that was to be built."""
+    found = re.search(r"^full_key: ([\w.]+)$", str(error), re.MULTILINE)
+    return found[1].split(".") if found else []
+
+
+def _options(node: Mapping[str, Any], cause: TypeError) -> str:
+    signature = inspect.signature(get_method(node["_target_"]))
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    known = {name: each for name, each in signature.parameters.items() if each.kind not in variadic}
+    needed = {name for name, each in known.items() if each.default is inspect.Parameter.empty}
+    given = set(node) - {"_target_"}
+    wrong = [f"has no option {name!r}" for name in sorted(given - set(known))]
+    wrong += [f"needs the option {name!r}" for name in sorted(needed - given)]
+    return f"{', '.join(wrong) or cause}; {options.listed(known)}"
+
+
+def _reason(error: BaseException) -> str:
+    """One line; Hydra says on several what it could not import."""
+    if isinstance(missing := error.__cause__, ImportError | AttributeError):
+        return str(missing)
+    return " ".join(str(error).split("\n")[:2])

@@ -1,0 +1,38 @@
+"""Words -> a composed config, for the commands: what `hydra.main` does for a run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig, OmegaConf
+
+from fedcohort.startup import assemble
+
+
+def run_of(words: Sequence[str], configs: Path, *extra: str) -> assemble.Composed:
+    """The config of `python train.py <words>`; configs: the folder of the groups. extra: words that weren't typed.
+
+    Raises Hydra's errors, which `in_one_line` explains.
+    """
+    cfg = _composed([*words, *extra], configs, whole=True)
+    return assemble.composed(cfg, cfg.hydra.runtime.choices, tuple(words))
+
+
+def part_of(group: str, words: Sequence[str], configs: Path) -> dict[str, Any]:
+    """The options of one group, as `words` choose them, with its `_target_`."""
+    return dict(_plain(_composed(words, configs)[group]))
+
+
+def file_of(path: Path) -> dict[str, Any]:
+    """What a word's yaml says, uncomposed."""
+    return dict(_plain(OmegaConf.load(path), resolve=False))
+
+
+def _composed(words: Sequence[str], configs: Path, *, whole: bool = False) -> DictConfig:
+    with initialize_config_dir(str(configs), version_base="1.3"):
+        return compose("train", overrides=list(words), return_hydra_config=whole)
+
+
+def _plain(node: Any, *, resolve: bool = True) -> Any:
+    return OmegaConf.to_container(node, resolve=resolve)

@@ -1,0 +1,122 @@
+"""One `Trainer.fit` in a run's folder, and the ways in which it may end. Importing this imports Lightning."""
+
+import logging
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import OmegaConf
+
+from fedcohort.errors import FedcohortError, OptionError
+from fedcohort.host import messages
+from fedcohort.host.commands import command
+from fedcohort.host.interrupt import NOTHING, PIPE, Phase, watch
+from fedcohort.lightning import trainer
+from fedcohort.lightning.loop import FederatedLoop
+from fedcohort.record import folder, provenance
+from fedcohort.record.status import RunStatus
+from fedcohort.roles import Identity, kept
+from fedcohort.startup.assemble import Composed
+from fedcohort.startup.restart import find
+
+log = logging.getLogger("fedcohort")
+
+
+def fit(
+    made: Composed,
+    home: folder.RunFolder,
+    loop: FederatedLoop,
+    network: torch.nn.Module,
+    observers: Sequence[Any],
+    processes: Mapping[str, Any],
+    info: Callable[..., Any],
+    sweep: str | None,
+) -> None:
+    """Train from the folder's checkpoint on, to the last artifact.
+
+    observers: those of `record.observer` and Lightning's callbacks; the run's status comes last. info: makes what they
+    are told at the start. Raises `FedcohortError`; `SystemExit` with the code of the signal that stopped the run.
+    """
+    messages.quiet_lightning()
+    config = made.config
+    held = {**kept(config, Identity.HELD), **{f"trainer.{k}": v for k, v in processes.items()}}
+    origin = provenance.this(config, held)
+    restart = find(home, loop.settings.config_hash, config["resume"], origin)
+    done = _checked(restart.rounds, home.path, config["rounds"])
+    folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
+    start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
+    provenance.note_start(home.path, start)
+    torch.set_num_threads(config["trainer"]["threads"])
+    loop.observers = [part for part in observers if not trainer.is_callback(part)]
+    loop.info = partial(info, done=done)
+    loop.folder, loop.new_folder = home.path, home.made
+    loop.lay_out(network)
+    with messages.to_file(home.path), _ending(home.path, _again(made, sweep)):
+        if not home.made:
+            where = f"after round {done}" if done else "from the start: no round was saved"
+            log.info("resuming %s %s", home.path, where)
+        callbacks = [part for part in observers if trainer.is_callback(part)]
+        training = trainer.Training(config, home.path, loop, callbacks, processes, origin, _saved(loop, observers))
+        watch.phase = Phase.FORKED  # until `GracefulStop` says otherwise, which it does in the process that trains
+        training.fit(network, home.checkpoint if done else None)
+
+
+def _saved(loop: FederatedLoop, observers: Sequence[Any]) -> Callable[[], None]:
+    """What is to be told of each checkpoint."""
+    status = next(part for part in observers if isinstance(part, RunStatus))
+
+    def saved() -> None:
+        loop.checkpointed()
+        status.checkpointed()
+
+    return saved
+
+
+def _checked(done: int, path: Path, rounds: int) -> int:
+    """`done`, the rounds that the run has. Raises `OptionError` where they are more than are wanted."""
+    if done > rounds:
+        raise OptionError(f"rounds must be at least {done}, as many as {path} has already, got {rounds}")
+    return done
+
+
+@contextmanager
+def _ending(path: Path, again: str) -> Iterator[None]:
+    """A line for each way in which a fit may end before its time. again: what goes on with it."""
+    try:
+        yield
+    except BaseException as error:
+        if refused := trainer.refusal(error):
+            raise refused from error
+        forked = trainer.died(error)
+        stopped = forked or isinstance(error, KeyboardInterrupt | SystemExit) or watch.phase is Phase.DEAF
+        if forked and not watch.code:
+            raise FedcohortError(trainer.death_of_a_rank(error)) from error
+        if not watch.code or not stopped:
+            raise
+    finally:
+        watch.phase = Phase.START
+        watch.listen()
+    if watch.code:
+        _say_how_far(path, again)
+        raise SystemExit(watch.code)
+
+
+def _say_how_far(path: Path, again: str) -> None:
+    status = folder.status_of(path)
+    if done := status.get("rounds_done"):
+        if status["status"] != "finished":
+            log.warning("stopped after round %d; go on with: %s", done, again)
+    elif watch.code != PIPE:
+        log.warning("%s", NOTHING)
+
+
+def _again(made: Composed, sweep: str | None) -> str:
+    """The command that goes on with the run."""
+    if sweep:
+        return "the same sweep and resume=true"
+    typed = [word for word in made.overrides if not word.startswith("resume=")]
+    return f"{command('python')} {shlex.join(['train.py', *typed, 'resume=true'])}"

@@ -1,0 +1,72 @@
+"""The run that a resume might have meant: the one whose options differ in the fewest from those that were typed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fedcohort.record.folder import config_hash
+from fedcohort.roles import Identity, kept
+
+LOOKED_AT = 50  # of the newest runs: each is a file of 200 lines to read
+SAID = 4  # differences
+TARGET = "_target_"
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where there is libyaml
+IDENTITY = (Identity.HASH, Identity.SEED)
+
+
+def line(runs: Path, new: Path, config: Mapping[str, Any]) -> str:
+    """`the nearest run, <folder>, differs in client.lr=0.1 (here 0.2)`; "" where there is no other run.
+
+    runs: the folder of all runs. new: the folder that was made now. config: what was typed, composed.
+    """
+    wanted = kept(config, *IDENTITY)
+    paths = [path for path in runs.glob("*/config.yaml") if path.parent != new]
+    newest = sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)[:LOOKED_AT]
+    found = {path.parent: other for path in newest if (other := _kept(path)) is not None}
+    if not found:
+        return ""
+    differing = {folder: _differing(other, wanted) for folder, other in found.items()}
+    folder = min(differing, key=lambda path: len(differing[path]))
+    return f"the nearest run, {folder}, {_said(folder, found[folder], wanted, differing[folder], config)}"
+
+
+def _kept(path: Path) -> dict[str, Any] | None:
+    """The options of a run that make it another run; None where its config can't be read."""
+    try:
+        config = yaml.load(path.read_text(), LOADER)
+    except (OSError, ValueError, yaml.YAMLError):
+        return None
+    return kept({str(key): value for key, value in config.items()}, *IDENTITY) if isinstance(config, dict) else None
+
+
+def _differing(other: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Options by name. Where the word of a group is another, its options are no differences of their own."""
+    names = sorted(name for name in other.keys() | wanted.keys() if other.get(name) != wanted.get(name))
+    words = tuple(name.removesuffix(TARGET) for name in names if name.endswith(TARGET))
+    return [name for name in names if name.endswith(TARGET) or not name.startswith(words)]
+
+
+def _said(
+    folder: Path, other: Mapping[str, Any], wanted: Mapping[str, Any], names: list[str], config: Mapping[str, Any]
+) -> str:
+    if not names:
+        same = f"-{config_hash(config)}-s" in folder.name
+        return "was ended by other callbacks" if same else "is of a version of fedcohort that named runs otherwise"
+    told = [f"{_typed(name, other.get(name))} (here {_value(name, wanted.get(name))})" for name in names[:SAID]]
+    more = f" and {len(names) - SAID} more" if len(names) > SAID else ""
+    return f"differs in {', '.join(told)}{more}"
+
+
+def _typed(name: str, value: object) -> str:
+    """`client.lr=0.1`, or `selector=random` for the class behind a word."""
+    return f"{name.removesuffix(TARGET).removesuffix('.')}={_value(name, value)}"
+
+
+def _value(name: str, value: object) -> object:
+    """As it was typed: of a class of ours, the word that it stands behind."""
+    parts = str(value).split(".")
+    if name.endswith(TARGET) and parts[0] == "fedcohort" and len(parts) > 2:
+        return parts[-2]
+    return "null" if value is None else value

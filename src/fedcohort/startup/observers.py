@@ -1,0 +1,57 @@
+"""Who watches a run: our observers, the callbacks of Lightning's that a user adds, the tracker, the status."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fedcohort import ranges
+from fedcohort.errors import OptionError
+from fedcohort.record.status import RunStatus
+from fedcohort.startup import assemble
+from fedcohort.startup.assemble import Composed
+
+
+def observers_of(made: Composed) -> list[Any]:
+    """In the order of configs/callback; then the tracker, which uploads what they wrote; a `RunStatus` comes last.
+
+    Raises `OptionError`.
+    """
+    nodes = {f"callback.{name}": node for name, node in made.config["callback"].items() if node}
+    found = {where: _built(where, node) for where, node in nodes.items()}
+    theirs = {where: part for where, part in found.items() if _is_lightnings(part)}
+    _check_monitors(theirs)
+    tracker = assemble.part(made, "logger")
+    status = RunStatus(_in_json(nodes[where] for where in theirs))
+    return [*found.values(), *([tracker] if tracker is not None else []), status]
+
+
+def _in_json(nodes: Iterable[Any]) -> list[Any]:
+    """In an order of their own, as they come back from a file."""
+    return [json.loads(text) for text in sorted(json.dumps(node, sort_keys=True, default=str) for node in nodes)]
+
+
+def _built(where: str, node: Any) -> Any:
+    if not isinstance(node, Mapping) or "_target_" not in node:
+        raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
+    part = assemble.build(node, where, where)
+    if not _is_lightnings(part) and not all(hasattr(part, name) for name in ("start", "observe", "finish")):
+        raise ranges.refuse(f"{where}._target_", "an observer or a callback of Lightning's", node["_target_"])
+    return part
+
+
+def _is_lightnings(part: Any) -> bool:
+    return hasattr(part, "on_train_epoch_end")  # without the import, which takes seconds
+
+
+def _check_monitors(callbacks: Mapping[str, Any]) -> None:
+    """Refuse at the start what Lightning refuses after a round; a callback of a user's own may log more to monitor."""
+    if not all(type(part).__module__.startswith("lightning.") for part in callbacks.values()):
+        return
+    for where, part in callbacks.items():
+        from fedcohort.lightning.module import MONITORED
+
+        wanted = getattr(part, "monitor", None)
+        allowed = (*MONITORED, "epoch", "step") if hasattr(part, "save_top_k") else MONITORED
+        if wanted is not None and wanted not in allowed:
+            reason = " (nothing may select on the test set)" if str(wanted).startswith("test/") else ""
+            raise OptionError(f"{where}.monitor must be one of {', '.join(allowed)}, got {wanted!r}{reason}")

@@ -1,0 +1,185 @@
+"""Who gets which samples. Everything that a seed of the data decides, and nothing else.
+
+    training data -> server_val + partition;   client k's part, shuffled -> V_k (client_val of it, 2 at least) + T_k
+    labels of T_k and V_k are flipped with the client's noise rate;   E_k: a share of the test split, original labels
+
+server_val (DESIGN 9.6) is cut before partitioning: a random share of each class, so that it has the classes of the
+whole. Where the dataset has natural clients, three random rows of each owner are never taken for it. server_val and
+server_test come from all owners, also where only some of them take part.
+
+E_k of a natural client are its own test rows, otherwise its share of the test split (`partition.shards`). A client with
+few samples may have an empty E_k, and everybody has where the test split is the server's alone (of other people).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from fedcohort import ranges
+from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.data.shards import Counts, dealt, natural_owners, owned
+from fedcohort.dataset.base import Raw
+from fedcohort.errors import DataError, FedcohortError, OptionError
+from fedcohort.label_noise.base import LabelNoise, flip
+from fedcohort.partition.base import Partition
+from fedcohort.rng import Draws, generator
+from fedcohort.types import Ids
+
+LEAST = 3  # samples of a client: one to train on, two in V_k
+
+
+def build(
+    raw: Raw,
+    partition: Partition,
+    label_noise: LabelNoise,
+    *,
+    seed: int,
+    clients: int | None,
+    server_val: float,
+    client_val: float,
+    limit: int | None = None,
+) -> Federation:
+    """Split `raw`; `seed` is `data_seed`. Equal arguments give equal bits.
+
+    Raises `OptionError` or `DataError` where the data don't suffice, naming what would be feasible.
+    """
+    ranges.number("split.server_val", server_val, "(0, 0.5]")
+    ranges.number("split.client_val", client_val, "[0, 0.5]")
+    ranges.integer("clients", clients, "[1, inf)", optional=True)
+    ranges.integer("split.limit", limit, "[1, inf)", optional=True)
+    raw = thinned(raw, limit, seed)
+    held = _server_rows(raw, server_val, generator(seed, "server_val"))
+    parts = _parts(raw, np.setdiff1d(np.arange(len(raw.train_y)), held), partition, clients, limit, seed)
+    parts = [generator(seed, "client_split", client=k).permutation(part) for k, part in enumerate(parts)]
+    rates = label_noise.rates(Draws(seed, len(parts)))
+    seen = [
+        flip(raw.train_y[part], rates[k], raw.n_classes, generator(seed, "label_flip", client=k))
+        for k, part in enumerate(parts)
+    ]
+    n_val = [min(max(2, round(client_val * len(part))), len(part) - 1) for part in parts]
+    cut = list(zip(parts, seen, n_val, strict=True))
+    counts = np.stack([np.bincount(raw.train_y[part], minlength=raw.n_classes) for part in parts])
+    test = _test_rows(raw, parts, counts, seed)
+    return Federation(
+        name=raw.name,
+        n_classes=raw.n_classes,
+        train=_shard(raw.train_x, raw.train_y, [(rows[n:], y[n:]) for rows, y, n in cut]),
+        val=_shard(raw.train_x, raw.train_y, [(rows[:n], y[:n]) for rows, y, n in cut]),
+        test=_shard(raw.test_x, raw.test_y, [(rows, raw.test_y[rows]) for rows in test]),
+        server_val=_rows(raw.train_x[held], raw.train_y[held]),
+        server_test=_rows(raw.test_x, raw.test_y),
+        class_counts=counts,
+        noise_rate=rates,
+        inputs=raw.inputs,
+        group_counts=_group_counts(raw, [(rows[n:], y[n:]) for rows, y, n in cut]),
+        server_test_attribute=raw.test_attribute,
+        class_names=raw.class_names,
+        standard=raw.standard,
+    )
+
+
+def thinned(raw: Raw, limit: int | None, seed: int) -> Raw:
+    """About `limit` training rows: a random share of each class, or of each owner and then at least LEAST of its rows.
+
+    The test split stays whole.
+    """
+    if limit is None or limit >= len(raw.train_y):
+        return raw
+    groups = raw.train_y if raw.train_owner is None else raw.train_owner
+    sizes = np.bincount(groups)
+    quota = np.maximum(np.floor(sizes * (limit / len(groups)) + 0.5), LEAST)
+    rows = np.flatnonzero(_rank(groups, generator(seed, "limit")) < quota[groups])
+    return replace(
+        raw,
+        train_x=raw.train_x[rows],
+        train_y=raw.train_y[rows],
+        train_owner=None if raw.train_owner is None else raw.train_owner[rows],
+        train_attribute=None if raw.train_attribute is None else raw.train_attribute[rows],
+    )
+
+
+def _group_counts(raw: Raw, clients: Sequence[tuple[Ids, Ids]]) -> Counts | None:
+    """From each client's (positions, labels that it sees)."""
+    if raw.train_attribute is None:
+        return None
+    A = raw.n_attributes
+    groups = [A * y + raw.train_attribute[rows] for rows, y in clients]
+    return np.stack([np.bincount(group, minlength=A * raw.n_classes) for group in groups])
+
+
+def _rank(groups: Ids, rng: np.random.Generator) -> Ids:
+    """The place of each row in a random order of its own group, counted from 0."""
+    order = rng.permutation(len(groups))
+    order = order[np.argsort(groups[order], kind="stable")]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(groups))])
+    rank = np.empty(len(groups), dtype=np.int64)
+    rank[order] = np.arange(len(groups)) - starts[groups[order]]
+    return rank
+
+
+def _server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
+    """Sorted positions of server_val: `share` of each class to within one row, fewer where owners can't spare them."""
+    y, wanted = raw.train_y, max(1, round(share * len(raw.train_y)))
+    in_class = (_rank(y, rng) + rng.random(raw.n_classes)[y]) / np.bincount(y, minlength=raw.n_classes)[y]
+    if raw.train_owner is not None:
+        in_class[_rank(raw.train_owner, rng) < LEAST] = np.inf
+    rows = np.argsort(in_class, kind="stable")[:wanted]
+    rows = np.sort(rows[np.isfinite(in_class[rows])])
+    if len(rows) == 0:
+        raise DataError(
+            f"dataset={raw.name}: no owner has more than {LEAST} training samples, none is left for server_val"
+        )
+    return rows
+
+
+def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit: int | None, seed: int) -> list[Ids]:
+    """Each client's positions in the training data, out of `rows`."""
+    if clients is not None and LEAST * clients > len(rows):
+        larger = "" if limit is None else f", or a larger split.limit than {limit}"
+        raise OptionError(
+            f"clients={clients} needs {LEAST * clients} training samples, {LEAST} a client, and dataset={raw.name} has "
+            f"{len(rows)} besides server_val; feasible: clients<={len(rows) // LEAST}{larger}"
+        )
+    owner = None if raw.train_owner is None else raw.train_owner[rows]
+    try:
+        split = partition.split(raw.train_y[rows], raw.n_classes, clients, owner, generator(seed, "partition"))
+    except FedcohortError as error:
+        raise type(error)(f"dataset={raw.name}: {error}") from error
+    poor = [k for k, part in enumerate(split) if len(part) < LEAST]
+    if poor:
+        raise DataError(
+            f"dataset={raw.name}: {len(poor)} clients have fewer than {LEAST} training samples (client {poor[0]} has "
+            f"{len(split[poor[0]])}); take fewer clients, leave such clients out of the data, or set "
+            f"partition.min_samples={LEAST} where the partition has it"
+        )
+    return [rows[part] for part in split]
+
+
+def _test_rows(raw: Raw, parts: Sequence[Ids], counts: Counts, seed: int) -> list[Ids]:
+    """Positions of each client's E_k in the test split; none where that is the server's alone."""
+    if raw.pooled_test:
+        return [np.empty(0, dtype=np.int64) for _ in parts]
+    owners = None if raw.train_owner is None else natural_owners(raw.train_owner, parts)
+    if owners is None or raw.test_owner is None:
+        return dealt(raw.test_y, counts, generator(seed, "test_shards"))
+    rows = owned(raw.test_owner, owners)
+    if not any(len(own) for own in rows):
+        raise DataError(
+            f"dataset={raw.name}: no client of the training data has test rows; choose dataset.test=server, which "
+            "leaves them all to the server, or split the data within clients, or leave the client column out of the "
+            "test file, so that test rows are dealt by classes"
+        )
+    return rows
+
+
+def _shard(x: np.ndarray, true_y: Ids, clients: Sequence[tuple[Ids, Ids]]) -> Shard:
+    """Gather each client's (positions, labels that it sees); `x` is copied once."""
+    rows, y = (np.concatenate(part) for part in zip(*clients, strict=True))
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part, _ in clients])])
+    return Shard(torch.from_numpy(x[rows]), torch.from_numpy(y), torch.from_numpy(true_y[rows]), offsets)
+
+
+def _rows(x: np.ndarray, y: Ids) -> Rows:
+    return Rows(torch.from_numpy(x), torch.from_numpy(y))

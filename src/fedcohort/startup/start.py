@@ -1,0 +1,100 @@
+"""What Hydra calls for each job, in whichever process its launcher starts: a run, and what is told of how it ended."""
+
+import logging
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from fedcohort.errors import FedcohortError
+from fedcohort.host import messages, slurm
+from fedcohort.host.interrupt import NOTHING, Stop, watch
+from fedcohort.startup import assemble, objective_metric
+from fedcohort.startup.jobs import Job
+from fedcohort.startup.run import run
+from fedcohort.startup.sweep import searches, text_of
+
+log = logging.getLogger("fedcohort")
+
+
+def start(cfg: DictConfig) -> float | None:
+    """What `train.py` calls: one run. Returns its `objective_metric`.
+
+    A user's mistake ends in one line and exit code 2; in a sweep the other jobs go on. A sweeper that searches is told
+    of a failure by the error.
+    """
+    hydra = HydraConfig.get()
+    typed: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # seed=${cohort} is for our config
+    overrides = tuple(typed)
+    messages.to_terminal()
+    job = None
+    if hydra.mode == RunMode.MULTIRUN:
+        job = Job(Path(hydra.sweep.dir).absolute(), hydra.job.num, overrides)
+    with _by_itself(), watch.on(), _told_to_slurm():
+        if job is None:
+            try:
+                return _ran(cfg, hydra, overrides, None)
+            except FedcohortError as error:
+                log.error("%s", error)
+                raise SystemExit(2) from error
+        return _in_sweep(cfg, hydra, job)
+
+
+def _ran(cfg: DictConfig, hydra: Any, overrides: tuple[str, ...], job: Job | None) -> float | None:
+    """The run, and its `objective_metric`."""
+    made = assemble.composed(cfg, hydra.runtime.choices, overrides)
+    assemble.check_keys(made)
+    assemble.check_numbers(made.config)
+    objective_metric.check(made.config, asked=job is not None and searches(hydra))
+    folder = run(made, job)
+    return objective_metric.value(folder, made.config["objective_metric"])
+
+
+def _in_sweep(cfg: DictConfig, hydra: Any, job: Job) -> float | None:
+    """The job, and a record of what becomes of it."""
+    job.note("running")
+    try:
+        value = _ran(cfg, hydra, job.words, job)
+    except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
+        job.note("stopped")
+        raise
+    except Exception as error:
+        watch.check()  # an import that a signal broke off raises what it likes
+        expected = isinstance(error, FedcohortError)
+        log.error("%s", error if expected else traceback.format_exc().rstrip())
+        job.note("failed", reason=str(error) if expected else text_of(error))
+        if searches(hydra) or cfg.get("objective_metric") is not None:
+            raise
+        return None
+    job.note(job.end)
+    return value
+
+
+@contextmanager
+def _by_itself() -> Iterator[None]:
+    """In a process that a launcher started, where nobody else does: a signal ends it in one line, with its code."""
+    ours = watch.on_already
+    try:
+        yield
+    except Stop as stop:
+        if ours:
+            raise
+        log.warning("%s", NOTHING)
+        raise SystemExit(stop.code) from None
+
+
+@contextmanager
+def _told_to_slurm() -> Iterator[None]:
+    """A job that ends for a signal of SLURM's goes back into the queue, where that is what SLURM wants."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        if watch.code:
+            with watch.held():  # the requeue itself sends another signal
+                slurm.requeue_if_preempted()
+        raise

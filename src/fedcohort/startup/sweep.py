@@ -1,0 +1,166 @@
+"""What a sweep has come to, said after its last job: how its jobs ended, and the command that compares them.
+
+The process that was started by hand may run no job itself: what it knows of them is in the sweep's folder (`jobs`).
+"""
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
+
+from fedcohort.errors import CheckpointError
+from fedcohort.host import messages, slurm
+from fedcohort.observe.tracking import comparison, identity, membership
+from fedcohort.record import card
+from fedcohort.record.observer import RunInfo
+from fedcohort.startup import jobs
+from fedcohort.startup.jobs import Record
+
+log = logging.getLogger("fedcohort")
+POLL_S = 10.0  # seconds between two looks at SLURM's queue
+KILLED = "it ended without a word: killed, perhaps for its memory"
+NEVER = "it was never started"
+
+
+@dataclass
+class Sweep:
+    """A sweep as the process sees it that was started by hand.
+
+    folder: its own, None where there is no sweep. launcher: the class of Hydra's that starts the jobs. expected: what
+    each job is given; none where the sweeper makes that up as it goes.
+    """
+
+    folder: Path | None = None
+    launcher: str = ""
+    expected: Sequence[Sequence[str]] = field(default_factory=list)
+
+    def results(self) -> list[Record]:
+        """What became of all jobs: one that never said how it ended has failed."""
+        if self.folder is None:
+            return []
+        found = jobs.read(self.folder)
+        missing = {n: Record(tuple(words), "failed", None, NEVER) for n, words in enumerate(self.expected)}
+        ended = {n: Record(r.words, "failed", r.folder, KILLED) if r.how == "running" else r for n, r in found.items()}
+        return [record for _, record in sorted({**missing, **ended}.items())]
+
+    def exit_code(self) -> int:
+        """After the last job: say what failed, then the overview; 1 where one has failed or was stopped."""
+        if self.folder is None or not jobs.read(self.folder):
+            return 0
+        results = self.results()
+        _name_failed(results)
+        membership.send([info for record in results if record.how == "skipped" and (info := _tracked(record))])
+        log.info("%s", self.overview(results))
+        return 0 if all(record.how in ("done", "skipped") for record in results) else 1
+
+    def overview(self, results: Sequence[Record]) -> str:
+        """The counts, and the command that compares the runs, where MLflow has any."""
+        hows = {"done": "done", "skipped": "skipped (finished before)", "failed": "failed", "stopped": "stopped"}
+        counts = {text: sum(record.how == how for record in results) for how, text in hows.items()}
+        (how, first), *others = [(how, n) for how, n in counts.items() if n]
+        told = [f"{first} job{'s' if first > 1 else ''} {how}", *(f"{n} {how}" for how, n in others)]
+        name = self.folder.name if self.folder else ""
+        runs = [(info, record.words) for record in results if (info := _tracked(record)) is not None]
+        return " ".join([f"sweep {name}: {', '.join(told)}.", *([comparison.command_of(name, runs)] if runs else [])])
+
+    def knows(self, error: BaseException) -> bool:
+        """Whether a job has told of `error` already."""
+        return any(record.reason == text_of(error) for record in self.results())
+
+    def settle(self) -> None:
+        """Wait for the jobs that SLURM still has: submitit's launcher leaves as soon as one of them is lost."""
+        while self.launcher.endswith("SlurmLauncher") and slurm.queued(self._submitted()):
+            time.sleep(POLL_S)
+
+    def stop(self, code: int) -> bool:
+        """A signal ends this process, or one of a job's. Say what failed so far, and what becomes of the rest.
+
+        code: 128 + the signal's number, 0 where it came to a job alone. Returns whether all has been said.
+        """
+        if self.folder is None:
+            return False
+        _name_failed([record for record in self.results() if record.reason not in (KILLED, NEVER)])
+        if self.launcher.endswith("BasicLauncher"):  # the job that it came to says how to go on
+            return False
+        if self.launcher.endswith("SlurmLauncher") and (left := slurm.queued(self._submitted())):
+            log.warning("the jobs go on without this process; `scancel %s` ends them", " ".join(left))
+            return code > 0
+        if self.launcher.endswith("LocalLauncher"):
+            _end([int(job) for job in self._submitted()])
+        log.warning("stopped; go on with: the same sweep and resume=true")
+        return code > 0
+
+    def _submitted(self) -> list[str]:
+        """The ids of submitit's jobs, of arrays without the task: SLURM's, or of local processes."""
+        return sorted({path.name.partition("_")[0] for path in (self.folder or Path()).glob(".submitit/[0-9]*")})
+
+
+SWEEP = Sweep()
+
+
+class Announcement(Callback):
+    """What Hydra calls when a sweep begins, before any job, in the process that was started by hand."""
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        messages.to_terminal()
+        SWEEP.folder = Path(config.hydra.sweep.dir).absolute()
+        SWEEP.launcher = str(config.hydra.launcher._target_)
+        SWEEP.expected = given(config)
+
+
+def searches(config: DictConfig) -> bool:
+    """Whether Hydra's sweeper makes up its jobs from what earlier ones returned. config: the node `hydra`."""
+    return not str(config.sweeper._target_).endswith("BasicSweeper")
+
+
+def given(config: DictConfig) -> list[list[str]]:
+    """The words of each job of a sweep over all combinations; [] where the sweeper searches."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+
+    if searches(config.hydra):
+        return []
+    params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
+    parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+    (batch,) = BasicSweeper.split_arguments(parser.parse_overrides([*params, *config.hydra.overrides.task]), None)
+    return batch
+
+
+def text_of(error: BaseException) -> str:
+    """The kind of an error that nobody expected, and what it says."""
+    return f"{type(error).__name__}: {error}"
+
+
+def _name_failed(results: Sequence[Record]) -> None:
+    """Once more: their own lines have long gone by, or were written by another process."""
+    for record in results:
+        if record.how == "failed":
+            log.error("failed: %s: %s", " ".join(record.words), record.reason)
+
+
+def _tracked(record: Record) -> RunInfo | None:
+    """The run of a job that is done, where MLflow knows it."""
+    if record.how not in ("done", "skipped") or record.folder is None:
+        return None
+    try:
+        return card.load(record.folder) if identity.load(record.folder) is not None else None
+    except CheckpointError:  # it kept no journal
+        return None
+
+
+def _end(children: Sequence[int]) -> None:
+    """End processes that this one has started, and wait until they have saved their round; others are left alone."""
+    for act in (lambda child: os.kill(child, signal.SIGTERM), lambda child: os.waitpid(child, 0)):
+        for child in children:
+            with suppress(ChildProcessError, ProcessLookupError):
+                if os.waitpid(child, os.WNOHANG) == (0, 0):
+                    act(child)

@@ -1,0 +1,136 @@
+"""Hand-written gradients for chains of Linear and ReLU: no autograd graph, the step goes straight into the weights.
+
+    h_0 = x,   h_l = relu(W_l h_{l-1} + b_l),   logits = W_L h_{L-1} + b_L
+    delta_L = dL/dlogits,   dW_l = delta_l' h_{l-1},   db_l = sum delta_l,   delta_{l-1} = (delta_l W_l) * [h_{l-1} > 0]
+
+For cross-entropy dL/dlogits is (softmax - onehot) / batch, where the division goes into the step's length; any other
+objective's is taken by autograd of its own few operations on the logits.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fedcohort.client.base import Client
+from fedcohort.flat import FlatModel
+from fedcohort.hook import Correction
+from fedcohort.objective.base import Objective
+from fedcohort.training.step import Move, on_host
+from fedcohort.types import Values
+
+Piece = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Views into the flat model: weight [out, in], its transpose, bias [out], and the gradients of both."""
+
+    weight: Tensor
+    across: Tensor
+    bias: Tensor
+    dw: Tensor
+    db: Tensor
+
+
+def layers_of(model: FlatModel) -> list[Layer] | None:
+    """The chain's layers, None where the network is no such chain."""
+    modules = list(model.network) if isinstance(model.network, nn.Sequential) else [model.network]
+    if modules and isinstance(modules[0], nn.Flatten):
+        modules = modules[1:]
+    linear, between = modules[::2], modules[1::2]
+    fits = (
+        len(linear) == len(between) + 1
+        and all(type(m) is nn.Linear and m.bias is not None for m in linear)
+        and all(type(m) is nn.ReLU for m in between)
+        and all(p.requires_grad for p in model.network.parameters())
+    )
+    if not fits:
+        return None
+    return [layer_of(m) for m in linear if isinstance(m, nn.Linear)]
+
+
+def layer_of(module: nn.Linear) -> Layer:
+    weight, bias = module.weight, module.bias
+    if weight.grad is None or bias.grad is None:
+        raise ValueError("the layer belongs to no flat model")
+    return Layer(weight.data, weight.data.t(), bias.data, weight.grad, bias.grad)
+
+
+@lru_cache(maxsize=4)
+def onehot(n_classes: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The rows of the identity."""
+    return torch.eye(n_classes, dtype=dtype, device=device)
+
+
+class Chain:
+    """Passes over such a network's samples; under plain SGD without hooks the gradient is never stored."""
+
+    def __init__(
+        self,
+        model: FlatModel,
+        layers: list[Layer],
+        objective: Objective,
+        client: Client,
+        lr: float,
+        corrections: Sequence[Correction],
+    ) -> None:
+        self.layers, self.objective, self.corrections, self.lr = layers, objective, corrections, lr
+        self.move = None if client.plain and not corrections else Move(model, client, lr)
+        self.simple = getattr(objective, "plain", False)
+        self.w = model.w
+
+    @torch.no_grad()
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[Piece]) -> Values:
+        """See `step.Pass`; all pieces but the last are of one length."""
+        stop, batch = pieces[-1][1], pieces[0][1]
+        xs = torch.split(x[:stop].flatten(1), batch)
+        ones = self.w.new_ones(batch)
+        if not self.simple:
+            return on_host([self._other(h, y[a:b], reference, a, b) for h, (a, b) in zip(xs, pieces, strict=True)])
+        labels = y[:stop]
+        logp = self.w.new_empty((stop, len(self.layers[-1].bias)))
+        targets = onehot(logp.shape[1], logp.dtype, logp.device).index_select(0, labels)
+        for h, out, target, (a, b) in zip(
+            xs, torch.split(logp, batch), torch.split(targets, batch), pieces, strict=True
+        ):
+            inputs, logits = self._forward(h)
+            torch.log_softmax(logits, 1, out=out)
+            self._backward(inputs, out.exp().sub_(target), 1.0 / (b - a), ones[: b - a])
+        return on_host([F.nll_loss(logp, labels, reduction="none")])
+
+    def _other(self, h: Tensor, y: Tensor, reference: Tensor | None, start: int, stop: int) -> Tensor:
+        inputs, logits = self._forward(h)
+        with torch.enable_grad():
+            leaf = logits.requires_grad_()
+            value, plain = self.objective.per_sample(leaf, y, None if reference is None else reference[start:stop])
+            (delta,) = torch.autograd.grad(self.objective.outer(value.mean()), leaf)
+        self._backward(inputs, delta, 1.0, self.w.new_ones(stop - start))
+        return plain.detach()
+
+    def _forward(self, h: Tensor) -> tuple[list[Tensor], Tensor]:
+        """(h_0 ... h_{L-1}, logits)."""
+        inputs = [h]
+        for layer in self.layers[:-1]:
+            h = torch.addmm(layer.bias, h, layer.across).relu_()
+            inputs.append(h)
+        return inputs, torch.addmm(self.layers[-1].bias, h, self.layers[-1].across)
+
+    def _backward(self, inputs: list[Tensor], delta: Tensor, scale: float, ones: Tensor) -> None:
+        """The step for dL/dlogits = scale * delta."""
+        step = -self.lr * scale
+        for i in range(len(inputs) - 1, -1, -1):
+            layer, h, turned = self.layers[i], inputs[i], delta.t()
+            if i:
+                delta = torch.ops.aten.threshold_backward(delta @ layer.weight, h, 0)
+            if self.move is None:
+                layer.weight.addmm_(turned, h, alpha=step)
+                layer.bias.addmv_(turned, ones, alpha=step)
+            else:
+                torch.addmm(layer.dw, turned, h, beta=0, alpha=scale, out=layer.dw)
+                torch.addmv(layer.db, turned, ones, beta=0, alpha=scale, out=layer.db)
+        if self.move is not None:
+            self.move(self.corrections)

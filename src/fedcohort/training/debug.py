@@ -1,0 +1,60 @@
+"""One client at a time, every number looked at; any failure says which client, which round and which stage."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from fedcohort.errors import ClientError
+from fedcohort.training.local import ClientTask, LocalTrainer
+from fedcohort.training.step import Step
+from fedcohort.types import ClientUpdate
+
+
+class Debug:
+    """The sequential engine under autograd's anomaly checks, without hand-written gradients."""
+
+    def __init__(self, trainer: LocalTrainer) -> None:
+        self.trainer = trainer
+        trainer.chain = None
+        trainer.watch = self._watched
+
+    def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+        """Everybody alone."""
+        return self.trainer.together(tasks)
+
+    def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+        """Raises `ClientError(round, client, stage)`."""
+        for task in tasks:
+            self.stage = "before the first step"
+            try:
+                with torch.autograd.set_detect_anomaly(True, check_nan=True):
+                    update = self.trainer.train(task, down)
+                self.stage = "after the last step"
+                self._finite("the update", update.delta)
+                for name, vector in update.uploads.items():
+                    self._finite(name, vector)
+            except Exception as error:
+                where = f"round {task.round + 1}, client {task.client}, {self.stage}"
+                raise ClientError(f"{where}: {error}") from error
+            yield replace(update)
+
+    def _watched(self, step: Step) -> Step:
+        count = 0
+
+        def checked(x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
+            nonlocal count
+            count += 1
+            self.stage = f"step {count}"
+            self._finite("an input", x)
+            loss = step(x, y, reference)
+            self._finite("the loss", loss)
+            self._finite("the model after it", self.trainer.worker.w)
+            return loss
+
+        return checked
+
+    def _finite(self, what: str, tensor: Tensor) -> None:
+        if not bool(torch.isfinite(tensor).all()):
+            raise ValueError(f"{what} is not finite")

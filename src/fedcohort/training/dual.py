@@ -1,0 +1,195 @@
+"""Linear models in the dual: clients side by side, each through its n x n Gram matrix instead of its weights.
+
+SGD from w_t on n samples X leaves W = W_t - lr A' X, where row i of A [n, classes] sums the gradients dL/dlogits that
+sample i has had, each divided by the size of its mini-batch. A step then needs no weights:
+
+    logits of a batch B = X_B W_t' + b_t - lr (X_B X' + 1) A,    A_B <- A_B + dL/dlogits
+
+where the 1 is the bias. X W_t' and X X' are computed once a round, however many epochs follow, and the update is
+(-lr A' X, -lr sum of A's rows). What is left of a step is small enough to be done for many clients at once.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int64
+from torch import Tensor
+from torch.nn import functional as F
+
+from fedcohort.training.chain import onehot
+from fedcohort.training.local import ClientTask, LocalTrainer
+from fedcohort.training.passes import Seen, cut
+from fedcohort.types import ClientUpdate
+
+RATE = 5e10  # FLOPs a second of a small matrix product; with STEP_S it only decides which way is taken
+STEP_S = 6e-5  # a mini-batch step's other costs
+ENTRIES = 2**20  # of the Gram matrices held at once
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What clients must share to be trained side by side. steps: of one pass; width: samples a step, padded."""
+
+    steps: int
+    width: int
+    units: int
+
+    @property
+    def rows(self) -> int:
+        return self.steps * self.width
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some clients' samples, padded to `rows`: X W_t' + b_t, X X' + 1, labels.
+
+    share: one over the size of the mini-batch that stands in this place, 0 for padding.
+    """
+
+    logits: Float[Tensor, "k rows c"]
+    gram: Float[Tensor, "k rows rows"]
+    y: Int64[Tensor, "k rows"]
+    share: Float[Tensor, "k rows"]
+
+    def ordered(self, order: Int64[Tensor, "k rows"]) -> "Group":
+        """The samples in another order; mini-batches stay where they are."""
+        down, across = order[:, :, None], order[:, None, :]
+        gram = self.gram.gather(1, down.expand_as(self.gram))
+        return Group(
+            self.logits.gather(1, down.expand_as(self.logits)),
+            gram.gather(2, across.expand_as(gram)),
+            self.y.gather(1, order),
+            self.share,
+        )
+
+
+class Dual:
+    """Trains up to `chunk` clients of one shape at a time, and one by one where that is cheaper."""
+
+    def __init__(self, trainer: LocalTrainer, chunk: int) -> None:
+        if trainer.chain is None or len(trainer.chain) != 1:
+            raise ValueError("only a linear model has this dual")
+        self.trainer, self.chunk, self.layer = trainer, chunk, trainer.chain[0]
+        self.simple = getattr(trainer.objective, "plain", False)
+
+    @staticmethod
+    def fits(trainer: LocalTrainer) -> bool:
+        """Whether the model is one Linear and clients take plain steps of SGD."""
+        linear = trainer.chain is not None and len(trainer.chain) == 1
+        return linear and trainer.client.plain and not trainer.hooks
+
+    def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+        """Neighbours of one shape; what a client is trained with never changes its own numbers."""
+        for shape, neighbours in itertools.groupby(tasks, self._shape):
+            found = list(neighbours)
+            most = 1 if shape is None else min(self.chunk, ENTRIES // shape.rows**2)
+            for start in range(0, len(found), most):
+                yield found[start : start + most]
+
+    def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+        """In the order of the tasks."""
+        for group in self.together(tasks):
+            shape = self._shape(group[0])
+            if shape is None:
+                yield from self.trainer.updates(group, down)
+            else:
+                yield from self._side_by_side(group, shape)
+
+    def _shape(self, task: ClientTask) -> Shape | None:
+        """None for a client that has more samples than pays."""
+        trainer = self.trainer
+        n, batch = trainer.count(task), trainer.client.batch
+        steps = len(cut(n, batch or n, False))
+        width = batch if batch is not None and steps > 1 else -(-n // 8) * 8
+        passes = task.units if trainer.client.steps is None else task.units / steps
+        classes, inputs = self.layer.weight.shape
+        once = 4.0 * n * inputs * classes
+        plain_s = passes * (once / RATE + steps * STEP_S)
+        dual_s = (once + 2.0 * n * n * (inputs + passes * classes)) / RATE
+        shape = Shape(steps, width, task.units)
+        return shape if dual_s < plain_s and shape.rows**2 <= ENTRIES and task.units else None
+
+    @torch.no_grad()
+    def _side_by_side(self, tasks: Sequence[ClientTask], shape: Shape) -> Iterator[ClientUpdate]:
+        trainer = self.trainer
+        trainer.worker.load(trainer.server)
+        samples = [trainer.samples(task) for task in tasks]
+        inputs = [x.flatten(1) for x, _ in samples]
+        group = self._gathered(inputs, [y for _, y in samples], shape)
+        a = torch.zeros_like(group.logits)
+        seen = [Seen(len(x)) for x in inputs]
+        all_passes = [trainer.passes(task, len(x)) for task, x in zip(tasks, inputs, strict=True)]
+        for passes in zip(*all_passes, strict=True):
+            order = np.tile(np.arange(shape.rows), (len(tasks), 1))
+            for row, (mine, _) in zip(order, passes, strict=True):
+                row[: len(mine)] = mine
+            at = torch.from_numpy(order).to(a.device)
+            everywhere = at[:, :, None].expand_as(a)
+            moved = a.gather(1, everywhere)
+            table = self._pass(group.ordered(at), moved, shape.width, len(passes[0][1]), tasks[0].lr)
+            a.scatter_(1, everywhere, moved)
+            for mine, row, (taken, pieces) in zip(seen, table, passes, strict=True):
+                mine.add(taken, pieces, row)
+        for k, (task, x) in enumerate(zip(tasks, inputs, strict=True)):
+            delta = self._primal(a[k, : len(x)], x, task.lr)
+            if task.loss_after:
+                torch.add(trainer.server.w, delta, out=trainer.worker.w)
+            yield trainer.update(task, delta, seen[k], ())
+
+    def _gathered(self, inputs: Sequence[Tensor], labels: Sequence[Tensor], shape: Shape) -> Group:
+        """One product of each client's samples with the weights and themselves."""
+        weight, bias, rows, k = self.layer.weight, self.layer.bias, shape.rows, len(inputs)
+        classes = len(bias)
+        logits, gram = weight.new_zeros(k, rows, classes), weight.new_zeros(k, rows, rows)
+        y = torch.zeros(k, rows, dtype=torch.int64, device=weight.device)
+        share = np.full((k, rows), 1.0 / shape.width)
+        both = torch.cat([weight, weight.new_empty(rows, weight.shape[1])])
+        for i, (x, mine) in enumerate(zip(inputs, labels, strict=True)):
+            n = x.shape[0]
+            both[classes : classes + n] = x
+            products = x @ both[: classes + n].t()
+            torch.add(products[:, :classes], bias, out=logits[i, :n])
+            gram[i, :n, :n] = products[:, classes:]
+            y[i, :n] = mine
+            last = (shape.steps - 1) * shape.width
+            share[i, last:n], share[i, n:] = 1.0 / (n - last), 0.0
+        return Group(logits, gram.add_(1.0), y, torch.from_numpy(share).to(weight))
+
+    def _pass(self, group: Group, a: Tensor, width: int, steps: int, lr: float) -> Float64[np.ndarray, "k s"]:
+        """Take one pass in the group's order, changing `a`; the samples' cross-entropies, [k, steps * width]."""
+        targets = onehot(a.shape[2], a.dtype, a.device)[group.y] if self.simple else group.logits.softmax(2)
+        tensors = (group.logits, group.gram, a, group.share[:, :, None], targets, group.y)
+        parts = zip(*(torch.split(tensor, width, 1) for tensor in tensors), strict=True)
+        entropies = []
+        for logits, gram, mine, share, target, y in itertools.islice(parts, steps):
+            now = torch.baddbmm(logits, gram, a, alpha=-lr)
+            if self.simple:
+                logp = now.log_softmax(2)
+                gradient = logp.exp().sub_(target).mul_(share)
+                entropy = F.nll_loss(logp.flatten(0, 1), y.flatten(), reduction="none")
+            else:
+                gradient, entropy = self._other(now.flatten(0, 1), y.flatten(), target.flatten(0, 1), share[:, :, 0])
+            mine.add_(gradient.view_as(mine))
+            entropies.append(entropy.view(y.shape))
+        return torch.cat(entropies, 1).double().cpu().numpy()
+
+    def _other(self, logits: Tensor, y: Tensor, reference: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+        """(gradient of the clients' objectives with respect to the logits, plain cross-entropies)."""
+        objective = self.trainer.objective
+        with torch.enable_grad():
+            leaf = logits.requires_grad_()
+            value, plain = objective.per_sample(leaf, y, reference if objective.uses_reference else None)
+            means = (value.view_as(share) * share).sum(1)
+            (gradient,) = torch.autograd.grad(objective.outer(means).sum(), leaf)
+        return gradient, plain.detach()
+
+    def _primal(self, a: Tensor, x: Tensor, lr: float) -> Tensor:
+        """The update of the flat model, [P]."""
+        weight, bias = self.trainer.worker.layout.parameters
+        delta = torch.zeros_like(self.trainer.worker.w)
+        weight.of(delta).addmm_(a.t(), x, alpha=-lr)
+        bias.of(delta).sub_(a.sum(0), alpha=lr)
+        return delta

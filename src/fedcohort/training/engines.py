@@ -1,0 +1,47 @@
+"""Which engine trains the clients: a short table of rules, and the reason in words."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+from torch import Tensor
+
+from fedcohort.training.debug import Debug
+from fedcohort.training.dual import Dual
+from fedcohort.training.local import ClientTask, LocalTrainer
+from fedcohort.training.vectorised import Vectorised
+from fedcohort.types import ClientUpdate
+
+SMALL = 2_000_000  # parameters up to which a GPU is idle with one client at a time
+
+
+class Engine(Protocol):
+    def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+        """The tasks, cut into what is trained at once; a slice of the cohort never ends inside such a group."""
+        ...
+
+    def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+        """Train the clients in the order of the tasks."""
+        ...
+
+
+def choose(kind: str, trainer: LocalTrainer, chunk: int) -> tuple[Engine, str]:
+    """The engine behind `engine.kind`, and why.
+
+    auto: vectorised for linear models, and for small ones on a GPU; else sequential.
+    """
+    worker = trainer.worker
+    if kind == "debug":
+        return Debug(trainer), "debug, as asked"
+    if trainer.weighs:
+        return trainer, "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
+    mixes = "batch norm" if worker.has_batch_norm else "dropout" if worker.has_dropout else ""
+    if kind == "vectorised" and mixes:
+        return trainer, f"sequential: the vectorised engine can't train side by side what has {mixes}"
+    if kind != "sequential" and Dual.fits(trainer):
+        return Dual(trainer, chunk), f"vectorised: a linear model in its dual, up to {chunk} clients at a time"
+    if kind == "vectorised":
+        return Vectorised(trainer, chunk), f"vectorised, as asked: {chunk} clients at a time"
+    if kind == "auto" and worker.w.device.type == "cuda" and not mixes and worker.layout.n_params <= SMALL:
+        return Vectorised(trainer, chunk), f"vectorised: a small model on a GPU, {chunk} clients at a time"
+    how = "hand-written gradients" if trainer.chain is not None else "autograd on flat views"
+    return trainer, f"sequential: {how}, one client at a time" + ("" if kind == "auto" else ", as asked")

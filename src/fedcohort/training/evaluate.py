@@ -1,0 +1,193 @@
+"""Evaluating clients: one pass of one model over concatenated data, and a segmented mean."""
+
+import copy
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.flat import FlatModel
+from fedcohort.ranks import rank, ranks, reduce_sum, share_of
+from fedcohort.training.memory_layout import gather
+from fedcohort.types import Ids, Values
+
+PerSample = Callable[[Tensor, Tensor], Tensor]
+CHUNK_BYTES = 2**26  # inputs of one forward pass
+GRADIENT_BATCH = 256  # samples of a backward pass of `FederationLab.gradient`
+
+
+def rows_of(offsets: Ids, clients: Ids) -> Ids:
+    """Row numbers of the clients' samples, one client after the other."""
+    return np.concatenate([np.arange(offsets[k], offsets[k + 1]) for k in clients] or [np.empty(0, np.int64)])
+
+
+@torch.no_grad()
+def mean_over_samples(
+    network: nn.Module, shard: Shard, clients: Ids, functions: Sequence[PerSample]
+) -> list[Float64[np.ndarray, "n"]]:
+    """For each function(log_probs [B, C], labels [B]) -> [B], its mean on each client's rows of `shard`.
+
+    NaN for a client without rows; one client's NaN stays its own.
+    """
+    was_training = network.training
+    network.eval()
+    everybody = len(clients) == len(shard.offsets) - 1
+    rows = None if everybody else torch.from_numpy(rows_of(shard.offsets, clients)).to(shard.y.device)
+    n_rows = len(shard.y) if rows is None else len(rows)
+    width = max(1, shard.x[:1].numel() * 4)
+    chunk = max(256, CHUNK_BYTES // width)
+    parts: list[list[Tensor]] = [[] for _ in functions]
+    for start in range(0, n_rows, chunk):
+        x, y = _piece(shard, rows, start, start + chunk)
+        logp = F.log_softmax(network(x), 1)
+        for part, function in zip(parts, functions, strict=True):
+            part.append(function(logp, y).double())
+    network.train(was_training)
+    counts = np.diff(shard.offsets)[clients]
+    segment = np.repeat(np.arange(len(clients)), counts)
+    return [_segment_mean(part, segment, counts) for part in parts]
+
+
+def _piece(shard: Shard, rows: Tensor | None, start: int, stop: int) -> tuple[Tensor, Tensor]:
+    if rows is None:
+        return shard.x[start:stop], shard.y[start:stop]
+    return gather(shard.x, rows[start:stop]), shard.y[rows[start:stop]]
+
+
+def _segment_mean(part: list[Tensor], segment: Ids, counts: Ids) -> Values:
+    value = torch.cat(part).cpu().numpy() if part else np.empty(0)
+    total = np.bincount(segment, weights=value, minlength=len(counts))
+    mean: Values = np.divide(total, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    return mean
+
+
+def over_ranks(network: nn.Module, clients: Ids, *looks: tuple[Shard, PerSample]) -> list[Values]:
+    """For each (shard, function) its `mean_over_samples`, each rank for its share of the clients.
+
+    One exchange for all of them; every rank gets all of it.
+    """
+    table = torch.zeros((len(looks), len(clients)), dtype=torch.float64)
+    for row, (shard, function) in zip(table, looks, strict=True):
+        mine = share_of(rank(), ranks(), clients, np.diff(shard.offsets)[clients].astype(np.float64))
+        at = np.sort(np.array(mine, dtype=np.int64))
+        (values,) = mean_over_samples(network, shard, clients[at], [function])
+        row[torch.from_numpy(at)] = torch.from_numpy(values)
+    return list(reduce_sum(table).numpy())
+
+
+class FederationLab:
+    """Where probes are measured: the global model beside every client's data (`signal.base.Lab`).
+
+    worker: a model whose weights nobody needs before the round's training. train: trains a client from w_t, [P].
+    """
+
+    def __init__(
+        self, server: FlatModel, worker: FlatModel, federation: Federation, train: Callable[[int, int], Tensor]
+    ) -> None:
+        self.server, self.worker, self.federation, self.trained = server, worker, federation, train
+
+    def mean_over_samples(self, split: str, clients: Ids, per_sample: PerSample) -> Values:
+        shard = self.federation.train if split == "train" else self.federation.val
+        return over_ranks(self.server.network, clients, (shard, per_sample))[0]
+
+    @torch.no_grad()
+    def per_sample_losses(self, client: int) -> Values:
+        x, y = self.samples(client)
+        self.server.network.eval()
+        return F.cross_entropy(self.server.network(x), y, reduction="none").double().cpu().numpy()
+
+    def samples(self, client: int) -> tuple[Tensor, Tensor]:
+        return self.federation.train.of(client)
+
+    def copy(self) -> nn.Module:
+        """Its tensors are its own, not views into the flat model."""
+        self.worker.load(self.server)
+        copied = copy.deepcopy(self.worker.network)
+        for parameter in copied.parameters():
+            parameter.data, parameter.grad = parameter.data.clone(), None
+        return copied
+
+    def gradient(self, client: int) -> Tensor:
+        """In eval mode, piece by piece: the sum of the pieces' summed losses over n_k."""
+        x, y = self.samples(client)
+        self.worker.load(self.server)
+        self.worker.network.eval()
+        self.worker.g.zero_()
+        for start in range(0, len(y), GRADIENT_BATCH):
+            rows = slice(start, start + GRADIENT_BATCH)
+            loss = F.cross_entropy(self.worker.network(x[rows]), y[rows], reduction="sum") / len(y)
+            loss.backward()  # type: ignore[no-untyped-call]
+        return self.worker.g.clone()
+
+    def losses_after(self, update: Tensor, clients: Ids) -> Values:
+        return over_ranks(self._moved(update), clients, (self.federation.train, cross_entropy))[0]
+
+    @torch.no_grad()
+    def server_loss_after(self, update: Tensor) -> float:
+        network, held = self._moved(update), self.federation.server_val
+        network.eval()
+        return float(F.cross_entropy(network(held.x), held.y))
+
+    @torch.no_grad()
+    def _moved(self, update: Tensor) -> nn.Module:
+        self.worker.load(self.server)
+        self.worker.w += update.to(self.worker.w)
+        return self.worker.network
+
+
+@torch.no_grad()
+def worst_group(network: nn.Module, rows: Rows, attribute: Ids) -> float:
+    """The smallest accuracy over the groups (class, attribute) that `rows` has (FedDiverse Sec. V-B)."""
+    network.eval()
+    chunk = max(256, CHUNK_BYTES // max(1, rows.x[:1].numel() * 4))
+    right = torch.cat([network(x).argmax(1) for x in torch.split(rows.x, chunk)]) == rows.y
+    group = rows.y.cpu().numpy() * (int(attribute.max()) + 1) + attribute
+    sizes = np.bincount(group)
+    hits = np.bincount(group, weights=right.cpu().numpy(), minlength=len(sizes))
+    return float((hits[sizes > 0] / sizes[sizes > 0]).min())
+
+
+def correct(logp: Tensor, y: Tensor) -> Tensor:
+    return logp.argmax(1) == y
+
+
+def cross_entropy(logp: Tensor, y: Tensor) -> Tensor:
+    return -logp.gather(1, y[:, None])[:, 0]
+
+
+def tails(values: Values, share: float = 0.05) -> tuple[float, float]:
+    """(worst, best): means of the ceil(share K) smallest and largest values (DESIGN 9.6)."""
+    count = max(1, int(np.ceil(share * len(values) - 1e-9)))
+    ordered = np.sort(values)
+    return float(ordered[:count].mean()), float(ordered[-count:].mean())
+
+
+def jain(losses: Values) -> float:
+    """Jain's fairness index (UCB-CS Eq. 3): (sum F)^2 / (K sum F^2), 1 where all losses are equal."""
+    square = float((losses**2).sum())
+    return float(losses.sum() ** 2 / (len(losses) * square)) if square > 0 else 1.0
+
+
+def client_metrics(network: nn.Module, federation: Federation) -> tuple[dict[str, float], dict[str, Values]]:
+    """Named scalars over all clients, and the per-client columns behind them.
+
+    Accuracy is on each client's test shard E_i (variance in %^2), the loss and Jain's index on T_i.
+    """
+    everybody = np.arange(federation.n_clients)
+    looks = ((federation.test, correct), (federation.train, cross_entropy))
+    accuracy, loss = over_ranks(network, everybody, *looks)
+    scored = accuracy[~np.isnan(accuracy)]
+    metrics = {"clients/jain": jain(loss), "clients/loss_mean": float(loss.mean())}
+    if len(scored):
+        worst, best = tails(scored)
+        metrics |= {
+            "clients/acc_mean": float(scored.mean()),
+            "clients/acc_var": float(np.var(100 * scored)),
+            "clients/acc_worst5": worst,
+            "clients/acc_best5": best,
+        }
+    return metrics, {"test_acc": accuracy, "loss": loss}

@@ -1,0 +1,239 @@
+"""Local training of one client: the only loop that touches samples.
+
+One network serves every client of a process: its parameters are views into a flat vector, so that a client costs one
+copy, and its batches are slices of one gather; nothing is constructed per client but a permutation.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from fedcohort.client.base import Client
+from fedcohort.codec.base import Codec
+from fedcohort.data.federation import Federation
+from fedcohort.flat import FlatModel
+from fedcohort.hook import Correction, Hook, Job, weigher
+from fedcohort.objective.base import Objective
+from fedcohort.rng import Rekeyed, generator, torch_scope
+from fedcohort.training.chain import Chain, layers_of
+from fedcohort.training.evaluate import cross_entropy, mean_over_samples
+from fedcohort.training.memory_layout import gather
+from fedcohort.training.passes import Pieces, Seen, cut, dealt, endless
+from fedcohort.training.response import Response
+from fedcohort.training.step import Corrected, Pass, Plain, Step, Stepwise
+from fedcohort.training.upload import Kept, part
+from fedcohort.training.weighted import Weighted
+from fedcohort.types import ClientUpdate, Ids
+
+Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
+
+
+@dataclass(frozen=True)
+class ClientTask:
+    """One client's job. rows: positions of its samples, None for all of T_k. units: epochs (or steps) to do.
+
+    duration: virtual seconds until its answer. stored: what it kept from earlier rounds. plain: only the codec's hooks.
+    kept: which of the network's tensors it uploads, None for all. loss_after: whether it measures what it has trained.
+    """
+
+    round: int
+    client: int
+    rows: Ids | None
+    units: int
+    units_asked: int
+    lr: float
+    duration: float
+    stored: Mapping[str, Tensor]
+    plain: bool = False
+    kept: Kept | None = None
+    loss_after: bool = False
+
+
+class LocalTrainer:
+    """Trains clients one after the other on `worker`, starting from `server`.
+
+    hooks: all of them, `regularisers` those among them that change what is minimised.
+    """
+
+    def __init__(
+        self,
+        server: FlatModel,
+        worker: FlatModel,
+        federation: Federation,
+        objective: Objective,
+        client: Client,
+        codec: Codec,
+        hooks: Sequence[Hook],
+        seed: int,
+        closed_form: bool = True,
+        regularisers: Sequence[Hook] = (),
+    ) -> None:
+        self.server, self.worker, self.federation = server, worker, federation
+        self.objective, self.client, self.codec, self.hooks, self.seed = objective, client, codec, hooks, seed
+        self.weighs = weigher(hooks) is not None
+        self.chain = layers_of(worker) if closed_form and not worker.bf16 and not self.weighs else None
+        self.response = Response(client, regularisers)
+        self.rng = Rekeyed()
+        self.watch: Callable[[Step], Step] = lambda step: step
+
+    def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+        """Everybody alone."""
+        return ([task] for task in tasks)
+
+    def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+        """One client after the other, in the order of the tasks."""
+        for task in tasks:
+            yield self.train(task, down)
+
+    def train(self, task: ClientTask, down: Mapping[str, Tensor]) -> ClientUpdate:
+        """Train `task.client` from the server's model; down: what the aggregator broadcast beside it."""
+        self.worker.load(self.server)
+        x, y = self.samples(task)
+        reference = self.reference(x) if self.objective.uses_reference else None
+        corrections = self.begin(task, down)
+        data = (x, y, reference)
+        if self.worker.has_dropout:
+            with torch_scope(self.seed, "dropout", task.round, task.client):
+                seen = self._fit(task, data, corrections)
+        else:
+            seen = self._fit(task, data, corrections)
+        return self.update(task, self.worker.w - self.server.w, seen, corrections)
+
+    def begin(self, task: ClientTask, down: Mapping[str, Tensor]) -> list[Correction]:
+        """The hooks of one client's training."""
+        rng = partial(self._rng_of, task)
+        job = Job(task.round, task.client, self.server.layout, rng, int(self.federation.n_train[task.client]))
+        hooks = self.codec.hooks if task.plain else self.hooks
+        return [hook.begin(self.server.w, down, task.stored, job) for hook in hooks]
+
+    def _rng_of(self, task: ClientTask, purpose: str) -> np.random.Generator:
+        return generator(self.seed, purpose, task.round, task.client)
+
+    def update_of(self, round: int, client: int) -> Tensor:
+        """What the client would send if it did all its work in this round, [P]."""
+        units = self.client.epochs if self.client.steps is None else self.client.steps
+        return self.train(
+            ClientTask(round, client, None, units, units, self.client.lr_at(round), math.nan, {}), {}
+        ).delta
+
+    def samples(self, task: ClientTask) -> tuple[Tensor, Tensor]:
+        x, y = self.federation.train.of(task.client)
+        if task.rows is None:
+            return x, y
+        rows = torch.from_numpy(task.rows).to(y.device)
+        return gather(x, rows), y.index_select(0, rows)
+
+    @torch.no_grad()
+    def reference(self, x: Tensor) -> Tensor:
+        """What the broadcast model makes of x: probabilities, [n, classes]."""
+        self.worker.network.eval()
+        return F.softmax(self.worker.network(x), 1)
+
+    def orders(self, task: ClientTask) -> Iterator[Ids]:
+        """Positions of each mini-batch."""
+        for order, pieces in self.passes(task, self.count(task)):
+            for start, stop in pieces:
+                yield order[start:stop]
+
+    def count(self, task: ClientTask) -> int:
+        """Samples that the client trains on."""
+        offsets = self.federation.train.offsets
+        return int(offsets[task.client + 1] - offsets[task.client]) if task.rows is None else len(task.rows)
+
+    def passes(self, task: ClientTask, n: int) -> list[tuple[Ids, Pieces]]:
+        """Passes over the samples, keyed by (seed, round, client), whoever else is selected."""
+        rng = self.rng.at(self.seed, "batches", task.round, task.client)
+        pieces = cut(n, self.client.batch or n, self.worker.has_batch_norm)
+        steps = task.units if self.client.steps is not None else task.units * len(pieces)
+        return dealt(rng, n, pieces, steps)
+
+    def _fit(self, task: ClientTask, data: Data, corrections: Sequence[Correction]) -> Seen:
+        """One gather a pass, then views."""
+        x, y, z = data
+        n = y.shape[0]
+        alone = self.worker.has_batch_norm and n == 1  # the statistics of a single sample are undefined
+        if self.worker.network.training == alone:
+            self.worker.network.train(not alone)
+        run, seen = self._pass(task, corrections), Seen(n)
+        for order, pieces in self.passes(task, n):
+            rows = torch.from_numpy(order).to(y.device)
+            given = None if z is None else z.index_select(0, rows)
+            seen.add(order, pieces, run(gather(x, rows), y.index_select(0, rows), given, pieces))
+        return seen
+
+    def _pass(self, task: ClientTask, corrections: Sequence[Correction]) -> Pass:
+        """The leanest that gives this method's numbers."""
+        lr = task.lr
+        if self.weighs and not task.plain:
+            given = (self.worker, self.objective, self.client, lr, corrections)
+            return Stepwise(self.watch(Weighted(*given, self._positions(task), self._validation(task))))
+        if self.chain is not None:
+            return Chain(self.worker, self.chain, self.objective, self.client, lr, corrections)
+        if self.client.plain and not corrections:
+            return Stepwise(self.watch(Plain(self.worker, self.objective, lr)))
+        return Stepwise(self.watch(Corrected(self.worker, self.objective, self.client, lr, corrections)))
+
+    def _positions(self, task: ClientTask) -> Iterator[Tensor]:
+        """Of each mini-batch's samples in T_k."""
+        for order in self.orders(task):
+            yield torch.from_numpy(order if task.rows is None else task.rows[order]).to(self.worker.w.device)
+
+    def _validation(self, task: ClientTask) -> Iterator[tuple[Tensor, Tensor]]:
+        """Mini-batches of V_k without end, pass after pass, keyed by (seed, round, client)."""
+        x, y = self.federation.val.of(task.client)
+        for order in endless(self._rng_of(task, "validation"), len(y), self.client.batch or len(y)):
+            rows = torch.from_numpy(order).to(y.device)
+            yield gather(x, rows), y.index_select(0, rows)
+
+    @torch.no_grad()
+    def update(self, task: ClientTask, delta: Tensor, seen: Seen, corrections: Sequence[Correction]) -> ClientUpdate:
+        """What the client sends; `worker` holds its model where anything else than `delta` is read off it."""
+        losses = seen.batch_loss
+        worker = self.worker
+        sent = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
+        return ClientUpdate(
+            client=task.client,
+            n_train=int(self.federation.n_train[task.client]),
+            n_used=len(seen.first),
+            steps=len(losses),
+            response=self.response(len(losses), task.lr),
+            units_done=task.units,
+            units_asked=task.units_asked,
+            lr=task.lr,
+            delta=self._transmitted(task, delta),
+            buffers=worker.buffers.clone() if len(worker.buffers) else worker.buffers,
+            counters=worker.counters.clone() if len(worker.counters) else worker.counters,
+            uploads={name: vector for part in sent for name, vector in part.uploads.items()},
+            stored={name: vector for part in sent for name, vector in part.stored.items()},
+            batch_loss=losses,
+            batch_size=seen.batch_size,
+            sample_loss=seen.first,
+            duration=task.duration,
+            loss_after=self._loss_after(task),
+        )
+
+    def _loss_after(self, task: ClientTask) -> float:
+        """Of `worker` on all of T_k, whichever samples it was trained on."""
+        if not task.loss_after:
+            return math.nan
+        alone = np.array([task.client])
+        (loss,) = mean_over_samples(self.worker.network, self.federation.train, alone, [cross_entropy])
+        return float(loss[0])
+
+    def _transmitted(self, task: ClientTask, delta: Tensor) -> Tensor:
+        """The update as the server has it; zero where it wasn't sent. A codec sees a model of what is sent."""
+        rng = partial(self._rng_of, task, "codec")
+        if task.kept is None:
+            return self.codec.transmit(delta, self.worker.layout, rng)
+        out = torch.zeros_like(delta)
+        if task.kept.any():
+            sent = part(self.worker.layout, task.kept)
+            at = sent.positions.to(delta.device)
+            out[at] = self.codec.transmit(delta[at], sent.layout, rng)
+        return out

@@ -1,0 +1,108 @@
+"""Mini-batch steps on the flat model, three ways with the same numbers: the engine takes the leanest that applies.
+
+Plain      y <- y - lr g with no object in between, for plain SGD without hooks
+Corrected  the flat gradient passes through the hooks, then through a real torch.optim or y <- y - lr g
+Chain      hand-written gradients, a whole pass at once, for chains of Linear and ReLU (`training/chain.py`)
+
+A fourth is for hooks that weigh samples (`training/weighted.py`).
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from fedcohort.client.base import Client
+from fedcohort.flat import FlatModel
+from fedcohort.hook import Correction
+from fedcohort.objective.base import Objective
+from fedcohort.types import Values
+
+
+class Step(Protocol):
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
+        """Learn from one mini-batch; its samples' cross-entropies before the step, [batch], detached."""
+        ...
+
+
+class Pass(Protocol):
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[tuple[int, int]]) -> Values:
+        """One step for each piece [start, stop) of the samples, which lie one after the other from 0.
+
+        Each sample's cross-entropy before the step that it is in, [the last stop].
+        """
+        ...
+
+
+def on_host(losses: Sequence[Tensor]) -> Values:
+    """Losses from wherever they are: the one wait for a device in a pass."""
+    values: Values = torch.cat(list(losses)).double().cpu().numpy()
+    return values
+
+
+class Stepwise:
+    """A pass by one step after the other."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[tuple[int, int]]) -> Values:
+        return on_host([self.step(x[a:b], y[a:b], None if reference is None else reference[a:b]) for a, b in pieces])
+
+
+def losses(model: FlatModel, objective: Objective, x: Tensor, y: Tensor, z: Tensor | None) -> tuple[Tensor, Tensor]:
+    """(the mini-batch's objective with its graph, cross-entropies detached)."""
+    value, ce = objective.per_sample(model.logits(x), y, z)
+    return objective.outer(value.mean()), ce.detach()
+
+
+class Plain:
+    def __init__(self, model: FlatModel, objective: Objective, lr: float) -> None:
+        self.model, self.objective, self.lr = model, objective, lr
+
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
+        loss, ce = losses(self.model, self.objective, x, y, reference)
+        grads = torch.autograd.grad(loss, self.model.tensors)
+        with torch.no_grad():
+            torch._foreach_add_(self.model.tensors, grads, alpha=-self.lr)
+        return ce
+
+
+class Corrected:
+    def __init__(
+        self, model: FlatModel, objective: Objective, client: Client, lr: float, corrections: Sequence[Correction]
+    ) -> None:
+        self.model, self.objective, self.corrections = model, objective, corrections
+        self.move = Move(model, client, lr)
+
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
+        loss, ce = losses(self.model, self.objective, x, y, reference)
+        self.model.g.zero_()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.move(self.corrections)
+        return ce
+
+
+class Move:
+    """From the raw gradient in `model.g` to the next `model.w`: hooks, clipping, optimizer, in that order."""
+
+    def __init__(self, model: FlatModel, client: Client, lr: float) -> None:
+        self.model, self.clip, self.lr = model, client.clip, lr
+        self.optimizer = None
+        if not client.plain:
+            flat = torch.nn.Parameter(model.w)
+            flat.grad = model.g
+            self.optimizer = client.optimizer(flat, lr)
+
+    @torch.no_grad()
+    def __call__(self, corrections: Sequence[Correction]) -> None:
+        g, y = self.model.g, self.model.w
+        for correction in corrections:
+            correction.correct(g, y)
+        if self.clip is not None:
+            g.mul_(torch.clamp(self.clip / (g.norm() + 1e-12), max=1.0))
+        if self.optimizer is None:
+            y.add_(g, alpha=-self.lr)
+        else:
+            self.optimizer.step()

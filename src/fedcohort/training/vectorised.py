@@ -1,0 +1,147 @@
+"""Clients side by side: stacked flat parameters under torch.func.vmap, ragged mini-batches padded and masked.
+
+Each client has its own order of samples, its own number of steps, and ends exactly where training it alone ends, to
+rounding. It pays where a kernel's launch costs more than its work: small models on a GPU.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.func import functional_call, grad_and_value, vmap
+
+from fedcohort.hook import Correction
+from fedcohort.training.local import ClientTask, LocalTrainer
+from fedcohort.training.memory_layout import gather
+from fedcohort.training.passes import Seen
+from fedcohort.types import ClientUpdate
+
+
+@dataclass(frozen=True)
+class Plan:
+    """positions: of each client's samples in its own T_k, [steps, clients, batch]. mask: 1 where there is a sample.
+
+    rows: the same in the tensor of all clients.
+    """
+
+    positions: Int64[Tensor, "s k b"]
+    rows: Int64[Tensor, "s k b"]
+    mask: Float[Tensor, "s k b"]
+
+
+class Vectorised:
+    """Trains `chunk` clients at a time; what a batch-norm or a dropout layer would mix, the sequential engine does."""
+
+    def __init__(self, trainer: LocalTrainer, chunk: int) -> None:
+        self.trainer, self.chunk = trainer, chunk
+        self.blocks = trainer.worker.layout.parameters
+        self.gradient = vmap(grad_and_value(self._loss, has_aux=True), in_dims=(0, 0, 0, 0, 0))
+
+    def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+        """Neighbours, `chunk` at a time; tasks come largest first, so that neighbours are of similar size."""
+        return (tasks[start : start + self.chunk] for start in range(0, len(tasks), self.chunk))
+
+    def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+        """In the order of the tasks."""
+        for group in self.together(tasks):
+            yield from self._side_by_side(group, down)
+
+    def _loss(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        views = {block.name: block.of(w) for block in self.blocks}
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.trainer.worker.bf16):
+            logits = functional_call(self.trainer.worker.network, views, (x,)).to(w.dtype)
+        objective = self.trainer.objective
+        value, ce = objective.per_sample(logits, y, z if objective.uses_reference else None)
+        count = mask.sum().clamp(min=1.0)
+        return objective.outer((value * mask).sum() / count), ce.detach()
+
+    def _plan(self, tasks: Sequence[ClientTask]) -> Plan:
+        trainer = self.trainer
+        orders = [list(trainer.orders(task)) for task in tasks]
+        steps, width = max(len(o) for o in orders), max(len(part) for o in orders for part in o)
+        shape = (steps, len(tasks), width)
+        positions, rows = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
+        mask = torch.zeros(shape, dtype=trainer.server.w.dtype)
+        for k, (task, order) in enumerate(zip(tasks, orders, strict=True)):
+            first = int(trainer.federation.train.offsets[task.client])
+            chosen = None if task.rows is None else torch.from_numpy(task.rows)
+            for s, part in enumerate(order):
+                at = torch.from_numpy(part)
+                positions[s, k, : len(at)] = at
+                rows[s, k, : len(at)] = first + (at if chosen is None else chosen[at])
+                mask[s, k, : len(at)] = 1.0
+        device = trainer.server.w.device
+        return Plan(positions.to(device), rows.to(device), mask.to(device))
+
+    def _references(self, tasks: Sequence[ClientTask]) -> Tensor:
+        """Probabilities of w_t on each client's samples, padded, [clients, samples, classes]; empty where unused."""
+        if not self.trainer.objective.uses_reference:
+            return torch.zeros((len(tasks), 1, 1), device=self.trainer.server.w.device)
+        self.trainer.worker.load(self.trainer.server)
+        found = [self.trainer.reference(self.trainer.samples(task)[0]) for task in tasks]
+        return torch.nn.utils.rnn.pad_sequence(found, batch_first=True)
+
+    def _side_by_side(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> list[ClientUpdate]:
+        trainer, data = self.trainer, self.trainer.federation.train
+        plan, z = self._plan(tasks), self._references(tasks)
+        trainer.worker.network.train()
+        w = trainer.server.w.expand(len(tasks), -1).clone()
+        begun = [trainer.begin(task, down) for task in tasks]
+        lr = tasks[0].lr
+        flat = torch.nn.Parameter(w)
+        optimizer = None if trainer.client.plain else trainer.client.optimizer(flat, lr)
+        here = torch.arange(len(tasks), device=w.device)[:, None]
+        losses = []
+        for s in range(len(plan.mask)):
+            rows, mask = plan.rows[s], plan.mask[s]
+            x = gather(data.x, rows.flatten()).reshape(*rows.shape, *data.x.shape[1:])
+            given = z[here, plan.positions[s]] if trainer.objective.uses_reference else z
+            g, (_, ce) = self.gradient(w, x, data.y[rows], mask, given)
+            self._move(g, w, mask.any(1), begun, flat, optimizer, lr)
+            losses.append(ce)
+        table = torch.stack(losses).double().cpu()
+        return [self._update(k, task, w[k], plan, table, begun[k]) for k, task in enumerate(tasks)]
+
+    @torch.no_grad()
+    def _move(
+        self,
+        g: Tensor,
+        w: Tensor,
+        active: Tensor,
+        begun: Sequence[Sequence[Correction]],
+        flat: torch.nn.Parameter,
+        optimizer: Any,
+        lr: float,
+    ) -> None:
+        """A client that has done its steps stays where it is."""
+        if begun[0]:
+            for k, corrections in enumerate(begun):
+                if active[k]:
+                    for correction in corrections:
+                        correction.correct(g[k], w[k])
+        clip = self.trainer.client.clip
+        if clip is not None:
+            g = g * torch.clamp(clip / (g.norm(dim=1, keepdim=True) + 1e-12), max=1.0)
+        if optimizer is None:
+            w.add_(g * active[:, None], alpha=-lr)
+            return
+        before = w.clone()
+        flat.grad = g
+        optimizer.step()
+        w.copy_(torch.where(active[:, None], w, before))
+
+    def _update(
+        self, k: int, task: ClientTask, w: Tensor, plan: Plan, table: Tensor, corrections: Sequence[Correction]
+    ) -> ClientUpdate:
+        trainer = self.trainer
+        n = trainer.count(task)
+        seen, step = Seen(n), 0
+        for order, pieces in trainer.passes(task, n):
+            rows = [table[step + i, k, : stop - start] for i, (start, stop) in enumerate(pieces)]
+            seen.add(order, pieces, torch.cat(rows).numpy())
+            step += len(pieces)
+        trainer.worker.w.copy_(w)
+        return trainer.update(task, w - trainer.server.w, seen, corrections)

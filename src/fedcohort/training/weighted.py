@@ -1,0 +1,113 @@
+"""A mini-batch step whose samples are weighed first (`hook.Weigher`), through autograd.
+
+weights_j from y, the mini-batch B and V_k,   then a step of local training on outer(mean_B weights_j l_j(y))
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from fedcohort.client.base import Client
+from fedcohort.flat import FlatModel
+from fedcohort.hook import Correction, Weighing
+from fedcohort.objective.base import Objective
+from fedcohort.training.step import Move
+
+Batch = tuple[Tensor, Tensor]  # inputs, labels
+
+
+@contextmanager
+def still(network: nn.Module) -> Iterator[None]:
+    """In eval mode: batch norm's statistics and dropout's draws stay what they are without us."""
+    training = network.training
+    network.eval()
+    yield
+    network.train(training)
+
+
+def _dual(value: Tensor, slope: Tensor) -> Tensor:
+    dual: Tensor = forward_ad.make_dual(value.contiguous(), slope.contiguous())  # type: ignore[no-untyped-call]
+    return dual
+
+
+class View:
+    """A mini-batch before its step: `hook.StepView`. validation: gives the next mini-batch of V_k."""
+
+    def __init__(
+        self,
+        model: FlatModel,
+        objective: Objective,
+        batch: tuple[Tensor, Tensor, Tensor | None],
+        positions: Int64[Tensor, "b"],
+        validation: Callable[[], Batch],
+    ) -> None:
+        self.model, self.objective, self.validation = model, objective, validation
+        self.x, self.y, self.reference = batch
+        self.positions = positions
+
+    def validation_gradient(self) -> Float[Tensor, "p"]:
+        x, y = self.validation()
+        with still(self.model.network):
+            return self._gradient(F.cross_entropy(self.model.network(x), y))
+
+    def along(self, u: Float[Tensor, "p"]) -> Float[Tensor, "b"]:
+        """Forward-mode differentiation: exact, one forward pass of values and slopes together.
+
+        In the default memory layout: torch's forward mode of group norm knows no other.
+        """
+        network, blocks = self.model.network, self.model.layout.parameters
+        with still(network), torch.no_grad(), forward_ad.dual_level():
+            duals = {block.name: _dual(block.of(self.model.w), block.of(u)) for block in blocks}
+            logits = functional_call(network, duals, (self.x.contiguous(),))
+            objective, _ = self.objective.per_sample(logits, self.y, self.reference)
+            slopes: Tensor | None = forward_ad.unpack_dual(objective).tangent  # type: ignore[no-untyped-call]
+        return torch.zeros_like(objective) if slopes is None else slopes
+
+    def curvature(self, u: Float[Tensor, "p"], weights: Float[Tensor, "b"]) -> Float[Tensor, "p"]:
+        """The gradient of <gradient, u>."""
+        with still(self.model.network):
+            each, _ = self.objective.per_sample(self.model.network(self.x), self.y, self.reference)
+            loss = self.objective.outer((weights * each).mean())
+            gradients = torch.autograd.grad(loss, self.model.tensors, create_graph=True)
+            parts = zip(gradients, self.model.layout.parameters, strict=True)
+            return self._gradient(torch.stack([(g * block.of(u)).sum() for g, block in parts]).sum())
+
+    def _gradient(self, value: Tensor) -> Tensor:
+        self.model.g.zero_()
+        torch.autograd.backward(value)
+        return self.model.g.clone()
+
+
+class Weighted:
+    """positions: of each mini-batch's samples in T_k, as the steps come. validation: as in `View`."""
+
+    def __init__(
+        self,
+        model: FlatModel,
+        objective: Objective,
+        client: Client,
+        lr: float,
+        corrections: Sequence[Correction],
+        positions: Iterator[Tensor],
+        validation: Iterator[Batch],
+    ) -> None:
+        self.model, self.objective, self.corrections = model, objective, corrections
+        self.weighing = next(found for found in corrections if isinstance(found, Weighing))
+        self.positions, self.validation = positions, validation
+        self.move = Move(model, client, lr)
+
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
+        positions = next(self.positions)
+        view = View(self.model, self.objective, (x, y, reference), positions, self.validation.__next__)
+        weights = self.weighing.weigh(view)
+        each, plain = self.objective.per_sample(self.model.logits(x), y, reference)
+        self.model.g.zero_()
+        torch.autograd.backward(self.objective.outer((weights * each).mean()))
+        self.move(self.corrections)
+        return plain.detach()

@@ -1,0 +1,171 @@
+"""Comparisons: numbers with closed forms, and runs that don't belong together."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from compare_toy import ACC, both, noted, run, table
+from fedcohort.errors import OptionError
+from fedcohort.observe.comparison import render
+from fedcohort.observe.comparison.runs import ONE, Run, sort
+from fedcohort.observe.comparison.table import difference, lower_is_better, mean
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+def test_a_mean_with_its_interval() -> None:
+    """1, 2, 3: s^2 = (1 + 0 + 1) / 2 = 1, and t_{.975, 2} = 4.30265 (any table), so half = 4.30265 / sqrt(3)."""
+    found = mean([1.0, 2.0, 3.0])
+    assert (found.mean, found.std, found.n) == (2.0, 1.0, 3)
+    assert found.half == pytest.approx(4.30265 / math.sqrt(3), rel=1e-5)
+    one = mean([4.0])
+    assert one.mean == 4.0
+    assert math.isnan(one.std)
+    assert math.isnan(one.half)
+
+
+def test_a_difference_is_paired_over_common_seeds() -> None:
+    """Gaps 1, 2, 3 at seeds 0, 1, 2: t = 2 / (1 / sqrt(3)) = sqrt(12) with 2 degrees of freedom, for which the
+    distribution has the closed form p = 1 - t / sqrt(t^2 + 2) = 1 - sqrt(12 / 14)."""
+    base = {0: 10.0, 1: 20.0, 2: 40.0, 7: 5.0}
+    found = difference({0: 11.0, 1: 22.0, 2: 43.0, 8: 1.0}, base)
+    assert (found.over.mean, found.over.std, found.over.n) == (2.0, 1.0, 3)
+    assert found.p == pytest.approx(1 - math.sqrt(12 / 14))
+
+
+@pytest.mark.parametrize(
+    ("values", "n", "why"),
+    [
+        ({5: 1.0}, 0, "n=0 common seeds: no interval, no test"),
+        ({0: 2.0}, 1, "n=1 common seeds: no interval, no test"),
+        ({0: 1.3, 1: 2.3}, 2, "the same difference for every seed: no test"),
+    ],
+)
+def test_a_difference_that_can_not_be_tested_says_so(values: Mapping[int, float], n: int, why: str) -> None:
+    found = difference(values, {0: 1.0, 1: 2.0})
+    assert (found.over.n, found.why) == (n, why)
+    assert math.isnan(found.p)
+
+
+def test_bold_is_what_is_clear_of_all_others() -> None:
+    apart = table(both([0.10, 0.11, 0.12], [0.80, 0.81, 0.82]))
+    assert {cell: entry.best for cell, entry in apart.entries.items()} == {
+        ("random", ONE): False,
+        ("ucb", ONE): True,
+    }
+    near = table(both([0.10, 0.11, 0.12], [0.11, 0.12, 0.13]))
+    assert not any(entry.best for entry in near.entries.values())
+    assert "**" not in render.markdown(near)
+    low = table(both([0.10, 0.11, 0.12], [0.80, 0.81, 0.82]), better="low")
+    assert low.entries["random", ONE].best
+
+
+def test_a_single_seed_is_never_bold() -> None:
+    assert not any(entry.best for entry in table(both([0.1], [0.9])).entries.values())
+    assert not any(entry.best for entry in table(both([0.1], [0.9, 0.91])).entries.values())
+
+
+def test_which_way_is_better() -> None:
+    lower = ("test/loss", "clients/loss_mean", "clients/acc_var", "time/virtual_s", "comm/up_bytes", "select/share_max")
+    assert all(map(lower_is_better, lower))
+    assert not any(map(lower_is_better, (ACC, "clients/acc_worst5", "clients/jain", "round/arrived")))
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+def test_missing_seeds_are_named() -> None:
+    found = sort([*both([0.1, 0.2], [0.3, 0.4]), run("random", 2, 0.5)], "selector", None, ACC)
+    assert noted(found, "missing") == ["missing: ucb has no run of seed 2"]
+
+
+def test_a_run_of_other_settings_is_left_out_and_named() -> None:
+    odd = run("ucb", 2, 0.9, **{"selector.discount": "0.9"})
+    found = sort([*both([0.1, 0.2], [0.3, 0.4]), odd], "selector", None, ACC)
+    assert sorted(found.cells["ucb", ONE]) == [0, 1]
+    (line,) = noted(found, "left out")
+    assert line.endswith("it differs from the other runs of ucb: selector.discount=0.9 (others none)")
+
+
+def test_a_run_that_ended_early_counts_and_is_named() -> None:
+    """The first of three was stopped by a callback; what the second did isn't known, the third did all."""
+    runs = both([0.1, 0.2, 0.3], [0.3, 0.4, 0.5])
+    runs[0] = replace(runs[0], tags={"rounds_done": "2"})
+    runs[2] = replace(runs[2], tags={"rounds_done": "5"})
+    found = sort(runs, "selector", None, ACC)
+    assert sorted(found.cells["random", ONE]) == [0, 1, 2]
+    assert noted(found, "early") == ["ended early: random-fedavg-s0-0 (random-f) (2 of 5 rounds)"]
+    left_out = [replace(runs[0], status="failed"), *runs[1:]]
+    assert noted(sort(left_out, "selector", None, ACC), "early") == []
+
+
+def test_of_equal_runs_the_newest_counts() -> None:
+    found = sort([*both([0.1, 0.2], [0.3, 0.4]), run("ucb", 1, 0.9, started=1)], "selector", None, ACC)
+    assert found.cells["ucb", ONE][1].metrics[ACC] == 0.9
+    (line,) = noted(found, "left out")
+    assert "ucb-fedavg-s1-0" in line
+    assert "newer" in line
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda r: replace(r, status="running"), "it is running"),
+        (lambda r: replace(r, metrics={}), "it has no test/acc"),
+        (lambda r: replace(r, params={"seed": "0"}), "it has no selector"),
+        (lambda r: replace(r, params={"selector": "ucb"}), "it has no seed"),
+    ],
+)
+def test_a_run_that_can_not_be_used_is_named(change: Callable[[Run], Run], why: str) -> None:
+    found = sort([*both([0.1], [0.2]), change(run("ucb", 4, 0.1))], "selector", None, ACC)
+    assert noted(found, "left out") == [f"left out: ucb-fedavg-s4-0 (ucb-feda): {why}"]
+    assert sorted(found.cells["ucb", ONE]) == [0]
+
+
+def test_a_cell_of_other_settings_is_marked_and_not_bold() -> None:
+    long = [run("ucb", s, 0.9 + s / 100, rounds="50") for s in range(3)]
+    others = [run(word, s, 0.1 + s / 100) for word in ("random", "powd") for s in range(3)]
+    found = table([*others, *long])
+    assert "also differs: rounds is 5 for powd, random; 50 for ucb" in found.notes
+    assert [cell for cell, entry in found.entries.items() if entry.odd] == [("ucb", ONE)]
+    assert not found.entries["ucb", ONE].best
+    assert "| ucb | 91.0 ± 1.0 (n=3) † |" in render.markdown(found)
+
+
+def test_options_of_what_is_compared_are_no_other_difference() -> None:
+    plain = [run("random", s, 0.1, **{"selector.weights": "uniform"}) for s in (0, 1)]
+    prox = [run("random", s, 0.2, agg="fedprox", regulariser="prox", **{"agg.mu": "1"}) for s in (0, 1)]
+    found = sort([*plain, *prox, run("ucb", 0, 0.1)], "selector", "agg", ACC)
+    assert noted(found, "also differs") == ["also differs: regulariser is none for fedavg; prox for fedprox"]
+    assert found.odd == frozenset()
+
+
+def test_several_commits_and_values_that_are_not_finite_are_named() -> None:
+    found = [replace(run("ucb", s, 0.1 / (1 - s) if s < 1 else math.inf), tags={"commit": f"c{s}"}) for s in (0, 1)]
+    notes = sort(found, "selector", None, ACC).notes
+    assert "the runs are of several commits: c0 (1), c1 (1)" in notes
+    same = [replace(each, tags={"commit": "c0", "dirty": "true"}) for each in found]
+    assert "all runs are of commit c0 with uncommitted changes" in sort(same, "selector", None, ACC).notes
+    assert "not finite: ucb-fedavg-s1-0 (ucb-feda) has test/acc=inf, and so has its cell" in notes
+
+
+def test_numbers_are_in_the_order_of_numbers() -> None:
+    found = [run("ucb", 0, 0.1, cohort=str(m)) for m in (10, 9, 100)]
+    assert sort(found, "cohort", None, ACC).rows == ["9", "10", "100"]
+
+
+def test_names_that_nobody_knows() -> None:
+    found = both([0.1], [0.2])
+    with pytest.raises(OptionError, match=r"cols must be a parameter or tag of the runs \(seed|selector"):
+        sort(found, "selector", "nothing", ACC)
+    with pytest.raises(OptionError, match="metric must be one of test/acc, test/loss, got 'acc'"):
+        sort(found, "selector", None, "acc")
+    with pytest.raises(OptionError, match=r"baseline must be a value of selector \(ucb\), got 'random'"):
+        table([run("ucb", 0, 0.1)])
+
+
+def test_a_run_that_was_forced_to_go_on_is_said() -> None:
+    runs = both([0.5, 0.6], [0.7, 0.8])
+    runs[0].tags.update(commits="01234567, 89abcdef+", forced="after round 3: torch 9.9 (was 2.13)")  # type: ignore[attr-defined]
+    notes = sort(runs, "selector", None, ACC).notes
+    assert any("several commits: 01234567 then 89abcdef+ (1)" in note for note in notes)
+    assert any(note.startswith("forced to go on: random-") and note.endswith("torch 9.9 (was 2.13)") for note in notes)

@@ -1,0 +1,122 @@
+"""`fedcohort compare`: from runs in a database to files, and mistakes in one line."""
+# ruff: noqa: F811
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from mlflow.entities import Metric, Param, RunTag
+
+from compare_toy import ACC
+from fedcohort.command.compare import Options, compare, main, parsed
+from fedcohort.errors import FedcohortError, OptionError, TrackingError
+from fedcohort.observe.comparison import fetch
+from fedcohort.startup.refusals import in_one_line
+from observe.databases import Logs, logs  # noqa: F401
+from yaml_words import CONFIGS
+
+
+def fill(logs: Logs) -> None:
+    """Two selectors, two seeds, three rounds, as the tracker logs them; one more of another sweep."""
+    client = logs.client()
+    experiment = client.create_experiment("fedcohort")
+    for i, (word, seed, sweep) in enumerate(
+        [("a", 0, "s"), ("a", 1, "s"), ("b", 0, "s"), ("b", 1, "s"), ("b", 2, "t")]
+    ):
+        made = client.create_run(experiment, start_time=i).info.run_id
+        params = [Param("selector", word), Param("seed", str(seed)), Param("dataset", "digits")]
+        cost = {"time/virtual_s": 7.0, "comm/down_bytes": 1e6, "comm/up_bytes": 2e6}
+        metrics = [Metric(name, each * step, 0, step) for name, each in cost.items() for step in range(4)]
+        metrics += [Metric(ACC, 0.1 * step + 0.01 * seed + 0.05 * (word == "b") * step, 0, step) for step in range(4)]
+        client.log_batch(made, metrics, params, [RunTag("status", "finished"), RunTag("sweep_id", sweep)])
+
+
+def fill_lengths(logs: Logs) -> None:
+    """Four runs that were started with three rounds: two extended to twenty, one of them before there was the tag."""
+    client = logs.client()
+    experiment = client.create_experiment("fedcohort")
+    for seed, tags in enumerate([{"rounds": "20"}, {"changed.rounds": "20"}, {"rounds": "3"}, {}]):
+        made = client.create_run(experiment, start_time=seed + 1, run_name=f"a-s{seed}").info.run_id
+        params = [Param("selector", "a"), Param("seed", str(seed)), Param("rounds", "3")]
+        held = [RunTag(key, value) for key, value in {**tags, "status": "finished"}.items()]
+        client.log_batch(made, [Metric(ACC, 0.1 * seed, 0, 3)], params, held)
+
+
+def asked(logs: Logs, **changes: str) -> Options:
+    return replace(Options(tracking_uri=logs.uri, out=str(logs.path / "out")), **changes)
+
+
+def test_a_sweep_becomes_tables_and_figures(logs: Logs) -> None:
+    fill(logs)
+    text, files = compare(asked(logs, sweep="s", baseline="a"))
+    assert "| b | +15.00 [+15.00, +15.00], the same difference for every seed: no test (n=2) |" in text
+    assert [file.name for file in files] == ["table.md", "table.tex", "table.csv", "means.png", "curves.png"]
+    assert files[0].read_text() == text
+    assert all(file.read_bytes()[:4] == b"\x89PNG" for file in files if file.suffix == ".png")
+    text, files = compare(asked(logs, filter="params.dataset = 'digits'", curves="false"))
+    assert "missing: a has no run of seed 2" in text
+    assert "curves.png" not in [file.name for file in files]
+
+
+def test_runs_that_were_extended_differ_in_rounds(logs: Logs) -> None:
+    fill_lengths(logs)
+    text, _ = compare(asked(logs, curves="false"))
+    assert "| a | 25.0 ± 7.1 (n=2) |" in text  # 20 and 30 %: s = 10 / sqrt(2)
+    left_out, how = next(line for line in text.splitlines() if "left out" in line).split("): it differs")
+    assert [each in left_out for each in ("a-s0", "a-s1", "a-s2", "a-s3")] == [True, True, False, False]
+    assert how == " from the other runs of a: rounds=20 (others 3)"
+
+
+def test_rounds_may_be_what_is_compared(logs: Logs) -> None:
+    fill_lengths(logs)
+    text, _ = compare(asked(logs, rows="rounds", curves="false"))
+    assert "| 3 | 25.0 ± 7.1 (n=2) |\n| 20 | 5.0 ± 7.1 (n=2) |" in text
+    text, _ = compare(asked(logs, rows="selector", cols="rounds", curves="false"))
+    assert "| selector | 3 | 20 |" in text
+
+
+def test_runs_that_are_not_there(logs: Logs) -> None:
+    fill(logs)
+    with pytest.raises(TrackingError, match=r"no runs in experiment 'fedcohort' with tags\.sweep_id LIKE '%u%'"):
+        compare(asked(logs, sweep="u"))
+    with pytest.raises(OptionError, match="experiment must be one of Default, fedcohort, got 'x'"):
+        compare(asked(logs, experiment="x"))
+    with pytest.raises(OptionError, match=r"filter: MLflow can't read 'what\?'"):
+        compare(asked(logs, filter="what?"))
+    assert not (logs.path / "out").exists()
+
+
+def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    where = tmp_path / "none.db"
+    with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
+        fetch.connected(fetch.Query(f"sqlite:///{where}", "fedcohort"))
+    assert not where.exists()
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        ("rows", "can't read 'rows': type name=value"),
+        ("row=agg", "there is no option 'row'"),
+        ("rows=null", "rows must be a text"),
+        ("cols=selector", "cols must be another parameter than rows=selector"),
+        ("better=up", "better must be one of auto, high, low"),
+        ("curves=1", "curves must be one of true, false"),
+    ],
+)
+def test_mistakes(word: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(FedcohortError):
+        parsed([word])
+    assert in_one_line(lambda: main([word]), [word], Path(CONFIGS)) == 2
+    text = capsys.readouterr().err
+    assert text.startswith(line)
+    assert text.count("\n") == 1
+
+
+def test_the_command_has_help() -> None:
+    line = [sys.executable, "-m", "fedcohort", "compare", "--help"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "baseline=null" in done.stdout

@@ -1,0 +1,60 @@
+"""What `fedcohort new` writes runs as it stands, and its own test passes."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedcohort.command.new import KINDS, files, main
+from fedcohort.errors import OptionError
+from yaml_words import ROOT
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The package, the words and the tests, in a folder of their own."""
+    for top in ("src", "configs", "tests"):
+        shutil.copytree(ROOT / top, tmp_path / top, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_each_kind_passes_its_own_test_and_the_laws(checkout: Path) -> None:
+    tests, words = [], []
+    for kind, group in KINDS.items():
+        assert main([kind, "my_own"]) == 0
+        tests.append(f"tests/{group}/test_my_own.py")
+        words += [path for path in (f"tests/laws/test_{group}_laws.py",) if Path(path).exists()]
+    program = "import sys; sys.path.insert(0, 'src'); import pytest; raise SystemExit(pytest.main(sys.argv[1:]))"
+    options = ["-q", "--import-mode=importlib", "-p", "no:cacheprovider", "-o", "pythonpath=tests", "--rootdir=."]
+    for extra in (tests, [*words, "-k", "my_own"]):
+        done = subprocess.run([sys.executable, "-c", program, *options, *extra], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+
+
+@pytest.mark.usefixtures("checkout")
+def test_nothing_is_overwritten() -> None:
+    main(["selector", "mine"])
+    with pytest.raises(OptionError, match="is there already"):
+        main(["selector", "mine"])
+
+
+def test_it_is_called_where_the_folders_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OptionError, match="there is no folder src/fedcohort/selector"):
+        main(["selector", "mine"])
+
+
+@pytest.mark.parametrize("name", ["My", "a-b", "class", "1st"])
+def test_names_that_are_no_modules(name: str) -> None:
+    with pytest.raises(OptionError, match="its name must be a lower-case Python name"):
+        files("selector", name)
+
+
+def test_kinds_that_there_are_not() -> None:
+    with pytest.raises(OptionError, match="what is new must be one of selector, aggregator, signal, dataset, got 'x'"):
+        files("x", "mine")
+    with pytest.raises(OptionError, match="name what is new"):
+        main(["selector"])

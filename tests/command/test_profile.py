@@ -1,0 +1,38 @@
+"""Where the time goes: stages that add up to no more than the whole."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from fedcohort.command.profile import measure
+from fedcohort.errors import OptionError
+from fedcohort.host.stopwatch import STAGES, Stopwatch
+from run_harness import SMALL
+from yaml_words import CONFIGS
+
+
+def test_a_stage_inside_another_counts_in_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([0.0, 1.0, 4.0, 9.0])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(now))
+    watch = Stopwatch()
+    with watch.stage("select"), watch.stage("probe"):
+        pass
+    spent = watch.lap()
+    assert (spent["select"], spent["probe"]) == (1.0 + 5.0, 3.0)
+    assert set(watch.lap().values()) == {0.0}
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_run_is_taken_apart(processes: int) -> None:
+    words = [word for word in SMALL if not word.startswith(("callback", "logger"))]
+    laps = measure([*words, "selector=flash", f"rounds={3 + processes}", f"trainer.devices={processes}"], Path(CONFIGS))
+    assert laps.rounds == 2 + processes
+    assert set(laps.spent) == set(STAGES)
+    assert all(laps.spent[stage] > 0 for stage in STAGES)
+    assert sum(laps.spent.values()) <= laps.wall
+
+
+def test_one_round_can_not_be_taken_apart() -> None:
+    with pytest.raises(OptionError, match="rounds must be an integer in"):
+        measure(["rounds=1"], Path(CONFIGS))

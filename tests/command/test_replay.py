@@ -1,0 +1,232 @@
+"""A log is enough to choose again: the same selector chooses the same, another one says where it parts."""
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.command.replay import Replayed, main, players, replay
+from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
+from fedcohort.record.replayable import read, signals_in
+from fedcohort.startup.refusals import in_one_line
+from run_harness import go
+from yaml_words import CONFIGS
+
+LOGGED = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null", "rounds=6")
+AWAY = ("availability=bernoulli", "availability.p=0.6")
+
+
+def ran(logs: Path, *words: str) -> Path:
+    return go(logs, *LOGGED, *words).folder
+
+
+def again(folder: Path, *words: str) -> Replayed:
+    log = read(folder)
+    return replay(log, *players(log, words, Path(CONFIGS)))
+
+
+@pytest.fixture(scope="module")
+def flash(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ran(tmp_path_factory.mktemp("flash"), "selector=flash")
+
+
+@pytest.fixture(scope="module")
+def ucb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ran(tmp_path_factory.mktemp("ucb"), "selector=ucb_cs")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("selector=random", "selector.weights=proportional", *AWAY),
+        ("selector=round_robin", *AWAY),
+        ("selector=powd", *AWAY),
+        ("selector=ucb_cs", "deadline=fixed", "deadline.partial_work=false"),
+        ("selector=flash", "deadline=fixed", *AWAY),
+        ("selector=flash", "selector.context=fresh"),
+    ],
+)
+def test_a_run_chooses_again_what_it_chose(tmp_path: Path, words: tuple[str, ...]) -> None:
+    assert again(ran(tmp_path, *words)) == Replayed(6)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("selector=fedcbs", *AWAY),
+        ("selector=feddiverse", "selector.pretrain=2", "selector.epochs=1", "selector.batch=100", *AWAY),
+        ("selector=hcsfed", "selector.strata=3", *AWAY),
+        ("selector=hcsfed", "selector.recluster=2", "selector.agg=stratified"),
+        ("selector=fedcor", "selector.warmup=1", "selector.interval=2", "selector.first_steps=5", "selector.steps=5"),
+        ("selector=fedcor",),  # no shadow round comes of it
+        ("selector=pyramidfl", "deadline=fixed", *AWAY),
+        ("selector=pyramidfl", "selector.passes=3", "client.steps=7"),
+        ("selector=fedpns", "selector.keep=0.3"),
+        ("selector=fedpns", "selector.keep=0.3", "deadline=fixed", "deadline.partial_work=false", *AWAY),
+    ],
+)
+def test_rows_and_facts_are_logged_too(tmp_path: Path, words: tuple[str, ...]) -> None:
+    folder = ran(tmp_path, *words)
+    assert again(folder) == Replayed(6)
+
+
+def test_rows_come_back_as_they_were_told(tmp_path: Path) -> None:
+    """A row is as wide as it was, in order, whatever sorts its columns; counts are whole numbers."""
+    folder = ran(tmp_path, "selector=fedcbs")
+    facts = read(folder).facts
+    assert facts["label_counts"].shape == (12, 10)
+    assert facts["label_counts"].dtype.kind == "i"
+    assert facts["label_counts"].sum(1).tolist() == facts["n_train"].tolist()
+    names = [f"signal_a.b.{i}" for i in (0, 1, 10, 11, *range(2, 10))]
+    assert signals_in([*names, "signal_c", "score"]) == {"a.b": [f"signal_a.b.{i}" for i in range(12)], "c": "signal_c"}
+
+
+def test_facts_are_read_and_not_only_drawn_again(tmp_path: Path) -> None:
+    """With the classes of another client each, Fed-CBS chooses others."""
+    log = read(ran(tmp_path, "selector=fedcbs"))
+    turned = dataclasses.replace(log, facts={**log.facts, "label_counts": log.facts["label_counts"][::-1].copy()})
+    assert replay(turned, *players(turned, (), Path(CONFIGS))).step is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            ("selector=fedpns", "selector.loss_check=true"),
+            "selector=fedpns reads server_loss, which .*: whole updates are not logged$",
+        ),
+        (
+            ("selector=hcsfed", "selector.variant=feddiverse_paper"),
+            "selector=hcsfed reads update, which .*: whole updates are not logged$",
+        ),
+        (("selector=hcsfed", "selector.rate=0.5"), "asks for compressed_gradient in round 1, which"),
+    ],
+)
+def test_what_is_too_large_to_log_is_named(tmp_path: Path, words: tuple[str, ...], line: str) -> None:
+    folder = ran(tmp_path, *words, "rounds=2")
+    with pytest.raises(IncompatibleConfig, match=line):
+        again(folder)
+
+
+def test_rounds_of_ever_other_width(tmp_path: Path) -> None:
+    """Who doesn't arrive has no row and no column; places beyond the round's width are null."""
+    log = read(ran(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *AWAY))
+    width = max(len(now.arrived) for now in log.rounds)
+    narrow = [now for now in log.rounds if 0 < len(now.arrived) < width]
+    assert any(len(now.arrived) < len(now.chosen) for now in narrow)
+    for now in log.rounds:
+        H, m = now.told["update_gram"], len(now.arrived)
+        assert H.shape == (12, width)
+        np.testing.assert_allclose(H[now.arrived, :m], H[now.arrived, :m].T, rtol=1e-9)
+        assert (np.diag(H[now.arrived]) > 0).all()
+        assert np.isnan(H[:, m:]).all()
+        assert np.isnan(np.delete(H, now.arrived, axis=0)).all()
+
+
+def test_products_are_read_and_not_only_drawn_again(tmp_path: Path) -> None:
+    """With every product of two clients turned round, others are left out, and drawn less later."""
+    log = read(ran(tmp_path, "selector=fedpns", "selector.keep=0.3"))
+    turned = []
+    for now in log.rounds:
+        H, m = now.told["update_gram"].copy(), len(now.arrived)
+        H[now.arrived, :m] *= 2 * np.eye(m) - 1
+        turned.append(dataclasses.replace(now, told={**now.told, "update_gram": H}))
+    log = dataclasses.replace(log, rounds=turned)
+    assert replay(log, *players(log, (), Path(CONFIGS))).step is not None
+
+
+def test_rows_that_are_too_wide_in_some_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three numbers a row, where three or four clients arrive."""
+    monkeypatch.setattr("fedcohort.round.report.ROW", 3)
+    folder = ran(tmp_path, "selector=fedpns", "availability=bernoulli", "availability.p=0.3")
+    log = read(folder)
+    step = next(now.t + 1 for now in log.rounds if len(now.arrived) == 4)
+    assert "update_gram" in log.told
+    line = rf"reads update_gram, which .*: rows of 4 numbers are too long for it \(round {step}\)$"
+    with pytest.raises(IncompatibleConfig, match=line):
+        again(folder)
+
+
+def test_the_log_is_read_and_not_only_drawn_again(ucb: Path) -> None:
+    """With the sign of every loss turned round, the clients that were best are worst."""
+    log = read(ucb)
+    turned = [dataclasses.replace(now, told={**now.told, "train_loss": -now.told["train_loss"]}) for now in log.rounds]
+    log = dataclasses.replace(log, rounds=turned)
+    own, other = players(log, (), Path(CONFIGS))
+    assert replay(log, own, other).step is not None
+
+
+def test_another_selector_parts_where_it_chooses_otherwise(ucb: Path) -> None:
+    found = again(ucb, "selector=round_robin", "selector.tie=id")
+    assert found == Replayed(6, 1, read(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3])  # nobody has trained yet
+
+
+def test_the_same_selector_with_other_options_parts_later(flash: Path) -> None:
+    """Round 1 takes everybody whatever the options; without exploration the posterior's mean chooses later ones."""
+    assert again(flash, "selector.gamma_scale=0").step in range(2, 7)
+    assert again(flash, "selector=flash") == again(flash) == Replayed(6)
+
+
+def test_options_that_are_not_typed_are_the_runs(tmp_path: Path) -> None:
+    folder = ran(tmp_path, "selector=round_robin", "selector.tie=id")
+    assert again(folder, "selector.tie=id") == Replayed(6)
+    assert again(folder, "selector=round_robin").step == 1  # the word's own default draws among ties
+
+
+def test_what_the_log_lacks_is_named(ucb: Path, flash: Path) -> None:
+    with pytest.raises(IncompatibleConfig, match=r"selector=flash reads duration, robust_loss, val_loss, which"):
+        again(ucb, "selector=flash")
+    with pytest.raises(IncompatibleConfig, match=r"asks for robust_loss alpha=9\S* .* in round 1 "):
+        again(flash, "selector.alpha=9")
+
+
+def test_an_interrupted_run_is_replayed_as_far_as_it_came(flash: Path, tmp_path: Path) -> None:
+    for name in ("info.json", "clients.parquet"):
+        (tmp_path / name).write_bytes((flash / name).read_bytes())
+    lines = (flash / "journal.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "journal.jsonl").write_text("".join(lines[:4]))
+    assert again(tmp_path) == Replayed(3)
+    (tmp_path / "journal.jsonl").write_text(lines[0])
+    with pytest.raises(CheckpointError, match="no rounds to replay"):
+        again(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ((), "can't read 'nothing'"),
+        (("selector=flash",), "can't read 'selector=flash'"),
+        (("run=x", "cohort=3"), "can't read 'cohort=3'"),
+        (("run=nowhere",), "nowhere is not the folder of a run"),
+    ],
+)
+def test_mistakes(words: tuple[str, ...], line: str) -> None:
+    with pytest.raises(FedcohortError, match=line):
+        main(words, Path(CONFIGS))
+
+
+def test_an_option_outside_its_range(ucb: Path) -> None:
+    with pytest.raises(OptionError, match=r"selector\.discount must be a number in \[0, 1\], got 7"):
+        again(ucb, "selector.discount=7")
+
+
+def test_the_command(ucb: Path) -> None:
+    def called(*words: str) -> tuple[int, str]:
+        line = [sys.executable, "-m", "fedcohort", "replay", *words]
+        done = subprocess.run(line, capture_output=True, text=True, cwd=Path(CONFIGS).parent, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    code, text = called(f"run={ucb}", "selector=round_robin", "selector.tie=id")
+    assert code == 1
+    assert text.startswith("selector=round_robin differs from the run in round 1 of 6: the run chose [")
+
+
+def test_an_unknown_selector(ucb: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [f"run={ucb}", "selector=ucb"]
+    assert in_one_line(lambda: main(words, Path(CONFIGS)), words, Path(CONFIGS)) == 2
+    text = capsys.readouterr().err
+    assert text.startswith("selector must be one of ")
+    assert text.count("\n") == 1

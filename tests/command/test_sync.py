@@ -1,0 +1,123 @@
+"""`fedcohort sync`: whatever MLflow lacks of a run, it has afterwards."""
+# ruff: noqa: F811
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.command.sync import main, sync
+from fedcohort.errors import CheckpointError, TrackingError
+from fedcohort.observe.summary import Summary
+from fedcohort.observe.tracking import feed
+from fedcohort.record import folder, history
+from fedcohort.record.journal import Journal
+from fedcohort.record.observer import RunInfo
+from fedcohort.record.status import RunStatus
+from killing import die, in_a_child, killed_at
+from observe.databases import Logs, logs  # noqa: F401
+from observe.made_up import info, play, report
+
+DEAD = "http://127.0.0.1:9"
+
+
+def run_info(logs: Logs, start: int = 0) -> RunInfo:
+    return info(logs.path / "runs" / "flash-s0", start=start)
+
+
+def check(logs: Logs, last: int, status: str = "FINISHED") -> None:
+    run = logs.only_run()
+    lines, _ = history.lines(run_info(logs).folder / "journal.jsonl")
+    for name in report(1).metrics:
+        sent = [(m.step, m.timestamp, m.value) for m in logs.client().get_metric_history(run.info.run_id, name)]
+        assert sorted(sent) == [(line.step, line.time_ms, line.metrics[name]) for line in lines[: last + 1]]
+    assert run.info.status == status
+
+
+def test_a_run_whose_server_was_gone_is_sent_later(logs: Logs, capsys: pytest.CaptureFixture[str]) -> None:
+    play([Journal(), Summary(), logs.tracker(DEAD), RunStatus()], run_info(logs))
+    where = run_info(logs).folder
+    capsys.readouterr()
+    assert main([str(where), f"tracking_uri={logs.uri}"]) == 0
+    check(logs, 6)
+    line = capsys.readouterr().out
+    assert line == f"{where}: sent 7 rounds, 2 files, to {logs.uri} (run {logs.only_run().info.run_id})\n"
+    assert main([str(where)]) == 0  # it remembers the new place
+    assert "sent 0 rounds, 2 files" in capsys.readouterr().out
+    check(logs, 6)
+
+
+def test_a_run_that_was_not_tracked_at_all(logs: Logs) -> None:
+    play([Journal(), RunStatus()], run_info(logs))
+    with pytest.raises(TrackingError, match=r"was never tracked: name the server with tracking_uri="):
+        sync(run_info(logs).folder)
+    sync(run_info(logs).folder, logs.uri, "selectors")
+    check(logs, 6)
+    assert logs.only_run().data.params["selector"] == "flash"
+
+
+def test_a_killed_run_ends_as_killed_then_goes_on(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed_at(
+        monkeypatch,
+        feed,
+        "log_batch",
+        3,
+        "after",
+        lambda: play([Journal(), logs.tracker(), RunStatus()], run_info(logs)),
+    )
+    assert "sent 0 rounds" in sync(run_info(logs).folder)
+    check(logs, 2, "KILLED")
+    play([Journal(), logs.tracker(), RunStatus()], run_info(logs, start=1))
+    check(logs, 6)
+
+
+def test_a_running_run_is_not_ended(logs: Logs) -> None:
+    play([Journal(), RunStatus()], run_info(logs), last=3, status="interrupted")
+    held = folder._lock(run_info(logs).folder)
+    assert held is not None
+    assert "sent 4 rounds, still running" in sync(run_info(logs).folder, logs.uri, "selectors")
+    check(logs, 3, "RUNNING")
+    held.close()
+    assert "sent 0 rounds, 0 files" in sync(run_info(logs).folder)
+    check(logs, 3, "KILLED")
+
+
+def test_it_may_be_killed_itself(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    play([Journal(), RunStatus()], run_info(logs))
+    where = run_info(logs).folder
+    sent = feed.log_batch
+
+    def half(client: object, run_id: str, batch: list[history.Line]) -> None:
+        sent(client, run_id, batch[:3])  # type: ignore[arg-type]
+        die()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(feed, "log_batch", half)
+        in_a_child(lambda: sync(where, logs.uri, "selectors"))
+    assert "sent 4 rounds" in sync(where, logs.uri, "selectors")
+    check(logs, 6)
+
+
+def test_a_folder_that_is_copied_keeps_its_run(logs: Logs, tmp_path: Path) -> None:
+    play([Journal(), logs.tracker(), RunStatus()], run_info(logs), last=3, status="interrupted")
+    moved = run_info(logs).folder.rename(tmp_path / "elsewhere")
+    assert "sent 0 rounds" in sync(moved)
+    assert logs.only_run().data.tags["folder"] == str(moved)
+
+
+def test_several_folders_and_what_is_wrong_with_each(
+    logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play([Journal(), RunStatus()], run_info(logs))
+    assert main([str(tmp_path), str(run_info(logs).folder), f"tracking_uri={logs.uri}"]) == 1
+    said = capsys.readouterr()
+    assert said.err == f"{tmp_path} is not the folder of a run: it holds no info.json\n"
+    assert "sent 7 rounds" in said.out
+    with pytest.raises(CheckpointError):
+        sync(tmp_path)
+
+
+def test_a_server_that_is_still_gone(logs: Logs) -> None:
+    play([Journal(), RunStatus()], run_info(logs))
+    with pytest.raises(TrackingError, match=rf"MLflow at {DEAD} can't be reached \(.*refused\)"):
+        sync(run_info(logs).folder, DEAD)
+    assert not (run_info(logs).folder / "mlflow.json").exists()

@@ -1,0 +1,317 @@
+"""The input of row i is i itself, so that every row can be followed to where it ends up."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.data.federation import Federation, Shard
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.digits import Digits
+from fedcohort.errors import DataError, OptionError
+from fedcohort.label_noise.beta import Beta
+from fedcohort.label_noise.none import NoNoise
+from fedcohort.partition.dirichlet import Dirichlet
+from fedcohort.partition.dominant_class import DominantClass
+from fedcohort.partition.iid import Iid
+from fedcohort.partition.natural import Natural
+from fedcohort.startup.split import LEAST, build, thinned
+from global_rng import untouched
+
+N, M, C = 2000, 500, 10
+FLASH = DominantClass(0.3, 0.8)
+
+
+def rows(n: int) -> np.ndarray:
+    return np.arange(n, dtype=np.float32)[:, None]
+
+
+def raw(n: int = N, m: int = M, **changes: Any) -> Raw:
+    made = Raw("made", rows(n), np.arange(n) % C, rows(m), np.arange(m) % C, C)
+    return replace(made, **changes)
+
+
+def natural(n: int = N, owners: int = 20, **changes: Any) -> Raw:
+    return raw(n, **{"train_owner": np.arange(n) // C % owners, "test_owner": np.arange(M) // C % owners, **changes})
+
+
+def made(
+    data: Raw | None = None,
+    partition: Any = FLASH,
+    noise: Any = None,
+    seed: int = 0,
+    clients: int | None = 20,
+    server_val: float = 0.05,
+    client_val: float = 0.1,
+) -> Federation:
+    return build(
+        raw() if data is None else data,
+        partition,
+        NoNoise() if noise is None else noise,
+        seed=seed,
+        clients=clients,
+        server_val=server_val,
+        client_val=client_val,
+    )
+
+
+def ids(x: torch.Tensor) -> list[int]:
+    return x[:, 0].to(torch.int64).tolist()
+
+
+def sizes(shard: Shard) -> np.ndarray:
+    return np.diff(shard.offsets)
+
+
+PARTITIONS = [Iid(), FLASH, Dirichlet(0.3, 10), Natural()]
+
+
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda p: type(p).__name__)
+def test_every_training_row_is_in_one_place(partition: Any) -> None:
+    fed = made(natural(), partition, Beta(15))
+    assert sorted(ids(fed.train.x) + ids(fed.val.x) + ids(fed.server_val.x)) == list(range(N))
+    assert ids(fed.server_test.x) == list(range(M))
+    assert len(set(ids(fed.test.x))) == len(fed.test.y)
+    assert fed.n_clients == 20
+
+
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda p: type(p).__name__)
+def test_labels_belong_to_their_rows(partition: Any) -> None:
+    fed = made(natural(), partition, Beta(15))
+    for shard in (fed.train, fed.val, fed.test):
+        assert shard.true_y.tolist() == [i % C for i in ids(shard.x)]
+    for held in (fed.server_val, fed.server_test):
+        assert held.y.tolist() == [i % C for i in ids(held.x)]
+    counts = np.zeros((20, C), dtype=np.int64)
+    for shard in (fed.train, fed.val):
+        np.add.at(counts, (np.repeat(np.arange(20), sizes(shard)), shard.true_y.numpy()), 1)
+    np.testing.assert_array_equal(fed.class_counts, counts)
+
+
+def test_types_and_offsets() -> None:
+    fed = made(noise=Beta(15))
+    for shard in (fed.train, fed.val, fed.test):
+        assert shard.x.dtype == torch.float32
+        assert shard.y.dtype == shard.true_y.dtype == torch.int64
+        assert shard.offsets.dtype == np.int64
+        assert shard.offsets.shape == (21,)
+        assert (shard.offsets[0], shard.offsets[-1]) == (0, len(shard.y))
+    np.testing.assert_array_equal(fed.n_train, sizes(fed.train))
+    x, y = fed.train.of(7)
+    assert ids(x) == ids(fed.train.x)[fed.train.offsets[7] : fed.train.offsets[8]]
+    assert len(y) == fed.n_train[7]
+    assert x.untyped_storage().data_ptr() == fed.train.x.untyped_storage().data_ptr(), "a view, not a copy"
+
+
+@pytest.mark.parametrize(
+    ("clients", "client_val", "val"), [(20, 0.1, 10), (20, 0.0, 2), (20, 0.5, 48), (380, 0.1, 2), (633, 0.5, 2)]
+)
+def test_the_size_of_the_clients_validation_part(clients: int, client_val: float, val: int) -> None:
+    """1900 rows: 95, 95, 5 and 3 a client. V_i has its share, 2 at least, and T_i has 1 at least."""
+    fed = made(partition=Iid(), clients=clients, client_val=client_val)
+    assert abs(sizes(fed.val) - val).max() <= (1 if val > 2 else 0)
+    assert fed.n_train.min() >= 1
+
+
+def test_server_val_is_a_share_of_each_class() -> None:
+    assert np.bincount(made().server_val.y).tolist() == [10] * C
+    skewed = raw(train_y=np.repeat([0, 1, 2], [1000, 900, 100]))
+    assert np.bincount(made(skewed, Iid(), server_val=0.1).server_val.y).tolist() == [100, 90, 10]
+
+
+def test_server_val_never_takes_an_owners_last_rows() -> None:
+    """Owner 0 has 3 rows, owner 1 has 4, owner 2 the rest; half of all is asked for."""
+    owner = np.repeat([0, 1, 2], [3, 4, 193])
+    data = natural(200, owners=3, train_owner=owner)
+    for seed in range(20):
+        fed = made(data, Natural(), seed=seed, clients=None, server_val=0.5)
+        assert fed.class_counts.sum(1)[0] == 3
+        assert fed.class_counts.sum(1)[1] in (3, 4)
+        assert len(fed.server_val.y) == 100
+
+
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda p: type(p).__name__)
+def test_equal_seeds_give_equal_bits_and_global_generators_are_left_alone(partition: Any) -> None:
+    def bits(seed: int) -> list[np.ndarray]:
+        with untouched():
+            fed = made(natural(), partition, Beta(15), seed)
+        parts = [tensor.numpy() for s in (fed.train, fed.val, fed.test) for tensor in (s.x, s.y, s.true_y)]
+        return [*parts, fed.server_val.x.numpy(), fed.class_counts, fed.noise_rate]
+
+    first, again, other = bits(0), bits(0), bits(1)
+    for a, b in zip(first, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(first[0], other[0])
+
+
+def test_label_noise_leaves_everything_else_as_it_was() -> None:
+    clean, noisy = made(), made(noise=Beta(15))
+    for name in ("train", "val", "test"):
+        a, b = getattr(clean, name), getattr(noisy, name)
+        assert torch.equal(a.x, b.x)
+        assert torch.equal(a.true_y, b.true_y)
+        assert torch.equal(a.y, a.true_y)
+    assert torch.equal(noisy.test.y, noisy.test.true_y)
+    assert torch.equal(clean.server_val.y, noisy.server_val.y)
+    assert not torch.equal(noisy.train.y, noisy.train.true_y)
+    assert not torch.equal(noisy.val.y, noisy.val.true_y)
+
+
+def test_each_client_has_its_own_noise_rate_in_both_parts() -> None:
+    fed = made(raw(60_000), noise=Beta(25), client_val=0.5)
+    for shard in (fed.train, fed.val):
+        wrong = (shard.y != shard.true_y).numpy()
+        achieved = np.add.reduceat(wrong, shard.offsets[:-1]) / sizes(shard)
+        error = np.sqrt(fed.noise_rate * (1 - fed.noise_rate) / sizes(shard))
+        assert (np.abs(achieved - fed.noise_rate) < 4.5 * error).all()
+    assert fed.noise_rate.std() > 0.02
+
+
+def test_test_shards_have_the_classes_and_the_sizes_of_their_clients() -> None:
+    """Digits with FLASH's heterogeneity: 80 % of a skewed client's test rows are of its class too."""
+    data = Digits().load(0)
+    fed = made(data, clients=20)
+    assert len(fed.test.y) == len(data.test_y)
+    share = fed.class_counts.max(1) / fed.class_counts.sum(1)
+    for k in np.flatnonzero(share > 0.5):
+        y = fed.test.of(int(k))[1].numpy()
+        top = fed.class_counts[k].argmax()
+        assert abs((y == top).sum() - share[k] * len(y)) < 2
+    assert sizes(fed.test).max() - sizes(fed.test).min() <= 3
+    assert (share > 0.5).sum() == 6
+
+
+def test_natural_clients_have_their_own_rows() -> None:
+    data = natural()
+    fed = made(data, Natural(), clients=None)
+    for k in range(20):
+        for shard in (fed.train, fed.val):
+            assert {i // C % 20 for i in ids(shard.of(k)[0])} == {k}
+        assert ids(fed.test.of(k)[0]) == [i for i in range(M) if i // C % 20 == k]
+
+
+def test_a_part_of_the_natural_clients() -> None:
+    fed, whole = (made(natural(), Natural(), clients=clients) for clients in (5, None))
+    assert fed.n_clients == 5
+    for k in range(5):
+        assert torch.equal(fed.train.of(k)[0], whole.train.of(k)[0])
+        assert torch.equal(fed.test.of(k)[0], whole.test.of(k)[0])
+    assert len(fed.server_test.y) == M
+
+
+@pytest.mark.parametrize(("partition", "owners"), [(Iid(), np.arange(M) // C % 20), (Natural(), None)])
+def test_clients_that_are_not_natural_or_test_rows_without_owners_are_dealt(partition: Any, owners: Any) -> None:
+    fed = made(natural(test_owner=owners), partition)
+    assert sorted(ids(fed.test.x)) == list(range(M))
+    assert {i // C % 20 for i in ids(fed.test.of(0)[0])} != {0}
+
+
+def test_a_pooled_test_part_is_the_servers_alone() -> None:
+    for data in (natural(pooled_test=True), natural(pooled_test=True, test_owner=np.full(M, 99))):
+        fed = made(data, Natural())
+        assert (len(fed.test.y), len(fed.server_test.y), sizes(fed.test).tolist()) == (0, M, [0] * 20)
+
+
+def test_classes_that_nobody_holds_are_named() -> None:
+    assert made().remarks() == []
+    few = raw(class_names=[f"c{c}" for c in range(C)], train_y=np.arange(N) % 8)
+    line = "dataset=made: no client has a sample of 2 of the 10 classes (c8, c9): nobody learns them"
+    assert made(few, Iid()).remarks() == [line]
+    assert "(8, 9)" in made(replace(few, class_names=()), Iid()).remarks()[0]
+
+
+def test_some_natural_clients_may_have_no_test_rows_but_not_all() -> None:
+    fed = made(natural(test_owner=np.arange(M) % 10), Natural(), clients=None)
+    assert (sizes(fed.test) == [50] * 10 + [0] * 10).all()
+    with pytest.raises(DataError, match=r"dataset=made: no client of the training data has test rows"):
+        made(natural(test_owner=np.full(M, 77)), Natural(), clients=None)
+
+
+@pytest.mark.parametrize(
+    ("message", "error", "arguments"),
+    [
+        (r"clients=634 needs 1902 .* dataset=made has 1900 .* clients<=633$", OptionError, {"clients": 634}),
+        (r"dataset=made: .*min_samples=96 .*<=95$", OptionError, {"partition": Dirichlet(0.3, 96)}),
+        (r"dataset=made: no client column", DataError, {"partition": Natural(), "clients": None}),
+        (r"dataset=made: clients=null takes .* clients must be .* got null", OptionError, {"clients": None}),
+        (r"split.server_val must be a number in \(0, 0.5\], got 0$", OptionError, {"server_val": 0}),
+        (r"split.client_val must be a number in \[0, 0.5\], got 0.6$", OptionError, {"client_val": 0.6}),
+        (r"clients must be an integer in \[1, inf\)", OptionError, {"clients": 0}),
+        (
+            r"dataset=made: 1 clients have fewer than 3 .*\(client 0 has 2\)",
+            DataError,
+            {"data": natural(train_owner=np.minimum(np.arange(N) // 2, 1)), "partition": Natural(), "clients": None},
+        ),
+        (
+            r"no owner has more than 3 training samples",
+            DataError,
+            {"data": natural(60, train_owner=np.arange(60) % 20), "partition": Natural(), "clients": None},
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_named(message: str, error: type[Exception], arguments: dict[str, Any]) -> None:
+    with pytest.raises(error, match=message):
+        made(**arguments)
+
+
+def test_to_moves_every_tensor() -> None:
+    fed = made().to("meta")
+    for shard in (fed.train, fed.val, fed.test):
+        assert {shard.x.device.type, shard.y.device.type, shard.true_y.device.type} == {"meta"}
+    for held in (fed.server_val, fed.server_test):
+        assert {held.x.device.type, held.y.device.type} == {"meta"}
+    np.testing.assert_array_equal(fed.n_train, made().n_train)
+
+
+def test_groups_are_counted_over_each_training_set_with_the_labels_that_the_client_sees() -> None:
+    """The attribute of row i is the parity of i // 10, whatever its class."""
+    data = raw(train_attribute=np.arange(N) // C % 2, test_attribute=np.arange(M) // C % 2)
+    assert (raw().n_attributes, data.n_attributes) == (0, 2)
+    held = made(data, noise=Beta(15))
+    assert held.group_counts is not None
+    assert held.group_counts.shape == (20, 2 * C)
+    np.testing.assert_array_equal(held.group_counts.reshape(20, C, 2).sum(2), held.label_counts)
+    for k in range(20):
+        x, y = held.train.of(k)
+        for c in range(C):
+            mine = [i // C % 2 for i, label in zip(ids(x), y.tolist(), strict=True) if label == c]
+            assert held.group_counts[k, 2 * c : 2 * c + 2].tolist() == [mine.count(0), mine.count(1)]
+    assert held.server_test_attribute is data.test_attribute
+    assert held.to("cpu").group_counts is held.group_counts
+
+
+def test_without_attributes_no_groups_are_counted() -> None:
+    assert made().group_counts is None
+    assert made().server_test_attribute is None
+
+
+@pytest.mark.parametrize("limit", [300, 61])
+def test_a_limit_keeps_a_share_of_each_class(limit: int) -> None:
+    source = raw()
+    few = thinned(source, limit, 0)
+    share = np.bincount(source.train_y) * limit / N
+    np.testing.assert_allclose(np.bincount(few.train_y, minlength=source.n_classes), np.maximum(share, LEAST), atol=0.5)
+    kept = few.train_x.reshape(len(few.train_y), -1)[:, 0]
+    np.testing.assert_array_equal(source.train_y[np.isin(source.train_x.reshape(N, -1)[:, 0], kept)], few.train_y)
+    assert few.test_x is source.test_x
+
+
+def test_a_limit_leaves_every_owner_enough() -> None:
+    assert np.bincount(thinned(natural(), 30, 0).train_owner).tolist() == [LEAST] * 20
+    few = thinned(natural(), 100, 0)
+    assert np.bincount(few.train_owner).tolist() == [5] * 20
+    assert len(build(few, Natural(), NoNoise(), seed=0, clients=None, server_val=0.1, client_val=0.1).train.y) > 0
+
+
+def test_without_a_limit_nothing_changes() -> None:
+    source = raw()
+    assert thinned(source, None, 0) is source
+    assert thinned(source, N, 0) is source
+
+
+def test_a_limit_that_leaves_too_few_is_named() -> None:
+    splits = {"seed": 0, "clients": 20, "server_val": 0.05, "client_val": 0.1}
+    with pytest.raises(OptionError, match=r"needs 60 .* feasible: clients<=19, or a larger split.limit than 61"):
+        build(raw(), FLASH, NoNoise(), limit=61, **splits)

@@ -1,0 +1,137 @@
+"""Estimating who has which attribute: the steps by hand, then data whose attribute is easy and whose class is not."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fedcohort.data import skew
+from fedcohort.data.interaction import Recipe, batches, biased, estimate, pivot, two_way
+from fedcohort.errors import FedcohortError
+
+RECIPE = Recipe(q=0.7, epochs=5, lr=0.3, batch=10)
+
+
+def linear(features: int, n_classes: int) -> Any:
+    def copy() -> nn.Module:
+        layer = nn.Linear(features, n_classes)
+        nn.init.zeros_(layer.weight)
+        nn.init.zeros_(layer.bias)
+        return layer
+
+    return copy
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "expected"),
+    [
+        ([80, 55, 0], [20, 45, 100], 1),
+        ([30, 10, 0], [10, 30, 5], 0),
+        ([10, 10], [30, 30], 0),  # a tie goes to the lowest class
+        ([2, 80], [0, 20], 1),  # all right, or all wrong, is one label
+        ([1, 0], [0, 1], None),
+    ],
+)
+def test_the_pivot(right: list[int], wrong: list[int], expected: int | None) -> None:
+    assert pivot(np.array(right), np.array(wrong)) == expected
+
+
+@pytest.mark.parametrize(
+    ("n", "size", "sizes"), [(10, 4, [4, 4, 2]), (9, 4, [4, 5]), (8, 4, [4, 4]), (1, 4, [1]), (3, 1, [1, 2])]
+)
+def test_no_batch_of_one_is_left_over(n: int, size: int, sizes: list[int]) -> None:
+    pieces = list(batches(n, size, rng()))
+    assert [len(piece) for piece in pieces] == sizes
+    assert sorted(np.concatenate(pieces)) == list(range(n))
+
+
+def test_a_head_of_two_replaces_the_last_layer_and_starts_from_zero() -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 3), nn.Dropout(0.0))
+    first = network[1]
+    changed = two_way(network, torch.ones(1, 4))
+    assert changed[1] is first
+    torch.testing.assert_close(changed(torch.ones(5, 4)), torch.zeros(5, 2))
+    assert two_way(nn.Linear(4, 3), torch.ones(1, 4)).out_features == 2
+
+
+def test_a_network_without_a_linear_head_is_named() -> None:
+    with pytest.raises(FedcohortError, match="dht needs a network that ends in a linear layer of 4 outputs"):
+        two_way(nn.Flatten(), torch.ones(1, 4))
+
+
+def coloured(counts: list[list[int]], strength: float = 3.0) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
+    """Samples of (class, attribute) groups: features 0 and 1 say the attribute loudly, feature 2 nothing (seeded)."""
+    y = np.repeat(np.arange(len(counts)), np.sum(counts, axis=1))
+    a = np.concatenate([np.repeat([0, 1], row) for row in counts])
+    x = rng(7).normal(0, 0.3, (len(y), 3))
+    x[:, 0] += strength * (a == 0)
+    x[:, 1] += strength * (a == 1)
+    return torch.from_numpy(x).float(), torch.from_numpy(y), a
+
+
+def test_the_biased_model_gets_the_majority_right() -> None:
+    """Class 0 is mostly attribute 0 and class 1 mostly attribute 1: who agrees is right, who doesn't is wrong."""
+    x, y, a = coloured([[80, 20], [20, 80]])
+    np.testing.assert_array_equal(biased(linear(3, 2), x, y, RECIPE, rng()), a == y.numpy())
+
+
+def test_above_two_classes_the_model_of_a_class_is_asked_for_that_class_alone() -> None:
+    """Attribute 0 says class 0 and attribute 1 class 1, against the rest; nothing says the rare class 2."""
+    x, y, a = coloured([[60, 6], [6, 60], [4, 4]])
+    right = biased(linear(3, 3), x, y, RECIPE, rng())
+    np.testing.assert_array_equal(right, (a == y.numpy()) & (y.numpy() < 2))
+
+
+@pytest.mark.parametrize("counts", [[[80, 20], [20, 80]], [[90, 30], [10, 70]]])
+def test_the_estimate_is_the_true_matrix_but_for_the_names_of_the_attributes(counts: list[list[int]]) -> None:
+    x, y, _ = coloured(counts)
+    found = estimate(linear(3, 2), x, y, RECIPE, rng())
+    truth = np.array(counts)
+    assert (found == truth).all() or (found == truth[:, ::-1]).all()
+    np.testing.assert_allclose(skew.triplet(found), skew.triplet(truth))
+
+
+def test_above_two_classes_each_class_is_set_against_the_rest() -> None:
+    """Classes 0 and 1 go with one attribute each; class 2 is absent, and nobody ever says 3, so neither is a pivot."""
+    counts = [[60, 6], [6, 60], [0, 0], [4, 4]]
+    x, y, _ = coloured(counts)
+    found = estimate(linear(3, 4), x, y, RECIPE, rng())
+    assert found.tolist() in (counts, np.array(counts)[:, ::-1].tolist())
+
+
+def test_all_right_is_one_attribute() -> None:
+    """The class itself is loud: everybody is right, nobody is a minority, so AI = 1 and SC = 0."""
+    x, y, _ = coloured([[50, 0], [0, 50]])
+    found = estimate(linear(3, 2), x, y, RECIPE, rng())
+    assert found.tolist() == [[0, 50], [0, 50]]
+    assert skew.triplet(found).tolist() == pytest.approx([0, 1, 0])
+
+
+@pytest.mark.parametrize("labels", [[0], [1, 0], [2, 2]])
+def test_a_handful_of_samples_is_enough(labels: list[int]) -> None:
+    y = torch.tensor(labels)
+    found = estimate(linear(3, 3), torch.ones(len(y), 3), y, RECIPE, rng())
+    assert found.sum() == len(labels)
+
+
+def test_equal_generators_give_equal_estimates() -> None:
+    x, y, _ = coloured([[30, 20], [15, 35]], strength=0.4)
+    first, second = (estimate(linear(3, 2), x, y, RECIPE, rng(3)) for _ in range(2))
+    assert first.tolist() == second.tolist()
+
+
+def test_batch_norm_and_frozen_layers_do_not_stand_in_the_way() -> None:
+    def copy() -> nn.Module:
+        torch.manual_seed(0)
+        network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3))
+        return network.requires_grad_(False)
+
+    x, y, _ = coloured([[8, 3], [3, 8], [1, 0]])
+    with torch.random.fork_rng():
+        assert estimate(copy, x, y, RECIPE, rng()).sum() == 23

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+from fedcohort.data.shards import dealt, natural_owners, nearest, owned, quotas
+
+
+def test_quotas_that_are_whole_numbers_are_met_exactly() -> None:
+    counts = np.array([[80, 20], [20, 80], [100, 0]])
+    np.testing.assert_array_equal(
+        quotas(counts, np.array([20, 10]), np.random.default_rng(0)), [[8, 2], [2, 8], [10, 0]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("clients", "classes", "ratio"), [(50, 10, 0.25), (200, 10, 0.02), (8, 2, 1.0), (100, 62, 0.1)]
+)
+def test_quotas_deal_everything_to_holders_and_follow_classes_and_sizes(
+    clients: int, classes: int, ratio: float
+) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        counts = np.rint(rng.dirichlet(np.full(classes, 0.3), clients) * rng.integers(3, 300, (clients, 1))).astype(int)
+        pool = np.rint(ratio * counts.sum(0)).astype(int)
+        got = quotas(counts, pool, rng)
+        np.testing.assert_array_equal(got.sum(0), pool)
+        assert (got >= 0).all()
+        assert (got[counts == 0] == 0).all()
+        exact = pool * counts / np.maximum(counts.sum(0), 1)
+        assert np.abs(got - exact).max() < 2
+        assert np.abs(got.sum(1) - exact.sum(1)).max() < 1.5
+
+
+def test_a_class_that_nobody_holds_stays_with_the_server() -> None:
+    got = quotas(np.array([[5, 0, 5], [5, 0, 0]]), np.array([2, 7, 0]), np.random.default_rng(0))
+    np.testing.assert_array_equal(got, [[1, 0, 0], [1, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("want", "total", "given"),
+    [
+        ([1.0, 2.0, 3.0], 6, [1, 2, 3]),
+        ([0.4, 0.7, 0.9], 2, [0, 1, 1]),
+        ([1.0, 1.0, 1.1], 2, [0, 1, 1]),  # more is wanted than there is
+        ([-0.8, 0.2, 0.1], 2, [0, 1, 1]),
+        ([0.1, 0.2], 7, [3, 4]),
+    ],
+)
+def test_nearest(want: list[float], total: int, given: list[int]) -> None:
+    assert nearest(np.array(want), total).tolist() == given
+
+
+def test_equal_remainders_favour_nobody() -> None:
+    counts = np.ones((4, 1), dtype=np.int64)
+    wins = sum(quotas(counts, np.array([1]), np.random.default_rng(seed))[:, 0] for seed in range(2000))
+    assert np.abs(wins - 500).max() < 4.5 * np.sqrt(2000 * 3 / 16)
+
+
+def test_dealt_rows_are_disjoint_and_of_the_right_classes() -> None:
+    rng = np.random.default_rng(1)
+    labels = rng.permutation(np.repeat([0, 1], [20, 10]))
+    rows = dealt(labels, np.array([[80, 20], [20, 80], [100, 0]]), rng)
+    np.testing.assert_array_equal(np.sort(np.concatenate(rows)), np.arange(30))
+    assert [np.bincount(labels[own], minlength=2).tolist() for own in rows] == [[8, 2], [2, 8], [10, 0]]
+    assert all((np.diff(own) > 0).all() for own in rows)
+
+
+def test_owners_are_natural_only_where_everybody_has_one_of_his_own() -> None:
+    owner = np.array([4, 4, 7, 7, 9])
+    parts = [np.array([2, 3]), np.array([0])]
+    assert natural_owners(owner, parts).tolist() == [7, 4]  # type: ignore[union-attr]
+    assert natural_owners(owner, [np.array([0, 2])]) is None
+    assert natural_owners(owner, [np.array([0]), np.array([1])]) is None
+
+
+def test_owned_rows() -> None:
+    rows = owned(np.array([7, 4, 7, 1]), np.array([7, 5, 4]))
+    assert [own.tolist() for own in rows] == [[0, 2], [], [1]]

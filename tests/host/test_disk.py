@@ -1,0 +1,110 @@
+"""A disk that fills up at any file: one line, nothing damaged, and a resume with the bits of a run that was spared."""
+
+import errno
+import json
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from fedcohort.errors import DiskError, FedcohortError
+from fedcohort.host import disk
+from fedcohort.record import history
+from killing import in_a_child
+from run_harness import Ran, go
+
+WORDS = ("agg=scaffold", "callback=default", "callback.figures=null", "rounds=4")
+STORED = ("client_store.limit_gb=0",)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return go(tmp_path_factory.mktemp("whole"), *WORDS)
+
+
+def goes_on(whole: Ran, logs: Path, *words: str) -> None:
+    """A resume ends like a run that was spared: the same bits, every file."""
+    ended = go(logs, *WORDS, *words, "resume=true")
+    assert history.read(ended.folder).fingerprints == history.read(whole.folder).fingerprints
+    assert bool((ended.weights() == whole.weights()).all())
+    assert json.loads((ended.folder / "summary.json").read_text())["status"] == "finished"
+    assert {path.name for path in whole.folder.iterdir()} <= {path.name for path in ended.folder.iterdir()}
+    assert not [path for path in logs.rglob("*") if "partial" in path.name or "draft" in path.name]
+
+
+@pytest.mark.parametrize(
+    ("most", "words"),
+    [
+        (400, ()),  # config.yaml
+        (2_600, ()),  # info.json
+        (4_000, ()),  # the journal
+        (12_000, ()),  # the first checkpoint
+        (60_000, STORED),  # what clients keep
+        (45_000, STORED),  # the first checkpoint beside it
+    ],
+)
+def test_a_file_that_grows_no_more_ends_the_run_in_one_line(
+    whole: Ran, tmp_path: Path, capfd: pytest.CaptureFixture[str], most: int, words: tuple[str, ...]
+) -> None:
+    """most: bytes that a file may have; what is written beyond is refused, as a full disk refuses it."""
+
+    def limited() -> None:
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+        try:
+            go(tmp_path, *WORDS, *words)
+        except FedcohortError as error:
+            os.write(2, f"{error}\n".encode())
+            raise SystemExit(2) from error
+
+    capfd.readouterr()
+    assert os.waitstatus_to_exitcode(in_a_child(limited)) == 2
+    said = capfd.readouterr()
+    assert "Traceback" not in said.out + said.err
+    assert "could not be written" in said.err.splitlines()[-1]
+    assert "resume=true" in said.err.splitlines()[-1]
+    goes_on(whole, tmp_path, *words)
+
+
+MOMENTS = [
+    ("fedcohort.record.client_table.write_part", 3),
+    ("fedcohort.record.client_table.consolidate", 1),
+    ("fedcohort.record.journal.commit", 3),
+    ("fedcohort.record.status.write_atomically", 3),
+    ("fedcohort.observe.summary.write_atomically", 1),
+    ("fedcohort.lightning.checkpoint._save", 3),  # of a checkpoint
+    ("fedcohort.lightning.checkpoint._save", 5),  # of the final weights
+    ("fedcohort.record.provenance.note_start", 1),
+]
+
+
+@pytest.mark.parametrize(("path", "call"), MOMENTS)
+def test_a_disk_that_is_full_from_one_moment_on(
+    whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, call: int
+) -> None:
+    calls = {"n": 0}
+
+    def full(*args: object, **kwargs: object) -> object:
+        calls["n"] += 1
+        if calls["n"] >= call:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return original(*args, **kwargs)
+
+    module, _, name = path.rpartition(".")
+    original = getattr(__import__(module, fromlist=[name]), name)
+    with monkeypatch.context() as patched:
+        patched.setattr(path, full)
+        with pytest.raises(FedcohortError, match=r"could not be written.*No space left.*resume=true") as caught:
+            go(tmp_path, *WORDS)
+    assert "\n" not in str(caught.value)
+    goes_on(whole, tmp_path)
+
+
+def test_only_the_disks_own_errors_are_explained(tmp_path: Path) -> None:
+    for error in (FileNotFoundError(errno.ENOENT, "no such file"), ValueError("x"), OSError("without a number")):
+        with pytest.raises(type(error)), disk.in_one_line(tmp_path):
+            raise error
+    expected = pytest.raises(DiskError, match=rf"^{tmp_path}/a could not be written \(quota\): .* resume=true$")
+    with expected, disk.in_one_line(tmp_path):
+        raise OSError(errno.EDQUOT, "quota", f"{tmp_path}/a")

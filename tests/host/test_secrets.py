@@ -1,0 +1,91 @@
+"""A password in an address reaches nothing that a run writes or prints."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.host import secrets
+from fedcohort.observe.mlflow import MlflowTracker
+from fedcohort.observe.tracking import server
+from fedcohort.startup.refusals import in_one_line
+from run_harness import go
+from yaml_words import CONFIGS
+
+WORD = "hunter2"
+WITH = [
+    f"http://me:{WORD}@127.0.0.1:9",
+    f"https://{WORD}@mlflow.example/tracking",
+    f"http://me:a/{WORD}@127.0.0.1:9",
+    f"https://mlflow.example?token={WORD}",
+    f"postgresql://me:{WORD}@127.0.0.1/mlflow",
+    f"mysql+pymysql://me@127.0.0.1/mlflow?Password={WORD}",
+]
+WITHOUT = [
+    "http://127.0.0.1:9",
+    "https://mlflow.example/tracking",
+    "postgresql://me@127.0.0.1:5432/mlflow?sslmode=require&sslkey=/home/me/key",
+    "sqlite:////a:b/c@d.db",
+    "databricks",
+    "databricks://scope:prefix",
+]
+
+
+@pytest.mark.parametrize("address", WITH)
+def test_an_address_with_a_password_is_refused_and_not_repeated(address: str) -> None:
+    with pytest.raises(OptionError, match="MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD") as caught:
+        server.place(address, "x", Path("logs"))
+    assert WORD not in str(caught.value)
+    assert str(caught.value).startswith("tracking_uri must be an address without a password, got ")
+
+
+@pytest.mark.parametrize("address", WITHOUT)
+def test_an_address_without_one_is_not(address: str) -> None:
+    assert not secrets.has_password(address)
+    server.place(address, "x", Path("logs"))
+
+
+@pytest.mark.parametrize("address", WITH)
+@pytest.mark.parametrize("mode", [(), ("-m", "seed=0,1"), ("--multirun",)])
+def test_a_typed_one_is_refused_before_hydra_sees_it(
+    capsys: pytest.CaptureFixture[str], address: str, mode: tuple[str, ...]
+) -> None:
+    def hydra() -> None:
+        raise AssertionError("Hydra would print it, and write it into multirun.yaml")
+
+    for word in (f"logger.tracking_uri={address}", f"logger={{tracking_uri:'{address}'}}"):
+        assert in_one_line(hydra, [*mode, word], CONFIGS) == 2
+    said = capsys.readouterr()
+    assert WORD not in said.out + said.err
+    assert "MLFLOW_TRACKING_PASSWORD" in said.err
+
+
+def test_one_in_a_config_is_refused_before_a_sweep_is_written_down(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logger").mkdir()
+    (tmp_path / "logger" / "ours.yaml").write_text(f"tracking_uri: {WITH[0]}\n")
+    called: list[bool] = []
+    assert in_one_line(lambda: called.append(True), ["-m", "logger=ours"], tmp_path) == 2
+    assert not called
+    assert f"{tmp_path}/logger/ours.yaml must be" in capsys.readouterr().err
+
+
+def test_nothing_is_left_of_a_run_that_was_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"logger\.tracking_uri must be an address without a password"):
+        go(tmp_path, "logger=mlflow", f"logger.tracking_uri={WITH[0]}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_environments_password_is_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", WORD)
+    monkeypatch.setattr(MlflowTracker, "_worker", None)
+    go(tmp_path, "logger=mlflow", f"logger.tracking_uri={WITHOUT[0]}", "callback=default", "rounds=1")
+    MlflowTracker._worker = None
+    found = [path for path in tmp_path.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()]
+    assert found == []
+    said = capfd.readouterr()
+    assert WORD not in said.out + said.err

@@ -1,0 +1,173 @@
+"""A job that SLURM starts again goes on where it was: what it reads of its environment, then on a real cluster.
+
+The cluster may be this machine alone: `tests/start_slurm.sh` makes one of it.
+"""
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fedcohort.host import slurm
+from fedcohort.record.folder import status_of
+from run_harness import go, same_bits
+from yaml_words import ROOT
+
+VARIABLES = ("SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_RESTART_COUNT")
+PATIENCE_S = 240
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def put(*values: str) -> None:
+        for name, value in zip(VARIABLES, values, strict=True):
+            monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+
+    put("", "", "", "")
+    return put
+
+
+@pytest.mark.parametrize(
+    ("values", "job", "restarted"),
+    [
+        (("", "", "", ""), None, None),
+        (("7", "", "", ""), "7", None),
+        (("7", "", "", "0"), "7", None),
+        (("7", "", "", "2"), "7", "7"),
+        (("7", "5", "1", "1"), "5_1", "5_1"),
+        (("7", "5", "1", "many"), "5_1", None),
+        (("", "", "", "1"), None, None),
+    ],
+)
+def test_who_this_job_is(
+    environment: Callable[..., None], values: tuple[str, ...], job: str | None, restarted: str | None
+) -> None:
+    environment(*values)
+    assert (slurm.job(), slurm.restarted()) == (job, restarted)
+
+
+def test_a_job_that_is_started_again_goes_on_by_itself(tmp_path: Path, environment: Callable[..., None]) -> None:
+    """In its own folder, though another job has run the same words since; and to the same bits."""
+    stop = ("+callback.halt._target_=host.test_slurm.Halt", "+callback.halt.after=2")
+    environment("7", "", "", "")
+    with pytest.raises(RuntimeError, match="the node died"):
+        go(tmp_path, "rounds=4", *stop)
+    environment("8", "", "", "")
+    other = go(tmp_path, "rounds=4")
+    environment("7", "", "", "1")
+    again = go(tmp_path, "rounds=4")
+    assert again.folder != other.folder
+    assert status_of(again.folder)["slurm_job"] == "7"
+    assert [report.step for report in again.reports] == [3, 4], "it did not begin again"
+    assert same_bits(again, other)
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
+class Halt:
+    """An observer whose process ends after a round."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def start(self, info: object) -> None: ...
+
+    def observe(self, report: object) -> None:
+        if getattr(report, "step", 0) > self.after:
+            raise RuntimeError("the node died")
+
+    def finish(self, status: str) -> None: ...
+
+
+JOB = (
+    "JobId=7 JobName=train\n   JobState={} Reason=None\n   Requeue={} Restarts=0\n   PreemptTime={} SuspendTime=None\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("state", "requeue", "preempted", "asked"),
+    [
+        ("RUNNING", "1", "2026-01-02T03:04:05", True),
+        ("SIGNALING", "1", "2026-01-02T03:04:05", True),
+        ("RUNNING", "1", "None", False),  # a signal by hand
+        ("RUNNING", "0", "2026-01-02T03:04:05", False),  # sbatch --no-requeue
+        ("CANCELLED", "1", "2026-01-02T03:04:05", False),  # scancel
+        ("COMPLETING", "1", "None", False),  # scontrol requeue: SLURM has it in hand
+    ],
+)
+def test_a_job_that_makes_room_asks_to_come_back(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: Callable[..., None],
+    state: str,
+    requeue: str,
+    preempted: str,
+    asked: bool,
+) -> None:
+    answer = JOB.format(state, requeue, preempted)
+    (tmp_path / "scontrol").write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\ncat <<.\n{answer}.\n')
+    (tmp_path / "scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    slurm.requeue_if_preempted()
+    assert not (tmp_path / "asked").exists(), "no job of SLURM's"
+    environment("7", "", "", "")
+    slurm.requeue_if_preempted()
+    assert (tmp_path / "asked").read_text().splitlines() == ["show job 7", *(["requeue 7"] if asked else [])]
+
+
+def cluster() -> str:
+    """Why there is none to try; "" where one answers."""
+    if importlib.util.find_spec("submitit") is None:
+        return "submitit is not installed: the extra slurm brings it"
+    if shutil.which("sbatch") is None:
+        return "sbatch is not on the PATH"
+    done = subprocess.run(["sinfo", "--noheader", "--format=%t"], capture_output=True, text=True, check=False)
+    if not re.search(r"^(idle|mix)", done.stdout, re.MULTILINE):
+        return "no SLURM cluster with a free node answers: tests/start_slurm.sh makes one of this machine"
+    return ""
+
+
+def wait_for(found: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    """A cluster takes its time."""
+    end = time.monotonic() + PATIENCE_S
+    while not found():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end, "the cluster took too long"
+        time.sleep(0.2)
+
+
+def test_a_requeued_job_of_a_real_cluster_ends_with_the_bits_of_one_that_was_left_alone(tmp_path: Path) -> None:
+    """Signals, the queue, a second start in another process; the failure of a job beside it reaches the exit code."""
+    if why := cluster():
+        pytest.skip(why)
+    words = ["clients=12", "rounds=300", "model=logreg", "client.epochs=1", "logger=none", "checkpoint.every_s=0"]
+    words += ["callback.figures=null", "callback.summary=null", "callback.progress=null"]
+    launcher = ["hydra/launcher=slurm", "hydra.launcher.mem_gb=1", "hydra.launcher.cpus_per_task=1"]
+    command = [sys.executable, "train.py", "-m", *launcher, "cohort=4,40", *words, f"paths.logs={tmp_path}"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    runs = tmp_path / "runs"
+    wait_for(lambda: any(status_of(path).get("rounds_done", 0) > 2 for path in runs.glob("*")), process)
+    (folder,) = runs.iterdir()
+    job = status_of(folder)["slurm_job"]
+    subprocess.run(["scontrol", "requeue", job], check=True)
+    wait_for(lambda: "PENDING" in told("squeue", "--noheader", "--format=%T", f"--jobs={job}"), process)
+    told("scontrol", "update", f"jobid={job}", "StartTime=now")  # or it waits two minutes, until its credential is void
+    _, said = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    assert said.splitlines()[-1].endswith(": 1 job done, 1 failed.")
+    assert list(runs.iterdir()) == [folder]
+    log = (folder / "run.log").read_text()
+    assert re.search(r"resuming .* after round [1-9]", log)
+    whole = go(tmp_path / "alone", "cohort=4", *words, "callback=default", small=False)
+    last = json.loads((folder / "journal.jsonl").read_text().splitlines()[-1])
+    assert (last["step"], last["fingerprint"]) == (300, whole.last.fingerprint)
+
+
+def told(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout

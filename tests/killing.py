@@ -1,0 +1,73 @@
+"""Kill a forked child at a chosen call of a chosen function: the imports are done, and nothing of it is cleaned up."""
+
+import os
+import signal
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Fatal:
+    """An observer that takes its process with it as soon as it is made."""
+
+    def __init__(self) -> None:
+        os._exit(9)
+
+
+def killed_at(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, when: str, work: Callable[[], object]
+) -> None:
+    """Run `work` in a child that dies before, after, or (for writers) in the middle of the `call`-th owner.name."""
+    original = getattr(owner, name)
+    count = {"n": 0}
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        count["n"] += 1
+        if count["n"] != call:
+            return original(*args, **kwargs)
+        if when == "before":
+            die()
+        result = original(*args, **kwargs)
+        die()
+        return result
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, counted)
+        status = in_a_child(work)
+    assert os.WIFSIGNALED(status), f"the child ended by itself ({status}): {name} was not called {call} times"
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, module: object, name: str, calls: int, act: Callable[[], None]) -> None:
+    """Do `act` just before the `calls`-th call of module.name."""
+    original = getattr(module, name)
+    count = {"n": 0}
+
+    def counted(*args: object, **kwargs: object) -> object:
+        count["n"] += 1
+        if count["n"] == calls:
+            act()
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(module, name, counted)
+
+
+def in_a_child(work: Callable[[], object]) -> int:
+    """Run `work` in a forked child (the imports are done); its exit status as os.waitpid gives it."""
+    pid = os.fork()
+    if pid == 0:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
+        try:
+            work()
+        except SystemExit as error:
+            os._exit(int(error.code or 0))
+        except BaseException:
+            traceback.print_exc()
+            os._exit(70)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1]

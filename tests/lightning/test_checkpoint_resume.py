@@ -1,0 +1,178 @@
+"""Kill it anywhere: it goes on where it was, to the same bits."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedcohort.errors import CheckpointError
+from fedcohort.lightning import checkpoint
+from fedcohort.record import folder
+from killing import die, in_a_child, stop_after
+from run_harness import Ran, go, same_bits
+
+HARD = ("selector=flash", "agg=scaffold", "server=momentum", "client=adam", "rounds=6", "objective=flash_robust")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return go(tmp_path_factory.mktemp("whole"), *HARD)
+
+
+@pytest.mark.parametrize("rounds_before", [1, 3, 5])
+@pytest.mark.parametrize("extra", [(), ("eval.every=2",), ("checkpoint.every=2",), ("engine.slices=3",)], ids=str)
+def test_a_killed_run_ends_like_an_uninterrupted_one(
+    whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds_before: int, extra: tuple[str, ...]
+) -> None:
+    from fedcohort.lightning import loop
+
+    stop_after(monkeypatch, loop, "report_of", rounds_before + 2, die)  # step 0 is a report too
+    status = in_a_child(lambda: go(tmp_path, *HARD, *extra) and None)
+    assert os.WIFSIGNALED(status)
+    monkeypatch.undo()
+    resumed = go(tmp_path, *HARD, *extra, "resume=true")
+    every = 2 if "checkpoint.every=2" in extra else 1
+    saved = rounds_before // every * every
+    assert resumed.reports[0].step == (saved + 1 if saved else 0)
+    assert same_bits(whole, resumed)
+    assert len(list((tmp_path / "runs").iterdir())) == 1
+
+
+def test_a_kill_in_the_middle_of_training(whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fedcohort.training.local import LocalTrainer
+
+    stop_after(monkeypatch, LocalTrainer, "train", 19, die)
+    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *HARD) and None))
+    monkeypatch.undo()
+    assert same_bits(whole, go(tmp_path, *HARD, "resume=true"))
+
+
+@pytest.mark.parametrize("moment", ["rename", "fsync"])
+def test_a_kill_around_the_commit_of_a_checkpoint(
+    whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    owner = checkpoint if moment == "rename" else checkpoint.os
+    stop_after(monkeypatch, owner, moment, 3, die)
+    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *HARD) and None))
+    monkeypatch.undo()
+    assert same_bits(whole, go(tmp_path, *HARD, "resume=true"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_finishes_the_round_and_saves(
+    whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    from fedcohort.training.local import LocalTrainer
+
+    stop_after(monkeypatch, LocalTrainer, "train", 19, lambda: os.kill(os.getpid(), number))
+    status = in_a_child(lambda: go(tmp_path, *HARD, "checkpoint.every=5") and None)
+    monkeypatch.undo()
+    assert os.waitstatus_to_exitcode(status) == 128 + number
+    (path,) = (tmp_path / "runs").iterdir()
+    found = json.loads((path / "status.json").read_text())
+    assert (found["status"], found["rounds_done"]) == ("interrupted", 3)  # 12 clients, then 4 a round: the 19th is in 3
+    resumed = go(tmp_path, *HARD, "checkpoint.every=5", "resume=true")
+    assert resumed.reports[0].step == 4
+    assert same_bits(whole, resumed)
+
+
+def test_more_rounds_extend_a_finished_run(whole: Ran, tmp_path: Path) -> None:
+    go(tmp_path, *HARD[:-2], "objective=flash_robust", "rounds=2")
+    longer = go(tmp_path, *HARD, "resume=true")
+    assert longer.reports[0].step == 3
+    assert same_bits(whole, longer)
+
+
+def test_a_finished_run_is_left_alone(tmp_path: Path) -> None:
+    first = go(tmp_path)
+    again = go(tmp_path, "resume=true")
+    assert again.folder == first.folder
+    assert again.reports == []
+
+
+def test_a_repeat_never_overwrites(tmp_path: Path) -> None:
+    first, second = go(tmp_path), go(tmp_path)
+    assert second.folder.name == first.folder.name + "-2"
+
+
+def test_resume_of_nothing_starts(tmp_path: Path) -> None:
+    assert go(tmp_path, "resume=true").reports[0].step == 0
+
+
+def test_another_config_is_another_run(tmp_path: Path) -> None:
+    first = go(tmp_path)
+    other = go(tmp_path, "client.lr=0.2", "resume=true")
+    assert other.folder != first.folder
+    assert other.reports[0].step == 0
+
+
+def test_the_checkpoint_is_plain_data(whole: Ran) -> None:
+    saved = torch.load(whole.folder / "last.ckpt", weights_only=True)
+    assert saved["fedcohort"]["format"] == checkpoint.FORMAT
+    network = {k.removeprefix("network."): v for k, v in saved["state_dict"].items()}
+    final = torch.load(whole.folder / "weights.pt", weights_only=True)
+    assert network.keys() == final.keys()
+    assert all(torch.equal(network[name], final[name]) for name in final)
+
+
+def _unfinished(tmp_path: Path) -> Path:
+    run = go(tmp_path, "rounds=2")
+    return run.folder / "last.ckpt"
+
+
+def test_a_checkpoint_of_another_config_is_refused(tmp_path: Path) -> None:
+    path = _unfinished(tmp_path)
+    saved = torch.load(path, weights_only=True)
+    next(s for s in saved["callbacks"].values() if "config_hash" in s)["config_hash"] = "0badf00d-s0"
+    checkpoint.write(saved, path)
+    with pytest.raises(CheckpointError, match="another config"):
+        go(tmp_path, "rounds=4", "resume=true")
+
+
+def test_a_full_disk_keeps_the_checkpoint_before_it(tmp_path: Path) -> None:
+    import resource
+
+    path = _unfinished(tmp_path)
+    before = path.read_bytes()
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, len(before) // 2))
+        try:
+            go(tmp_path, "rounds=4", "resume=true")
+        except CheckpointError as error:
+            (tmp_path / "said").write_text(str(error))
+            raise SystemExit(3) from error
+
+    assert os.waitstatus_to_exitcode(in_a_child(limited)) == 3
+    assert "the one before it is intact" in (tmp_path / "said").read_text()
+    assert "resume=true" in (tmp_path / "said").read_text()
+    assert path.read_bytes() == before
+    assert not path.with_suffix(".partial").exists()
+    assert go(tmp_path, "rounds=4", "resume=true").reports[0].step == 3
+
+
+def test_two_processes_never_share_a_run(tmp_path: Path) -> None:
+    path = _unfinished(tmp_path).parent
+    held = folder._lock(path)
+    assert held is not None
+    with pytest.raises(CheckpointError, match="is being run by another process"):
+        go(tmp_path, "rounds=4", "resume=true")
+    held.close()
+
+
+def test_a_folder_that_cant_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"paths.logs must be a folder that can be written, got '.*file'"):
+        go(tmp_path / "file")
+
+
+def test_a_start_that_was_broken_off_never_hides_progress(tmp_path: Path) -> None:
+    first = go(tmp_path, "rounds=2")
+    debris = first.folder.with_name(first.folder.name + "-2")
+    debris.mkdir()
+    (debris / "config.yaml").write_text("")
+    resumed = go(tmp_path, "rounds=4", "resume=true")
+    assert resumed.folder == first.folder
+    assert resumed.reports[0].step == 3

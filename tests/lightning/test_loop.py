@@ -1,0 +1,194 @@
+"""The run as a whole: the traps of an epoch that is a round (DESIGN section 1), and what a round promises."""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fedcohort.startup import run
+from fedcohort.training.evaluate import correct, mean_over_samples
+from run_harness import Ran, go, same_bits
+
+SELECTORS = ("random", "round_robin", "powd", "ucb_cs", "flash")
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return go(tmp_path_factory.mktemp("reference"))
+
+
+def test_the_same_command_gives_the_same_bits(reference: Ran, tmp_path: Path) -> None:
+    assert same_bits(reference, go(tmp_path))
+
+
+def test_another_seed_gives_others(reference: Ran, tmp_path: Path) -> None:
+    assert not same_bits(reference, go(tmp_path, "seed=1"))
+
+
+@pytest.mark.parametrize("slices", [2, 3, 7])
+def test_results_do_not_depend_on_the_number_of_slices(reference: Ran, tmp_path: Path, slices: int) -> None:
+    assert same_bits(reference, go(tmp_path, f"engine.slices={slices}"))
+
+
+def test_the_global_generators_are_untouched(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    np.random.seed(3)  # noqa: NPY002
+    go(tmp_path)
+    after = (torch.rand(1), np.random.rand())  # noqa: NPY002
+    torch.manual_seed(3)
+    np.random.seed(3)  # noqa: NPY002
+    assert after == (torch.rand(1), np.random.rand())  # noqa: NPY002
+
+
+@pytest.mark.parametrize("slices", [1, 3])
+def test_cohorts_of_any_size_train_all_of_their_clients(tmp_path: Path, slices: int) -> None:
+    # Lightning fixes the number of batches before the cohort is known: cohorts of 5, 2, 3, 0, 7 became 5, 2, 3, 0, 5.
+    words = ["availability=bernoulli", "availability.p=0.2", "rounds=12", "cohort=6", f"engine.slices={slices}"]
+    ran = go(tmp_path, *words)
+    sizes = [len(report.cohort) for report in ran.reports[1:]]
+    assert len(set(sizes)) > 2
+    assert [len(report.arrived) for report in ran.reports[1:]] == sizes
+    for report in ran.reports[1:]:
+        trained = np.flatnonzero(~np.isnan(report.clients["train_loss"]))
+        assert trained.tolist() == report.cohort.tolist()
+
+
+def test_flash_trains_everybody_first(tmp_path: Path) -> None:
+    ran = go(tmp_path, "selector=flash", "engine.slices=3")
+    assert [len(cohort) for cohort in ran.choices] == [12, 4, 4]
+
+
+def test_an_empty_round_changes_nothing_but_the_clock(tmp_path: Path) -> None:
+    words = ["availability=bernoulli", "availability.p=1e-9", "agg=scaffold", "server=momentum"]
+    ran = go(tmp_path, *words)
+    hashes = {report.fingerprint.split(":")[1] for report in ran.reports}
+    assert len(hashes) == 1
+    assert [report.step for report in ran.reports] == [0, 1, 2, 3]
+    assert all(len(report.cohort) == 0 for report in ran.reports)
+
+
+def test_the_report_scores_the_new_model(reference: Ran) -> None:
+    # in on_train_epoch_end the validation loop would already have scored the previous model
+    accuracies = [report.metrics["test/acc"] for report in reference.reports]
+    federation = _federation()
+    network = _network(federation, reference)
+    with torch.no_grad():
+        hits = network(federation.server_test.x).argmax(1) == federation.server_test.y
+    assert accuracies[-1] == pytest.approx(float(hits.float().mean()), abs=1e-6)
+    assert accuracies[-1] != accuracies[-2]
+
+
+def test_step_zero_is_w_0(tmp_path: Path) -> None:
+    fast, slow = go(tmp_path / "a", "client.lr=0.1"), go(tmp_path / "b", "client.lr=0.0001")
+    assert fast.reports[0].metrics == slow.reports[0].metrics
+    assert fast.reports[0].step == 0
+
+
+def test_client_metrics_are_those_of_each_client_alone(reference: Ran) -> None:
+    federation = _federation()
+    network = _network(federation, reference)
+    alone = []
+    for k in range(federation.n_clients):
+        x, y = federation.test.of(k)
+        alone.append(float((network(x).argmax(1) == y).float().mean()))
+    assert reference.last.clients["test_acc"].tolist() == pytest.approx(alone, abs=1e-6)
+    assert reference.last.metrics["clients/acc_mean"] == pytest.approx(np.mean(alone), abs=1e-6)
+    assert reference.last.metrics["clients/acc_var"] == pytest.approx(np.var(100 * np.array(alone)), abs=1e-3)
+    (accuracy,) = mean_over_samples(network, federation.test, np.array([7, 2]), [correct])
+    assert accuracy.tolist() == pytest.approx([alone[7], alone[2]], abs=1e-6)
+
+
+def test_selectors_differ_in_nothing_else(tmp_path: Path) -> None:
+    # partition, noise, w_0 and, for the same (round, client), latency are common: the difference is the selector
+    runs = [go(tmp_path / word, f"selector={word}", "cohort=8") for word in SELECTORS]
+    first = runs[0]
+    for other in runs[1:]:
+        assert np.array_equal(first.info.class_counts, other.info.class_counts)
+        assert np.array_equal(first.info.noise_rate, other.info.noise_rate)
+        assert first.reports[0].fingerprint == other.reports[0].fingerprint
+        for mine, theirs in zip(first.reports[1:], other.reports[1:], strict=True):
+            both = np.intersect1d(mine.cohort, theirs.cohort)
+            assert len(both)
+            assert np.array_equal(mine.clients["finish_s"][both], theirs.clients["finish_s"][both])
+    # local training of the first round starts from the same w_0: the same client reports the same loss, bit for bit
+    for other in runs[1:]:
+        both = np.intersect1d(first.reports[1].cohort, other.reports[1].cohort)
+        losses = [ran.reports[1].clients["train_loss"][both] for ran in (first, other)]
+        assert np.array_equal(*losses)
+
+
+def test_data_seed_holds_the_data_apart(tmp_path: Path) -> None:
+    a, b = go(tmp_path / "a", "data_seed=5"), go(tmp_path / "b", "data_seed=5", "seed=1")
+    assert np.array_equal(a.info.class_counts, b.info.class_counts)
+    assert a.choices != b.choices
+
+
+def test_late_clients_are_dropped_and_partial_work_keeps_them(tmp_path: Path) -> None:
+    words = ["deadline=fixed", "deadline.k=0.6", "client.epochs=5", "agg=scaffold"]
+    dropped = go(tmp_path / "a", *words, "deadline.partial_work=false")
+    partial = go(tmp_path / "b", *words, "deadline.partial_work=true")
+    assert sum(len(r.arrived) for r in dropped.reports) < sum(len(r.cohort) for r in dropped.reports)
+    assert sum(len(r.arrived) for r in partial.reports) > sum(len(r.arrived) for r in dropped.reports)
+    units = np.concatenate([r.clients["units"] for r in partial.reports[1:]])
+    assert {1.0, 5.0} & set(units[~np.isnan(units)]) != set()
+    assert any(0 < u < 5 for u in units[~np.isnan(units)])
+
+
+def test_a_round_lasts_until_its_slowest_client(reference: Ran) -> None:
+    clock = [report.metrics["time/virtual_s"] for report in reference.reports]
+    slowest = [float(np.nanmax(report.clients["finish_s"])) for report in reference.reports[1:]]
+    assert np.diff(clock).tolist() == pytest.approx(slowest)
+
+
+def test_evaluation_can_be_rare(tmp_path: Path) -> None:
+    ran = go(tmp_path, "rounds=5", "eval.every=2", "eval.clients_every=3")
+    assert [r.step for r in ran.reports if "test/acc" in r.metrics] == [0, 2, 4]
+    assert [r.step for r in ran.reports if "clients/acc_mean" in r.metrics] == [0, 3]
+
+
+def test_diverging_clients_never_reach_the_model(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("fedcohort").propagate = True
+    with caplog.at_level(logging.WARNING, "fedcohort"):
+        ran = go(tmp_path, "client.lr=1e30", "model=mlp", "rounds=2")
+    assert np.isfinite(ran.weights()).all()
+    assert ran.last.metrics["round/dropped_nonfinite"] > 0
+    assert "are not finite, or longer than update_limit allows, and were left out" in caplog.text
+
+
+def test_an_update_that_is_too_long_never_reaches_the_model(tmp_path: Path) -> None:
+    """At lr 1e7 updates are finite, and about 1e7 gradients long: over 1e3 times any model."""
+    ran = go(tmp_path, "client.lr=1e7", "client.epochs=1", "model=mlp", "rounds=1", "update_limit=1000")
+    start = go(tmp_path, "client.lr=1e-30", "model=mlp", "rounds=1")
+    assert ran.last.metrics["round/dropped_nonfinite"] == 4
+    assert torch.equal(ran.weights(), start.weights())
+
+
+def test_the_model_counts_the_batches_of_whoever_took_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An integer buffer becomes the maximum over a round's clients, who go on from the server's."""
+    layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
+    monkeypatch.setattr(run, "_network", lambda *parts: nn.Sequential(*layers))
+    ran = go(tmp_path, "agg=fednova")
+    most = [int(np.nanmax(report.clients["signal_steps"])) for report in ran.reports[1:]]
+    state = torch.load(ran.folder / "weights.pt", weights_only=True)
+    assert min(most) > 0
+    assert int(state["2.num_batches_tracked"]) == sum(most)
+
+
+def _federation():
+    from fedcohort.startup import run as entry
+    from run_harness import SMALL, made
+
+    composed = made(*SMALL)
+    objects = {group: entry.assemble.part(composed, group) for group in (*entry.assemble.LIGHT, *entry.assemble.HEAVY)}
+    return entry._federation(composed, objects, entry._parts(composed, objects))
+
+
+def _network(federation, ran: Ran):
+    from yaml_words import make
+
+    network = make("model", "logreg").build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
+    network.load_state_dict(torch.load(ran.folder / "weights.pt", weights_only=True))
+    return network

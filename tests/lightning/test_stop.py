@@ -1,0 +1,237 @@
+"""A signal at any moment of a run: what is left, what is said, the exit code, and what a resume makes of it."""
+
+import json
+import logging
+import os
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedcohort.errors import CheckpointError, FedcohortError, OptionError, TrackingError
+from fedcohort.host import messages
+from fedcohort.ranks import rank
+from fedcohort.record import folder
+from fedcohort.startup import fit
+from fedcohort.training.local import LocalTrainer
+from run_harness import Collect, Ran, go, same_bits
+
+WORDS = ("selector=flash", "agg=scaffold", "rounds=4")
+INT, TERM = signal.SIGINT, signal.SIGTERM
+
+
+@pytest.fixture(scope="module", autouse=True)  # so that forked children have their imports done
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return go(tmp_path_factory.mktemp("whole"), *WORDS)
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+    """What the package says, whatever an entry point did to its logger."""
+    monkeypatch.setattr(logging.getLogger("fedcohort"), "propagate", True)
+    caplog.set_level(logging.INFO, "fedcohort")
+    return caplog
+
+
+def child(tmp_path: Path, *words: str) -> tuple[int, str]:
+    """Run `words` in a forked child; its exit code, and what it said."""
+    pid = os.fork()
+    if pid == 0:
+        signal.signal(INT, signal.default_int_handler)  # a test run in the background ignores it
+        messages.to_terminal()
+        handler = logging.FileHandler(tmp_path / "said")
+        logging.getLogger("fedcohort").addHandler(handler)
+        try:
+            go(tmp_path / "logs", *words)
+        except SystemExit as error:
+            os._exit(int(error.code or 0))
+        except KeyboardInterrupt as error:
+            os._exit(getattr(error, "code", 1))
+        except BaseException:
+            os._exit(70)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return code, (tmp_path / "said").read_text()
+
+
+def signals(
+    monkeypatch: pytest.MonkeyPatch,
+    owner: Any,
+    name: str,
+    *numbers: int,
+    call: int = 1,
+    to: Callable[[], int | None] = os.getpid,
+) -> None:
+    """Send the signals, one after the other, just before the `call`-th call of owner.name."""
+    original = getattr(owner, name)
+    count = {"n": 0}
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        count["n"] += 1
+        if count["n"] == call and (process := to()):
+            for number in numbers:
+                os.kill(process, number)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, counted)
+
+
+def only(logs: Path) -> tuple[Path, dict[str, Any]]:
+    (path,) = (logs / "runs").iterdir()
+    return path, json.loads((path / "status.json").read_text())
+
+
+MOMENTS = [
+    (folder, "_new", INT),  # the folder is there before anybody knows of it
+    (fit, "_trainer", TERM),
+    (Collect, "start", INT),
+    (Collect, "observe", TERM),  # step 0
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "number"), MOMENTS, ids=[name for _, name, _ in MOMENTS])
+def test_before_the_first_round_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int
+) -> None:
+    signals(monkeypatch, owner, name, number)
+    code, said = child(tmp_path, *WORDS)
+    assert code == 128 + number
+    assert said in ("", "stopped before a round was trained\n")
+    assert not list((tmp_path / "logs" / "runs").iterdir())
+
+
+def test_nor_where_the_first_round_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    signals(monkeypatch, LocalTrainer, "train", TERM, INT, call=3)
+    code, said = child(tmp_path, *WORDS, "callback=default", "callback.figures=null")
+    assert code in (128 + INT, 128 + TERM)  # both came at once
+    assert said.endswith("stopped before a round was trained\n")
+    assert not list((tmp_path / "logs" / "runs").iterdir())
+
+
+def test_a_folder_that_was_there_before_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Ran) -> None:
+    signals(monkeypatch, Collect, "observe", signal.SIGKILL)
+    assert child(tmp_path, *WORDS)[0] == -signal.SIGKILL
+    monkeypatch.undo()
+    signals(monkeypatch, Collect, "observe", TERM)
+    code, said = child(tmp_path, *WORDS, "resume=true")
+    path, status = only(tmp_path / "logs")
+    assert (code, status["status"], status["rounds_done"]) == (143, "interrupted", 0)
+    assert f"resuming {path} from the start: no round was saved" in said
+    monkeypatch.undo()
+    assert same_bits(whole, go(tmp_path / "logs", *WORDS, "resume=true"))
+    only(tmp_path / "logs")
+
+
+def test_in_a_round_it_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Ran) -> None:
+    signals(monkeypatch, Collect, "observe", TERM, call=3)
+    code, said = child(tmp_path, *WORDS)
+    status = only(tmp_path / "logs")[1]
+    assert (code, status["status"], status["rounds_done"]) == (143, "interrupted", 2)
+    assert "SIGTERM: finishing the round; once more to drop it\n" in said
+    assert re.search(r"stopped after round 2; go on with: \S*python train.py .*selector=flash ", said)
+    assert said.endswith(" resume=true\n")
+    monkeypatch.undo()
+    assert same_bits(whole, go(tmp_path / "logs", *WORDS, "resume=true"))
+
+
+def test_the_status_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    signals(monkeypatch, Collect, "observe", signal.SIGKILL, call=4)
+    child(tmp_path, *WORDS)
+    assert only(tmp_path / "logs")[1]["rounds_done"] == 2
+    assert only(tmp_path / "logs")[1]["status"] == "running"
+
+
+def test_files_are_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    signals(monkeypatch, Collect, "finish", INT)
+    code, said = child(tmp_path, *WORDS)
+    assert (code, only(tmp_path / "logs")[1]["status"]) == (130, "finished")
+    assert said == "SIGINT: finishing figures and tracking; once more to leave them out\n"
+
+
+@pytest.mark.parametrize("number", [TERM, signal.SIGKILL])
+def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Ran, number: int
+) -> None:
+    signals(monkeypatch, Collect, "finish", INT, number)
+    code, _ = child(tmp_path, *WORDS)
+    path, status = only(tmp_path / "logs")
+    expected = {TERM: (130, "interrupted"), signal.SIGKILL: (-signal.SIGKILL, "running")}[number]
+    assert (code, status["status"]) == expected
+    assert (status["rounds_done"], status["early"]) == (4, False)
+    monkeypatch.undo()
+    (path / "weights.pt").unlink()
+    resumed = go(tmp_path / "logs", *WORDS, "resume=true")
+    assert (resumed.reports, resumed.info.start, Collect.latest[-1].status) == ([], 4, "finished")
+    assert (resumed.weights() == whole.weights()).all()
+    status = only(tmp_path / "logs")[1]
+    assert (status["status"], status["rounds_done"], status["early"]) == ("finished", 4, False)
+
+
+@pytest.mark.parametrize("numbers", [(TERM,), (INT, TERM)])
+def test_two_processes_hear_of_what_came_to_their_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: tuple[int, ...]
+) -> None:
+    signals(monkeypatch, LocalTrainer, "train", *numbers, call=4, to=lambda: os.getppid() if rank() == 0 else None)
+    code, said = child(tmp_path, "trainer.devices=2", "agg=scaffold", "rounds=50")
+    assert code == 128 + numbers[0]
+    status = only(tmp_path / "logs")[1]
+    assert status["status"] == "interrupted"
+    assert 1 <= status["rounds_done"] < 50
+    assert f"stopped after round {status['rounds_done']}; go on with" in said
+
+
+def test_what_was_said_of_a_resume(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
+    first = go(tmp_path, "rounds=2", "resume=true").folder
+    assert said.messages == ["nothing to resume for this config and seed; starting anew"]
+    go(tmp_path, "rounds=3", "resume=true")
+    assert said.messages[1:] == [f"resuming {first} after round 2"]
+    go(tmp_path, "rounds=3", "resume=true")
+    assert said.messages[2:] == [f"already finished: {first} (raise rounds= to extend it)"]
+    go(tmp_path, "rounds=1")
+    assert len(said.messages) == 3
+
+
+def test_fewer_rounds_than_it_has_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    signals(monkeypatch, Collect, "observe", TERM, call=4)
+    assert child(tmp_path, *WORDS)[0] == 143
+    monkeypatch.undo()
+    with pytest.raises(OptionError, match=r"rounds must be at least 3, as many as .* has already, got 2"):
+        go(tmp_path / "logs", *WORDS[:2], "rounds=2", "resume=true")
+
+
+def test_a_journal_that_lacks_rounds_is_refused(tmp_path: Path) -> None:
+    words = ("callback=default", "callback.figures=null", "callback.summary=null")
+    path = go(tmp_path, *words).folder / "journal.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:2]))
+    with pytest.raises(CheckpointError, match=r"is at round 3 but its journal.jsonl lacks round 2"):
+        go(tmp_path, *words, "rounds=5", "resume=true")
+    path.write_text("".join(lines))
+    assert go(tmp_path, *words, "rounds=5", "resume=true").reports[0].step == 4
+
+
+def test_a_users_mistake_in_another_process_is_one_line_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Collect, info: Any) -> None:
+        raise TrackingError("the experiment is gone")
+
+    monkeypatch.setattr(Collect, "start", refuse)
+    with pytest.raises(FedcohortError, match=r"^the experiment is gone$"):
+        go(tmp_path, "trainer.devices=2")
+    assert not list((tmp_path / "runs").iterdir())
+
+
+@pytest.mark.parametrize(("name", "stays"), [("start", False), ("observe", True)])
+def test_a_crash_keeps_the_folder_where_there_is_something_to_look_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, stays: bool
+) -> None:
+    def crash(self: Collect, given: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Collect, name, crash)
+    with pytest.raises(ZeroDivisionError):
+        go(tmp_path)
+    assert len(list((tmp_path / "runs").iterdir())) == stays
+    assert not stays or only(tmp_path)[1]["status"] == "failed"

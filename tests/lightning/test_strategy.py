@@ -1,0 +1,120 @@
+"""A cohort over ranks: everybody once, largest first; and two processes end where one does."""
+
+import json
+import multiprocessing
+import os
+import select
+import signal
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from lightning.fabric.utilities import distributed
+
+from fedcohort.errors import FedcohortError
+from fedcohort.host import cores
+from fedcohort.host.processes import count
+from fedcohort.lightning.strategy import die_with
+from fedcohort.ranks import in_order, share_of
+from fedcohort.training.local import ClientTask, LocalTrainer
+from run_harness import go
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 7])
+def test_each_client_trains_once(ranks: int) -> None:
+    clients, cost = np.array([3, 5, 8, 11, 20]), np.array([10.0, 50.0, 50.0, 1.0, 7.0])
+    shares = [share_of(rank, ranks, clients, cost) for rank in range(ranks)]
+    assert sorted(i for share in shares for i in share) == list(range(5))
+
+
+def test_largest_first_to_the_least_loaded() -> None:
+    clients, cost = np.arange(4), np.array([3.0, 9.0, 5.0, 4.0])
+    assert in_order(clients, cost) == [1, 2, 3, 0]
+    assert share_of(0, 2, clients, cost) == [1, 0]  # 9, then 3 onto the first of two equal loads of 9
+    assert share_of(1, 2, clients, cost) == [2, 3]
+
+
+def test_nobody_is_shared_as_nobody() -> None:
+    nobody = np.empty(0, dtype=np.int64)
+    assert share_of(0, 2, nobody, np.empty(0)) == []
+
+
+def listening() -> set[str]:
+    """Addresses, as the kernel writes them, at which this process waits for connections."""
+    files = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    sockets = {name.removeprefix("socket:[").removesuffix("]") for name in files if name.startswith("socket:")}
+    rows = [line.split() for path in ("tcp", "tcp6") for line in Path(f"/proc/net/{path}").read_text().splitlines()[1:]]
+    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in sockets}
+
+
+def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has the threads that were asked for, not Lightning's part of the cores; the first alone speaks."""
+    train = LocalTrainer.train
+
+    def watched(self: LocalTrainer, task: ClientTask, down: Any) -> Any:
+        with (tmp_path / f"rank-{torch.distributed.get_rank()}").open("a") as file:
+            file.write(json.dumps({"threads": torch.get_num_threads(), "at": sorted(listening())}) + "\n")
+        return train(self, task, down)
+
+    monkeypatch.setattr(LocalTrainer, "train", watched)
+    monkeypatch.setattr(distributed, "_suggested_max_num_threads", lambda processes: 7)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ran = go(tmp_path, "trainer.devices=2", "rounds=1", "model=mlp", "client.lr=1e30")
+    assert (ran.folder / "run.log").read_text().count("were left out") == 1
+    assert multiprocessing.active_children() == []
+    assert not list(tmp_path.glob("fedcohort-*"))
+    for rank in range(2):
+        seen = [json.loads(line) for line in (tmp_path / f"rank-{rank}").read_text().splitlines()]
+        assert {row["threads"] for row in seen} == {1}
+        assert {at for row in seen for at in row["at"]} == {"0100007F"}, "127.0.0.1 and no other"
+
+
+def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
+    """A launcher that is killed takes its ranks along. The pipe ends when its last writer, the rank, is gone."""
+    read, write = os.pipe()
+    launcher = os.fork()
+    if launcher == 0:
+        parent = os.getpid()
+        if os.fork() == 0:
+            die_with(parent)
+            kept = torch.zeros(4).share_memory_()
+            os.write(write, f"{os.getpid() if kept.is_shared() else 0:10d}".encode())
+        else:
+            os.close(write)
+        signal.pause()
+    os.close(write)
+    rank = int(os.read(read, 10))
+    assert rank > 0
+    os.kill(launcher, signal.SIGKILL)
+    os.waitpid(launcher, 0)
+    assert select.select([read], [], [], 20)[0], "the rank goes on without its launcher"
+    assert os.read(read, 1) == b""
+    os.close(read)
+    assert not [name for name in os.listdir("/dev/shm") if name.startswith(f"torch_{rank}_")]
+
+
+def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = go(tmp_path / "whole", "trainer.devices=2", "agg=scaffold", "rounds=4").weights()
+    train = LocalTrainer.train
+
+    def mortal(self: LocalTrainer, task: ClientTask, down: Any) -> Any:
+        if torch.distributed.get_rank() == 1 and task.round == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return train(self, task, down)
+
+    monkeypatch.setattr(LocalTrainer, "train", mortal)
+    with pytest.raises(FedcohortError, match=r"training process \d ended .*resume=true"):
+        go(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4")
+    monkeypatch.undo()
+    resumed = go(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4", "resume=true")
+    assert len(list((tmp_path / "killed" / "runs").iterdir())) == 1
+    torch.testing.assert_close(resumed.weights(), whole, atol=1e-6, rtol=0)
+
+
+def test_auto_is_a_process_per_core() -> None:
+    assert count("cpu", "auto") == cores.available() <= len(os.sched_getaffinity(0))
+    assert count("cpu", 3) == 3

@@ -1,0 +1,43 @@
+"""Which rows are learnt from, and when nothing is."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fedcohort.maths.distil import batches, learn, predicted, trained
+from fedcohort.rng import generator
+
+
+@pytest.mark.parametrize(
+    ("n", "size", "count", "sizes"), [(5, 2, 7, [2, 2, 1, 2, 2, 1, 2]), (3, 9, 2, [3, 3]), (4, 2, 0, [])]
+)
+def test_pass_after_pass(n: int, size: int, count: int, sizes: list[int]) -> None:
+    found = list(batches(generator(0, "x"), n, size, count))
+    assert [len(rows) for rows in found] == sizes
+    per_pass = -(-n // size)
+    for start in range(0, count - per_pass + 1, per_pass):
+        assert sorted(np.concatenate(found[start : start + per_pass])) == list(range(n))
+
+
+def test_what_is_known_is_left_alone() -> None:
+    # Rounding errors are gradients of about 1e-8, which Adam would divide by themselves.
+    layer = nn.Linear(3, 2)
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    before, optimizer = layer.weight.detach().clone(), torch.optim.Adam(trained(layer), lr=0.1)
+    learn(optimizer, layer(x).softmax(1).detach() + 5e-7, layer(x))
+    assert torch.equal(layer.weight, before)
+    learn(optimizer, layer(x).softmax(1).detach().flip(1), layer(x))
+    assert not torch.equal(layer.weight, before)
+
+
+def test_predictions_come_from_eval_mode_in_pieces() -> None:
+    network = nn.Sequential(nn.Dropout(0.9), nn.Linear(3, 2))
+    x = torch.randn(5, 3)
+    torch.testing.assert_close(predicted(network, x, 2), network[1](x).detach())
+
+
+def test_frozen_parameters_stay() -> None:
+    layer = nn.Linear(3, 2)
+    layer.bias.requires_grad_(False)
+    assert [p.shape for p in trained(layer)] == [(2, 3)]

@@ -1,0 +1,137 @@
+"""k-means by hand and against scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris
+from sklearn.metrics import adjusted_rand_score
+
+from fedcohort.maths import kmeans
+from fedcohort.maths.kmeans import clusters, inertia, levels
+
+VALUES = np.array([0.1, 0.12, 0.11, -0.5, -0.52, -0.48])
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_levels_by_hand(seed: int) -> None:
+    """Means of three each, ascending, whatever the start."""
+    np.testing.assert_allclose(levels(VALUES, 2, rng(seed)), [-0.5, 0.11], rtol=1e-12)
+    np.testing.assert_allclose(levels(VALUES[::-1].copy(), 2, rng(seed)), [-0.5, 0.11], rtol=1e-12)
+
+
+def test_levels_are_a_fixed_point_as_good_as_scikit_learns() -> None:
+    """Best of 10 starts of each; every level is the mean of the values nearest to it."""
+    values = np.concatenate([rng().normal(at, 0.1, 100) for at in (-3, -1, 0, 4)])
+
+    def spread(means: np.ndarray) -> float:
+        return float((np.abs(values[:, None] - means).min(1) ** 2).sum())
+
+    found = min((levels(values, 4, rng(seed)) for seed in range(10)), key=spread)
+    reference = KMeans(4, n_init=10, random_state=0).fit(values[:, None])
+    np.testing.assert_allclose(found, np.sort(reference.cluster_centers_[:, 0]), rtol=1e-9)
+    nearest = np.abs(values[:, None] - found).argmin(1)
+    np.testing.assert_allclose(found, [values[nearest == h].mean() for h in range(4)], rtol=1e-12)
+
+
+def test_more_levels_than_values() -> None:
+    """Each value is one, some twice."""
+    found = levels(np.array([1.0, 2.0, 2.0]), 5, rng())
+    assert (np.diff(found) >= 0).all()
+    assert set(found) == {1.0, 2.0}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_are_scikit_learns(seed: int) -> None:
+    """Iris in three clusters: 78.85 within."""
+    X = load_iris().data.astype(np.float64)
+    label = clusters(X, 3, rng(seed))
+    reference = KMeans(3, n_init=10, random_state=0).fit(X)
+    assert inertia(X, label) == pytest.approx(reference.inertia_, rel=1e-3)
+    assert adjusted_rand_score(reference.labels_, label) > 0.97
+
+
+def test_the_order_of_points_does_not_matter() -> None:
+    X, order = rng().standard_normal((40, 3)), rng(1).permutation(40)
+    np.testing.assert_array_equal(clusters(X[order], 6, rng(2)), clusters(X, 6, rng(2))[order])
+
+
+def test_clusters_are_numbered_by_their_least_member() -> None:
+    X = np.array([[9.0], [0.0], [5.0], [9.1], [0.1]])
+    assert clusters(X, 3, rng()).tolist() == [2, 0, 1, 2, 0]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("distinct", "count"), [(1, 3), (2, 3), (3, 3)])
+def test_equal_points_share_a_cluster(distinct: int, count: int) -> None:
+    X = np.repeat(np.arange(float(distinct))[:, None], 4, axis=0)
+    np.testing.assert_array_equal(clusters(X, count, rng()), np.repeat(np.arange(distinct), 4))
+
+
+def lloyd(X: np.ndarray, centres: np.ndarray, steps: int) -> tuple[list[float], np.ndarray]:
+    """Sums of squared distances, one a step, and the last step's labels."""
+    centres, sums = centres.copy(), []
+    for _ in range(steps):
+        distance = ((X[:, None] - centres) ** 2).sum(2)
+        label = distance.argmin(1)
+        sums.append(float(distance.min(1).sum()))
+        for h in np.unique(label):
+            centres[h] = X[label == h].mean(0)
+    return sums, label
+
+
+def test_a_run_is_over_after_so_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand places on a line with all forty starts at one end: they are still moving after 600 steps."""
+    X = np.arange(1000.0)[:, None]
+    monkeypatch.setattr(kmeans, "_starts", lambda X, count, rng: X[:count].copy())
+    sums, label = lloyd(X, X[:40], 300)
+    found = kmeans._run(X, 40, rng())
+    assert found[0] == pytest.approx(sums[-1], rel=1e-12)
+    np.testing.assert_array_equal(found[1], label)
+    assert lloyd(X, X[:40], 600)[0][-1] < 0.99 * found[0], "it would have gone on"
+
+
+def test_levels_stop_after_fifty_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.sort(rng().random(1000))[:, None]
+    monkeypatch.setattr(kmeans, "_starts", lambda X, count, rng: X[:count].copy())
+    _, label = lloyd(X, X[:40], 50)
+    np.testing.assert_allclose(levels(X[:, 0], 40, rng()), [X[label == h].mean() for h in range(40)], rtol=1e-12)
+
+
+class Scripted(np.random.Generator):
+    """Gives the numbers that it was told, and the first row."""
+
+    def __init__(self, *numbers: float) -> None:
+        super().__init__(np.random.PCG64(0))
+        self.numbers = list(numbers)
+
+    def random(self, *_: object, **__: object) -> float:  # type: ignore[override]
+        return self.numbers.pop(0)
+
+    def integers(self, *_: object, **__: object) -> int:  # type: ignore[override]
+        return 0
+
+
+@pytest.mark.parametrize(("u", "third"), [(0.0, 2), (0.47, 2), (0.48, 3), (0.94, 3), (0.95, 4)])
+def test_starts_by_hand(u: float, third: int) -> None:
+    """From (0, 0) squares are 0, 100, 9, 9, 85, in sums 0, 100, 109, 118, 203: .4 takes (6, 8). Nearest so far are
+    then 0, 0, 9, 9, 1, in sums 0, 0, 9, 18, 19: the third start is row 2 below 9/19, row 3 below 18/19."""
+    X = np.array([[0.0, 0.0], [6.0, 8.0], [0.0, 3.0], [3.0, 0.0], [6.0, 7.0]])
+    starts = kmeans._starts(X, 3, Scripted(0.4, u))
+    np.testing.assert_array_equal(starts, X[[0, 1, third]])
+
+
+def test_rounding_sends_no_run_to_and_fro(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near 1e16 numbers are 2 apart, and a mean is none of them: steps alone would never settle."""
+    X, starts = 1e16 + np.array([[0.0], [2], [4], [4], [4], [6], [6]]), 1e16 + np.array([[6.0], [0.0]])
+    assert lloyd(X, starts, 41)[0][-4:] == [12.0, 16.0, 12.0, 16.0]
+    monkeypatch.setattr(kmeans, "_starts", lambda X, count, rng: starts.copy())
+    ends = []
+    for steps in (300, 301):
+        monkeypatch.setattr(kmeans, "STEPS", steps)
+        ends.append(kmeans._run(X, 2, rng()))
+    assert ends[0][0] == ends[1][0]
+    np.testing.assert_array_equal(ends[0][1], ends[1][1])

@@ -1,0 +1,61 @@
+"""Allocations by hand."""
+
+import numpy as np
+import pytest
+
+from fedcohort.maths.strata import equal, neyman, spread, targets
+
+N = np.array([6, 3, 1])
+
+
+@pytest.mark.parametrize(
+    ("S", "m", "target", "draws"),
+    [
+        ([0.5, 2.0, 0.0], 4, [4 / 3, 8 / 3, 0], [1, 2, 1]),  # N S = (3, 6, 0): of the fourth, 2 lacks most
+        ([0.5, 2.0, 0.0], 6, [2, 4, 0], [2, 3, 1]),  # there are only three
+        ([0.0, 0.0, 0.0], 5, [3, 1.5, 0.5], [3, 1, 1]),  # nothing varies: by size
+        ([0.5, 2.0, 0.0], 2, [2 / 3, 4 / 3, 0], [1, 1, 0]),  # too few for everybody: the largest targets
+        ([0.5, 2.0, 0.0], 12, [4, 8, 0], [6, 3, 1]),  # everybody
+        ([0.5, 2.0, 0.0], 0, [0, 0, 0], [0, 0, 0]),
+    ],
+)
+def test_neyman_by_hand(S: list[float], m: int, target: list[float], draws: list[int]) -> None:
+    found = targets(N, np.array(S), m)
+    np.testing.assert_allclose(found, target, rtol=1e-12)
+    assert neyman(found, N, m).tolist() == draws
+
+
+@pytest.mark.parametrize(
+    ("m", "room", "draws"),
+    [
+        (3, [6, 3, 1], [1, 1, 1]),
+        (4, [6, 3, 1], [2, 1, 1]),  # the remainder to the largest
+        (6, [6, 3, 1], [3, 2, 1]),  # 2 each, and what the third has no room for to the largest
+        (8, [6, 3, 1], [4, 3, 1]),  # (3, 3, 2) overflows by 1
+        (8, [2, 3, 1], [2, 3, 1]),
+        (1, [0, 3, 1], [0, 1, 0]),
+    ],
+)
+def test_equal_by_hand(m: int, room: list[int], draws: list[int]) -> None:
+    assert equal(N, np.array(room), m).tolist() == draws
+
+
+def test_allocations_of_random_inputs_add_up() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(1000):
+        H = int(rng.integers(1, 9))
+        sizes, S = rng.integers(1, 12, H), rng.exponential(size=H) * rng.integers(0, 2, H)
+        room, m = rng.integers(0, sizes + 1), int(rng.integers(0, 40))
+        for draws in (neyman(targets(sizes, S, m), room, m), equal(sizes, room, m)):
+            assert draws.sum() == min(m, room.sum())
+            assert (draws <= room).all()
+            assert (draws >= 0).all()
+
+
+def test_the_spread_is_a_standard_deviation() -> None:
+    """(3, 4), (6, 8), (0, 5): mean (3, 17/3), squares 25/9 + (9 + 49/9) + (9 + 4/9) = 80/3, over 2. The mean distance
+    of pairs, which others use, is 3.30455147."""
+    X = np.array([[3.0, 4], [6, 8], [0, 5], [7, 7]])
+    np.testing.assert_allclose(spread(X, np.array([0, 0, 0, 1]), 3), [3.65148372, 0, 0], atol=5e-9)
+    pairs = np.linalg.norm(X[:3, None] - X[:3], axis=2)
+    assert pairs.mean() == pytest.approx(3.30455147, abs=5e-9)

@@ -1,0 +1,93 @@
+"""MLflow databases for tests: the tables take seconds to make, so they are made once and copied."""
+
+import functools
+import logging
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+from mlflow.entities import Run
+
+from fedcohort.observe.tracking import server
+from fedcohort.observe.tracking.courier import Courier
+from fedcohort.record.observer import RunInfo
+from fedcohort.types import RoundReport
+
+EXPERIMENT = "selectors"
+
+
+@functools.cache
+def template() -> bytes:
+    """A database with all its tables and nothing in them."""
+    with tempfile.TemporaryDirectory() as folder:
+        server.connect(server.place(None, EXPERIMENT, Path(folder)))
+        return (Path(folder) / "mlflow.db").read_bytes()
+
+
+class InProcess:
+    """The courier as an observer of this process, where a test can look at it and kill it."""
+
+    def __init__(self, place: server.Place, every_s: float) -> None:
+        self.place, self.every_s = place, every_s
+
+    def start(self, info: RunInfo) -> None:
+        self.courier = Courier(info, self.place, self.every_s)
+        self.courier.start()
+
+    def observe(self, report: RoundReport) -> None:
+        self.courier.observe()
+
+    def finish(self, status: str) -> None:
+        self.courier.finish(status)
+
+
+@dataclass(frozen=True)
+class Logs:
+    """A folder of runs with a database."""
+
+    path: Path
+
+    @property
+    def uri(self) -> str:
+        return f"sqlite:///{self.path / 'mlflow.db'}"
+
+    def place(self, uri: str | None = None) -> server.Place:
+        return server.place(uri, EXPERIMENT, self.path)
+
+    def tracker(self, uri: str | None = None, every_s: float = 0) -> "InProcess":
+        return InProcess(self.place(uri), every_s)
+
+    def client(self) -> MlflowClient:
+        return MlflowClient(self.uri)
+
+    def runs(self) -> list[Run]:
+        experiment = self.client().get_experiment_by_name(EXPERIMENT)
+        return [] if experiment is None else self.client().search_runs([experiment.experiment_id])
+
+    def only_run(self) -> Run:
+        (run,) = self.runs()
+        return run
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Logs:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "mlflow.db").write_bytes(template())
+    return Logs(tmp_path / "logs")
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """What the package's logger says; the entry point may have cut it off from the root logger."""
+    logger = logging.getLogger("fedcohort")
+    level = logger.level
+    logger.addHandler(caplog.handler)
+    logger.setLevel(logging.INFO)
+    propagate, logger.propagate = logger.propagate, False
+    yield caplog
+    logger.removeHandler(caplog.handler)
+    logger.setLevel(level)
+    logger.propagate = propagate

@@ -1,0 +1,110 @@
+"""One line a round where nobody watches, a bar where somebody does."""
+
+import dataclasses
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from fedcohort.errors import OptionError
+from fedcohort.observe import progress as module
+from fedcohort.observe.progress import Progress
+from observe.made_up import info, play, report
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [line for line in capsys.readouterr().out.splitlines() if line.startswith("round ")]
+
+
+def test_a_line_a_round(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    play([Progress(lines_every=1)], info(tmp_path / "run"), last=3)
+    found, made = lines(capsys)[3:], report(3)
+    assert found == [
+        f"round 3/6  cohort {len(made.cohort)} arrived {len(made.arrived)}  test/acc {made.metrics['test/acc']:.3g}"
+        f"  test/loss {made.metrics['test/loss']:.3g}  virtual 15 min 30 s"
+    ]
+
+
+def test_few_lines_for_long_runs_and_always_the_last(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    play([Progress(lines_every=4)], info(tmp_path / "run"))
+    assert [line.split()[1] for line in lines(capsys)] == ["0/6", "4/6", "6/6"]
+
+
+def test_a_round_without_evaluation_shows_the_last_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    watcher = Progress(lines_every=1)
+    watcher.start(info(tmp_path / "run"))
+    watcher.observe(dataclasses.replace(report(1), metrics={}))
+    watcher.observe(dataclasses.replace(report(2), metrics={"test/acc": 0.5}))
+    watcher.observe(dataclasses.replace(report(3), metrics={}))
+    first, _, third = lines(capsys)
+    assert "acc" not in first
+    assert "test/acc 0.5" in third
+
+
+def test_the_start_table_says_how_skewed_the_data_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def line(**skew: float) -> list[str]:
+        Progress(lines_every=1).start(info(tmp_path / "run", skew=skew))
+        return [row[12:] for row in capsys.readouterr().out.splitlines() if row.startswith("imbalance")]
+
+    assert line() == []
+    classes = {"global_ci": 0.0123, "client_ci": 0.31}
+    assert line(**classes) == ["of classes 0.012, a client's 0.310"]
+    rest = {"global_ai": 0.0, "client_ai": 0.2, "global_sc": 0.5, "client_sc": 0.4}
+    assert line(**classes, **rest) == [
+        "of classes 0.012, a client's 0.310; of attributes 0.000, a client's 0.200; "
+        "spurious correlation 0.500, a client's 0.400"
+    ]
+
+
+def test_the_start_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = info(tmp_path / "a-name", tags={"tracking": "mlflow ui --backend-store-uri sqlite:////a b/mlflow.db"})
+    Progress(lines_every=1).start(dataclasses.replace(facts, start=2, dirty=True))
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "a-name"
+    table = {line[:12].strip(): line[12:] for line in said[1:]}
+    assert table["run"].startswith("selector=flash  agg=scaffold  dataset=fashion_mnist")
+    assert table["seed"] == "0  (config a1b2c3d4, commit 0123456789+)"
+    assert table["rounds"] == "6, from round 2"
+    assert table["clients"].startswith("12 with ")
+    assert table["skewed"].endswith("mean label noise 2.5 %")
+    assert table["parameters"] == "61,706"
+    assert table["folder"] == str(tmp_path / "a-name")  # in one piece, however long
+    assert table["tracking"] == facts.tags["tracking"]
+
+
+def test_on_a_terminal_there_is_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(module, "console", lambda: Console(file=screen, force_terminal=True, width=80, highlight=False))
+    play([Progress(lines_every=1)], info(tmp_path / "run"))
+    shown = screen.getvalue()
+    made = report(6)
+    assert f"{len(made.arrived)}/{len(made.cohort)} clients  acc {made.metrics['test/acc']:.3f}  31 min 0 s" in shown
+    assert "6/6" in shown
+    assert "selector=flash" in shown
+
+
+def test_on_a_terminal_a_command_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(module, "console", lambda: Console(file=screen, force_terminal=True, width=80, highlight=False))
+    command = f"mlflow ui --backend-store-uri sqlite:///{'long/' * 30}mlflow.db"
+    facts = info(tmp_path / ("a-name-" * 15), tags={"tracking": command})
+    watcher = Progress(lines_every=1)
+    watcher.start(facts)
+    watcher.finish("finished")
+    lines = screen.getvalue().splitlines()
+    assert facts.name in lines[0]
+    assert sum(command in line for line in lines) == 1
+    assert sum(str(facts.folder) in line for line in lines) == 1
+
+
+def test_a_run_that_never_started_ends_quietly(capsys: pytest.CaptureFixture[str]) -> None:
+    Progress(lines_every=1).finish("failed")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("value", [0, -1, 0.5, None, True])
+def test_lines_every_out_of_range(value: Any) -> None:
+    with pytest.raises(OptionError, match=r"lines_every must be an integer in \[1, inf\), got"):
+        Progress(lines_every=value)

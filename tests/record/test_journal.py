@@ -1,0 +1,249 @@
+"""The journal: whole steps only, whatever kills the writer, and never a step rewritten."""
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import CheckpointError, IncompatibleConfig
+from fedcohort.observe.figures import Figures
+from fedcohort.observe.mlflow import MlflowTracker
+from fedcohort.observe.summary import Summary
+from fedcohort.record import card, client_table, history, journal
+from fedcohort.record.history import Line, wall_s
+from fedcohort.record.journal import Journal, read
+from fedcohort.record.observer import Observer
+from fedcohort.types import RoundReport
+from killing import killed_at
+from observe.made_up import info, play, report
+
+TRACKER: dict[str, Any] = {"tracking_uri": None, "experiment": "x", "every_s": 1, "logs": "/a/logs"}
+
+
+def texts(folder: Path) -> list[bytes]:
+    return (folder / "journal.jsonl").read_bytes().splitlines()
+
+
+def check(folder: Path, last: int) -> None:
+    """Steps 0 to `last` are there once, with what was reported."""
+    found = read(folder)
+    assert list(found.steps) == list(range(last + 1))
+    assert found.metrics["test/acc"].tolist() == [report(step).metrics["test/acc"] for step in range(last + 1)]
+    assert found.cohorts[last] == report(last).cohort.tolist()
+    assert found.arrived[last] == report(last).arrived.tolist()
+    assert found.trace[last]["theta[duration]"] == report(last).trace["theta[duration]"]
+    table = found.clients()
+    assert table["step"].tolist() == [step for step in range(1, last + 1) for _ in range(12)]
+    assert table["client"].tolist() == list(range(12)) * last
+    assert table[table.step == last]["selected"].tolist() == report(last).clients["selected"].tolist()
+    assert table["selected"].dtype == bool
+
+
+def test_a_finished_run_reads_back_from_one_file(tmp_path: Path) -> None:
+    play([Journal()], info(tmp_path / "run"))
+    check(tmp_path / "run", 6)
+    assert (tmp_path / "run" / "clients.parquet").exists()
+    assert not (tmp_path / "run" / "clients").exists()
+
+
+@pytest.mark.parametrize("status", ["interrupted", "failed"])
+def test_an_unfinished_run_reads_back_from_its_parts(tmp_path: Path, status: str) -> None:
+    play([Journal()], info(tmp_path / "run"), status=status)
+    check(tmp_path / "run", 6)
+    assert not (tmp_path / "run" / "clients.parquet").exists()
+
+
+def test_step_0_has_no_cohort_and_no_table(tmp_path: Path) -> None:
+    play([Journal()], info(tmp_path / "run"), last=0, status="interrupted")
+    found = read(tmp_path / "run")
+    assert (found.steps, found.cohorts) == ([0], [[]])
+    assert found.clients().empty
+    assert found.clients(["selected"]).columns.tolist() == ["step", "client", "selected"]
+
+
+def test_columns_may_come_and_go(tmp_path: Path) -> None:
+    """w_0 is evaluated on all clients, but nobody is selected; a score appears after the cold start."""
+    writer, facts = Journal(), info(tmp_path / "run", rounds=2)
+    writer.start(facts)
+    writer.observe(dataclasses.replace(report(0), clients={"acc": np.linspace(0, 1, 12)}))
+    writer.observe(dataclasses.replace(report(1), clients={"selected": np.ones(12, bool)}))
+    for form in ("parts", "one file"):
+        found = read(facts.folder)
+        table = found.clients()
+        assert table["acc"].isna().tolist() == [False] * 12 + [True] * 12, form
+        assert found.clients(["selected"], first=1)["selected"].dtype == bool, form
+        writer.finish("finished")
+
+
+def test_numbers_that_are_not_finite_survive(tmp_path: Path) -> None:
+    writer = Journal()
+    writer.start(info(tmp_path / "run"))
+    odd = dict(zip("abc", (float("nan"), float("inf"), float("-inf")), strict=True))
+    writer.observe(dataclasses.replace(report(0), metrics=odd))
+    values = read(tmp_path / "run").metrics.loc[0]
+    assert math.isnan(values["a"])
+    assert (values["b"], values["c"]) == (math.inf, -math.inf)
+
+
+@pytest.mark.parametrize("torn", [b"{", b'{"step": 4, "time_ms": 1', b"\x00\x00\x00\n", b'{"step": 4}\n'])
+def test_a_torn_line_was_never_written(tmp_path: Path, torn: bytes) -> None:
+    play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
+    with (tmp_path / "run" / "journal.jsonl").open("ab") as file:
+        file.write(torn)
+    check(tmp_path / "run", 3)
+    play([Journal()], info(tmp_path / "run", start=3))
+    check(tmp_path / "run", 6)
+    assert all(json.loads(text) for text in texts(tmp_path / "run"))
+
+
+def test_a_damaged_line_inside_is_an_error(tmp_path: Path) -> None:
+    play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
+    lines = texts(tmp_path / "run")
+    (tmp_path / "run" / "journal.jsonl").write_bytes(b"\n".join([lines[0], lines[1][:20], *lines[2:]]) + b"\n")
+    with pytest.raises(CheckpointError, match="is damaged at byte"):
+        read(tmp_path / "run")
+
+
+KILLS = [
+    (client_table, "write_part", "before"),
+    (client_table, "write_part", "after"),
+    (journal, "commit", "before"),
+    (journal, "commit", "after"),
+    (client_table.os, "fsync", "before"),
+    (client_table.os, "replace", "before"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "when"), KILLS, ids=lambda value: getattr(value, "__name__", str(value)))
+@pytest.mark.parametrize("behind", [0, 1, 2])
+def test_a_kill_anywhere_loses_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str, behind: int
+) -> None:
+    """behind: rounds that the journal has and the checkpoint, from which the run goes on, has not."""
+    facts = info(tmp_path / "run")
+    killed_at(monkeypatch, owner, name, 5, when, lambda: play([Journal()], facts))
+    before = texts(facts.folder)
+    committed = len(history.lines(facts.folder / "journal.jsonl")[0]) - 1
+    play([Journal()], info(tmp_path / "run", start=max(committed - behind, 0)))
+    check(facts.folder, 6)
+    assert texts(facts.folder)[: committed + 1] == before[: committed + 1]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("owner", "name"), [(client_table, "_replace"), (client_table.shutil, "rmtree")])
+def test_a_kill_while_tables_are_put_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str
+) -> None:
+    facts = info(tmp_path / "run")
+    call = 7 if name == "_replace" else 1
+    killed_at(monkeypatch, owner, name, call, when, lambda: play([Journal()], facts))
+    check(facts.folder, 6)
+    play([Journal()], info(tmp_path / "run", start=6))
+    check(facts.folder, 6)
+    assert not (facts.folder / "clients").exists()
+
+
+def test_more_rounds_extend_a_finished_run(tmp_path: Path) -> None:
+    play([Journal()], info(tmp_path / "run", rounds=3))
+    play([Journal()], info(tmp_path / "run", rounds=5, start=3), status="interrupted")
+    check(tmp_path / "run", 5)
+    play([Journal()], info(tmp_path / "run", rounds=6, start=5))
+    check(tmp_path / "run", 6)
+
+
+def departed(step: int) -> RoundReport:
+    return dataclasses.replace(report(step), fingerprint="0bad")
+
+
+def test_a_step_done_again_is_compared_not_rewritten(tmp_path: Path) -> None:
+    play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
+    before = texts(tmp_path / "run")
+    writer = Journal()
+    writer.start(info(tmp_path / "run", start=1))
+    writer.observe(report(2))
+    assert texts(tmp_path / "run") == before
+    with pytest.raises(CheckpointError, match=r"departs from the journal of .* at round 3 .*0bad.*number of threads"):
+        writer.observe(departed(3))
+    assert texts(tmp_path / "run") == before
+
+
+def test_after_a_force_a_step_that_departs_is_said_and_not_rewritten(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal.log, "propagate", True)
+    play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
+    before = texts(tmp_path / "run")
+    writer = Journal()
+    writer.start(info(tmp_path / "run", start=2, starts=[{"resume": "force"}]))
+    writer.observe(departed(3))
+    assert texts(tmp_path / "run") == before
+    assert "departs from the journal" in caplog.text
+
+
+@pytest.mark.parametrize("round", [4, 5])
+def test_a_gap_before_the_checkpoint_is_an_error(tmp_path: Path, round: int) -> None:
+    play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
+    with pytest.raises(CheckpointError, match=rf"at round {round} but its journal.jsonl lacks round 4"):
+        Journal().start(info(tmp_path / "run", start=round))
+    Journal().start(info(tmp_path / "run", start=3))
+
+
+def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=f"{re.escape(str(tmp_path))} is not the folder of a run"):
+        read(tmp_path)
+    with pytest.raises(CheckpointError, match="is not the folder of a run"):
+        card.load(tmp_path)
+
+
+def test_a_card_that_is_damaged_is_named(tmp_path: Path) -> None:
+    play([Journal()], info(tmp_path / "run"), last=1)
+    (tmp_path / "run" / "info.json").write_text('{"starts_ms": [1')
+    with pytest.raises(CheckpointError, match=r"info\.json is damaged"):
+        card.load(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "reader", [Summary, Figures, lambda: MlflowTracker(**TRACKER)], ids=["summary", "figures", "mlflow"]
+)
+def test_who_reads_the_journal_misses_it_at_the_start(tmp_path: Path, reader: Callable[[], Observer]) -> None:
+    facts = info(tmp_path / "run")
+    facts.folder.mkdir()
+    with pytest.raises(IncompatibleConfig, match=r"reads the journal: leave callback.journal in"):
+        reader().start(facts)
+
+
+def test_the_card_gives_back_what_the_run_was_told(tmp_path: Path) -> None:
+    facts = info(tmp_path / "run", noise_rate=np.array([0.1, np.nan]))
+    facts.folder.mkdir()
+    card.save(facts)
+    moved = facts.folder.rename(tmp_path / "moved")
+    found = card.load(moved)
+    assert found.folder == moved
+    for field in dataclasses.fields(facts):
+        if field.name != "folder":
+            np.testing.assert_equal(getattr(found, field.name), getattr(facts, field.name))
+    assert found.class_counts.dtype == facts.class_counts.dtype
+
+
+def test_wall_time_leaves_out_the_gaps_between_processes() -> None:
+    """Two processes: 1 to 4 s, and 100 s to 107 s; a third did not commit a step."""
+    assert wall_s([1_000, 100_000, 500_000], [2_000, 4_000, 105_000, 107_000]) == 3 + 7
+
+
+def test_offsets_lead_from_line_to_line(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    assert history.lines(path) == ([], 0)
+    line = dataclasses.asdict(Line(0, 1, {"a": 1.0}, {"t": (0.0, 1.0)}, "f", [], []))
+    path.write_text(json.dumps(line) + "\n")
+    first, offset = history.lines(path)
+    with path.open("a") as file:
+        file.write(json.dumps(line | {"step": 1}) + "\n" + '{"step"')
+    second, end = history.lines(path, offset)
+    assert [found.step for found in first + second] == [0, 1]
+    assert history.lines(path, end) == ([], end)

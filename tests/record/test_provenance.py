@@ -1,0 +1,81 @@
+"""Where a result comes from."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fedcohort.record import provenance
+
+
+def git(where: Path, *words: str) -> None:
+    subprocess.run(
+        ["git", "-C", str(where), "-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false", *words],
+        check=True,
+    )
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a package, an option and a table; `provenance` lies in it."""
+    for name in ("src/pack/a.py", "configs/selector/a.yaml", "benchmarks/papers/a/table.md", "README.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("a")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "a")
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "src" / "pack" / "provenance.py"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("src/pack/a.py", True),
+        ("src/pack/new.py", True),
+        ("configs/selector/new.yaml", True),
+        ("train.py", True),
+        ("benchmarks/papers/a/table.md", False),
+        ("README.md", False),
+        ("logs/run.log", False),
+    ],
+)
+def test_what_decides_a_result_is_code(tree: Path, name: str, changed: bool) -> None:
+    found, dirty = provenance.commit()
+    assert len(found) == 40
+    assert not dirty
+    (tree / name).parent.mkdir(exist_ok=True)
+    (tree / name).write_text("b")
+    assert provenance.commit() == (found, changed)
+
+
+def test_outside_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "provenance.py"))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert provenance.commit() == ("unknown", True)
+
+
+def test_the_sources_of_a_run_are_those_that_it_runs(tmp_path: Path) -> None:
+    """A new method, and a change in another, leave them; a change in a chosen one, or in what it imports, doesn't."""
+    top = tmp_path / "fedcohort"
+    texts = {
+        "selector/base.py": "",
+        "selector/mine.py": "from fedcohort.selector import base, score",
+        "selector/score.py": "",
+        "selector/theirs.py": "from fedcohort.selector.other import x",
+        "selector/other.py": "",
+        "lightning/loop.py": "",
+        "round/plan.py": "",
+    }
+    for name, text in texts.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text)
+    config = {"selector": {"_target_": "fedcohort.selector.mine.Mine"}, "rounds": 3}
+    first = provenance.sources(config, top)
+    for name in ("selector/theirs.py", "selector/other.py", "selector/new.py"):
+        (top / name).write_text("changed = True")
+        assert provenance.sources(config, top) == first, name
+    for name in ("selector/mine.py", "selector/score.py", "selector/base.py", "lightning/loop.py", "round/new.py"):
+        before = provenance.sources(config, top)
+        (top / name).write_text(texts.get(name, "") + "\nchanged = True")
+        assert provenance.sources(config, top) != before, name

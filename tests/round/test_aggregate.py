@@ -1,0 +1,198 @@
+"""What becomes of a round whose step can't be taken, or of which a selector keeps little or nothing."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agg_harness import gather, layout_of, update_of
+from fedcohort.errors import FedcohortError
+from fedcohort.round.aggregate import Closer, advised
+from fedcohort.round.collected import Gathered
+from fedcohort.round.parts import ServerState
+from fedcohort.selector.random import Random
+from fedcohort.state import pack
+from fedcohort.types import Advice
+from run_harness import Ran, go
+from yaml_words import make
+
+Closed = list[tuple[Gathered, ServerState, dict[str, Any]]]
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> Closed:
+    """What came of each round: what arrived, the server's state, what clients keep."""
+    found: Closed = []
+    close = Closer.close
+
+    def spied(self: Closer, opened: Any, gathered: Any, state: Any) -> Any:
+        result = close(self, opened, gathered, state)
+        found.append((*result, self.store.state_dict()))
+        return result
+
+    monkeypatch.setattr(Closer, "close", spied)
+    return found
+
+
+def advises(monkeypatch: pytest.MonkeyPatch, advice: Any) -> None:
+    """Random selection that gives this advice, a function of the outcome."""
+    monkeypatch.setattr(Random, "advises", True)
+    monkeypatch.setattr(Random, "observe", lambda self, state, outcome: (advice(outcome), state))
+
+
+def assert_equal(a: Any, b: Any) -> None:
+    """Two packed states."""
+    if isinstance(a, torch.Tensor):
+        torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
+    elif isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for name in a:
+            assert_equal(a[name], b[name])
+    else:
+        assert a == b
+
+
+def moved(ran: Ran, start: Ran) -> bool:
+    return not torch.equal(ran.weights(), start.weights())
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """The model before the first round."""
+    return go(tmp_path_factory.mktemp("start"), "client.lr=1e-30", "rounds=1")
+
+
+WORDS = ["", "server=momentum", "server=adam", "agg=scaffold", "agg=fedmaba", "agg=rhfl proxy=noise agg.batches=1"]
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_step_that_is_too_long_leaves_all_as_it_was(
+    words: str, closed: Closed, start: Ran, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "fedcohort"):
+        ran = go(tmp_path, *words.split(), "server.lr=1e30", "rounds=2", "eval.clients_every=0")
+    assert not moved(ran, start)
+    assert [report.metrics.get("round/dropped_step") for report in ran.reports] == [None, 1.0, 1.0]
+    assert [report.metrics.get("round/arrived") for report in ran.reports] == [None, 4.0, 4.0]
+    assert ran.last.clients["weight"][ran.last.clients["arrived"]].tolist() == [0.0] * 4
+    assert caplog.text.count("the server's step is not finite, or longer than update_limit allows") == 2
+    (_, one, kept), (_, two, still) = closed
+    assert kept == still == {}
+    for part in ("agg", "server"):
+        assert_equal(pack(getattr(one, part)), pack(getattr(two, part)))
+    assert two.spent.virtual_s > one.spent.virtual_s
+
+
+def test_a_step_that_is_not_finite_is_none(start: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fedcohort.server.sgd import Sgd
+
+    monkeypatch.setattr(Sgd, "step", lambda self, state, direction: (direction * float("nan"), state))
+    ran = go(tmp_path, "rounds=1")
+    assert ran.last.metrics["round/dropped_step"] == 1
+    assert not moved(ran, start)
+
+
+def test_a_step_within_the_limit_is_taken(start: Ran, tmp_path: Path) -> None:
+    """At lr 1e4 a step is about 1e4 long, above 100 times the model: FedAvg's own updates are well below."""
+    kept = go(tmp_path / "a", "server.lr=1e4", "rounds=1", "update_limit=100")
+    taken = go(tmp_path / "b", "server.lr=1e4", "rounds=1", "update_limit=1e6")
+    assert (kept.last.metrics["round/dropped_step"], taken.last.metrics["round/dropped_step"]) == (1, 0)
+    assert not moved(kept, start)
+    assert moved(taken, start)
+
+
+@pytest.mark.parametrize("words", ["agg=scaffold", "agg=fedmaba", "server=momentum"])
+@pytest.mark.parametrize(
+    "advice",
+    [
+        lambda outcome: Advice(keep=np.zeros(len(outcome.clients), bool)),
+        lambda outcome: Advice(weights=np.zeros(len(outcome.clients))),
+    ],
+    ids=["keep", "weights"],
+)
+def test_a_selector_that_keeps_nobody_makes_an_empty_round(
+    words: str,
+    advice: Any,
+    closed: Closed,
+    start: Ran,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    advises(monkeypatch, advice)
+    with caplog.at_level(logging.WARNING, "fedcohort"):
+        ran = go(tmp_path, words, "rounds=2", "eval.clients_every=0")
+    assert not moved(ran, start)
+    assert "the selector left out every update, and the model stays as it is" in caplog.text
+    assert ran.last.clients["weight"][ran.last.clients["arrived"]].tolist() == [0.0] * 4
+    (_, one, kept), (_, two, still) = closed
+    assert kept == still == {}
+    for part in ("agg", "server"):
+        assert_equal(pack(getattr(one, part)), pack(getattr(two, part)))
+
+
+def test_who_is_left_out_has_not_arrived_for_the_aggregator(
+    closed: Closed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SCAFFOLD: c is the mean of c_i over all 12 clients, and those left out have kept nothing."""
+    left_out: set[int] = set()
+
+    def first_is_out(outcome: Any) -> Advice:
+        left_out.add(int(outcome.clients[0]))
+        return Advice(keep=np.arange(len(outcome.clients)) > 0)
+
+    advises(monkeypatch, first_is_out)
+    go(tmp_path, "agg=scaffold", "rounds=3", "eval.clients_every=0")
+    seen: set[int] = set()
+    for gathered, state, kept in closed:
+        seen |= set(gathered.clients[1:].tolist())
+        assert {int(k) for k in kept} == seen
+        mean = torch.stack([stored["c"].double() for stored in kept.values()]).sum(0) / 12
+        torch.testing.assert_close(state.agg.c, mean, atol=1e-6, rtol=0)
+    assert left_out - seen
+
+
+def test_buffers_and_counters_are_of_those_kept() -> None:
+    rows = [
+        update_of(k, [float(k)], n=k + 1, buffers=torch.tensor([float(k), 1.0]), counters=torch.tensor([10 - k]))
+        for k in range(3)
+    ]
+    came = gather(make("agg", "fedavg"), rows, layout_of(1, 2, 1), stacked=True)
+    assert (came.buffers.tolist(), came.counters.tolist()) == ([8 / 6, 1.0], [10])
+    kept = advised(came, Advice(keep=np.array([False, True, True])))
+    # samples 2 and 3, not the weights that are advised
+    np.testing.assert_allclose(kept.buffers, [(2 + 6) / 5, 1], rtol=1e-12)
+    assert kept.counters.tolist() == [9]
+    weighed = advised(came, Advice(weights=np.array([0.0, 5.0, 1.0])))
+    assert torch.equal(weighed.buffers, kept.buffers)
+    assert torch.equal(advised(came, Advice(weights=np.array([4.0, 5.0, 1.0]))).buffers, came.buffers)
+
+
+@pytest.mark.parametrize(
+    ("advice", "message"),
+    [
+        (Advice(weights=np.ones(3)), "weights that are not 4 numbers of at least 0"),
+        (Advice(weights=np.array([1.0, -1.0, 1.0, 1.0])), "weights that are not 4 numbers of at least 0"),
+        (Advice(weights=np.array([1.0, np.nan, 1.0, 1.0])), "weights that are not 4 numbers of at least 0"),
+        (Advice(keep=np.ones(5, bool)), "keep that are not 4 numbers of at least 0"),
+        (Advice(weights=np.ones(4), absolute=True), "is absolute, and it doesn't say so"),
+    ],
+)
+def test_advice_that_breaks_the_contract_stops_the_run(
+    advice: Advice, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advises(monkeypatch, lambda outcome: advice)
+    with pytest.raises(FedcohortError, match=message):
+        go(tmp_path, "rounds=1")
+
+
+def test_absolute_weights_count_once(tmp_path: Path) -> None:
+    """FEEL's unbiased weights don't sum to 1; where all do the same work FedNova is FedAvg under them, too."""
+    words = ("selector=feel", "selector.agg=unbiased", "client.steps=2", "rounds=1")
+    one, two = (go(tmp_path / agg, f"agg={agg}", *words) for agg in ("fedavg", "fednova"))
+    weight = one.last.clients["weight"]
+    assert abs(np.nansum(weight) - 1) > 0.05
+    np.testing.assert_allclose(two.last.clients["weight"], weight, rtol=1e-12)

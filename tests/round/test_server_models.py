@@ -1,0 +1,111 @@
+"""Networks that the server makes are its own, and come back as the vectors that they were made of."""
+
+import copy
+
+import torch
+from torch import nn
+
+from agg_harness import held
+from engine_toy import SEED
+from fedcohort.data.federation import Rows
+from fedcohort.flat import FlatModel
+from fedcohort.rng import generator, torch_scope
+from fedcohort.round.server_models import ServerWorkshop
+
+
+def conv(channels_last: bool = False) -> FlatModel:
+    with torch_scope(SEED, "weights"):
+        network = nn.Sequential(nn.Conv2d(2, 3, 2), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(12, 2))
+    network[1].bias.requires_grad_(False)
+    return FlatModel(network, channels_last)
+
+
+def workshop(server: FlatModel) -> ServerWorkshop:
+    x = torch.randn(6, 2, 3, 3, generator=torch.Generator().manual_seed(1))
+    return ServerWorkshop(server, held(x[:4], Rows(x, torch.tensor([0, 1, 0, 1, 0, 1]))), 5, 3, server.buffers + 1)
+
+
+def update(server: FlatModel) -> torch.Tensor:
+    return torch.linspace(-1, 1, server.layout.n_params, dtype=torch.float64)
+
+
+def test_there_and_back() -> None:
+    for last in (False, True):
+        server = conv(last)
+        bench = workshop(server)
+        network = bench.model(update(server), None)
+        torch.testing.assert_close(bench.update_of(network), update(server), atol=1e-6, rtol=0)
+        assert not network[1].bias.requires_grad
+
+
+def test_both_layouts_are_one_network() -> None:
+    x = torch.randn(5, 2, 3, 3)
+    models = []
+    for last in (False, True):
+        server = conv(last)
+        change = torch.zeros(server.layout.n_params, dtype=torch.float64)
+        for block in server.layout.parameters:
+            block.of(change).copy_(torch.linspace(-1, 1, block.size).view(block.shape))
+        models.append(workshop(server).model(change, None).eval())
+    torch.testing.assert_close(models[0](x), models[1](x), atol=1e-5, rtol=0)
+
+
+def test_buffers_are_the_rounds_or_the_clients() -> None:
+    server = conv()
+    bench = workshop(server)
+    at = {block.name: block for block in server.layout.buffers}["1.running_mean"]
+    assert bench.model(update(server), None)[1].running_mean.tolist() == [1, 1, 1]
+    own = torch.full((server.layout.n_buffers,), 7.0, dtype=torch.float64)
+    made = bench.model(update(server), own)
+    assert made[1].running_mean.tolist() == made[1].bias.tolist() == [7, 7, 7]
+    assert at.of(server.buffers).tolist() == [0, 0, 0]
+
+
+def test_what_is_made_shares_nothing() -> None:
+    server = conv()
+    bench = workshop(server)
+    before, buffers = server.w.clone(), server.buffers.clone()
+    first, second = (bench.model(update(server), None) for _ in range(2))
+    first.train()(torch.randn(4, 2, 3, 3)).sum().backward()
+    with torch.no_grad():
+        for tensor in first.state_dict().values():
+            tensor.add_(1)
+    assert torch.equal(server.w, before)
+    assert torch.equal(server.buffers, buffers)
+    assert not server.g.any()
+    torch.testing.assert_close(bench.update_of(second), update(server), atol=1e-6, rtol=0)
+
+
+def test_accuracy_is_of_eval_mode_on_the_validation_set() -> None:
+    server = conv()
+    bench = workshop(server)
+    network = bench.model(update(server), None).eval()
+    rows = bench.federation.server_val
+    expected = float((network(rows.x).argmax(1) == rows.y).float().mean())
+    assert bench.accuracy(network.train()) == expected
+
+
+def test_what_goes_through_is_counted() -> None:
+    """Of n samples, a pass forward is n, and one back 2 n more: a training step is 3 n (DESIGN 9.8)."""
+    bench = workshop(conv())
+    network = bench.model(update(bench.server), None).eval()
+    assert bench.passes == 0
+    with torch.no_grad():
+        network(bench.proxy)
+    assert bench.passes == 4
+    network(bench.proxy[:3]).sum().backward()
+    assert bench.passes == 4 + 3 * 3
+    network(bench.proxy)  # forward alone, though a gradient could come back
+    assert bench.passes == 13 + 4
+    copied = copy.deepcopy(network)
+    copied(bench.proxy[:1]).sum().backward()
+    assert bench.passes == 17 + 3
+    bench.accuracy(copied)
+    assert bench.passes == 20 + 6
+    bench.server.network.eval()(bench.proxy)  # an evaluation of the global model is nobody's
+    assert bench.passes == 26
+
+
+def test_draws_are_of_seed_purpose_and_round() -> None:
+    bench = workshop(conv())
+    assert bench.rng("distil").random() == generator(5, "distil", 3).random()

@@ -1,0 +1,117 @@
+"""What clients keep: in memory or in files, the same; and a kill never mixes two rounds."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedcohort.errors import DamagedCheckpoint
+from fedcohort.hook import remembered
+from fedcohort.lightning import checkpoint
+from fedcohort.round import aggregate as closing
+from fedcohort.round.store import MappedStore, MemoryStore, check, store_for
+from killing import die, in_a_child, stop_after
+from run_harness import go, same_bits
+from yaml_words import make
+
+WORDS = ("agg=scaffold", "rounds=5")
+MAPPED = (*WORDS, "client_store.limit_gb=0")
+
+
+def row(value: float) -> dict[str, torch.Tensor]:
+    return {"c": torch.full((3,), value)}
+
+
+def value(store: MappedStore, client: int) -> float | None:
+    kept = store.get(client)
+    return float(kept["c"][0]) if kept else None
+
+
+def test_a_row_is_what_was_committed(tmp_path: Path) -> None:
+    store = MappedStore(tmp_path, {"c": 3}, 4)
+    assert store.get(2) == {}
+    store.commit(2, row(1.5))
+    assert value(store, 2) == 1.5
+    assert value(store, 1) is None
+
+
+def test_the_rows_of_a_checkpoint_survive_what_comes_after_it(tmp_path: Path) -> None:
+    store = MappedStore(tmp_path, {"c": 3}, 4)
+    store.commit(0, row(1.0))
+    saved = store.state_dict()
+    store.checkpointed()
+    for newer in (2.0, 3.0):
+        store.commit(0, row(newer))
+        store.commit(1, row(newer))
+    lost = store.state_dict()  # asked for, but the checkpoint never reached the disk
+    assert lost["slots"].tolist() != saved["slots"].tolist()
+    back = MappedStore(tmp_path, {"c": 3}, 4)
+    back.load_state_dict(saved)
+    assert (value(back, 0), value(back, 1)) == (1.0, None)
+
+
+def test_the_rows_of_the_last_two_checkpoints_are_there(tmp_path: Path) -> None:
+    store = MappedStore(tmp_path, {"c": 3}, 4)
+    saved = []
+    for round in range(5):
+        store.commit(round % 2, row(float(round)))
+        saved.append(store.state_dict())
+        store.checkpointed()
+        if round in (1, 3):  # a process ends, another goes on
+            store = MappedStore(tmp_path, {"c": 3}, 4)
+            store.load_state_dict(saved[-1])
+    store.commit(0, row(9.0))
+    for state, rows in zip(saved[-2:], ((2.0, 3.0), (4.0, 3.0)), strict=True):
+        check(tmp_path, state)
+        back = MappedStore(tmp_path, {"c": 3}, 4)
+        back.load_state_dict(state)
+        assert (value(back, 0), value(back, 1)) == rows
+    with pytest.raises(DamagedCheckpoint, match="client 0"):
+        check(tmp_path, saved[1])
+
+
+def test_memory_where_it_fits(tmp_path: Path) -> None:
+    assert isinstance(store_for(tmp_path, {"c": 10**6}, 1000, 4.1), MemoryStore)
+    assert isinstance(store_for(tmp_path, {"c": 10**6}, 1000, 3.9), MappedStore)
+    assert isinstance(store_for(tmp_path, {}, 1000, 0), MemoryStore)
+
+
+def test_files_change_no_bit(tmp_path: Path) -> None:
+    mapped, memory = go(tmp_path / "a", *MAPPED), go(tmp_path / "b", *WORDS)
+    assert same_bits(mapped, memory)
+    assert (mapped.folder / "client_store.c").exists()
+    small = (mapped.folder / "last.ckpt").stat().st_size
+    assert small < (memory.folder / "last.ckpt").stat().st_size
+
+
+@pytest.mark.parametrize(("owner", "name", "call"), [(closing, "chained", 3), (checkpoint, "rename", 3)])
+def test_a_killed_run_goes_on_exactly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int
+) -> None:
+    whole = go(tmp_path / "whole", *MAPPED)
+    stop_after(monkeypatch, owner, name, call, die)
+    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *MAPPED) and None))
+    monkeypatch.undo()
+    assert same_bits(whole, go(tmp_path / "killed", *MAPPED, "resume=true"))
+
+
+def test_what_is_kept_has_the_size_that_its_hook_says() -> None:
+    hooks = (*make("agg", "fedbio").hooks, *make("agg", "scaffold").hooks, *make("regulariser", "prox").hooks)
+    assert remembered(hooks, 1000, 30) == {"x": 30, "c": 1000}
+
+
+def test_rows_of_different_lengths_in_files(tmp_path: Path) -> None:
+    store = MappedStore(tmp_path, {"x": 4, "c": 2}, 3)
+    store.commit(0, {"x": torch.tensor([1.0, 2.0, 3.0, 4.0]), "c": torch.tensor([5.0, 6.0])})
+    store.commit(2, {"x": torch.tensor([7.0]), "c": torch.tensor([8.0, 9.0])})
+    assert store.get(0)["x"].tolist() == [1, 2, 3, 4]
+    assert store.get(2)["x"][:1].tolist() == [7]
+    assert store.get(2)["c"].tolist() == [8, 9]
+    assert (tmp_path / "client_store.x").stat().st_size == 3 * 3 * 4 * 4
+
+
+def test_memory_is_reckoned_by_what_is_kept(tmp_path: Path) -> None:
+    # 1000 clients with 30 floats take 120 kB, however large the model is.
+    assert isinstance(store_for(tmp_path, {"x": 30}, 1000, 2e-4), MemoryStore)
+    assert isinstance(store_for(tmp_path, {"x": 30}, 1000, 1e-4), MappedStore)

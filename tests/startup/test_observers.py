@@ -1,0 +1,75 @@
+"""Who may watch a run: a mistake is refused with what is allowed."""
+
+import json
+import re
+
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.startup.observers import observers_of
+from run_harness import made
+
+LIGHTNING = "lightning.pytorch.callbacks"
+STOP = f"+callback.x._target_={LIGHTNING}.EarlyStopping"
+SAVE = f"+callback.x._target_={LIGHTNING}.ModelCheckpoint"
+NOT_ALLOWED = "callback.x.monitor must be one of server_val/acc, server_val/loss"
+
+MISTAKES = [
+    ((STOP, "+callback.x.monitor=test/loss"), f"{NOT_ALLOWED}, got 'test/loss' (nothing may select on the test set)"),
+    ((STOP, "+callback.x.monitor=val_loss"), f"{NOT_ALLOWED}, got 'val_loss'"),
+    ((SAVE, "+callback.x.monitor=val_loss"), f"{NOT_ALLOWED}, epoch, step, got 'val_loss'"),
+    ((STOP,), "callback.x: needs the option 'monitor'; its options are monitor, min_delta, patience, verbose, mode,"),
+    (
+        (STOP, "+callback.x.monitr=a", "+callback.x.monitor=b"),
+        "callback.x: has no option 'monitr'; its options are monitor,",
+    ),
+    ((f"+callback.x._target_={LIGHTNING}.EarlyStoping",), f"can't be used: No module named '{LIGHTNING}.EarlyStoping'"),
+    (
+        ("+callback.x._target_=fedcohort.record.journal.Jurnal",),
+        "No module named 'fedcohort.record.journal.Jurnal'",
+    ),
+    (
+        ("+callback.x._target_=torch.nn.ReLU",),
+        "callback.x._target_ must be an observer or a callback of Lightning's, got",
+    ),
+    (("+callback.x=3",), "callback.x must be null, or a class in _target_ with its options, got 3"),
+    (
+        ("+callback.x.patience=3",),
+        "callback.x must be null, or a class in _target_ with its options, got {'patience': 3}",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), MISTAKES, ids=[said[:60] for _, said in MISTAKES])
+def test_a_mistake_is_refused_in_one_line(words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(said)) as caught:
+        observers_of(made("logger=none", *words))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (STOP, "+callback.x.monitor=server_val/acc"),
+        (SAVE, "+callback.x.monitor=step"),
+        (SAVE,),
+        ("+callback.x._target_=run_harness.Collect",),
+        ("callback.figures=null",),
+    ],
+)
+def test_these_may(words: tuple[str, ...]) -> None:
+    found = observers_of(made("logger=none", *words))
+    assert type(found[0]).__name__ == "Journal"
+    assert type(found[-1]).__name__ == "RunStatus", "it says how the others ended"
+
+
+def test_only_lightnings_may_end_a_run_early() -> None:
+    timer = ("+callback.a._target_=lightning.pytorch.callbacks.Timer", "+callback.a.duration=00:01:00:00")
+    collect = "+callback.c._target_=run_harness.Collect"
+    stop = (STOP, "+callback.x.monitor=server_val/acc")
+    found = observers_of(made("logger=none", *timer, *stop, collect))[-1].callbacks
+    assert [node["_target_"] for node in found] == [f"{LIGHTNING}.EarlyStopping", f"{LIGHTNING}.Timer"]
+    assert found == json.loads(json.dumps(found))
+    moved = [word.replace("callback.a", "callback.z") for word in timer]
+    assert observers_of(made("logger=none", *stop, *moved))[-1].callbacks == found
+    assert observers_of(made("logger=none", collect))[-1].callbacks == []

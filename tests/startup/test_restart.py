@@ -1,0 +1,282 @@
+"""What a resume goes on from: a damaged checkpoint is never used, other code never in silence."""
+
+import json
+import logging
+import pickle
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.errors import CheckpointError, DamagedCheckpoint
+from fedcohort.lightning import checkpoint
+from fedcohort.observe.tracking import record
+from fedcohort.record import provenance
+from fedcohort.startup import nearest
+from run_harness import Ran, go, made, same_bits, watched
+
+WORDS = ("agg=scaffold", "client_store.limit_gb=0", "callback=default", "callback.figures=null", "rounds=5")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return go(tmp_path_factory.mktemp("whole"), *WORDS)
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The logs of a run of three rounds, of which there are two checkpoints."""
+    logs = tmp_path_factory.mktemp("three")
+    go(logs, *WORDS, "rounds=3")
+    return logs
+
+
+@pytest.fixture
+def logs(three: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(three, tmp_path / "logs"))
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """What the package's logger says."""
+    logger = logging.getLogger("fedcohort")
+    logger.addHandler(caplog.handler)
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    yield caplog
+    logger.removeHandler(caplog.handler)
+    logger.setLevel(level)
+
+
+def home(logs: Path) -> Path:
+    (found,) = (logs / "runs").iterdir()
+    return found
+
+
+def resumed(logs: Path, how: str = "true", *words: str) -> Ran:
+    return go(logs, *WORDS, *words, f"resume={how}")
+
+
+def flip(path: Path, bit: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(data)
+
+
+def own_hash(path: Path) -> str:
+    callbacks = torch.load(path, weights_only=True)["callbacks"].values()
+    return str(next(state["config_hash"] for state in callbacks if "config_hash" in state))
+
+
+# --- damage --------------------------------------------------------------------------------------------------------
+def test_every_one_of_fifty_flipped_bits_is_noticed(logs: Path) -> None:
+    path = home(logs) / "last.ckpt"
+    assert checkpoint.rounds_in(checkpoint.load(path, own_hash(path))) == 3
+    for bit in np.random.default_rng(50).choice(8 * path.stat().st_size, 50, replace=False):
+        flip(path, int(bit))
+        with pytest.raises(DamagedCheckpoint, match=r"last\.ckpt is damaged and can't be resumed"):
+            checkpoint.load(path, "any")
+        flip(path, int(bit))
+    checkpoint.load(path, own_hash(path))
+
+
+@pytest.mark.parametrize("kept", [0, 1, 1000, -1, -100])
+def test_a_checkpoint_that_was_cut_is_noticed(logs: Path, kept: int) -> None:
+    path = home(logs) / "last.ckpt"
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(DamagedCheckpoint):
+        checkpoint.load(path, "any")
+
+
+def test_the_one_before_a_damaged_one_is_offered_and_taken_by_choice(
+    whole: Ran, logs: Path, said: pytest.LogCaptureFixture
+) -> None:
+    flip(home(logs) / "last.ckpt", 4321)
+    with pytest.raises(CheckpointError, match=r"damaged.*; the one before it, of round 2, is whole: .*=previous$"):
+        resumed(logs)
+    found = resumed(logs, "previous")
+    assert found.reports[0].step == 3
+    assert same_bits(whole, found)
+    assert "going on from the one before it, of round 2" in said.text
+    assert json.loads((found.folder / "summary.json").read_text())["forced"] == []
+
+
+def test_nothing_whole_is_left(logs: Path) -> None:
+    for name in ("last.ckpt", "previous.ckpt"):
+        flip(home(logs) / name, 4321)
+    with pytest.raises(CheckpointError, match=r"the one before it, too: start afresh with resume=false"):
+        resumed(logs, "previous")
+    (home(logs) / "previous.ckpt").unlink()
+    with pytest.raises(CheckpointError, match=r"there is none before it: start afresh with resume=false"):
+        resumed(logs, "force")
+
+
+def test_a_kill_between_the_two_renames_leaves_the_one_before(whole: Ran, logs: Path) -> None:
+    (home(logs) / "last.ckpt").unlink()
+    found = resumed(logs)
+    assert found.reports[0].step == 3
+    assert same_bits(whole, found)
+
+
+def test_what_clients_keep_in_files_is_checked_too(whole: Ran, logs: Path) -> None:
+    saved = torch.load(home(logs) / "last.ckpt", weights_only=True)["callbacks"].values()
+    slots = next(state["clients"]["slots"] for state in saved if "clients" in state).tolist()
+    before = torch.load(home(logs) / "previous.ckpt", weights_only=True)["callbacks"].values()
+    slots_before = next(state["clients"]["slots"] for state in before if "clients" in state).tolist()
+    client = next(k for k, slot in enumerate(slots) if slot >= 0 and slot != slots_before[k])
+    path = home(logs) / "client_store.c"
+    row = path.stat().st_size // (3 * len(slots))
+    flip(path, 8 * row * (3 * client + slots[client]) + 77)
+    with pytest.raises(CheckpointError, match=rf"client {client} keeps isn't what was written; .*resume=previous"):
+        resumed(logs)
+    assert same_bits(whole, resumed(logs, "previous"))
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return Path.touch, (Path("evil"),)
+
+
+def test_a_checkpoint_that_holds_code_is_refused_and_not_run(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(logs)
+    path = home(logs) / "last.ckpt"
+    checkpoint.write({"fedcohort": {"format": checkpoint.FORMAT}, "state": Evil()}, path)
+    assert checkpoint.is_whole(path)
+    with pytest.raises(DamagedCheckpoint, match="UnpicklingError"):
+        checkpoint.load(path, "any")
+    assert not (logs / "evil").exists()
+    with pytest.raises(CheckpointError):
+        resumed(logs)
+    assert not (logs / "evil").exists()
+    pickle.loads(pickle.dumps(Evil()))
+    assert (logs / "evil").exists(), "it would have been run"
+
+
+def test_a_format_that_is_not_read_names_who_reads_it(logs: Path) -> None:
+    path = home(logs) / "last.ckpt"
+    saved = torch.load(path, weights_only=True)
+    checkpoint.write({**saved, "fedcohort": {**saved["fedcohort"], "format": 3, "commit": "0" * 40}}, path)
+    with pytest.raises(CheckpointError, match=r"has the format 3, .* reads 2; fedcohort 0\.\S+ at commit 0{40} reads"):
+        checkpoint.load(path, "any")
+    torch.save({**saved, "fedcohort": {"format": 1}}, path)  # as it was: no digest
+    with pytest.raises(CheckpointError, match=r"the format 1, .*; fedcohort 0\.1\.0 up to commit 2e9eefb reads it"):
+        resumed(logs, "force")
+
+
+# --- other code, versions, processes -------------------------------------------------------------------------------
+def other_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "sources", lambda config: "0badc0de0bad")
+
+
+def other_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = provenance.versions()
+    monkeypatch.setattr(provenance, "versions", lambda: {**versions, "torch": "9.9"})
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "how", "reason"),
+    [
+        (other_code, (), "true", r"other code of fedcohort \(commit .*, now commit .*, sources 0badc0de0bad\)"),
+        (other_torch, (), "previous", r"torch 9\.9 \(was .*\)"),
+        (None, ("trainer.threads=2",), "true", r"trainer\.threads=2 \(was 1\)"),
+        (None, ("trainer.devices=2",), "previous", r"trainer\.devices=2 \(was 1\)"),
+    ],
+)
+def test_what_may_give_other_bits_is_refused(
+    logs: Path, monkeypatch: pytest.MonkeyPatch, change: Any, words: tuple[str, ...], how: str, reason: str
+) -> None:
+    if change:
+        change(monkeypatch)
+    before = {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()}
+    with pytest.raises(CheckpointError, match=rf"{reason}\. Go back .* resume=force"):
+        resumed(logs, how, *words)
+    assert {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()} == before
+
+
+def test_force_goes_on_and_is_never_forgotten(
+    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other_code(monkeypatch)
+    found = resumed(logs, "force", "rounds=4")
+    assert found.reports[0].step == 4
+    capsys.readouterr()
+    last = resumed(logs)  # with the same code again: nothing to force
+    first, second, third = provenance.starts(last.folder)
+    assert [start["round"] for start in (first, second, third)] == [0, 3, 4]
+    assert [start["forced"] is None for start in (first, second, third)] == [True, False, True]
+    assert first["sources"] != second["sources"] == third["sources"] == "0badc0de0bad"
+    assert {"commit", "dirty", "versions", "options", "time"} <= first.keys()
+    summary = json.loads((last.folder / "summary.json").read_text())
+    (line,) = summary["forced"]
+    assert line.startswith("after round 3: other code of fedcohort (commit ")
+    assert [start["round"] for start in summary["starts"]] == [0, 3, 4]
+    assert "resume=force" in capsys.readouterr().out
+    tags = record.tags(last.info, "running")
+    assert (tags["starts"], tags["forced"]) == ("3", line)
+    assert tags["commits"].split(", ") == provenance.commits([first, second, third])
+
+
+def test_a_run_that_was_never_forced_has_no_such_tag(whole: Ran) -> None:
+    tags = record.tags(whole.info, "running")
+    assert tags["starts"] == "1"
+    assert "forced" not in tags
+
+
+def test_a_start_that_was_torn_costs_no_other(tmp_path: Path) -> None:
+    start = {"round": 0, "forced": None, **provenance.this({}, {})}
+    provenance.note_start(tmp_path, start)
+    with (tmp_path / provenance.STARTS).open("a") as file:
+        file.write('{"round": 3, "forc')
+    provenance.note_start(tmp_path, {**start, "round": 5})
+    assert [found["round"] for found in provenance.starts(tmp_path)] == [0, 5]
+
+
+# --- what changes no result ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("word", ["checkpoint.every_s=5", "checkpoint.every=2", "engine.slices=3"])
+def test_how_a_result_is_reached_may_change(whole: Ran, logs: Path, word: str) -> None:
+    found = resumed(logs, "true", word)
+    assert found.folder == home(logs)
+    assert same_bits(whole, found)
+
+
+def test_what_clients_keep_may_move_into_memory_and_back(whole: Ran, logs: Path) -> None:
+    resumed(logs, "true", "client_store.limit_gb=4", "rounds=4")
+    found = resumed(logs)
+    assert found.reports[0].step == 5
+    assert same_bits(whole, found)
+
+
+# --- nothing to resume ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("words", "differs"),
+    [
+        (("client.lr=0.2", "seed=1"), "differs in client.lr=0.1 (here 0.2), seed=0 (here 1)"),
+        (("selector=ucb_cs", "seed=1"), "differs in seed=0 (here 1), selector=random (here ucb_cs)"),
+        ((), "was ended by other callbacks"),
+    ],
+)
+def test_the_nearest_run_is_named_by_what_differs(three: Path, words: tuple[str, ...], differs: str) -> None:
+    line = nearest.line(three / "runs", three / "runs" / "new", made(*watched(three, *WORDS, *words)).config)
+    assert line.startswith(f"the nearest run, {home(three)}, {differs}")
+
+
+def test_runs_that_cant_be_read_are_not_near(three: Path, tmp_path: Path) -> None:
+    config = made(*watched(three, *WORDS, "seed=3")).config
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "config.yaml").write_text("a: [1, 2\n")
+    assert nearest.line(tmp_path, tmp_path / "b", config) == ""
+    shutil.copytree(home(three), tmp_path / "older-name")
+    assert "differs in seed=0 (here 3)" in nearest.line(tmp_path, tmp_path / "b", config)
+    config = {**config, "seed": 0}
+    assert "is of a version of fedcohort that named runs otherwise" in nearest.line(tmp_path, tmp_path / "b", config)
+
+
+def test_a_resume_of_nothing_says_what_is_near(logs: Path, said: pytest.LogCaptureFixture) -> None:
+    where = home(logs)
+    go(logs, *WORDS, "rounds=1", "client.lr=0.2", "resume=true")
+    expected = f"nothing to resume for this config and seed; starting anew (the nearest run, {where}, differs in "
+    assert f"{expected}client.lr=0.1 (here 0.2))" in [entry.getMessage() for entry in said.records]

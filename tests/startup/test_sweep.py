@@ -1,0 +1,101 @@
+"""Sweeps from the command line: one bad job costs nothing but itself, and `resume=true` does what is left."""
+
+import importlib.util
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedcohort.command.compare import compare, parsed
+from fedcohort.startup.sweep import KILLED, NEVER
+from yaml_words import ROOT
+
+SMALL = ["clients=12", "rounds=2", "model=logreg", "client.epochs=1", "callback=none", "logger=none"]
+TRACKED = ("callback=default", "callback.figures=null", "logger=mlflow")
+
+
+def train(logs: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    given = {word.split("=")[0] for word in words}
+    base = [word for word in SMALL if word.split("=")[0] not in given]
+    command = [sys.executable, "train.py", *words, *base, f"paths.logs={logs}"]
+    path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": path}
+    )
+
+
+def finished(logs: Path) -> int:
+    found = [json.loads(path.read_text())["status"] for path in (logs / "runs").glob("*/status.json")]
+    return found.count("finished")
+
+
+def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    before = {path.name for path in ROOT.iterdir()}
+    done = train(tmp_path, "-m", "cohort=4,40,6")
+    assert done.returncode == 1
+    assert finished(tmp_path) == 2
+    assert "cohort=40 exceeds clients=12" in done.stderr
+    assert "failed: " in done.stderr
+    assert "Traceback" not in done.stderr
+    (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
+    assert done.stderr.endswith(f"\nsweep {sweep}: 2 jobs done, 1 failed.\n")
+    again = train(tmp_path, "-m", "cohort=4,5,6", "resume=true")
+    assert again.returncode == 0
+    assert finished(tmp_path) == 3
+    assert again.stderr.count("already finished") == 2
+    assert again.stderr.endswith(": 1 job done, 2 skipped (finished before).\n")
+    assert {path.name for path in ROOT.iterdir()} == before, "nothing is left in the working directory"
+
+
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_other_launchers_swallow_no_failure(tmp_path: Path, launcher: str) -> None:
+    """One job is refused, one takes its process with it (neither comes as far as torch): what the sweep says of them
+    is what it says where it runs them itself.
+    """
+    plugin = {"joblib": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}[launcher]
+    if importlib.util.find_spec("hydra_plugins") is None or importlib.util.find_spec(f"hydra_plugins.{plugin}") is None:
+        pytest.skip(f"{plugin} is not installed")
+    die = "+callback.die._target_=killing.Fatal"
+    done = train(tmp_path, "-m", f"hydra/launcher={launcher}", "cohort=40,4", die)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "a job was lost: " in done.stderr
+    (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
+    *_, refused, killed, told = done.stderr.splitlines()
+    assert refused.endswith(
+        ("cohort=40 exceeds clients=12", KILLED, NEVER)
+    )  # joblib ends the other jobs with a lost one
+    assert killed.endswith(KILLED)
+    assert told == f"sweep {sweep}: 2 jobs failed."
+
+
+def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
+    done = train(tmp_path, "-m", "selector=random,flash", "cohort=4", "rounds=1", *TRACKED)
+    (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
+    said, _, line = done.stderr.splitlines()[-1].partition(" Compare them: ")
+    assert said == f"sweep {sweep}: 2 jobs done."
+    words = shlex.split(line)[1:]
+    where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
+    assert words == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
+    assert "| flash |" in compare(parsed([*words[1:], f"out={tmp_path / 'out'}", "curves=false"]))[0]
+
+
+def test_a_mistake_is_one_line_and_exit_code_two(tmp_path: Path) -> None:
+    done = train(tmp_path, "cohort=4", "selector=ucb_cs", "selector.discount=2")
+    assert done.returncode == 2
+    assert done.stderr.strip() == "selector.discount must be a number in [0, 1], got 2"
+    assert done.stdout == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_unknown_words_and_keys_list_those_there_are(tmp_path: Path) -> None:
+    word = train(tmp_path, "selector=best")
+    assert word.returncode != 0
+    assert "ucb_cs" in word.stderr
+    key = train(tmp_path, "+selector.speed=3", "cohort=4")
+    assert key.returncode == 2
+    assert "selector=random: has no option 'speed'; its options are weights" in key.stderr

@@ -1,0 +1,135 @@
+"""Any number of ranks logs, tabulates and shows to callbacks what one process does, to rounding.
+
+In float64, so that adaptive selectors choose the same; the server's data are sorted by label, so that a rank's part of
+them is not like the whole.
+"""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import run_harness
+from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.startup import run
+from run_harness import go
+
+CALLBACKS = "lightning.pytorch.callbacks"
+LEFT_BEHIND = (
+    *("+callback.journal._target_=fedcohort.record.journal.Journal",),
+    *("+callback.summary._target_=fedcohort.observe.summary.Summary", "+callback.seen._target_=run_harness.Seen"),
+    *(f"+callback.best._target_={CALLBACKS}.ModelCheckpoint", "+callback.best.monitor=server_val/loss"),
+)
+HALT = (f"+callback.halt._target_={CALLBACKS}.EarlyStopping", "+callback.halt.monitor=server_val/loss")
+CASES = {
+    "powd": ("selector=powd", "agg=fedavgm", "attack=loss_inflation", "engine.slices=3", "cohort=5", "model=mlp"),
+    "scaffold": ("agg=scaffold", "client=adam", "availability=bernoulli", "availability.p=0.15"),
+    "oracle": ("selector=oracle_greedy", "agg=feddf", "agg.steps=5", "proxy=client_heldout", "codec=quant"),
+    "fedpns": ("selector=fedpns", "deadline=fixed", "samples=random", *HALT, "+callback.halt.patience=1"),
+}
+
+
+class Seen(pl.Callback):
+    """Writes what a callback may monitor, each rank into a file of its own."""
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        found = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        with (Path(trainer.default_root_dir) / f"seen-{trainer.global_rank}").open("a") as file:
+            file.write(json.dumps(found) + "\n")
+
+
+def by_label(rows: Rows) -> Rows:
+    order = torch.argsort(rows.y, stable=True)
+    return Rows(rows.x[order].double(), rows.y[order])
+
+
+def doubled(shard: Shard) -> Shard:
+    return replace(shard, x=shard.x.double())
+
+
+@pytest.fixture
+def federation(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Fields of the federation that a test replaces."""
+    build, network = run._federation, run._network
+    changes: dict[str, Any] = {}
+
+    def sorted_(*parts: Any) -> Federation:
+        held = build(*parts)
+        clients = {name: doubled(getattr(held, name)) for name in ("train", "val", "test")}
+        server = {name: by_label(getattr(held, name)) for name in ("server_val", "server_test")}
+        attribute = np.arange(len(held.server_test.y)) % 2
+        proxy = None if held.proxy is None else held.proxy.double()
+        held = replace(held, **clients, **server, server_test_attribute=attribute, proxy=proxy)
+        return replace(held, **{name: change(held) for name, change in changes.items()})
+
+    monkeypatch.setattr(run, "_federation", sorted_)
+    monkeypatch.setattr(run, "_network", lambda *parts: network(*parts).double())
+    monkeypatch.setattr(run_harness, "Seen", Seen, raising=False)
+    return changes
+
+
+def ran(logs: Path, ranks: int, *words: str) -> Path:
+    return go(logs / str(ranks), *words, *LEFT_BEHIND, f"trainer.devices={ranks}").folder
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def assert_same_journal(one: Path, other: Path) -> None:
+    for a, b in zip(lines(one / "journal.jsonl"), lines(other / "journal.jsonl"), strict=True):
+        assert b["metrics"] == pytest.approx(a["metrics"], rel=1e-9, abs=1e-9, nan_ok=True)
+        assert (a["cohort"], a["arrived"]) == (b["cohort"], b["arrived"])
+        assert b["trace"].keys() == a["trace"].keys()
+
+
+def assert_same_rest(one: Path, other: Path) -> None:
+    tables = [pd.read_parquet(folder / "clients.parquet") for folder in (one, other)]
+    pd.testing.assert_frame_equal(*tables, rtol=1e-9, atol=1e-9)
+    a, b = (json.loads((folder / "summary.json").read_text()) for folder in (one, other))
+    for part in ("final", *a["best"]):
+        values = [found["final"] if part == "final" else found["best"].get(part) for found in (a, b)]
+        assert values[1] == pytest.approx(values[0], rel=1e-9, abs=1e-9, nan_ok=True)
+    weights = [torch.load(folder / "weights.pt", weights_only=True) for folder in (one, other)]
+    torch.testing.assert_close(*weights, rtol=0, atol=1e-9)
+    assert [p.name for p in (one / "checkpoints").iterdir()] == [p.name for p in (other / "checkpoints").iterdir()]
+
+
+@pytest.mark.parametrize(("case", "ranks"), [("powd", (2, 3)), ("scaffold", (3,)), ("oracle", (2,)), ("fedpns", (3,))])
+def test_ranks_log_what_one_process_logs(
+    case: str, ranks: tuple[int, ...], tmp_path: Path, federation: dict[str, Any]
+) -> None:
+    if case == "scaffold":  # fewer samples than ranks
+        federation["server_val"] = lambda held: Rows(held.server_val.x[-2:], held.server_val.y[-2:])
+    one = ran(tmp_path, 1, *CASES[case])
+    for count in ranks:
+        other = ran(tmp_path, count, *CASES[case])
+        assert_same_journal(one, other)
+        assert_same_rest(one, other)
+        for rank in range(count):
+            for mine, theirs in zip(lines(one / "seen-0"), lines(other / f"seen-{rank}"), strict=True):
+                assert theirs == pytest.approx(mine, rel=1e-6)
+                assert theirs.keys() >= {"server_val/acc", "server_val/loss"} or not theirs
+
+
+def test_a_loss_that_is_no_number_in_one_ranks_part_is_none_in_all(tmp_path: Path, federation: dict[str, Any]) -> None:
+    """The last rank's part overflows; the first rank's metrics say so, and every rank stops together."""
+
+    def overflowing(held: Federation) -> Rows:
+        x = held.server_val.x.clone()
+        x[-1] = math.inf
+        return Rows(x, held.server_val.y)
+
+    federation["server_val"] = overflowing
+    folder = ran(tmp_path, 2, *HALT)
+    journal = lines(folder / "journal.jsonl")
+    assert [line["step"] for line in journal] == [0, 1]
+    assert all(math.isnan(line["metrics"]["server_val/loss"]) for line in journal)
+    assert math.isfinite(journal[-1]["metrics"]["test/loss"])

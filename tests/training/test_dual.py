@@ -1,0 +1,132 @@
+"""Training linear models through their Gram matrices ends where training their weights does."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from engine_toy import SEED, federation_of, task_of, trainer_of
+from fedcohort.rng import torch_scope
+from fedcohort.training.dual import Dual
+from fedcohort.training.engines import choose
+from fedcohort.training.local import LocalTrainer
+from fedcohort.types import ClientUpdate
+from yaml_words import make
+
+CLIENTS: list[dict[str, Any]] = [
+    {"batch": 4},
+    {"batch": 4, "epochs": 6},
+    {"batch": 100},
+    {"batch": None},
+    {"batch": 5, "steps": 7},
+    {"batch": 7, "steps": 40},
+]
+RAGGED = [None, np.array([2]), np.array([0, 3, 5, 6, 9]), np.arange(11), np.arange(8), np.arange(4, 12)]
+
+
+def trainer(dtype: torch.dtype, objective: str = "ce", **client: Any) -> LocalTrainer:
+    with torch_scope(SEED, "weights"):
+        network = nn.Linear(5, 3).to(dtype)
+    federation = federation_of(n=300, clients=6, dtype=dtype)
+    made: LocalTrainer = trainer_of(federation, network, objective, **client)
+    return made
+
+
+def tasks(client: dict[str, Any]) -> list[Any]:
+    units = client.get("steps", client.get("epochs", 1))
+    chosen = enumerate(RAGGED)
+    return [task_of(k, units=units - (k == 3 and units > 1), rows=rows, loss_after=True) for k, rows in chosen]
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=str)
+@pytest.mark.parametrize("objective", ["ce", "flash_robust"])
+def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
+    primal, dual = (trainer(torch.float64, objective, **client) for _ in range(2))
+    engine = Dual(dual, 3)
+    assert any(engine._shape(task) is not None for task in tasks(client)), "everybody fell back: nothing is compared"
+    found = zip(primal.updates(tasks(client), {}), engine.updates(tasks(client), {}), strict=True)
+    for a, b in found:
+        assert (a.client, a.steps, a.n_used) == (b.client, b.steps, b.n_used)
+        assert a.batch_size.tolist() == b.batch_size.tolist()
+        torch.testing.assert_close(a.delta, b.delta, atol=1e-10, rtol=0)
+        assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-10)
+        assert a.loss_after == pytest.approx(b.loss_after, abs=1e-10)
+
+
+def test_nobody_depends_on_company() -> None:
+    """Float32 bits are equal whoever a client is trained with, and so for any number of slices."""
+
+    def deltas(chunk: int, these: list[int]) -> dict[int, ClientUpdate]:
+        engine = Dual(trainer(torch.float32, batch=4, epochs=3), chunk)
+        chosen = [task_of(k, units=3) for k in these]
+        return {update.client: update for update in engine.updates(chosen, {})}
+
+    alone = {k: deltas(1, [k])[k] for k in range(6)}
+    for company in (deltas(6, list(range(6))), deltas(2, [5, 3, 1, 0, 2, 4])):
+        assert {k: torch.equal(alone[k].delta, company[k].delta) for k in alone} == dict.fromkeys(alone, True)
+
+
+def test_one_step_in_closed_form() -> None:
+    """One sample, one step: delta W = -lr (p - e_y) x', delta b = -lr (p - e_y)."""
+    made = trainer(torch.float64, batch=None)
+    (update,) = Dual(made, 4).updates([task_of(0, units=1, rows=np.array([2]), lr=0.5)], {})
+    x, y = (part[2] for part in made.federation.train.of(0))
+    weight, bias = (p.detach() for p in made.server.network.parameters())
+    p = torch.softmax(weight @ x + bias, 0)
+    p[y] -= 1
+    torch.testing.assert_close(update.delta, torch.cat([(-0.5 * p[:, None] * x).flatten(), -0.5 * p]))
+
+
+def test_it_is_taken_where_it_fits() -> None:
+    assert isinstance(choose("auto", trainer(torch.float32, batch=4), 4)[0], Dual)
+    for other in ({"momentum": 0.9}, {"clip": 1.0}, {"word": "adam"}):
+        assert not Dual.fits(trainer(torch.float32, batch=4, **other)), other
+    federation = federation_of()
+    assert not Dual.fits(trainer_of(federation, nn.Linear(5, 3), hooks=make("regulariser", "prox", mu=0.5).hooks))
+    assert not Dual.fits(trainer_of(federation, nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))))
+
+
+def test_many_samples_go_the_plain_way() -> None:
+    """The Gram matrix grows with the square of the samples; epochs make it pay."""
+    made = trainer(torch.float32, batch=4)
+    made.count = lambda task: 5000  # type: ignore[method-assign]
+    assert Dual(made, 4)._shape(task_of(0, units=1)) is None
+    assert Dual(made, 4)._shape(task_of(0, units=0)) is None
+    made.count = lambda task: 20  # type: ignore[method-assign]
+    assert Dual(made, 4)._shape(task_of(0, units=1)) is not None
+
+
+@pytest.mark.parametrize(
+    ("client", "units", "size", "most"),
+    [
+        # one step at once: 6e-5 s are 3e6 FLOPs, and n x n products of 784 + 10 numbers make 3e6 / 1588 = 43.5^2
+        ({"batch": None}, 1, (784, 10), 43),
+        # 20 passes: 20 x 3e6 and 19 products with the weights, 4 x 7840 n; then 2 n^2 (784 + 200) are more beyond 382
+        ({"batch": None}, 20, (784, 10), 382),
+        ({"batch": 10}, 1, (784, 10), 194),
+        ({"batch": 10}, 5, (784, 10), 981),
+        # counted in steps: one of four is a quarter of a pass
+        ({"batch": 10, "steps": 9}, 1, (784, 10), 36),
+        ({"batch": 10, "steps": 9}, 20, (784, 10), 194),
+        # steps of one sample always cost more, but no Gram matrix is larger than 1024^2
+        ({"batch": 1}, 1, (1, 2), 1024),
+        ({"batch": 10}, 1, (1, 100), 1020),
+    ],
+)
+def test_up_to_how_many_samples_it_pays(client: dict[str, Any], units: int, size: tuple[int, int], most: int) -> None:
+    layer = SimpleNamespace(weight=torch.empty(size[::-1]))
+    asked = SimpleNamespace(**{"steps": None, **client})
+    made: Any = SimpleNamespace(chain=[layer], objective=SimpleNamespace(), client=asked)
+
+    def shape(n: int) -> Any:
+        made.count = lambda task: n
+        return Dual(made, 4)._shape(task_of(0, units=units))
+
+    found = shape(most)
+    assert shape(most + 1) is None
+    assert found.units == units
+    assert found.steps == (1 if asked.batch is None else -(-most // asked.batch))
+    assert found.width == (asked.batch or -(-most // 8) * 8)

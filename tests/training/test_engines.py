@@ -1,0 +1,69 @@
+"""Which engine trains, and why: every rule of the table, on a machine without a GPU too."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fedcohort.training.debug import Debug
+from fedcohort.training.dual import Dual
+from fedcohort.training.engines import SMALL, choose
+from fedcohort.training.vectorised import Vectorised
+
+ALONE = SimpleNamespace  # the trainer itself, one client at a time
+
+
+def trainer(
+    layers: int | None = None,
+    device: str = "cpu",
+    n_params: int = 100,
+    norm: bool = False,
+    dropout: bool = False,
+    weighs: bool = False,
+    plain: bool = True,
+) -> Any:
+    """layers: of a chain of Linear and ReLU, None for another network."""
+    layout = SimpleNamespace(n_params=n_params, parameters=())
+    w = SimpleNamespace(device=SimpleNamespace(type=device))
+    worker = SimpleNamespace(has_batch_norm=norm, has_dropout=dropout, w=w, layout=layout)
+    chain = None if layers is None else ["layer"] * layers
+    client, objective = SimpleNamespace(plain=plain), SimpleNamespace()
+    return ALONE(worker=worker, chain=chain, client=client, objective=objective, weighs=weighs, hooks=())
+
+
+SEQUENTIAL = "sequential: autograd on flat views, one client at a time"
+SIDE_BY_SIDE = "sequential: the vectorised engine can't train side by side what has "
+WEIGHS = "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
+DUAL = "vectorised: a linear model in its dual, up to 7 clients at a time"
+GPU = "vectorised: a small model on a GPU, 7 clients at a time"
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "engine", "reason"),
+    [
+        ("auto", {}, ALONE, SEQUENTIAL),
+        ("sequential", {}, ALONE, f"{SEQUENTIAL}, as asked"),
+        ("auto", {"layers": 2}, ALONE, "sequential: hand-written gradients, one client at a time"),
+        ("debug", {}, Debug, "debug, as asked"),
+        ("vectorised", {}, Vectorised, "vectorised, as asked: 7 clients at a time"),
+        ("auto", {"layers": 1}, Dual, DUAL),
+        ("vectorised", {"layers": 1}, Dual, DUAL),
+        ("sequential", {"layers": 1}, ALONE, "sequential: hand-written gradients, one client at a time, as asked"),
+        ("auto", {"layers": 1, "plain": False}, ALONE, "sequential: hand-written gradients, one client at a time"),
+        ("auto", {"weighs": True}, ALONE, WEIGHS),
+        ("vectorised", {"weighs": True}, ALONE, WEIGHS),
+        ("vectorised", {"norm": True}, ALONE, f"{SIDE_BY_SIDE}batch norm"),
+        ("vectorised", {"dropout": True}, ALONE, f"{SIDE_BY_SIDE}dropout"),
+        ("auto", {"norm": True}, ALONE, SEQUENTIAL),
+        ("auto", {"device": "cuda"}, Vectorised, GPU),
+        ("auto", {"device": "cuda", "n_params": SMALL}, Vectorised, GPU),
+        ("auto", {"device": "cuda", "n_params": SMALL + 1}, ALONE, SEQUENTIAL),
+        ("auto", {"device": "cuda", "norm": True}, ALONE, SEQUENTIAL),
+        ("auto", {"device": "cuda", "dropout": True}, ALONE, SEQUENTIAL),
+        ("sequential", {"device": "cuda"}, ALONE, f"{SEQUENTIAL}, as asked"),
+    ],
+)
+def test_the_engine_and_its_reason(kind: str, given: dict[str, Any], engine: type, reason: str) -> None:
+    chosen, why = choose(kind, trainer(**given), 7)
+    assert type(chosen) is engine
+    assert why == reason

@@ -1,0 +1,107 @@
+"""Every engine trains every client to the same place."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from engine_toy import federation_of, network_of, task_of, trainer_of
+from fedcohort.errors import ClientError
+from fedcohort.training.debug import Debug
+from fedcohort.training.engines import choose
+from fedcohort.training.vectorised import Vectorised
+from fedcohort.types import ClientUpdate
+from run_harness import go
+from yaml_words import make
+
+HOOKS = {
+    "none": (),
+    "prox": make("regulariser", "prox", mu=0.5).hooks,
+    "scaffold": make("agg", "scaffold").hooks,
+    "both": (*make("agg", "scaffold").hooks, *make("regulariser", "prox", mu=0.5).hooks),
+}
+CLIENTS: list[dict[str, Any]] = [
+    {"batch": 4},
+    {"batch": 100},
+    {"batch": None},
+    {"batch": 4, "momentum": 0.9},
+    {"batch": 4, "clip": 0.05},
+    {"batch": 3, "word": "adam"},
+    {"batch": 5, "steps": 7},
+]
+RAGGED = [None, np.array([2]), np.array([0, 3, 5, 6, 9]), np.arange(11)]
+
+
+def trained(kind: str, objective: str, hooks: str, client: dict[str, Any]) -> list[ClientUpdate]:
+    federation, network = federation_of(n=200, clients=4, dtype=torch.float64), network_of(torch.float64)
+    trainer = trainer_of(federation, network, objective, HOOKS[hooks], **client)
+    p = trainer.server.layout.n_params
+    down = {"c": torch.linspace(-1, 1, p, dtype=torch.float64)}
+    stored = {"c": torch.linspace(1, -1, p, dtype=torch.float64)}
+    engine, _ = choose(kind, trainer, 3)
+    units = client.get("steps", 2)
+    tasks = [task_of(k, units=units, rows=rows, stored=stored, loss_after=True) for k, rows in enumerate(RAGGED)]
+    return list(engine.updates(tasks, down))
+
+
+@pytest.mark.parametrize("kind", ["vectorised", "debug"])
+@pytest.mark.parametrize("client", CLIENTS, ids=str)
+@pytest.mark.parametrize("hooks", HOOKS)
+@pytest.mark.parametrize("objective", ["ce", "flash_robust", "propfair"])
+def test_engines_agree(kind: str, objective: str, hooks: str, client: dict[str, Any]) -> None:
+    for a, b in zip(*(trained(k, objective, hooks, client) for k in ("sequential", kind)), strict=True):
+        assert (a.client, a.steps, a.n_used) == (b.client, b.steps, b.n_used)
+        assert a.batch_size.tolist() == b.batch_size.tolist()
+        torch.testing.assert_close(a.delta, b.delta, atol=1e-10, rtol=0)
+        assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-10)
+        assert a.loss_after == pytest.approx(b.loss_after, abs=1e-10)
+        for name in a.uploads:
+            torch.testing.assert_close(a.uploads[name], b.uploads[name], atol=1e-10, rtol=0)
+        for name in a.stored:
+            torch.testing.assert_close(a.stored[name], b.stored[name], atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [(), ("selector=flash", "agg=scaffold", "model=mlp"), ("agg=propfair",), ("agg=term", "agg.loss=loss_post")],
+)
+def test_whole_runs_agree(tmp_path: Path, words: tuple[str, ...]) -> None:
+    one = go(tmp_path / "a", *words, "rounds=2")
+    for kind in ("vectorised", "debug", "sequential"):
+        other = go(tmp_path / kind, *words, "rounds=2", f"engine={kind}")
+        torch.testing.assert_close(other.weights(), one.weights(), atol=1e-5, rtol=0)
+        assert other.choices == one.choices
+
+
+def test_what_mixes_clients_falls_back_and_says_so(tmp_path: Path) -> None:
+    network = network_of(torch.float32, nn.BatchNorm1d(8))
+    trainer = trainer_of(federation_of(), network)
+    engine, reason = choose("vectorised", trainer, 4)
+    assert engine is trainer
+    assert "batch norm" in reason
+    assert "sequential: hand-written gradients" in go(tmp_path, "rounds=1", "model=mlp").info.tags["engine"]
+
+
+def test_auto_explains_itself() -> None:
+    chain = trainer_of(federation_of(), network_of())
+    assert choose("auto", chain, 4) == (chain, "sequential: hand-written gradients, one client at a time")
+    assert isinstance(choose("vectorised", chain, 4)[0], Vectorised)
+    assert isinstance(choose("debug", chain, 4)[0], Debug)
+    assert chain.chain is None, "debug looks at autograd's gradients"
+
+
+def test_a_broken_sample_names_its_client() -> None:
+    federation = federation_of()
+    federation.train.x[int(federation.train.offsets[1]) + 2] = float("nan")
+    engine, _ = choose("debug", trainer_of(federation, network_of(), batch=None), 4)
+    with pytest.raises(ClientError, match=r"round 5, client 1, step 1: an input is not finite"):
+        list(engine.updates([task_of(0), task_of(1)], {}))
+
+
+def test_divergence_names_its_step() -> None:
+    trainer = trainer_of(federation_of(), network_of(), batch=None)
+    with pytest.raises(ClientError, match=r"client 2, step \d+: .*not finite"):
+        list(choose("debug", trainer, 4)[0].updates([task_of(2, units=50, lr=1e20)], {}))

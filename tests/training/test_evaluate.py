@@ -1,0 +1,73 @@
+"""Named metrics, by hand."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fedcohort.data.federation import Rows, Shard
+from fedcohort.training.evaluate import jain, mean_over_samples, rows_of, tails, worst_group
+
+
+def test_jains_index() -> None:
+    # (1 + 2 + 3)^2 / (3 * 14) = 36 / 42 (UCB-CS Eq. 3)
+    assert jain(np.array([1.0, 2.0, 3.0])) == pytest.approx(0.8571428571, abs=1e-10)
+    assert jain(np.array([2.0, 2.0])) == 1.0
+    assert jain(np.zeros(3)) == 1.0
+
+
+def test_tails_are_five_percent_rounded_up() -> None:
+    values = np.arange(50) / 50.0
+    assert tails(values) == (pytest.approx(np.mean([0, 1, 2]) / 50), pytest.approx(np.mean([47, 48, 49]) / 50))
+    assert tails(np.arange(40.0)) == (0.5, 38.5)  # ceil(2.0) = 2, not 3
+    assert tails(np.array([0.7])) == (0.7, 0.7)
+
+
+def shard() -> Shard:
+    x = torch.arange(6, dtype=torch.float32)[:, None].repeat(1, 2)
+    y = torch.zeros(6, dtype=torch.int64)
+    return Shard(x, y, y, np.array([0, 2, 2, 6]))
+
+
+def test_each_client_has_its_own_mean() -> None:
+    network, values = nn.Identity(), []
+    value = lambda logp, y: torch.arange(len(y)).double() + (0 if len(y) == 6 else 2)  # noqa: E731
+    (values,) = mean_over_samples(network, shard(), np.arange(3), [value])
+    assert values[0] == 0.5
+    assert np.isnan(values[1])
+    assert values[2] == 3.5
+    (some,) = mean_over_samples(network, shard(), np.array([2]), [value])
+    assert some.tolist() == [3.5]
+
+
+def test_one_clients_nan_stays_its_own() -> None:
+    held = shard()
+    held.x[0] = float("nan")
+    (values,) = mean_over_samples(nn.Identity(), held, np.arange(3), [lambda logp, y: logp[:, 0]])
+    assert np.isnan(values[0])
+    assert values[2] == pytest.approx(np.log(0.5), abs=1e-6)
+
+
+def test_rows_of_nobody() -> None:
+    assert rows_of(np.array([0, 2]), np.empty(0, np.int64)).tolist() == []
+
+
+def test_the_worst_group_is_of_a_class_and_an_attribute_that_occur() -> None:
+    """Everything is called class 1. Groups (0, 2): 0 of 1, (1, 0): 2 of 2, (1, 2): 1 of 1; without class 0 it is 1."""
+    network = nn.Linear(1, 2)
+    nn.init.zeros_(network.weight)
+    with torch.no_grad():
+        network.bias.copy_(torch.tensor([0.0, 1.0]))
+    y, attribute = torch.tensor([0, 1, 1, 1]), np.array([2, 0, 0, 2])
+    assert worst_group(network, Rows(torch.ones(4, 1), y), attribute) == 0
+    assert worst_group(network, Rows(torch.ones(3, 1), y[1:]), attribute[1:]) == 1
+
+
+def test_the_worst_group_can_be_in_between() -> None:
+    """x > 0 is class 1. (1, 0): 1 of 2 right, (1, 1): 2 of 3, (0, 0): 1 of 1."""
+    network = nn.Linear(1, 2, bias=False)
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor([[-1.0], [1.0]]))
+    x = torch.tensor([[1.0], [-1.0], [1.0], [1.0], [-1.0], [-1.0]])
+    y, attribute = torch.tensor([1, 1, 1, 1, 1, 0]), np.array([0, 0, 1, 1, 1, 0])
+    assert worst_group(network, Rows(x, y), attribute) == 0.5

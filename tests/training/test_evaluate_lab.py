@@ -1,0 +1,70 @@
+"""What probes are measured with, against torch alone."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from engine_toy import federation_of, network_of, task_of, trainer_of
+from fedcohort.training.evaluate import FederationLab
+from fedcohort.training.local import LocalTrainer
+
+
+@pytest.fixture
+def made() -> tuple[FederationLab, LocalTrainer, Any]:
+    federation = federation_of(dtype=torch.float64)
+    trainer = trainer_of(federation, network_of(torch.float64), batch=4)
+    return FederationLab(trainer.server, trainer.worker, federation, trainer.update_of), trainer, federation
+
+
+def loss_of(network: torch.nn.Module, federation: Any, client: int) -> torch.Tensor:
+    x, y = federation.train.of(client)
+    return F.cross_entropy(network(x), y)
+
+
+def test_the_gradient_is_that_of_the_mean_loss(made: Any) -> None:
+    lab, trainer, federation = made
+    network = lab.copy()
+    grads = torch.autograd.grad(loss_of(network, federation, 1), list(network.parameters()))
+    torch.testing.assert_close(lab.gradient(1), torch.cat([g.flatten() for g in grads]), atol=1e-12, rtol=0)
+    torch.testing.assert_close(trainer.server.w, torch.cat([p.detach().flatten() for p in network.parameters()]))
+
+
+def test_a_copy_is_ones_own(made: Any) -> None:
+    lab, trainer, _ = made
+    before, worker = trainer.server.w.clone(), trainer.worker.w.clone()
+    with torch.no_grad():
+        for parameter in lab.copy().parameters():
+            parameter.add_(1.0)
+    assert torch.equal(trainer.server.w, before)
+    assert not torch.equal(trainer.worker.w, worker + 1)
+
+
+def test_a_trial_is_the_update_that_the_client_would_send(made: Any) -> None:
+    """All of its work in this round, with this round's batches; the server's model stays."""
+    lab, trainer, _ = made
+    before = trainer.server.w.clone()
+    units = trainer.client.epochs
+    sent = trainer.train(task_of(2, units=units, round=4, lr=trainer.client.lr_at(4)), {}).delta
+    assert torch.equal(lab.trained(4, 2), sent)
+    assert not torch.equal(lab.trained(5, 2), sent)
+    assert torch.equal(trainer.server.w, before)
+
+
+def test_losses_after_an_update(made: Any) -> None:
+    lab, trainer, federation = made
+    update = torch.linspace(-1, 1, len(trainer.server.w), dtype=torch.float64)
+    network = lab.copy()
+    with torch.no_grad():
+        at = 0
+        for p in network.parameters():
+            p += update[at : at + p.numel()].view_as(p)
+            at += p.numel()
+    expected = [loss_of(network, federation, k).item() for k in (0, 2)]
+    assert lab.losses_after(update, np.array([0, 2])).tolist() == pytest.approx(expected, abs=1e-12)
+    held = federation.server_val
+    loss = F.cross_entropy(network(held.x.double()), held.y)
+    object.__setattr__(held, "x", held.x.double())
+    assert lab.server_loss_after(update) == pytest.approx(loss.item(), abs=1e-12)

@@ -1,0 +1,198 @@
+"""Local training against plain loops written here with torch alone."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from engine_toy import SEED, federation_of, flat, network_of, task_of, trainer_of
+from fedcohort.flat import FlatModel
+from fedcohort.rng import generator, torch_scope
+from fedcohort.training.chain import layers_of
+from fedcohort.training.engines import choose
+from fedcohort.training.local import ClientTask
+from yaml_words import make
+
+
+def by_hand(federation: Any, network: nn.Module, task: ClientTask, batch: int, optimizer: Any) -> torch.Tensor:
+    """A client's epochs as anybody would write them; returns the trained parameters."""
+    x, y = federation.train.of(task.client)
+    rng = generator(SEED, "batches", task.round, task.client)
+    for _ in range(task.units):
+        order = rng.permutation(len(y))
+        for start in range(0, len(y), batch):
+            rows = order[start : start + batch]
+            optimizer.zero_grad()
+            F.cross_entropy(network(x[rows]), y[rows]).backward()
+            optimizer.step()
+    return flat(network)
+
+
+@pytest.mark.parametrize(
+    ("word", "options", "reference"),
+    [
+        ("sgd", {}, lambda p: torch.optim.SGD(p, lr=0.1)),
+        ("sgd", {"momentum": 0.9}, lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)),
+        ("sgd", {"weight_decay": 0.01}, lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.01)),
+        ("adam", {}, lambda p: torch.optim.Adam(p, lr=0.1)),
+    ],
+)
+def test_it_trains_like_a_plain_loop(word: str, options: dict, reference: Any) -> None:
+    federation, network = federation_of(dtype=torch.float64), network_of(torch.float64)
+    trainer = trainer_of(federation, network, word=word, batch=7, **options)
+    task = task_of(1)
+    delta = trainer.train(task, {}).delta
+    start = flat(network).clone()
+    expected = by_hand(federation, network, task, 7, reference(network.parameters())) - start
+    torch.testing.assert_close(delta, expected, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("hidden", [[], [8], [8, 6]])
+@pytest.mark.parametrize("objective", ["ce", "flash_robust"])
+@pytest.mark.parametrize("hooks", ["", "prox", "scaffold"])
+@pytest.mark.parametrize("client", [{}, {"momentum": 0.9}, {"clip": 0.1}, {"word": "adam"}], ids=str)
+def test_hand_written_gradients_are_autograds(hidden: list, objective: str, hooks: str, client: dict) -> None:
+    federation = federation_of(dtype=torch.float64)
+    with torch_scope(SEED, "weights"):
+        network = make("model", "mlp", hidden=hidden).build((5,), 3).double()
+    given = {"": (), "prox": make("regulariser", "prox", mu=0.5).hooks, "scaffold": make("agg", "scaffold").hooks}
+    down = {"c": torch.full((sum(p.numel() for p in network.parameters()),), 0.1, dtype=torch.float64)}
+    trainers = [trainer_of(federation, network, objective, given[hooks], batch=4, **client) for _ in range(2)]
+    assert trainers[0].chain is not None
+    trainers[1].chain = None
+    a, b = (trainer.train(task_of(0), down) for trainer in trainers)
+    torch.testing.assert_close(a.delta, b.delta, atol=1e-12, rtol=0)
+    assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-12)
+    for name in a.uploads:
+        torch.testing.assert_close(a.uploads[name], b.uploads[name], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)),
+        nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Dropout(), nn.Linear(4, 3)),
+        nn.Sequential(nn.Linear(5, 4, bias=False), nn.ReLU(), nn.Linear(4, 3)),
+        nn.Sequential(nn.Linear(5, 4), nn.ReLU()),
+    ],
+    ids=["tanh", "dropout", "no bias", "ends in ReLU"],
+)
+def test_other_networks_are_left_to_autograd(network: nn.Module) -> None:
+    assert layers_of(FlatModel(network)) is None
+
+
+def test_clients_leave_no_trace_on_each_other() -> None:
+    federation, network = federation_of(), network_of()
+    trainer = trainer_of(federation, network, word="adam")
+    alone = trainer.train(task_of(2), {}).delta
+    trainer.train(task_of(0), {})
+    assert torch.equal(alone, trainer.train(task_of(2), {}).delta)
+
+
+def test_prox_zero_is_fedavg_bit_for_bit() -> None:
+    federation, network = federation_of(), network_of()
+    plain = trainer_of(federation, network).train(task_of(0), {}).delta
+    pulled = trainer_of(federation, network, hooks=make("regulariser", "prox", mu=0).hooks).train(task_of(0), {}).delta
+    assert torch.equal(plain, pulled)
+
+
+def test_a_strong_prox_stays_near() -> None:
+    federation, network = federation_of(), network_of()
+    sizes = []
+    for mu in (0.01, 1.0, 5.0):
+        hooks = make("regulariser", "prox", mu=mu).hooks
+        sizes.append(float(trainer_of(federation, network, hooks=hooks).train(task_of(0, units=20), {}).delta.norm()))
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_scaffold_keeps_the_mean_raw_gradient_under_adam_and_prox() -> None:
+    federation, network = federation_of(dtype=torch.float64), network_of(torch.float64)
+    agg = make("agg", "scaffold")
+    hooks = (*agg.hooks, *make("regulariser", "prox", mu=0.7).hooks)
+    trainer = trainer_of(federation, network, hooks=hooks, word="adam", batch=None)
+    p = trainer.server.layout.n_params
+    c, c_i = torch.randn(2, p, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    update = trainer.train(task_of(0, units=1, stored={"c": c_i}), {"c": c})
+    x, y = federation.train.of(0)
+    F.cross_entropy(network(x), y).backward()
+    raw = torch.cat([q.grad.flatten() for q in network.parameters()])
+    torch.testing.assert_close(update.stored["c"], raw, atol=1e-10, rtol=0)
+    torch.testing.assert_close(update.uploads["delta_c"], raw - c_i, atol=1e-10, rtol=0)
+
+
+def test_the_losses_reported_are_those_before_each_step() -> None:
+    federation, network = federation_of(), network_of()
+    update = trainer_of(federation, network, batch=None).train(task_of(0, units=1), {})
+    x, y = federation.train.of(0)
+    assert update.batch_loss.tolist() == pytest.approx([F.cross_entropy(network(x), y).item()], abs=1e-6)
+    assert (update.steps, update.batch_size.tolist(), update.n_used) == (1, [len(y)], len(y))
+
+
+def test_each_sample_reports_its_first_loss() -> None:
+    """A rate of zero leaves the model where it is: every visit sees w_t. Two steps of 5 see 10 samples."""
+    federation, network = federation_of(), network_of()
+    x, y = federation.train.of(0)
+    expected = F.cross_entropy(network(x), y, reduction="none").tolist()
+    for model in (network, nn.Linear(5, 3)):
+        for units, seen in ((1, 5), (2, 10), (40, len(y))):
+            trainer = trainer_of(federation, model, batch=5, steps=units)
+            for engine in (trainer, choose("vectorised", trainer, 2)[0]):
+                (update,) = engine.updates([task_of(0, units=units, lr=1e-30)], {})
+                assert np.isfinite(update.sample_loss).sum() == seen
+                if model is network:
+                    mine = np.where(np.isnan(update.sample_loss), expected, update.sample_loss)
+                    assert mine.tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_robust_objective_reports_cross_entropy() -> None:
+    federation, network = federation_of(), network_of()
+    plain = trainer_of(federation, network, batch=None).train(task_of(0, units=1), {})
+    robust = trainer_of(federation, network, "flash_robust", batch=None).train(task_of(0, units=1), {})
+    assert robust.batch_loss.tolist() == pytest.approx(plain.batch_loss.tolist(), abs=1e-6)
+    assert not torch.equal(robust.delta, plain.delta)
+
+
+@pytest.mark.parametrize("steps", [1, 4, 9])
+def test_a_number_of_steps_is_that_number(steps: int) -> None:
+    update = trainer_of(federation_of(), network_of(), steps=steps, batch=10).train(task_of(0, units=steps), {})
+    assert update.steps == steps
+
+
+def test_only_the_chosen_samples_train() -> None:
+    rows = np.array([3, 5, 8])
+    update = trainer_of(federation_of(), network_of(), batch=2).train(task_of(0, units=1, rows=rows), {})
+    assert update.n_used == 3
+    assert update.batch_size.sum() == 3
+    assert update.n_train > 3
+
+
+def test_a_batch_of_one_is_merged_for_batch_norm() -> None:
+    network = network_of(torch.float32, nn.BatchNorm1d(8))
+    federation = federation_of()
+    n = len(federation.train.of(0)[1])
+    update = trainer_of(federation, network, batch=n - 1).train(task_of(0, units=1), {})
+    assert update.steps == 1
+    assert torch.isfinite(update.delta).all()
+    single = trainer_of(federation, network).train(task_of(0, units=1, rows=np.array([2])), {})
+    assert torch.isfinite(single.delta).all()
+    assert torch.isfinite(single.buffers).all()
+
+
+def test_dropout_is_keyed_and_leaves_the_global_generator_alone() -> None:
+    federation, network = federation_of(), network_of(torch.float32, nn.Dropout(0.5))
+    trainer = trainer_of(federation, network)
+    before = torch.get_rng_state()
+    a = trainer.train(task_of(0), {}).delta
+    trainer.train(task_of(1), {})
+    assert torch.equal(a, trainer.train(task_of(0), {}).delta)
+    assert not torch.equal(a, trainer.train(task_of(0, round=5), {}).delta)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_clipping_bounds_the_step() -> None:
+    federation, network = federation_of(), network_of()
+    update = trainer_of(federation, network, batch=None, clip=0.01).train(task_of(0, units=1, lr=1.0), {})
+    assert float(update.delta.norm()) == pytest.approx(0.01, rel=1e-4)

@@ -1,0 +1,72 @@
+"""Another memory layout, the same numbers."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from engine_toy import SEED
+from fedcohort.flat import FlatModel
+from fedcohort.training.memory_layout import gather, wants_channels_last
+from run_harness import go
+
+
+def conv() -> nn.Module:
+    torch.manual_seed(SEED)
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 2))
+
+
+def test_gathering_keeps_the_layout() -> None:
+    x = torch.randn(7, 3, 5, 4)
+    last = x.contiguous(memory_format=torch.channels_last)
+    rows = torch.tensor([6, 0, 3])
+    assert torch.equal(gather(last, rows), x[rows])
+    assert gather(last, rows).is_contiguous(memory_format=torch.channels_last)
+    assert gather(x, rows).is_contiguous()
+
+
+def test_a_flat_model_is_the_same_network_in_either_layout() -> None:
+    plain, last = FlatModel(conv()), FlatModel(conv(), channels_last=True)
+    x = torch.randn(5, 3, 8, 8)
+    torch.testing.assert_close(plain.network(x), last.network(x), atol=1e-6, rtol=0)
+    assert last.parameters[0].is_contiguous(memory_format=torch.channels_last)
+    state = plain.network.state_dict()
+    assert all(torch.equal(state[name], tensor) for name, tensor in last.network.state_dict().items())
+    last.network.load_state_dict({name: tensor + 1 for name, tensor in state.items()})
+    assert torch.equal(last.layout.parameters[0].of(last.w), state["0.weight"] + 1)
+    last.network(x).sum().backward()
+    plain.network.load_state_dict(last.network.state_dict())
+    plain.network(x).sum().backward()
+    block = last.layout.parameters[0]
+    torch.testing.assert_close(block.of(last.g), plain.parameters[0].grad)
+
+
+@pytest.mark.parametrize("kind", ["sequential", "vectorised"])
+def test_runs_agree(tmp_path: Path, kind: str) -> None:
+    words = ("model=cnn", "model.dense=16", "rounds=2", "agg=scaffold", f"engine={kind}", "cohort=2")
+    yes, no = (go(tmp_path / word, *words, f"engine.channels_last={word}") for word in ("yes", "no"))
+    assert yes.choices == no.choices
+    torch.testing.assert_close(yes.weights(), no.weights(), atol=1e-5, rtol=0)
+
+
+def test_auto_is_for_convolutions() -> None:
+    assert wants_channels_last("auto", conv())
+    assert not wants_channels_last("auto", nn.Linear(2, 2))
+    assert wants_channels_last("yes", nn.Linear(2, 2))
+
+
+def test_a_resumed_cnn_ends_with_the_same_bits(tmp_path: Path) -> None:
+    words = ("model=cnn", "model.dense=16", "agg=scaffold", "cohort=2")
+    whole = go(tmp_path / "whole", *words, "rounds=3")
+    go(tmp_path / "parts", *words, "rounds=1")
+    assert go(tmp_path / "parts", *words, "rounds=3", "resume=true").last.fingerprint == whole.last.fingerprint
+
+
+@pytest.mark.parametrize("kind", ["sequential", "vectorised"])
+def test_bf16_is_near_float32_and_no_more_than_near(tmp_path: Path, kind: str) -> None:
+    words = ("model=cnn", "model.dense=16", "rounds=2", "cohort=2", f"engine={kind}", "client.lr=0.02")
+    one, half = (go(tmp_path / word, *words, f"engine.precision={word}") for word in ("float32", "bf16"))
+    difference = float((one.weights() - half.weights()).norm() / one.weights().norm())
+    assert 0 < difference < 0.02
+    assert half.weights().dtype == torch.float64  # of float32 parameters

@@ -1,0 +1,31 @@
+"""Orders of samples: what a pass is cut into, where the last one ends, and passes that never do."""
+
+import itertools
+
+import pytest
+
+from fedcohort.rng import generator
+from fedcohort.training.passes import cut, dealt, endless
+
+
+def test_the_last_piece_is_what_is_left() -> None:
+    assert cut(7, 3, merge_last=True) == [(0, 3), (3, 7)]
+    assert cut(7, 3, merge_last=False) == [(0, 3), (3, 6), (6, 7)]
+    assert cut(8, 3, merge_last=True) == [(0, 3), (3, 6), (6, 8)]
+    assert cut(1, 3, merge_last=True) == [(0, 1)]
+
+
+@pytest.mark.parametrize(("steps", "lengths"), [(0, []), (2, [2]), (3, [3]), (7, [3, 3, 1])])
+def test_passes_end_where_the_steps_do(steps: int, lengths: list[int]) -> None:
+    passes = dealt(generator(0, "x"), 5, cut(5, 2, False), steps)
+    assert [len(pieces) for _, pieces in passes] == lengths
+    assert all(sorted(order) == list(range(5)) for order, _ in passes)
+    assert len({tuple(order) for order, _ in passes}) == len(passes)
+
+
+def test_mini_batches_without_end() -> None:
+    first, second = (list(itertools.islice(endless(generator(0, "x"), 5, 2), n)) for n in (3, 9))
+    assert [len(rows) for rows in second] == [2, 2, 1] * 3
+    assert sorted(at for rows in first for at in rows) == list(range(5))
+    assert all((a == b).all() for a, b in zip(first, second, strict=False))
+    assert not list(endless(generator(0, "x"), 0, 2))

@@ -1,0 +1,128 @@
+"""Uploads with tensors left out: which, by what chance, what the server makes of it, and what is refused."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agg_harness import update_of
+from engine_toy import federation_of, network_of, task_of, trainer_of
+from fedcohort.errors import FedcohortError
+from fedcohort.flat import Block, Layout
+from fedcohort.rng import Draws
+from fedcohort.round.collect import Gatherer
+from fedcohort.round.collected import Gathered, filled
+from fedcohort.round.workload import asked, verify
+from fedcohort.training.upload import drawn, part
+from fedcohort.types import Selection
+from yaml_words import make
+
+LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)), (), ())
+NONE = make("codec", "none")
+
+
+def gathered(rows: list[list[float]], weights: list[float], stacked: bool = True) -> Gathered:
+    cohort, device = np.arange(len(rows)), torch.device("cpu")
+    found = Gatherer(LAYOUT, cohort, np.array(weights, float), [], {}, {}, stacked, False, device, 1)
+    for k, row in enumerate(rows):
+        found.add(update_of(k, row))
+    return found.finish(lambda tensor: tensor, lambda tensor: tensor)
+
+
+KEPT = {0: None, 1: np.array([True, False, False]), 2: np.array([True, True, False]), 3: np.zeros(3, bool)}
+ROWS = [[1.0, 1, 2, 3, 3, 3, 3], [4.0, 4, 0, 0, 0, 0, 0], [7.0, 7, 8, 0, 0, 0, 0], [0.0] * 7]
+P = [1.0, 2.0, 1.0, 4.0]
+
+
+def test_a_tensor_is_averaged_over_those_who_sent_it() -> None:
+    """a: (1 + 2 * 4 + 7) / 4 = 4; b: (2 + 8) / 2 = 5; c: 3 of client 0 alone."""
+    for stacked in (True, False):
+        found = filled(gathered(ROWS, P, stacked), KEPT, LAYOUT)
+        assert found.mean.tolist() == [4, 4, 5, 3, 3, 3, 3]  # type: ignore[union-attr]
+    matrix = filled(gathered(ROWS, P), KEPT, LAYOUT).updates
+    assert matrix.tolist()[1] == [4, 4, 5, 3, 3, 3, 3]  # type: ignore[union-attr]
+    assert matrix.tolist()[3] == [4, 4, 5, 3, 3, 3, 3]  # type: ignore[union-attr]
+    weights = torch.tensor(P, dtype=torch.float64) / 8
+    torch.testing.assert_close(weights @ matrix, filled(gathered(ROWS, P), KEPT, LAYOUT).mean)
+
+
+def test_zeros_would_shrink_it() -> None:
+    """a: (1 + 8 + 7) / 8 = 2, half of the mean of those who sent it."""
+    assert gathered(ROWS, P).mean[0] == 2.0  # type: ignore[index]
+
+
+def test_what_nobody_sends_stays() -> None:
+    lost = {0: np.array([True, False, True]), 1: np.array([True, False, True])}
+    found = filled(gathered([[1.0] * 2 + [0] + [1.0] * 4] * 2, [1, 3]), lost, LAYOUT)
+    assert found.mean.tolist() == [1, 1, 0, 1, 1, 1, 1]  # type: ignore[union-attr]
+    whole = gathered(ROWS, P)
+    assert filled(whole, dict.fromkeys(range(4)), LAYOUT) is whole
+
+
+def test_each_tensor_stays_with_its_share() -> None:
+    """.25 of 3 tensors over 4000 rounds, within 4 sigma; a client's draw doesn't depend on the others."""
+    upload = np.array([0.25, 1.0])
+    seen = [drawn(upload, np.array([0, 1]), LAYOUT, Draws(0, 2, t)) for t in range(4000)]
+    assert all(kept[1] is None for kept in seen)
+    share = np.mean([kept[0] for kept in seen if kept[0] is not None], axis=0)  # all three stay in 1 of 64
+    sigma = np.sqrt(0.25 * 0.75 / 4000)
+    assert (np.abs(share - (0.25 - 1 / 64) / (1 - 1 / 64)) < 4 * sigma).all()
+    alone = drawn(upload, np.array([0]), LAYOUT, Draws(0, 2, 7))
+    assert np.array_equal(alone[0], seen[7][0])  # type: ignore[arg-type]
+    assert drawn(None, np.array([0, 1]), LAYOUT, Draws(0, 2, 7)) == [None, None]
+
+
+def test_a_codec_sees_a_model_of_what_is_sent() -> None:
+    sent = part(LAYOUT, np.array([True, False, True]))
+    assert [(b.name, b.offset) for b in sent.layout.parameters] == [("a", 0), ("c", 2)]
+    assert sent.positions.tolist() == [0, 1, 3, 4, 5, 6]
+    assert NONE.bytes_up(sent.layout) == 4 * 6
+    assert NONE.bytes_up(part(LAYOUT, np.zeros(3, bool)).layout) == 0
+
+
+@pytest.mark.parametrize("kind", ["ce", "flash_robust"])
+def test_what_is_left_out_arrives_as_zero(kind: str) -> None:
+    federation, network = federation_of(), network_of()
+    trainer = trainer_of(federation, network, kind, epochs=1, batch=10)
+    whole = trainer.train(task_of(1), {}).delta.clone()
+    task = task_of(1)
+    object.__setattr__(task, "kept", np.array([True, False, False, True]))
+    less = trainer.train(task, {}).delta
+    blocks = trainer.server.layout.parameters
+    for block, stays in zip(blocks, task.kept, strict=True):
+        assert torch.equal(block.of(less), block.of(whole) if stays else torch.zeros_like(block.of(whole)))
+
+
+def test_bytes_and_units_asked() -> None:
+    """4 bytes for each of 7, 5 or 0 numbers, 9 beside; units of their own."""
+    two = Selection(np.array([0, 2]), units=np.array([4, 1, 9]))
+    found = asked(two, 5, LAYOUT, NONE, 9, Draws(0, 3, 0))
+    assert (found.units.tolist(), found.up.tolist(), found.kept) == ([4, 9], [37.0, 37.0], [None, None])
+    assert asked(Selection(np.array([0, 2])), 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).units.tolist() == [5, 5]
+    shares = Selection(np.array([1]), upload=np.array([1.0, 1e-9, 1.0]))
+    assert asked(shares, 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).up.tolist() == [9.0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"units": np.array([1, 0, 1])}, "units of local work"),
+        ({"units": np.array([1, 1])}, "units of local work"),
+        ({"upload": np.array([1.0, 0.0, 1.0])}, "shares of an update"),
+        ({"upload": np.array([1.0, np.nan, 1.0])}, "shares of an update"),
+        ({"upload": np.array([1.0])}, "shares of an update"),
+    ],
+)
+def test_what_can_not_be_asked(fields: dict[str, Any], match: str) -> None:
+    with pytest.raises(FedcohortError, match=match):
+        verify(Selection(np.array([0, 1]), **fields), np.arange(3), 2, 3, NONE)
+
+
+def test_a_codec_that_trains_for_its_upload_is_refused() -> None:
+    codec = SimpleNamespace(hooks=(object(),))
+    verify(Selection(np.array([0, 1]), upload=np.ones(3)), np.arange(3), 2, 3, codec)  # type: ignore[arg-type]
+    chosen = Selection(np.array([0, 1]), upload=np.array([1.0, 0.5, 1.0]))
+    with pytest.raises(FedcohortError, match="choose codec=none"):
+        verify(chosen, np.arange(3), 2, 3, codec)  # type: ignore[arg-type]

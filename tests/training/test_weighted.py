@@ -1,0 +1,252 @@
+"""Steps whose samples are weighed: derivatives against autograd, and everything around them as without (whole runs are
+in `test_weighted_runs.py`)."""
+
+import copy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from engine_toy import federation_of, network_of, task_of, trainer_of
+from fedcohort.flat import FlatModel
+from fedcohort.hook import Sent, StepView, weigher
+from fedcohort.training.engines import choose
+from fedcohort.training.weighted import View
+from run_harness import go
+from yaml_words import make
+
+DOUBLE = {"atol": 1e-10, "rtol": 0}
+
+
+@dataclass
+class Watching:
+    """A correction that notes what it is shown, and gives every sample the same weight."""
+
+    weight: float
+    ask: Any = None
+    positions: list[list[int]] = field(default_factory=list)
+    answers: list[Any] = field(default_factory=list)
+
+    def weigh(self, step: StepView) -> torch.Tensor:
+        self.positions.append(step.positions.tolist())
+        if self.ask is not None:
+            self.answers.append(self.ask(step))
+        return torch.full((len(step.positions),), self.weight, dtype=torch.float64)
+
+    def correct(self, g: torch.Tensor, y: torch.Tensor) -> None:
+        """Nothing."""
+
+    def finish(self, y: torch.Tensor, steps: int, lr: float) -> Sent:
+        return Sent()
+
+
+@dataclass
+class Watcher:
+    """Its hook."""
+
+    correction: Watching
+    downloads: tuple[str, ...] = ()
+    uploads: tuple[str, ...] = ()
+    remembers: tuple[str, ...] = ()
+    per_sample: tuple[str, ...] = ()
+    averaged: tuple[str, ...] = ()
+    passes: float = 0.0
+
+    def begin(self, w: Any, down: Any, stored: Any, job: Any) -> Watching:
+        assert job.samples > 0
+        return self.correction
+
+
+def watched(ask: Any = None, weight: float = 1.0, network: Any = None, **client: Any) -> tuple[Any, Watching]:
+    correction = Watching(weight, ask)
+    network = network_of(torch.float64) if network is None else network
+    trainer = trainer_of(
+        federation_of(n=200, clients=4, dtype=torch.float64), network, "ce", (Watcher(correction),), **client
+    )
+    return trainer, correction
+
+
+def images() -> nn.Sequential:
+    """What networks for images are made of."""
+    ends = (nn.Conv2d(4, 4, 1), nn.ReLU6(), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3))
+    return nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Conv2d(4, 4, 3, groups=4), *ends)
+
+
+def case(kind: str, objective: str) -> tuple[FlatModel, View]:
+    """A view of one mini-batch, and its model."""
+    g = torch.Generator().manual_seed(0)
+    network: nn.Module = images() if kind == "images" else network_of(torch.float64, nn.BatchNorm1d(8), nn.Dropout(0.5))
+    model = FlatModel(network.double(), channels_last=kind == "images")
+    model.w.copy_(torch.randn(model.w.shape, generator=g, dtype=torch.float64) / 2)
+    x = torch.randn((6, 2, 8, 8) if kind == "images" else (6, 5), generator=g, dtype=torch.float64)
+    x = x.contiguous(memory_format=torch.channels_last) if kind == "images" else x
+    y, z = torch.arange(6) % 3, torch.rand((6, 3), generator=g, dtype=torch.float64).softmax(1)
+    view = View(model, make("objective", objective), (x, y, z), torch.arange(6), lambda: (x[:4], y[:4]))
+    return model, view
+
+
+def gradient(model: FlatModel, value: torch.Tensor) -> torch.Tensor:
+    """Of a value of the network, by autograd, in the order of the flat vector."""
+    out = torch.empty_like(model.w)
+    for block, part in zip(model.layout.parameters, torch.autograd.grad(value, model.tensors), strict=True):
+        block.of(out).copy_(part)
+    return out
+
+
+CASES = [(kind, objective) for kind in ("images", "batch norm") for objective in ("ce", "flash_robust", "propfair")]
+
+
+@pytest.mark.parametrize(("kind", "objective"), CASES)
+def test_slopes_are_the_samples_gradients_times_u(kind: str, objective: str) -> None:
+    model, view = case(kind, objective)
+    u = torch.linspace(-1, 1, len(model.w), dtype=torch.float64)
+    slopes = view.along(u)
+    model.network.eval()
+    for j in range(6):
+        each, _ = view.objective.per_sample(model.network(view.x), view.y, view.reference)
+        torch.testing.assert_close(slopes[j], gradient(model, each[j]) @ u, **DOUBLE)
+    assert not slopes.requires_grad
+
+
+@pytest.mark.parametrize(("kind", "objective"), CASES)
+def test_curvature_is_the_change_of_the_gradient_along_u(kind: str, objective: str) -> None:
+    model, view = case(kind, objective)
+    u, weights = (
+        torch.linspace(-1, 1, len(model.w), dtype=torch.float64),
+        torch.linspace(0.2, 2, 6, dtype=torch.float64),
+    )
+    found, w = view.curvature(u, weights), model.w.clone()
+    model.network.eval()
+    ends = []
+    for step in (1e-6, -1e-6):
+        model.w.copy_(w + step * u)
+        each, _ = view.objective.per_sample(model.network(view.x), view.y, view.reference)
+        ends.append(gradient(model, view.objective.outer((weights * each).mean())))
+    torch.testing.assert_close(found, (ends[0] - ends[1]) / 2e-6, atol=1e-6, rtol=1e-6)
+
+
+def test_validation_is_plain_cross_entropy_whatever_is_minimised() -> None:
+    model, view = case("images", "flash_robust")
+    found = view.validation_gradient()
+    model.network.eval()
+    value = nn.functional.cross_entropy(model.network(view.x[:4]), view.y[:4])
+    torch.testing.assert_close(found, gradient(model, value), **DOUBLE)
+
+
+def test_asking_moves_nothing() -> None:
+    model, view = case("batch norm", "ce")
+    model.network.train()
+    before = (copy.deepcopy(model.network.state_dict()), torch.get_rng_state())
+    u = torch.ones_like(model.w)
+    view.along(u)
+    view.curvature(u, torch.ones(6, dtype=torch.float64))
+    view.validation_gradient()
+    assert all(torch.equal(a, b) for a, b in zip(before[0].values(), model.network.state_dict().values(), strict=True))
+    assert torch.equal(before[1], torch.get_rng_state())
+    assert model.network.training
+
+
+def test_positions_are_those_in_the_clients_data() -> None:
+    trainer, correction = watched(batch=2)
+    rows = np.array([1, 4, 6, 9, 11])
+    trainer.train(task_of(1, units=2, rows=rows), {})
+    assert [len(batch) for batch in correction.positions] == [2, 2, 1] * 2
+    for epoch in (correction.positions[:3], correction.positions[3:]):
+        assert sorted(at for batch in epoch for at in batch) == rows.tolist()
+    x, y = trainer.federation.train.of(1)
+    seen: list[tuple[Any, Any]] = []
+    trainer, correction = watched(lambda step: seen.append((step.x, step.y)), batch=2)
+    trainer.train(task_of(1, units=1, rows=rows), {})
+    for at, (some, labels) in zip(correction.positions, seen, strict=True):
+        assert torch.equal(some, x[at])
+        assert torch.equal(labels, y[at])
+
+
+def test_validation_mini_batches_take_turns_keyed_by_round_and_client() -> None:
+    def asked(round: int, client: int) -> list[torch.Tensor]:
+        trainer, correction = watched(lambda step: step.validation()[1], batch=3)
+        trainer.train(task_of(client, units=2, round=round), {})
+        labels = trainer.federation.val.of(client)[1]
+        n, first = len(labels), torch.cat(correction.answers)[: len(labels)]
+        assert n == 4
+        assert [len(batch) for batch in correction.answers[:4]] == [3, 1, 3, 1]
+        assert sorted(first.tolist()) == sorted(labels.tolist())
+        return correction.answers
+
+    again = [torch.equal(a, b) for a, b in zip(asked(4, 1), asked(4, 1), strict=True)]
+    assert all(again)
+    other = [torch.equal(a, b) for a, b in zip(asked(4, 1), asked(5, 1), strict=True)]
+    assert not all(other)
+
+
+@pytest.mark.parametrize("client", [{}, {"momentum": 0.9}, {"word": "adam"}, {"clip": 0.1}], ids=str)
+def test_weights_of_one_are_training_without(client: dict[str, Any]) -> None:
+    trainer, _ = watched(batch=4, **client)
+    plain = trainer_of(trainer.federation, network_of(torch.float64), batch=4, **client)
+    plain.chain = None
+    a, b = (each.train(task_of(2), {}) for each in (trainer, plain))
+    assert torch.equal(a.delta, b.delta)
+    assert a.batch_loss.tolist() == b.batch_loss.tolist()
+
+
+def test_weights_of_two_are_twice_the_rate_and_leave_the_losses_reported() -> None:
+    twice, _ = watched(weight=2.0, batch=None)
+    plain = trainer_of(twice.federation, network_of(torch.float64), batch=None)
+    a, b = twice.train(task_of(2, lr=0.1), {}), plain.train(task_of(2, lr=0.2), {})
+    torch.testing.assert_close(a.delta, b.delta, **DOUBLE)
+    assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-12)
+
+
+def test_batch_norm_and_dropout_go_on_as_without_it() -> None:
+    network = network_of(torch.float64, nn.BatchNorm1d(8), nn.Dropout(0.5))
+    trainer, _ = watched(lambda step: step.along(step.validation_gradient()), network=network, batch=4)
+    plain = trainer_of(trainer.federation, network, batch=4)
+    a, b = (each.train(task_of(2), {}) for each in (trainer, plain))
+    assert torch.equal(a.delta, b.delta)
+    assert torch.equal(a.buffers, b.buffers)
+
+
+def test_every_engine_takes_it_step_by_step_and_says_so(tmp_path: Path) -> None:
+    for kind in ("auto", "sequential", "vectorised"):
+        trainer, _ = watched()
+        engine, reason = choose(kind, trainer, 4)
+        assert engine is trainer
+        assert "weighs samples" in reason
+    assert "weighs samples" in go(tmp_path, "agg=fedbio", "rounds=1", "engine=vectorised").info.tags["engine"]
+
+
+@pytest.mark.parametrize("variant", ["first_order", "second_order"])
+@pytest.mark.parametrize("client", [{"batch": 4}, {"batch": 3, "word": "adam"}, {"batch": None}], ids=str)
+def test_debug_gives_the_same_numbers(variant: str, client: dict[str, Any]) -> None:
+    found = []
+    for kind in ("sequential", "debug"):
+        hooks = make("agg", "fedbio", variant=variant).hooks
+        federation = federation_of(n=200, clients=4, dtype=torch.float64)
+        trainer = trainer_of(federation, network_of(torch.float64), "ce", hooks, **client)
+        down = {"u": torch.ones(trainer.server.layout.n_params, dtype=torch.float64) / 10}
+        engine, _ = choose(kind, trainer, 4)
+        found.append(list(engine.updates([task_of(0), task_of(1, rows=np.array([0, 3, 4]))], down)))
+    for a, b in zip(*found, strict=True):
+        assert torch.equal(a.delta, b.delta)
+        assert torch.equal(a.stored["x"], b.stored["x"])
+        assert a.uploads.keys() == b.uploads.keys()
+    assert found[0][1].stored["x"].ne(0).sum() == 3
+
+
+def test_a_client_without_time_keeps_its_weights() -> None:
+    trainer = trainer_of(federation_of(), network_of(), "ce", make("agg", "fedbio").hooks)
+    n = trainer.count(task_of(1))
+    x = torch.linspace(-1, 1, n)
+    update = trainer.train(task_of(1, units=0, stored={"x": x}), {})
+    assert torch.equal(update.stored["x"], x)
+    assert float(update.delta.norm()) == 0.0
+
+
+def test_hooks_without_weights_train_as_fast_as_before() -> None:
+    trainer = trainer_of(federation_of(), network_of(), "ce", make("agg", "scaffold").hooks)
+    assert weigher(trainer.hooks) is None
+    assert trainer.chain is not None

@@ -1,0 +1,91 @@
+"""Whole runs whose steps weigh samples: what is remembered of each sample goes on, is shared, and is charged."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.round import aggregate as closing
+from killing import die, in_a_child, stop_after
+from round.test_plan import costs
+from run_harness import go, same_bits
+from yaml_words import make
+
+WORDS = ("agg=fedbio", "agg.eta_x=5", "client.epochs=1", "client.batch=32", "eval.clients_every=0")
+SECOND = (*WORDS, "agg.variant=second_order")
+
+
+@pytest.mark.parametrize("given", [(*WORDS, "client_store.limit_gb=0"), SECOND], ids=["files", "second"])
+def test_a_killed_run_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]) -> None:
+    whole = go(tmp_path / "whole", *given)
+    stop_after(monkeypatch, closing, "chained", 3, die)
+    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *given) and None))
+    monkeypatch.undo()
+    assert same_bits(whole, go(tmp_path / "killed", *given, "resume=true"))
+
+
+def test_files_change_no_bit(tmp_path: Path) -> None:
+    assert same_bits(go(tmp_path / "a", *WORDS), go(tmp_path / "b", *WORDS, "client_store.limit_gb=0"))
+
+
+def test_slices_change_no_bit(tmp_path: Path) -> None:
+    assert same_bits(
+        go(tmp_path / "a", *SECOND, "rounds=2"), go(tmp_path / "b", *SECOND, "rounds=2", "engine.slices=3")
+    )
+
+
+@pytest.mark.parametrize("words", [(*WORDS, "cohort=5"), (*SECOND, "samples=random")], ids=["first", "second"])
+def test_two_ranks_equal_one_process(tmp_path: Path, words: tuple[str, ...]) -> None:
+    torch.set_num_threads(1)
+    one = go(tmp_path / "one", *words).weights()
+    two = go(tmp_path / "two", *words, "trainer.devices=2").weights()
+    torch.testing.assert_close(two, one, atol=1e-5, rtol=0)
+
+
+def test_ranks_share_nothing_of_a_round_that_leaves_the_aggregator_out(tmp_path: Path) -> None:
+    """FedDiverse's first round is plain: the codec's hooks alone are there, which remember nothing."""
+    words = ("selector=feddiverse", "selector.epochs=1", "codec=mask", "trainer.devices=2", "rounds=2")
+    assert bool(go(tmp_path, *WORDS, *words).weights().isfinite().all())
+
+
+def test_what_is_remembered_counts(tmp_path: Path) -> None:
+    """A fresh x in every round would be another run."""
+    words = (*WORDS, "cohort=12")
+    one = go(tmp_path / "a", *words)
+    hook = type(make("agg", "fedbio").hooks[0])
+    begin = hook.begin
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(hook, "begin", lambda self, w, down, stored, job: begin(self, w, down, {}, job))
+        other = go(tmp_path / "b", *words)
+    assert not same_bits(one, other)
+
+
+@pytest.mark.parametrize(("words", "factor"), [(WORDS, 3.0), (SECOND, 5.0)], ids=["first", "second"])
+def test_weighing_is_charged(tmp_path: Path, words: tuple[str, ...], factor: float) -> None:
+    # A step is 3 forward passes; slopes and the validation gradient are 3 each, H u is 6: 9 / 3, and 15 / 3.
+    fedavg = costs(go(tmp_path / "a", *[word for word in words if not word.startswith("agg")]))
+    fedbio = costs(go(tmp_path / "b", *words))
+    for t in range(3):
+        assert fedbio[t]["client_flops"] == pytest.approx(factor * fedavg[t]["client_flops"])
+        assert fedbio[t]["virtual_s"] == pytest.approx(factor * fedavg[t]["virtual_s"])
+        both = 2.0 if "agg.variant=second_order" in words else 1.0
+        assert fedbio[t]["up_bytes"] == both * fedavg[t]["up_bytes"]
+        assert fedbio[t]["down_bytes"] == both * fedavg[t]["down_bytes"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("selector=feddiverse", "selector.epochs=1"),
+        ("deadline=fixed", "deadline.k=0.7", "deadline.partial_work=true"),
+        ("objective=propfair", "regulariser=prox"),
+        ("codec=mask",),
+        ("model=mlp", "engine.precision=bf16"),
+    ],
+    ids=" ".join,
+)
+def test_it_works_with_the_rest(tmp_path: Path, words: tuple[str, ...]) -> None:
+    last = go(tmp_path, *WORDS, *words).last
+    assert np.isfinite(last.metrics["test/loss"])

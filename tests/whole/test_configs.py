@@ -1,0 +1,230 @@
+"""Every config composes, its keys are its constructor's, its word is its file three times, its ranges are enforced."""
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.utils import get_class
+from omegaconf import OmegaConf
+
+from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.startup import assemble, options
+from run_harness import made
+from yaml_words import CONFIGS, OURS, ROOT, inside, make, node, words
+
+PARTS = [(group, word) for group in OURS for word in words(group)]
+FILES = sorted(path.relative_to(CONFIGS) for path in CONFIGS.rglob("*.yaml") if path.parent.parent == CONFIGS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_every_config_composes(path: Path) -> None:
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        cfg = compose("train", overrides=[f"{path.parent}={path.stem}"], return_hydra_config=True)
+    made = assemble.composed(cfg, cfg.hydra.runtime.choices, ())
+    assemble.check_numbers(made.config)
+    assemble.check_aliases(made)
+    for group in OURS:
+        assert assemble.part(made, group) is not None
+
+
+@pytest.mark.parametrize(("group", "word"), PARTS)
+def test_yaml_keys_are_the_constructors_arguments(group: str, word: str) -> None:
+    target = node(group, word)["_target_"]
+    signature = inspect.signature(get_class(target))
+    assert set(node(group, word)) - {"_target_"} == set(signature.parameters)
+    with_default = [p.name for p in signature.parameters.values() if p.default is not inspect.Parameter.empty]
+    assert not with_default, "defaults live in yaml, once"
+
+
+@pytest.mark.parametrize(("group", "word"), PARTS)
+def test_a_word_is_its_path_three_times(group: str, word: str) -> None:
+    target = node(group, word)["_target_"]
+    assert target.rpartition(".")[0] == f"fedcohort.{group}.{word}"
+    assert (ROOT / "tests" / group / f"test_{word}.py").exists()
+
+
+RANGED = [*PARTS, ("logger", "mlflow")]
+
+
+def _file(group: str, word: str) -> Path:
+    return CONFIGS / group / f"{word}.yaml"
+
+
+OPTION = re.compile(r"^ *(?P<name>\w+): *(?P<value>.*?) +# (?P<range>[^;]+)")
+
+
+def _outside(text: str) -> list[Any]:
+    """Values that a range comment excludes."""
+    if text.startswith(("list of numbers in ", "list of integers in ")):
+        low, high = (float(end) for end in text.split(" in ")[1].strip()[1:-1].split(","))
+        halves = [[low + 0.5]] if "integers" in text else []
+        return ["word", 3, [float("nan")], [low - 1] if low > -float("inf") else [high + 1], *halves]
+    if text.startswith(("number in ", "integer in ")):
+        null = text.endswith(" or null")
+        kind, interval = text.removesuffix(" or null").removesuffix(" or auto").split(" in ")
+        low, high = (float(end) for end in interval[1:-1].split(","))
+        values: list[Any] = ["word", float("nan"), True] + ([] if null else [None])
+        values += [low - 1, low] if interval[0] == "(" else [low - 1]
+        above = 2 * abs(high) + 1  # 1e30 + 1 is 1e30
+        values += [above, high] if interval[-1] == ")" else [above]
+        values += [0.5] if kind == "integer" else []
+        finite = [v for v in values if not isinstance(v, float) or abs(v) != float("inf")]
+        return [int(v) if kind == "integer" and isinstance(v, float) and v == v and v == int(v) else v for v in finite]
+    if text.startswith("one of "):
+        return ["no-such-word", 3, *([] if text.endswith(" or null") else [None])]
+    if text == "true or false":
+        return ["maybe", 3, None]
+    if text in ("text", "text or null") or text.startswith("list of"):
+        return []
+    raise AssertionError(f"a range comment that nobody understands: {text!r}")
+
+
+def _stated(path: Path) -> dict[str, str]:
+    """The range beside each option of a yaml, by its dotted path in the file."""
+    found, above = {}, ""
+    for line in path.read_text().splitlines():
+        if heading := re.match(r"(\w+):\s*$", line):
+            above = heading[1]
+        if match := OPTION.match(line):
+            found[f"{above}.{match['name']}" if line.startswith(" ") else match["name"]] = match["range"].strip()
+    return found
+
+
+def _options() -> list[tuple[str, str, str, Any]]:
+    stated = [(group, word, *item) for group, word in RANGED for item in _stated(_file(group, word)).items()]
+    return [(g, w, name.split(".")[-1], value) for g, w, name, text in stated for value in _outside(text)]
+
+
+def _parts_inside(group: str, word: str) -> set[str]:
+    return set(inside(group, word)) if group in OURS else set()
+
+
+@pytest.mark.parametrize(("group", "word"), RANGED)
+def test_every_option_states_its_range(group: str, word: str) -> None:
+    stated = {name.split(".")[-1] for name in _stated(_file(group, word))}
+    assert set(node(group, word)) - {"_target_", *_parts_inside(group, word)} <= stated
+
+
+TRAINERS = [f"trainer/{path.stem}.yaml" for path in (CONFIGS / "trainer").glob("*.yaml")]
+OTHERS = {"train.yaml": "", "engine/auto.yaml": "engine.", **dict.fromkeys(TRAINERS, "trainer.")}
+
+
+def test_options_that_belong_to_no_part_state_their_ranges() -> None:
+    stated = {prefix + name for path, prefix in OTHERS.items() for name in _stated(CONFIGS / path)}
+    assert stated == set(options.CHECKS)
+    for word in TRAINERS:
+        assert set(_stated(CONFIGS / word)) == set(OmegaConf.load(CONFIGS / word))
+    for word in ("sequential", "vectorised", "debug"):
+        assert _stated(_file("engine", word)) == {"kind": _stated(_file("engine", "auto"))["kind"]}
+    default = OmegaConf.load(_file("callback", "default"))
+    keys = {f"{name}.{key}" for name, node in default.items() for key in node if key != "_target_"}
+    assert set(_stated(_file("callback", "default"))) == keys
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        (prefix + name, value)
+        for path, prefix in OTHERS.items()
+        for name, text in _stated(CONFIGS / path).items()
+        for value in _outside(text)
+    ],
+)
+def test_out_of_range_is_refused_by_name_where_there_is_no_part(option: str, value: Any) -> None:
+    read = {"": CONFIGS / "train.yaml", "engine": _file("engine", "auto"), "trainer": _file("trainer", "cpu")}
+    plain: dict[str, Any] = {name: OmegaConf.to_container(OmegaConf.load(path)) for name, path in read.items()}
+    config = {**plain.pop(""), **plain, "clients": 50}  # whose default looks at the data
+    where, _, last = option.rpartition(".")
+    (config[where] if where else config)[last] = value
+    with pytest.raises(OptionError, match=rf"^{re.escape(option)} must be .*got"):
+        assemble.check_numbers(config)
+
+
+@pytest.mark.parametrize(("group", "word", "option", "value"), _options())
+def test_out_of_range_is_refused_by_name(group: str, word: str, option: str, value: Any) -> None:
+    made = assemble.Composed({group: {**node(group, word), option: value}}, {group: word}, ())
+    with pytest.raises(OptionError, match=rf"\b{option} must be .*got") as caught:
+        assemble.part(made, group)
+    assert f"{group}." in str(caught.value)
+
+
+def test_a_cohort_larger_than_the_population() -> None:
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        cfg = compose("train", overrides=["cohort=60"])
+    with pytest.raises(IncompatibleConfig, match="cohort=60 exceeds clients=50"):
+        assemble.check_numbers(OmegaConf.to_container(cfg, resolve=True))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "refused"),
+    [
+        (["agg=fedavgm"], ""),
+        (["agg=fedavgm", "server=sgd"], "agg=fedavgm stands for server=momentum, but server=sgd was asked for"),
+        (["agg=fedprox"], ""),
+        (["agg=fedprox", "regulariser=none"], "agg=fedprox stands for regulariser=prox"),
+        (["agg=fedprox", "deadline=fixed"], ""),
+        (["agg=fedprox", "deadline.partial_work=false"], "agg=fedprox stands for deadline.partial_work=true, but"),
+    ],
+)
+def test_an_alias_is_never_silently_something_else(overrides: list[str], refused: str) -> None:
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        cfg = compose("train", overrides=overrides, return_hydra_config=True)
+    made = assemble.composed(cfg, cfg.hydra.runtime.choices, tuple(overrides))
+    if refused:
+        with pytest.raises(Exception, match=re.escape(refused)):
+            assemble.check_aliases(made)
+        return
+    assemble.check_aliases(made)
+    assert made.config["agg"]["_target_"] == "fedcohort.agg.fedavg.FedAvg"
+    if "agg=fedavgm" in overrides:
+        assert made.config["server"]["_target_"] == "fedcohort.server.momentum.Momentum"
+    else:
+        assert made.config["regulariser"]["mu"] > 0
+        assert made.config["deadline"]["partial_work"] is True
+
+
+def test_an_unknown_option_is_named_with_those_there_are() -> None:
+    made = assemble.Composed({"server": {**node("server", "sgd"), "speed": 1}}, {"server": "sgd"}, ())
+    with pytest.raises(OptionError, match=r"server=sgd: has no option 'speed'; its options are lr"):
+        assemble.part(made, "server")
+
+
+def test_a_target_that_is_not_there_is_named() -> None:
+    made = assemble.Composed({"server": {"_target_": "fedcohort.server.nowhere.X"}}, {"server": "x"}, ())
+    with pytest.raises(OptionError, match=r"server=x: _target_ 'fedcohort.server.nowhere.X' can't be used"):
+        assemble.part(made, "server")
+
+
+def test_every_part_can_be_made() -> None:
+    for group, word in PARTS:
+        assert make(group, word) is not None
+
+
+EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("word", EXPERIMENTS)
+def test_an_experiment_means_every_value_that_it_states(word: str) -> None:
+    """Options without a group too: they stand in train.yaml, which must not come after it."""
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        cfg = compose("train", overrides=[f"experiment={word}"])
+    stated = OmegaConf.load(CONFIGS / "experiment" / f"{word}.yaml")
+    stated.pop("defaults", None)
+    assert OmegaConf.merge(cfg, stated) == cfg
+
+
+ORDINARY = "selector=flash agg=scaffold rounds=7 client.lr=0.5 selector.gamma_scale=0 paths.logs=/x/y"
+NATURAL = "dataset=synthetic clients=5 model.hidden=[3,4] dataset.max_samples=null name=mine resume=true"
+ALIAS = "agg=fedprox regulariser.mu=1e-3 +callback.mine._target_=a.b callback.figures=null seed=${cohort}"
+PRESET = "experiment=flash_literal ~callback.progress selector.delta=0.1 agg.weighting=uniform"
+
+
+@pytest.mark.parametrize("typed", [ORDINARY, NATURAL, ALIAS, PRESET])
+def test_the_harness_composes_as_hydra_does(typed: str) -> None:
+    words = tuple(typed.split())
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        cfg = compose("train", overrides=list(words), return_hydra_config=True)
+    assert made(*words) == assemble.composed(cfg, cfg.hydra.runtime.choices, words)

@@ -1,0 +1,160 @@
+"""SIGKILL anywhere: the resumed run ends with the uninterrupted run's bits, and MLflow has each round once.
+
+Twenty points, drawn with a seed over the moments that matter, in children forked after the imports; then the
+real `python train.py`, killed from outside.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.lightning import checkpoint
+from fedcohort.observe.tracking import worker
+from fedcohort.record import client_table, journal
+from fedcohort.training.local import LocalTrainer
+from run_harness import Ran, go, same_bits
+from yaml_words import ROOT
+
+WORDS = ("selector=flash", "agg=scaffold", "rounds=5", "logger=mlflow", "logger.every_s=0", "callback=default")
+QUIET = ("callback.figures=null", "callback.progress=null", "callback.summary=null")
+
+# moment: (where, what, how often a run of five rounds calls it)
+MOMENTS: dict[str, tuple[Any, str, int]] = {
+    "client table": (client_table, "write_part", 5),
+    "journal": (journal, "commit", 6),
+    "checkpoint": (checkpoint, "rename", 5),
+    "tracking": (worker.Worker, "poke", 6),
+    "training": (LocalTrainer, "train", 28),
+}
+
+
+def points() -> list[tuple[str, int, bool]]:
+    """(moment, which call of it, before or after that call)."""
+    rng = np.random.default_rng(20)
+    found = []
+    for moment, (_, _, calls) in MOMENTS.items():
+        for when in rng.choice(calls, 2, replace=False):
+            found += [(moment, int(when) + 1, True), (moment, int(when) + 1, False)]
+    return found
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with MLflow's tables: making them takes seconds, so once."""
+    folder = tmp_path_factory.mktemp("template")
+    go(folder, "rounds=1", "logger=mlflow", "callback=default", *QUIET)
+    shutil.rmtree(folder / "runs")
+    return folder / "mlflow.db"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, template: Path) -> tuple[Ran, dict[str, dict[int, float]]]:
+    folder = tmp_path_factory.mktemp("whole")
+    shutil.copy(template, folder / "mlflow.db")
+    ran = go(folder, *WORDS, *QUIET)
+    return ran, tracked(folder)
+
+
+def tracked(logs: Path) -> dict[str, dict[int, float]]:
+    """Each metric of the newest MLflow run by step; fails where a step is there twice."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{logs / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("fedcohort")
+    runs = [r for r in client.search_runs([experiment.experiment_id]) if r.data.params.get("rounds") == "5"]
+    assert len(runs) == 1, "one run, whatever was killed"
+    found = {}
+    for name in runs[0].data.metrics:
+        history = client.get_metric_history(runs[0].info.run_id, name)
+        assert len({m.step for m in history}) == len(history), f"{name} is doubled"
+        found[name] = {m.step: m.value for m in history}
+    assert runs[0].info.status == "FINISHED"
+    return found
+
+
+def killed_at(monkeypatch: pytest.MonkeyPatch, moment: str, call: int, before: bool, work: Callable[[], Any]) -> int:
+    owner, name, _ = MOMENTS[moment]
+    original, count = getattr(owner, name), {"n": 0}
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        count["n"] += 1
+        if count["n"] == call and before:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = original(*args, **kwargs)
+        if count["n"] == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    monkeypatch.setattr(owner, name, counted)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    status = os.waitpid(pid, 0)[1]
+    monkeypatch.undo()
+    return status
+
+
+@pytest.mark.parametrize(("moment", "call", "before"), points())
+def test_a_kill_costs_nothing(
+    whole: tuple[Ran, Any],
+    template: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    call: int,
+    before: bool,
+) -> None:
+    shutil.copy(template, tmp_path / "mlflow.db")
+    status = killed_at(monkeypatch, moment, call, before, lambda: go(tmp_path, *WORDS, *QUIET))
+    assert os.WIFSIGNALED(status), "the point was never reached"
+    resumed = go(tmp_path, *WORDS, *QUIET, "resume=true")
+    assert same_bits(whole[0], resumed)
+    assert len(list((tmp_path / "runs").iterdir())) == 1
+    assert tracked(tmp_path) == whole[1]
+
+
+def test_the_real_command_survives_too(whole: tuple[Ran, Any], template: Path, tmp_path: Path) -> None:
+    shutil.copy(template, tmp_path / "mlflow.db")
+    words = ["clients=12", "cohort=4", "model=logreg", "client.epochs=2", f"paths.logs={tmp_path}", *WORDS]
+    words += ["callback.figures=null", "callback.summary=null", "checkpoint.every_s=0"]
+    command = [sys.executable, "train.py", *words]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("round 3/"):
+            process.kill()
+            break
+    process.wait()
+    process.stdout.close()
+    assert process.returncode == -signal.SIGKILL
+    done = subprocess.run([*command, "resume=true"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "round 2/" not in done.stdout, "it began again"
+    (folder,) = (tmp_path / "runs").iterdir()
+    lines = journal.read(folder)
+    assert lines.steps[-1] == 5
+    assert tracked(tmp_path) == whole[1]
+    assert time.time() - (folder / "status.json").stat().st_mtime < 600
+    again = subprocess.run([*command, "resume=true"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "already finished" in again.stdout + again.stderr
+
+
+def test_a_resume_of_a_finished_run_sends_what_mlflow_lacks(
+    whole: tuple[Ran, Any], template: Path, tmp_path: Path
+) -> None:
+    shutil.copy(template, tmp_path / "mlflow.db")
+    untracked = [word for word in WORDS if not word.startswith("logger")]
+    go(tmp_path, *untracked, *QUIET)
+    assert go(tmp_path, *WORDS, *QUIET, "resume=true").reports == []
+    assert tracked(tmp_path) == whole[1]
