@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from fedcohort.record.observer import Observer
+
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Fatal:
+class Fatal(Observer):
     """An observer that takes its process with it as soon as it is made."""
 
     def __init__(self) -> None:

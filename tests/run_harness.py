@@ -1,7 +1,7 @@
 """A run in this process, from typed words to reports: what `python train.py` does, without its start-up."""
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +14,8 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
+from fedcohort.flat import has_batch_norm
+from fedcohort.record.observer import Observer
 from fedcohort.startup import assemble, compatible, run
 from fedcohort.types import RoundReport
 from yaml_words import CONFIGS
@@ -31,7 +33,7 @@ SMALL = (
 
 
 @dataclass
-class Collect:
+class Collect(Observer):
     """An observer that keeps everything it is told, of the latest run."""
 
     latest: ClassVar[list["Collect"]] = []
@@ -133,8 +135,9 @@ def remarks(*overrides: str, network: nn.Module | None = None) -> list[str]:
     parts = run._parts(config, objects)
     federation = run._federation(config, objects, parts)
     network = network or run._network(config, objects["model"], federation)
-    holds = compatible.facts(parts, config.config["cohort"], federation, network)
-    return compatible.remarks(parts, config.choices, config.config["requires"], holds, overrides)
+    known = compatible.with_data(run._facts(config, parts), parts, config.config["cohort"], federation)
+    known = replace(known, batch_norm=has_batch_norm(network))
+    return compatible.remarks(parts, config.choices, config.config["requires"], known, overrides)
 
 
 def same_bits(a: Ran, b: Ran) -> bool:

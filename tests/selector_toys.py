@@ -1,6 +1,6 @@
 """Nobody's selectors: the commonest bandits, which no law may refuse, and breakers of one, who must be caught."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import top
-from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.selector.base import Selector, top
+from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,10 @@ class State:
     rests: Backoff = backoff.NOBODY
 
 
-class Toy:
+class Toy(Selector[State]):
     """A mean of each client's losses; `scored` is what a bandit makes of it."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"train_loss"})
-    advises: ClassVar[bool] = False
 
     def scored(self, state: State, rng: np.random.Generator) -> Values:
         """A score for each client: here the mean alone."""
@@ -33,9 +32,6 @@ class Toy:
 
     def init(self, population: Population) -> State:
         return State(np.zeros(population.n_clients), np.zeros(population.n_clients, np.int64))
-
-    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        return ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         scores = self.scored(state, ctx.rng)
@@ -48,9 +44,6 @@ class Toy:
         count[k] += 1
         mean[k] += (loss[good] - mean[k]) / count[k]
         return None, replace(state, mean=mean, count=count, rests=backoff.after(state.rests, outcome))
-
-    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        return {}
 
 
 @dataclass(frozen=True)

@@ -238,7 +238,12 @@ def test_clients_without_validation_data_are_refused() -> None:
     config = made("agg=fedbio")
     objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
     parts, federation = run._parts(config, objects), federation_of()
-    compatible.check_population(parts, config.choices, 2, federation)
+
+    def check() -> None:
+        known = compatible.with_data(run._facts(config, parts), parts, 2, federation)
+        compatible.check_population(parts, config.choices, known, 2, federation)
+
+    check()
     federation.val.offsets[2:] = federation.val.offsets[1]
     with pytest.raises(IncompatibleConfig, match=r"learns from each client's V_k.*split.client_val"):
-        compatible.check_population(parts, config.choices, 2, federation)
+        check()

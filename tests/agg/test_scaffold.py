@@ -90,7 +90,7 @@ def test_the_printed_form_is_no_gradient_under_momentum() -> None:
     assert found["mean_gradient"] == pytest.approx(1.0, abs=1e-12)
     # K - rho (1 - rho^K) / (1 - rho), over (1 - rho) K
     assert found["displacement"] == pytest.approx((10 - 0.9 * (1 - 0.9**10) / 0.1) / 0.1 / 10, abs=1e-9)
-    assert make("agg", "scaffold", control="displacement").wants == {"plain_client", "free_update"}
+    assert make("agg", "scaffold", control="displacement").wants == {PLAIN_CLIENT, FREE_UPDATE}
 
 
 def test_a_client_that_did_nothing_changes_nothing() -> None:

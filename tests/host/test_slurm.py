@@ -17,6 +17,7 @@ import pytest
 
 from fedcohort.host import slurm
 from fedcohort.record.folder import status_of
+from fedcohort.record.observer import Observer
 from run_harness import go, same_bits
 from yaml_words import ROOT
 
@@ -70,7 +71,7 @@ def test_a_job_that_is_started_again_goes_on_by_itself(tmp_path: Path, environme
     assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
-class Halt:
+class Halt(Observer):
     """An observer whose process ends after a round."""
 
     def __init__(self, after: int) -> None:

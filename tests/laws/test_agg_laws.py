@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from agg_harness import arrived, gather, population, update_of
+from fedcohort.part import PROXY, RELATIVE_ADVICE
 from fedcohort.round.collected import Gathered, reweighted
 from fedcohort.state import pack, unpack
 from yaml_words import make, words
@@ -55,7 +56,7 @@ def assert_along(direction: torch.Tensor, delta: torch.Tensor, agg: Any) -> None
     if getattr(agg, "own_length", False):
         assert float(direction @ delta) > 0
         delta = delta * direction.norm() / delta.norm()
-    torch.testing.assert_close(direction, delta, atol=1e-4 if "proxy" in agg.wants else 1e-12, rtol=0)
+    torch.testing.assert_close(direction, delta, atol=1e-4 if PROXY in agg.wants else 1e-12, rtol=0)
 
 
 def test_equal_updates_give_that_direction(agg: Any) -> None:
@@ -105,7 +106,7 @@ def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
         for share in (whole.weights, whole.weights * 0.693)
     )
     kept = torch.allclose(two, 0.693 * one, atol=1e-12, rtol=0)
-    assert kept == ("relative_advice" not in agg.wants)
+    assert kept == (RELATIVE_ADVICE not in agg.wants)
 
 
 def test_saved_and_loaded_it_goes_on(agg: Any) -> None:

@@ -13,7 +13,7 @@ from mlflow.entities import Run
 
 from fedcohort.observe.tracking import server
 from fedcohort.observe.tracking.courier import Courier
-from fedcohort.record.observer import RunInfo
+from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.types import RoundReport
 
 EXPERIMENT = "selectors"
@@ -27,7 +27,7 @@ def template() -> bytes:
         return (Path(folder) / "mlflow.db").read_bytes()
 
 
-class InProcess:
+class InProcess(Observer):
     """The courier as an observer of this process, where a test can look at it and kill it."""
 
     def __init__(self, place: server.Place, every_s: float) -> None:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from torch import nn
 
 from engine_toy import federation_of
 from fedcohort.errors import FedcohortError, IncompatibleConfig
+from fedcohort.flat import has_batch_norm
 from fedcohort.rng import Draws
 from fedcohort.round.parts import Parts
 from fedcohort.startup import assemble, compatible, run
@@ -187,53 +187,63 @@ def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> 
     parts, federation = parts_of("dataset=synthetic"), federation_of()
     for word in ("scaffold", "fedmgda_plus", "fednova", "qffl", "fedavg", "afl"):
         fair = replace(parts, agg=make("agg", word))
-        holds = compatible.facts(fair, federation.n_clients, federation, nn.Sequential(nn.Linear(2, 4), norm))
-        found = compatible.remarks(fair, {**made("dataset=synthetic").choices, "agg": word}, {}, holds)
+        known = compatible.with_data(compatible.facts(fair, 0.1, {}), fair, federation.n_clients, federation)
+        known = replace(known, batch_norm=has_batch_norm(nn.Sequential(nn.Linear(2, 4), norm)))
+        found = compatible.remarks(fair, {**made("dataset=synthetic").choices, "agg": word}, {}, known)
         assert len(found) == (word not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
         assert all("the network has batch norm" in line and f"whatever agg={word} makes" in line for line in found)
 
 
-def test_every_fact_that_a_part_names_is_one() -> None:
-    parts = [make(group, word) for group in ("selector", "agg", "codec", "objective") for word in words(group)]
-    wanted = {fact for part in parts for fact in getattr(part, "wants", ())}
-    preferred = {fact for part in parts for fact in getattr(part, "prefers", ())}
-    assert wanted <= set(compatible.REASONS)
-    assert preferred == set(compatible.CAUTIONS)
-    assert {"finished_update", "any_work"} <= wanted
+GROUPS = ("selector", "agg", "codec", "objective")
 
 
-def test_a_wish_that_nobody_knows_is_refused() -> None:
-    odd = SimpleNamespace(needs=frozenset(), wants=frozenset({"a_moon"}), prefers=frozenset({"a_sun"}))
-    parts = parts_of(selector=odd)
-    with pytest.raises(IncompatibleConfig, match=r"^selector=odd wants 'a_moon', which is no fact; there are: any_"):
-        compatible.check(parts, {**made().choices, "selector": "odd"}, 0.1, {})
-    with pytest.raises(IncompatibleConfig, match=r"^selector=odd prefers 'a_sun', which is no fact; there are: clean_"):
-        compatible.remarks(parts, {**made().choices, "selector": "odd"}, {}, {"clean_labels": True})
+def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
+    choices = {group: group for group in made().choices}
+    parts = [make(group, word) for group in GROUPS for word in words(group)]
+    wants = {want for part in parts for want in (*part.wants, *part.prefers)}
+    assert len(wants) > 12
+    known = compatible.with_data(compatible.facts(parts_of(), 0.1, {}), parts_of(), 3, federation_of())
+    for want in wants:
+        said = want.sentence.format(**choices, who="somebody")
+        assert "somebody" in said
+        assert "{" not in said
+        assert want.holds(replace(known, batch_norm=True)) in (True, False)
+
+
+def test_what_is_no_want_is_refused() -> None:
+    class Odd(type(make("selector", "random"))):  # type: ignore[misc]
+        wants = frozenset({"a_moon"})
+
+    parts, choices = parts_of(selector=Odd("uniform")), {**made().choices, "selector": "odd"}
+    with pytest.raises(IncompatibleConfig, match=r"^odd wants or prefers 'a_moon', which is no Want"):
+        compatible.check(parts, choices, compatible.facts(parts, 0.1, {}))
 
 
 def test_what_parts_say_of_themselves_is_so() -> None:
     for word in words("selector"):
         last = play(make("selector", word), World(), 3)[-1].selection
-        assert last.uncapped == getattr(make("selector", word), "uncapped", False), word
+        assert last.uncapped == make("selector", word).uncapped, word
     for word in words("availability"):
         ready = np.stack([make("availability", word).ready(Draws(0, 50, round)) for round in range(20)])
-        assert ready.all() == getattr(make("availability", word), "always", False), word
+        assert ready.all() == make("availability", word).always, word
     g = torch.tensor([3.0, -1.0], dtype=torch.float64)
     for word in words("server"):
         server = make("server", word)
         twice = server.step(server.step(server.init(2), g)[1], g)[0]
-        assert torch.equal(twice, server.lr * g) == getattr(server, "plain", False), word
+        assert torch.equal(twice, server.lr * g) == server.plain, word
     logits, means = torch.eye(3, dtype=torch.float64), torch.linspace(0.1, 2, 5)
     for word in words("objective"):
         objective = make("objective", word)
         loss, ce = objective.per_sample(logits, torch.tensor([0, 1, 1]), torch.full((3, 3), 1 / 3, dtype=torch.float64))
         simple = torch.equal(loss, ce) and torch.equal(objective.outer(means), means)
-        assert simple == getattr(objective, "plain", False), word
+        assert simple == objective.plain, word
 
 
 def test_a_part_of_any_group_may_remark_on_its_options() -> None:
-    talker = SimpleNamespace(always=True, remarks=lambda word: [f"availability={word} says this", "and that"])
-    parts, choices = parts_of(availability=talker), made().choices
-    everything = dict.fromkeys(compatible.CAUTIONS, True)
-    found = compatible.remarks(parts, {**choices, "availability": "sometimes"}, {}, everything)
+    class Talker(type(make("availability", "always"))):  # type: ignore[misc]
+        def remarks(self, word: str) -> list[str]:
+            return [f"availability={word} says this", "and that"]
+
+    parts, choices = parts_of(availability=Talker()), made().choices
+    found = compatible.remarks(parts, {**choices, "availability": "sometimes"}, {}, compatible.facts(parts, 0.1, {}))
     assert found == ["availability=sometimes says this", "and that"]

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.startup.observers import observers_of
+from fedcohort.startup.observers import watchers_of
 from run_harness import made
 
 LIGHTNING = "lightning.pytorch.callbacks"
@@ -30,7 +30,7 @@ MISTAKES = [
     ),
     (
         ("+callback.x._target_=torch.nn.ReLU",),
-        "callback.x._target_ must be an observer or a callback of Lightning's, got",
+        "callback.x._target_ must be an observer (fedcohort.record.observer.Observer) or a callback of Lightning's",
     ),
     (("+callback.x=3",), "callback.x must be null, or a class in _target_ with its options, got 3"),
     (
@@ -43,7 +43,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("words", "said"), MISTAKES, ids=[said[:60] for _, said in MISTAKES])
 def test_a_mistake_is_refused_in_one_line(words: tuple[str, ...], said: str) -> None:
     with pytest.raises(OptionError, match=re.escape(said)) as caught:
-        observers_of(made("logger=none", *words))
+        watchers_of(made("logger=none", *words))
     assert "\n" not in str(caught.value)
 
 
@@ -58,18 +58,18 @@ def test_a_mistake_is_refused_in_one_line(words: tuple[str, ...], said: str) -> 
     ],
 )
 def test_these_may(words: tuple[str, ...]) -> None:
-    found = observers_of(made("logger=none", *words))
-    assert type(found[0]).__name__ == "Journal"
-    assert type(found[-1]).__name__ == "RunStatus", "it says how the others ended"
+    found = watchers_of(made("logger=none", *words))
+    assert type(found.observers[0]).__name__ == "Journal"
+    assert type(found.observers[-1]).__name__ == "RunStatus", "it says how the others ended"
 
 
 def test_only_lightnings_may_end_a_run_early() -> None:
     timer = ("+callback.a._target_=lightning.pytorch.callbacks.Timer", "+callback.a.duration=00:01:00:00")
     collect = "+callback.c._target_=run_harness.Collect"
     stop = (STOP, "+callback.x.monitor=server_val/acc")
-    found = observers_of(made("logger=none", *timer, *stop, collect))[-1].callbacks
+    found = watchers_of(made("logger=none", *timer, *stop, collect)).ends_early
     assert [node["_target_"] for node in found] == [f"{LIGHTNING}.EarlyStopping", f"{LIGHTNING}.Timer"]
     assert found == json.loads(json.dumps(found))
     moved = [word.replace("callback.a", "callback.z") for word in timer]
-    assert observers_of(made("logger=none", *stop, *moved))[-1].callbacks == found
-    assert observers_of(made("logger=none", collect))[-1].callbacks == []
+    assert watchers_of(made("logger=none", *stop, *moved)).ends_early == found
+    assert watchers_of(made("logger=none", collect)).ends_early == []

@@ -68,15 +68,21 @@ CASES = [
     ("partition=iid partition._target_=os.abort", "partition._target_ must be a class, got 'os.abort'"),
     (
         "heterogeneity=iid partition._target_=fedcohort.label_noise.none.NoNoise",
-        "partition._target_ must be a class with split, got 'fedcohort.label_noise.none.NoNoise'",
+        "partition._target_ must be a class that inherits fedcohort.partition.base.Partition, got",
     ),
     (
         "availability._target_=builtins.object",
-        "availability._target_ must be a class with ready, got 'builtins.object'",
+        "availability._target_ must be a class that inherits fedcohort.availability.base.Availability",
     ),
-    ("agg._target_=builtins.dict", "agg._target_ must be a class with broadcast, "),
-    ("~selector._target_", "selector._target_ must be a class with advises, init, needs, observe, plan, select, trace"),
-    ("logger._target_=builtins.dict", "logger._target_ must be a class with finish, observe, start"),
+    ("agg._target_=builtins.dict", "agg._target_ must be a class that inherits fedcohort.agg.base.Aggregator"),
+    (
+        "~selector._target_",
+        "selector._target_ must be a class that inherits fedcohort.selector.base.Selector, got",
+    ),
+    (
+        "logger._target_=builtins.dict",
+        "logger._target_ must be a class that inherits fedcohort.record.observer.Observer",
+    ),
     ("+selector@x=flash", "there is no option 'x'; there are agg"),
     # more than anybody has memory or time for
     ("dataset=synthetic dataset.min_samples=100000000", "dataset.min_samples must be such that 50 clients of about"),
@@ -299,7 +305,7 @@ with initialize_config_dir({str(CONFIGS)!r}, version_base="1.3"):
 made = assemble.composed(cfg, cfg.hydra.runtime.choices, ())
 for group in {LIGHT}:
     assemble.part(made, group)
-run.observers_of(made)
+run.watchers_of(made)
 found = {{"torch", "lightning", "mlflow", "matplotlib"}} & sys.modules.keys()
 assert not found, found
 """

@@ -108,7 +108,7 @@ def test_an_error_that_nobody_expected_is_told_with_its_trace(
     def broken(*_: Any) -> None:
         raise ValueError("a bug")
 
-    monkeypatch.setattr(run, "observers_of", broken)
+    monkeypatch.setattr(run, "watchers_of", broken)
     assert start(logs) is None
     assert "Traceback" in said.text
     assert record(logs).reason == "ValueError: a bug"
@@ -121,7 +121,7 @@ def test_a_signal_ends_the_sweep(
     def stopped(*_: Any) -> None:
         raise raised
 
-    monkeypatch.setattr(run, "observers_of", stopped)
+    monkeypatch.setattr(run, "watchers_of", stopped)
     with pytest.raises(type(raised)):
         start(logs)
     assert record(logs).how == "stopped"

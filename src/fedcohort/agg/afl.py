@@ -20,18 +20,16 @@ and a run evaluates that model alone. Weights that a selector's advice gives mul
 loss are left out, of the ascent too; where nobody has one, the round is a plain mean.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.agg import losses
-from fedcohort.agg.base import Arrived, Direction, sample_weights
-from fedcohort.hook import Hook
+from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
 from fedcohort.maths.simplex import project
+from fedcohort.part import CLEAN_LABELS, EVERYBODY, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
 NOTHING = 1e-12  # a joint lambda below it is projection's rounding
@@ -45,7 +43,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Afl:
+class Afl(Aggregator[State]):
     """gamma: step size of lambda, per nat. unbiased: ascend by N / m. loss, loss_cap: see `agg/losses.py`."""
 
     gamma: float
@@ -66,23 +64,16 @@ class Afl:
         return frozenset({self.loss})
 
     @property
-    def prefers(self) -> frozenset[str]:
-        remembered = set() if self.unbiased else {"everybody"}
-        return frozenset({"clean_labels"} | remembered if self.gamma > 0 else ())
+    def prefers(self) -> frozenset[Want]:
+        remembered = set() if self.unbiased else {EVERYBODY}
+        return frozenset({CLEAN_LABELS} | remembered if self.gamma > 0 else ())
 
     @property
-    def wants(self) -> frozenset[str]:
-        return frozenset({"relative_advice"})
-
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        return ()
+    def wants(self) -> frozenset[Want]:
+        return frozenset({RELATIVE_ADVICE})
 
     def init(self, population: Population, n_params: int) -> State:
         return State(np.full(population.n_clients, 1 / population.n_clients))
-
-    def broadcast(self, state: State) -> Mapping[str, Tensor]:
-        return {}
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return sample_weights("uniform", n_used, n_train)

@@ -4,9 +4,10 @@ It is algebra on flat vectors. The loop adds updates up one by one in float64 (`
 need a weighted sum alone keep memory flat in the cohort; those that need the matrix say `stacked`.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from fedcohort.hook import Hook
+from fedcohort.part import Part
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 S = TypeVar("S")
@@ -100,41 +102,47 @@ class Direction:
     weights: Values | None = None
 
 
-class Aggregator(Protocol[S]):
-    """needs: signals of the clients that it reads. hooks: its client half. stacked: it needs the matrix of updates.
+class Aggregator(Part, Protocol[S]):
+    """The server's step from the clients' updates; it writes `init`, `weights`, `direction`, and what else it does.
 
-    wants: facts that must hold of the run (`startup/compatible.py` has the words), else it is refused at start-up; one
-    that works out weights of its own, whatever p_i sum to, wants "relative_advice".
-    A class may have `prefers`: facts without which it runs, and a line at start-up says what is lost; `ways_out` and
-    `remarks`, as selectors. Where its paper chooses the length of the step, and not as a mean of updates has it, it
-    says so: `own_length = True`, a ClassVar.
-    `needs` is a ClassVar, or a property where options decide: nobody is charged for what they leave unread.
+    Attributes:
+        needs: signals of the clients that it reads. A ClassVar, or a property where options decide.
+        stacked: whether it needs the matrix of updates, not their weighted sum alone.
+        hooks: its client half.
+        own_length: whether its paper chooses the length of the step, and not as a mean of updates has it.
     """
 
-    stacked: ClassVar[bool]
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset()
 
     @property
-    def needs(self) -> frozenset[str]: ...
+    def stacked(self) -> bool:
+        return False
 
     @property
-    def wants(self) -> frozenset[str]: ...
+    def hooks(self) -> tuple[Hook, ...]:
+        return ()
 
     @property
-    def hooks(self) -> tuple[Hook, ...]: ...
+    def own_length(self) -> bool:
+        return False
 
-    def init(self, population: Population, n_params: int) -> S: ...
+    @abstractmethod
+    def init(self, population: Population, n_params: int) -> S:
+        """The state before round 0."""
 
     def broadcast(self, state: S) -> Mapping[str, Tensor]:
         """Vectors sent to clients beside the model, by the names that the hooks download."""
-        ...
+        return {}
 
+    @abstractmethod
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         """Raw weights of clients, before normalisation: known before training, so that sums can stream."""
-        ...
 
+    @abstractmethod
     def direction(self, state: S, arrived: Arrived) -> tuple[Direction, S]:
         """What the server optimizer applies. Not called in an empty round."""
-        ...
 
 
 def sample_weights(rule: str, n_used: Ids, n_train: Ids) -> Values:

@@ -9,43 +9,24 @@ Departures from the paper: FLASH (Alg. 1 l. 18) and FedDiverse (Sec. III) print 
 under partial participation and would shrink the model; the sum is over those who arrived.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
-
-from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, Direction, sample_weights
-from fedcohort.hook import Hook
+from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
 from fedcohort.types import Ids, Population, Values
 
 
 @dataclass(frozen=True)
-class FedAvg:
+class FedAvg(Aggregator[None]):
     """weighting: by samples "used" this round, by "samples" owned, or "uniform"."""
 
     weighting: str
 
-    needs: ClassVar[frozenset[str]] = frozenset()
-    stacked: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
-    @property
-    def wants(self) -> frozenset[str]:
-        return frozenset()
-
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        return ()
-
     def init(self, population: Population, n_params: int) -> None:
         """No state."""
-
-    def broadcast(self, state: None) -> Mapping[str, Tensor]:
-        return {}
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return sample_weights(self.weighting, n_used, n_train)

@@ -18,16 +18,28 @@ send. u and x are bounded (u_max, x_max). No momentum (FedBiOAcc). u is averaged
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, Direction, sample_weights
+from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
 from fedcohort.hook import Hook, Job, Sent, StepView, Vector, Weighing
+from fedcohort.part import FREE_UPDATE, Want
 from fedcohort.types import Ids, Population, Values
+
+GIVEN_LABELS = Want(
+    lambda run: run.given_labels,
+    "{who} learns which labels to trust, and so does the objective from w_t's own predictions ({objective}): choose "
+    "another objective",
+)
+CLIENT_VAL = Want(
+    lambda run: run.client_val,
+    "{who} learns from each client's V_k, and clients have none to speak of (split.client_val=0 leaves two samples "
+    "each): choose split.client_val in (0, 0.5]",
+)
+
 
 SLOPES, GRADIENT, HESSIAN = 3.0, 3.0, 6.0  # forward passes: each derivative's products of matrices, to a forward pass's
 
@@ -104,7 +116,7 @@ class Cleaning:
 
 
 @dataclass(frozen=True)
-class FedBiO:
+class FedBiO(Aggregator[State]):
     """variant: "first_order" or "second_order". eta_x, tau: rates. u_max, x_max: bounds. weighting: as FedAvg's."""
 
     variant: str
@@ -113,9 +125,6 @@ class FedBiO:
     u_max: float
     x_max: float
     weighting: str
-
-    needs: ClassVar[frozenset[str]] = frozenset()
-    stacked: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.choice("variant", self.variant, "first_order", "second_order")
@@ -126,9 +135,9 @@ class FedBiO:
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
-    def wants(self) -> frozenset[str]:
-        second = {"free_update"} if self.variant == "second_order" else set()
-        return frozenset({"given_labels", "client_val", *second})
+    def wants(self) -> frozenset[Want]:
+        second = {FREE_UPDATE} if self.variant == "second_order" else set()
+        return frozenset({GIVEN_LABELS, CLIENT_VAL, *second})
 
     @property
     def hooks(self) -> tuple[Hook, ...]:

@@ -18,7 +18,6 @@ out those that are no better than chance.
 
 import copy
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,14 +28,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, Direction, Workshop, sample_weights
-from fedcohort.hook import Hook
+from fedcohort.agg.base import Aggregator, Arrived, Direction, Workshop, sample_weights
 from fedcohort.maths.distil import batches, learn, predicted, trained
+from fedcohort.part import PROXY, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
 
 @dataclass(frozen=True)
-class FedDf:
+class FedDf(Aggregator[None]):
     """steps, batch, lr: of the distillation. tau: temperature. eval_every: steps between looks at server_val, None for
     the last student. patience: steps without a better one after which it ends. drop_worst: no teachers that are no
     better than chance on server_val. weighting: of the student's start, as FedAvg's.
@@ -51,7 +50,6 @@ class FedDf:
     drop_worst: bool
     weighting: str
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -65,18 +63,11 @@ class FedDf:
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
-    def wants(self) -> frozenset[str]:
-        return frozenset({"proxy", *(("relative_advice",) if self.steps else ())})
-
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        return ()
+    def wants(self) -> frozenset[Want]:
+        return frozenset({PROXY, *((RELATIVE_ADVICE,) if self.steps else ())})
 
     def init(self, population: Population, n_params: int) -> None:
         """No state."""
-
-    def broadcast(self, state: None) -> Mapping[str, Tensor]:
-        return {}
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return sample_weights(self.weighting, n_used, n_train)

@@ -23,18 +23,16 @@ than those who have not: `sync=mass` keeps their joint weight. A fixed interval 
 mean.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.agg import losses
-from fedcohort.agg.base import Arrived, Direction, sample_weights
-from fedcohort.hook import Hook
+from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
 from fedcohort.maths.kl_ball import tilted
+from fedcohort.part import CLEAN_LABELS, EVERYBODY, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
 TINY = 1e-300  # the least weight that the logarithm sees
@@ -48,7 +46,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class FedMaba:
+class FedMaba(Aggregator[State]):
     """eta: step size, per nat. alpha: the bandit's share of the direction. rho: the ball's radius, nats.
 
     loss: a word of `agg/losses.py`. sync: "mass" or "literal". weighting: of the mean that is mixed in, as FedAvg's.
@@ -79,23 +77,16 @@ class FedMaba:
         return frozenset({self.loss})
 
     @property
-    def prefers(self) -> frozenset[str]:
-        remembered = {"everybody"} if self.sync == "literal" else set()
-        return frozenset({"clean_labels"} | remembered if self.alpha > 0 else ())
+    def prefers(self) -> frozenset[Want]:
+        remembered = {EVERYBODY} if self.sync == "literal" else set()
+        return frozenset({CLEAN_LABELS} | remembered if self.alpha > 0 else ())
 
     @property
-    def wants(self) -> frozenset[str]:
-        return frozenset({"relative_advice"})
-
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        return ()
+    def wants(self) -> frozenset[Want]:
+        return frozenset({RELATIVE_ADVICE})
 
     def init(self, population: Population, n_params: int) -> State:
         return State(np.full(population.n_clients, 1 / population.n_clients))
-
-    def broadcast(self, state: State) -> Mapping[str, Tensor]:
-        return {}
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return sample_weights(self.weighting, n_used, n_train)

@@ -13,26 +13,30 @@ shortest mixture is below 1e-8 nobody can gain without another's loss, and the d
 decay^round) and `rescale=mean_norm` (times the mean length of the updates, as FedAvg's steps) are ours, and off.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, Direction, sample_weights
-from fedcohort.hook import Hook
+from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
 from fedcohort.maths.min_norm import min_norm
+from fedcohort.part import FREE_UPDATE, NO_BATCH_NORM, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
+
+PLAIN_SERVER = Want(
+    lambda run: run.plain_server,
+    "{who} makes a step that lowers everybody's loss; {server} makes another one of it",
+)
+
 
 SHORTEST = 1e-12  # an update that has a direction
 STATIONARY = 1e-8  # length of a mixture of unit vectors that is taken for none
 
 
 @dataclass(frozen=True)
-class FedMgdaPlus:
+class FedMgdaPlus(Aggregator[None]):
     """eta_g: length of a step along a direction that all agree on, times decay^round. epsilon: how far a client's
     weight may move from lambda_0. rescale: "none", or times the "mean_norm" of the updates. weighting: as FedAvg's.
     """
@@ -43,8 +47,7 @@ class FedMgdaPlus:
     rescale: str
     weighting: str
 
-    needs: ClassVar[frozenset[str]] = frozenset()
-    prefers: ClassVar[frozenset[str]] = frozenset({"plain_server", "no_batch_norm"})
+    prefers: ClassVar[frozenset[Want]] = frozenset({PLAIN_SERVER, NO_BATCH_NORM})
     stacked: ClassVar[bool] = True
     own_length: ClassVar[bool] = True
 
@@ -56,18 +59,11 @@ class FedMgdaPlus:
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
-    def wants(self) -> frozenset[str]:
-        return frozenset({"free_update", "relative_advice"})
-
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        return ()
+    def wants(self) -> frozenset[Want]:
+        return frozenset({FREE_UPDATE, RELATIVE_ADVICE})
 
     def init(self, population: Population, n_params: int) -> None:
         """No state."""
-
-    def broadcast(self, state: None) -> Mapping[str, Tensor]:
-        return {}
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return sample_weights(self.weighting, n_used, n_train)

@@ -14,49 +14,43 @@ K = 3, rho = 0.9, eta mu = 0.1 gives 7.417 there, and 5.14 here, where the term 
 step, or whose a_i is below 1e-12, is left out; the others share its weight.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, Direction, sample_weights
-from fedcohort.hook import Hook
+from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.part import NO_BATCH_NORM, Want
 from fedcohort.types import Ids, Population, Values
+
+LINEAR_CLIENT = Want(
+    lambda run: run.linear_client,
+    "{who} divides updates by how far the local optimizer goes, which no number tells for {client}: its steps are "
+    "counted instead, which the paper doesn't cover",
+)
+
 
 LEAST = 1e-12  # an a_i that can be divided by
 
 
 @dataclass(frozen=True)
-class FedNova:
+class FedNova(Aggregator[None]):
     """tau_eff: the mean of "response" (a_i) or of "steps" (K_i). weighting: as FedAvg's."""
 
     tau_eff: str
     weighting: str
 
     needs: ClassVar[frozenset[str]] = frozenset({"response_norm", "steps"})
-    prefers: ClassVar[frozenset[str]] = frozenset({"linear_client", "no_batch_norm"})
+    prefers: ClassVar[frozenset[Want]] = frozenset({LINEAR_CLIENT, NO_BATCH_NORM})
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.choice("tau_eff", self.tau_eff, "response", "steps")
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
-    @property
-    def wants(self) -> frozenset[str]:
-        return frozenset()
-
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        return ()
-
     def init(self, population: Population, n_params: int) -> None:
         """No state."""
-
-    def broadcast(self, state: None) -> Mapping[str, Tensor]:
-        return {}
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return sample_weights(self.weighting, n_used, n_train)

@@ -20,24 +20,29 @@ overflow. Clients without a finite loss are left out; where nobody has one, the 
 before training is offered: h_i bounds how F_i bends at w_t.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.agg import losses
-from fedcohort.agg.base import Arrived, Direction, sample_weights
-from fedcohort.hook import Hook
+from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.part import CLEAN_LABELS, NO_BATCH_NORM, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
+
+SGD_CLIENT = Want(
+    lambda run: run.linear_client,
+    "{who} takes 1 / client.lr for a Lipschitz constant, which only holds for SGD: choose client=sgd, or set "
+    "agg.lipschitz",
+)
+
 
 ZERO = 1e-10  # nats; added to every loss
 
 
 @dataclass(frozen=True)
-class QFfl:
+class QFfl(Aggregator[None]):
     """q: how fair. lipschitz: L, None for one over the local learning rate. weighting: p_i, as FedAvg's.
 
     loss_cap: times the median, see `agg/losses.py`.
@@ -50,7 +55,6 @@ class QFfl:
 
     stacked: ClassVar[bool] = True
     own_length: ClassVar[bool] = True
-    ways_out: ClassVar[Mapping[str, str]] = {"sgd_client": "set agg.lipschitz"}
 
     def __post_init__(self) -> None:
         ranges.number("q", self.q, "[0, inf)")
@@ -63,22 +67,15 @@ class QFfl:
         return frozenset({"loss"} if self.lipschitz is not None else {"loss", "lr"})
 
     @property
-    def prefers(self) -> frozenset[str]:
-        return frozenset({"no_batch_norm", *(("clean_labels",) if self.q > 0 else ())})
+    def prefers(self) -> frozenset[Want]:
+        return frozenset({NO_BATCH_NORM, *((CLEAN_LABELS,) if self.q > 0 else ())})
 
     @property
-    def wants(self) -> frozenset[str]:
-        return frozenset({"relative_advice", *(("sgd_client",) if self.lipschitz is None else ())})
-
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        return ()
+    def wants(self) -> frozenset[Want]:
+        return frozenset({RELATIVE_ADVICE, *((SGD_CLIENT,) if self.lipschitz is None else ())})
 
     def init(self, population: Population, n_params: int) -> None:
         """No state."""
-
-    def broadcast(self, state: None) -> Mapping[str, Tensor]:
-        return {}
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return sample_weights(self.weighting, n_used, n_train)

@@ -20,7 +20,7 @@ already, to 1e-6, moves it no more. A client whose loss or predictions aren't fi
 finite, the round is a plain mean.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,11 +31,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, Direction, Workshop, sample_weights
+from fedcohort.agg.base import Aggregator, Arrived, Direction, Workshop, sample_weights
 from fedcohort.agg.losses import over_all, told
-from fedcohort.hook import Hook
 from fedcohort.maths.distil import batches, learn, trained
+from fedcohort.part import PROXY, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
+
+EQUAL_ABSENCE = Want(
+    lambda run: run.everybody,
+    "{who} compares a client's loss with that of when it last came: who stays away longer seems to learn faster, and "
+    "gains weight (cohort=clients has everybody come every round)",
+)
+
 
 TINY = 1e-12
 
@@ -48,7 +55,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Rhfl:
+class Rhfl(Aggregator[State]):
     """mode: "align_average", or "weights_only" without alignment. beta: how much confidence counts. lr, batch: of the
     alignment; batches: how many, None for one pass over the proxy. fresh_adam: a new Adam for each batch, as the
     authors' code has it.
@@ -73,27 +80,20 @@ class Rhfl:
         ranges.flag("fresh_adam", self.fresh_adam)
 
     @property
-    def prefers(self) -> frozenset[str]:
-        return frozenset({"equal_absence"} if self.beta > 0 else ())
+    def prefers(self) -> frozenset[Want]:
+        return frozenset({EQUAL_ABSENCE} if self.beta > 0 else ())
 
     @property
-    def wants(self) -> frozenset[str]:
-        return frozenset({"relative_advice", *(("proxy",) if self.mode == "align_average" else ())})
+    def wants(self) -> frozenset[Want]:
+        return frozenset({RELATIVE_ADVICE, *((PROXY,) if self.mode == "align_average" else ())})
 
     def remarks(self, word: str) -> Sequence[str]:
         if self.mode != "weights_only" or word != "rhfl":
             return ()
         return ("agg.mode=weights_only is FedAvg under RHFL's client confidence, not RHFL: name it so (agg=ccr)",)
 
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        return ()
-
     def init(self, population: Population, n_params: int) -> State:
         return State(np.full(population.n_clients, np.nan))
-
-    def broadcast(self, state: State) -> Mapping[str, Tensor]:
-        return {}
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return sample_weights("uniform", n_used, n_train)

@@ -19,9 +19,16 @@ import torch
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, Direction, sample_weights
+from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
 from fedcohort.hook import Correction, Hook, Job, Sent, Vector
+from fedcohort.part import FREE_UPDATE, NO_BATCH_NORM, Want
 from fedcohort.types import Ids, Population, Values
+
+PLAIN_CLIENT = Want(
+    lambda run: run.plain_client,
+    "{who} reads a gradient off the displacement of the model, which only holds for plain SGD: choose client=sgd "
+    "without momentum, weight_decay and clip, or agg.control=mean_gradient",
+)
 
 
 @dataclass(frozen=True)
@@ -67,24 +74,21 @@ class ControlVariate:
 
 
 @dataclass(frozen=True)
-class Scaffold:
+class Scaffold(Aggregator[State]):
     """control: "mean_gradient" or the printed "displacement" (plain SGD only). weighting: as FedAvg's."""
 
     control: str
     weighting: str
 
-    needs: ClassVar[frozenset[str]] = frozenset()
-    prefers: ClassVar[frozenset[str]] = frozenset({"no_batch_norm"})
-    ways_out: ClassVar[Mapping[str, str]] = {"plain_client": "agg.control=mean_gradient"}
-    stacked: ClassVar[bool] = False
+    prefers: ClassVar[frozenset[Want]] = frozenset({NO_BATCH_NORM})
 
     def __post_init__(self) -> None:
         ranges.choice("control", self.control, "mean_gradient", "displacement")
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     @property
-    def wants(self) -> frozenset[str]:
-        return frozenset({"free_update", *(("plain_client",) if self.control == "displacement" else ())})
+    def wants(self) -> frozenset[Want]:
+        return frozenset({FREE_UPDATE, *((PLAIN_CLIENT,) if self.control == "displacement" else ())})
 
     @property
     def hooks(self) -> tuple[Hook, ...]:

@@ -23,17 +23,15 @@ or, with `smoothing`, in the first: c makes up for the start, and sums are kept 
 without a finite loss are left out; where nobody has one, the round is a plain mean.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.agg import losses
-from fedcohort.agg.base import Arrived, Direction, sample_weights
-from fedcohort.hook import Hook
+from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.part import CLEAN_LABELS, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
 
@@ -46,7 +44,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Term:
+class Term(Aggregator[State]):
     """tilt: t, per nat. smoothing: s, None for weights that sum to 1. weighting: p_i, as FedAvg's.
 
     loss, loss_cap: see `agg/losses.py`.
@@ -72,22 +70,15 @@ class Term:
         return frozenset({self.loss})
 
     @property
-    def prefers(self) -> frozenset[str]:
-        return frozenset({"clean_labels"} if self.tilt > 0 else ())
+    def prefers(self) -> frozenset[Want]:
+        return frozenset({CLEAN_LABELS} if self.tilt > 0 else ())
 
     @property
-    def wants(self) -> frozenset[str]:
-        return frozenset({"relative_advice"})
-
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        return ()
+    def wants(self) -> frozenset[Want]:
+        return frozenset({RELATIVE_ADVICE})
 
     def init(self, population: Population, n_params: int) -> State:
         return State(0.0, 0)
-
-    def broadcast(self, state: State) -> Mapping[str, Tensor]:
-        return {}
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return sample_weights(self.weighting, n_used, n_train)

@@ -8,21 +8,24 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float64
 
+from fedcohort.part import Part
 from fedcohort.types import Ids
 
 Answers = Float64[np.ndarray, "_n *_d"]
 
 
-class Attack(Protocol):
+class Attack(Part, Protocol):
+    """Who lies about what; nobody, unless a method says otherwise."""
+
     @property
     def about(self) -> frozenset[str]:
         """The signals that liars lie about."""
-        ...
+        return frozenset()
 
     def liars(self, n_clients: int, rng: np.random.Generator) -> Ids:
         """Sorted ids of those who lie, the whole run. rng: keyed by (seed, "attack")."""
-        ...
+        return np.empty(0, dtype=np.int64)
 
     def told(self, signal: str, values: Answers) -> Answers:
         """What liars say of `signal` where `values` are true: a number or a row of numbers each."""
-        ...
+        return values

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.attack.base import Answers
+from fedcohort.attack.base import Answers, Attack
 from fedcohort.types import Ids
 
 LOSSES = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
 
 
 @dataclass(frozen=True)
-class LossInflation:
+class LossInflation(Attack):
     """fraction: of the clients that lie. factor, shift (nats): of the lie. signals: the words that they lie about."""
 
     fraction: float

@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Bool
 
+from fedcohort.availability.base import Availability
 from fedcohort.rng import Draws
 
 
 @dataclass(frozen=True)
-class Always:
+class Always(Availability):
     always: ClassVar[bool] = True
 
     def ready(self, draws: Draws) -> Bool[np.ndarray, "clients"]:

@@ -13,11 +13,12 @@ import numpy as np
 from jaxtyping import Bool
 
 from fedcohort import ranges
+from fedcohort.availability.base import Availability
 from fedcohort.rng import Draws
 
 
 @dataclass(frozen=True)
-class Bernoulli:
+class Bernoulli(Availability):
     """p: the probability."""
 
     p: float

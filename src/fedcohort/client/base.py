@@ -1,21 +1,28 @@
 """The contract of local optimisation, and what all kinds share: the work, and the learning rate over rounds."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from fedcohort import ranges
+from fedcohort.part import Part
 
 if TYPE_CHECKING:
     import torch
 
 
-class Client(Protocol):
-    """epochs: local epochs, unless `steps` gives a number of mini-batch steps. batch: samples, None for all at once.
+class Client(Part, Protocol):
+    """How a client trains.
 
-    clip: largest gradient norm, None for no clipping. weight_decay: this times y is added to the gradient.
-    plain: the step is exactly y <- y - lr g. linear: steps are linear in the gradients that came before (SGD with
-    momentum is, Adam is not).
+    Attributes:
+        epochs: local epochs, unless `steps` gives a number of mini-batch steps.
+        steps: mini-batch steps of a round, None for epochs.
+        batch: samples of a mini-batch, None for all at once.
+        clip: the largest gradient norm, None for no clipping.
+        weight_decay: this times y is added to the gradient.
+        plain: whether the step is exactly y <- y - lr g.
+        linear: whether steps are linear in the gradients that came before (SGD with momentum is, Adam is not).
     """
 
     epochs: int
@@ -25,22 +32,24 @@ class Client(Protocol):
     weight_decay: float
 
     @property
-    def plain(self) -> bool: ...
+    def plain(self) -> bool:
+        return False
 
     @property
-    def linear(self) -> bool: ...
+    def linear(self) -> bool:
+        return False
 
+    @abstractmethod
     def lr_at(self, round: int) -> float:
         """The local learning rate of a round."""
-        ...
 
+    @abstractmethod
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         """A fresh optimizer on the flat parameter: clients keep no optimizer state between rounds."""
-        ...
 
 
 @dataclass(frozen=True)
-class LocalWork:
+class LocalWork(Client):
     """lr, decay, milestones, factor: the schedule over rounds. weight_decay: torch's, added to the gradient.
 
     The rest as in `Client`. Clients train in float32, which holds no factor far above 1e30.

@@ -4,6 +4,7 @@ It is the update that a codec encodes. What travels beside it travels as it is, 
 (SCAFFOLD's delta_c, P floats), buffers, and the numbers that signals report.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
@@ -11,27 +12,26 @@ import numpy as np
 
 from fedcohort.flat import Layout
 from fedcohort.hook import Hook, Vector
+from fedcohort.part import Part
 
 
-class Codec(Protocol):
-    """hooks: what it does to local training, where the update is kept within what can be sent; () where it works on
-    finished updates. Aggregators that need updates to be free of that want "free_update".
+class Codec(Part, Protocol):
+    """What is left of an update, and what it costs.
 
-    wants: facts that must hold of the run (`startup/compatible.py` has the words), else it is refused at start-up.
-    A class may have `ways_out` and `remarks`, as selectors.
+    Attributes:
+        hooks: what it does to local training, where the update is kept within what can be sent; () where it works on
+            finished updates. Aggregators that need updates to be free of that want `part.FREE_UPDATE`.
     """
 
     @property
-    def hooks(self) -> tuple[Hook, ...]: ...
+    def hooks(self) -> tuple[Hook, ...]:
+        return ()
 
-    @property
-    def wants(self) -> frozenset[str]: ...
-
+    @abstractmethod
     def bytes_up(self, layout: Layout) -> int:
         """Bytes of one encoded update; known before training, so that the device model can charge its time."""
-        ...
 
+    @abstractmethod
     def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
         """The update as the server decodes it. rng: makes the generator of (seed, "codec", round, client), which a
         hook gets as `job.rng("codec")`."""
-        ...

@@ -20,7 +20,6 @@ Departures from the paper: it says that A is random, not how. `uniform01` is U[0
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -28,10 +27,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
+from fedcohort.codec.base import Codec
 from fedcohort.codec.wire import SEED, Numbers, Wire, flatten, joined, seed_of, shared, unflatten
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import Correction, Hook, Job, Sent, Vector
 from fedcohort.ledger import NUMBER
+from fedcohort.part import UNDECAYED_CLIENT, Want
+
+LINEAR_CLIENT = Want(
+    lambda run: run.linear_client,
+    "{who} trains a factor of the update by changing gradients, which only holds where steps are linear in them: "
+    "choose client=sgd, or codec.mode=posthoc",
+)
 
 
 def least_squares(A: Float[Tensor, "d1 k"], H: Float[Tensor, "d1 d2"]) -> Float[Tensor, "k d2"]:
@@ -76,15 +83,13 @@ class Subspace:
 
 
 @dataclass(frozen=True)
-class LowRank:
+class LowRank(Codec):
     """k: rank. mode: "train" or "posthoc". dist: of A, "normal" or "uniform01". min_size: numbers worth compressing."""
 
     k: int
     mode: str
     dist: str
     min_size: int
-
-    ways_out: ClassVar[Mapping[str, str]] = {"linear_client": "codec.mode=posthoc"}
 
     def __post_init__(self) -> None:
         ranges.integer("k", self.k, "[1, inf)")
@@ -97,8 +102,8 @@ class LowRank:
         return (Subspace(self),) if self.mode == "train" else ()
 
     @property
-    def wants(self) -> frozenset[str]:
-        return frozenset({"linear_client", "undecayed_client"} if self.mode == "train" else ())
+    def wants(self) -> frozenset[Want]:
+        return frozenset({LINEAR_CLIENT, UNDECAYED_CLIENT} if self.mode == "train" else ())
 
     def bytes_up(self, layout: Layout) -> int:
         """4 k d2 of each tensor that is compressed and 8 for their seed; 4 a number of the others."""

@@ -16,9 +16,11 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from fedcohort import ranges
+from fedcohort.codec.base import Codec
 from fedcohort.codec.wire import Numbers, Wire, gathered, scattered, seed_of, sparse_bytes, subsets, unflatten
 from fedcohort.flat import Layout
 from fedcohort.hook import Correction, Hook, Job, Sent, Vector
+from fedcohort.part import UNDECAYED_CLIENT, Want
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class MaskHook:
 
 
 @dataclass(frozen=True)
-class Mask:
+class Mask(Codec):
     """rho: share of the parameters that a client trains and sends."""
 
     rho: float
@@ -62,8 +64,8 @@ class Mask:
         return (MaskHook(self.rho),)
 
     @property
-    def wants(self) -> frozenset[str]:
-        return frozenset({"undecayed_client"})
+    def wants(self) -> frozenset[Want]:
+        return frozenset({UNDECAYED_CLIENT})
 
     def bytes_up(self, layout: Layout) -> int:
         """4 rho d, and 8 for the seed."""

@@ -5,20 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedcohort.codec.base import Codec
 from fedcohort.flat import Layout
-from fedcohort.hook import Hook, Vector
+from fedcohort.hook import Vector
 
 
 @dataclass(frozen=True)
-class NoCodec:
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        return ()
-
-    @property
-    def wants(self) -> frozenset[str]:
-        return frozenset()
-
+class NoCodec(Codec):
     def bytes_up(self, layout: Layout) -> int:
         return 4 * layout.n_params
 

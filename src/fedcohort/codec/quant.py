@@ -18,9 +18,10 @@ import numpy as np
 from jaxtyping import Float, Float32, UInt8, UInt16
 
 from fedcohort import ranges
+from fedcohort.codec.base import Codec
 from fedcohort.codec.wire import SEED, Numbers, Wire, count, flatten, seed_of, shared, subset, unflatten
 from fedcohort.flat import Block, Layout
-from fedcohort.hook import Hook, Vector
+from fedcohort.hook import Vector
 from fedcohort.ledger import NUMBER
 
 Values = Float[np.ndarray, "_n"]
@@ -107,7 +108,7 @@ class Sketch:
 
 
 @dataclass(frozen=True)
-class Quant:
+class Quant(Codec):
     """bits: of a number. rotate: by random signs and a Hadamard matrix. rho: share of the numbers that is sent."""
 
     bits: int
@@ -118,14 +119,6 @@ class Quant:
         ranges.integer("bits", self.bits, "[1, 16]")
         ranges.flag("rotate", self.rotate)
         ranges.number("rho", self.rho, "(0, 1]")
-
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        return ()
-
-    @property
-    def wants(self) -> frozenset[str]:
-        return frozenset()
 
     def bytes_up(self, layout: Layout) -> int:
         """bits / 8 for each number sent, 8 for each tensor's ends, 8 for the seed where anything is drawn."""

@@ -14,27 +14,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.codec.base import Codec
 from fedcohort.codec.wire import Numbers, Wire, gathered, scattered, seed_of, sparse_bytes, unflatten
 from fedcohort.flat import Layout
-from fedcohort.hook import Hook, Vector
+from fedcohort.hook import Vector
 
 
 @dataclass(frozen=True)
-class Subsample:
+class Subsample(Codec):
     """rho: share of the numbers that is sent."""
 
     rho: float
 
     def __post_init__(self) -> None:
         ranges.number("rho", self.rho, "(0, 1]")
-
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        return ()
-
-    @property
-    def wants(self) -> frozenset[str]:
-        return frozenset()
 
     def bytes_up(self, layout: Layout) -> int:
         """4 rho d, and 8 for the seed."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.host import messages
+from fedcohort.record.observer import Observer
 from fedcohort.startup import compose, run
 from fedcohort.types import RoundReport
 
@@ -36,7 +37,7 @@ class Laps:
         return self.ticks[-1] - self.ticks[1]
 
 
-class Lapper:
+class Lapper(Observer):
     """An observer that leaves `Laps` in the file `path`: it may watch in another process than the one that reads."""
 
     def __init__(self, path: str) -> None:

@@ -1,5 +1,6 @@
 """The contract of a dataset, and the checks that every adapter's data goes through."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from fedcohort.errors import DataError
+from fedcohort.part import Part
 from fedcohort.types import Ids
 
 
@@ -47,10 +49,12 @@ class Raw:
         return int(max(part.max() for part in known)) + 1 if known else 0
 
 
-class Dataset(Protocol):
+class Dataset(Part, Protocol):
+    """Where samples come from."""
+
+    @abstractmethod
     def load(self, seed: int) -> Raw:
         """Read or make the data; `seed` is `data_seed`, for what is drawn. Raises `DataError`."""
-        ...
 
 
 def checked(raw: Raw) -> Raw:

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
 from fedcohort import ranges
-from fedcohort.dataset.base import Raw, checked
+from fedcohort.dataset.base import Dataset, Raw, checked
 from fedcohort.dataset.hub import hub
 from fedcohort.dataset.table import Frame, local, text
 from fedcohort.errors import DataError, OptionError
@@ -33,7 +33,7 @@ Groups = Int64[np.ndarray, "clients 2 2"]
 
 
 @dataclass(frozen=True)
-class Cmnist:
+class Cmnist(Dataset):
     """path: a local folder, or None for the hub. hub: the name there. clients: number of natural clients.
 
     ci, ai: shares of the clients with mainly that imbalance; the others have spurious correlation. share: how strong.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.dataset.base import Raw, checked
+from fedcohort.dataset.base import Dataset, Raw, checked
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
@@ -18,7 +18,7 @@ TEST_SHARE = 0.2
 
 
 @dataclass(frozen=True)
-class Digits:
+class Digits(Dataset):
     def load(self, seed: int) -> Raw:
         """float32 [N, 1, 8, 8] in [0, 1], 10 classes, no natural clients."""
         from sklearn.datasets import load_digits  # a second of imports

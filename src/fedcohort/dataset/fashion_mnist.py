@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from fedcohort.dataset.base import Raw, checked
+from fedcohort.dataset.base import Dataset, Raw, checked
 from fedcohort.dataset.hub import hub
 from fedcohort.dataset.table import Frame, local, text
 
@@ -21,7 +21,7 @@ MEAN, SD = 0.2860, 0.3530
 
 
 @dataclass(frozen=True)
-class FashionMnist:
+class FashionMnist(Dataset):
     """path: a local folder, or None for the hub. hub: the name there."""
 
     path: str | None

@@ -18,7 +18,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.dataset import cells, own
-from fedcohort.dataset.base import Raw, checked
+from fedcohort.dataset.base import Dataset, Raw, checked
 from fedcohort.dataset.labels import MOST, labels_of
 from fedcohort.dataset.owners import owners_of
 from fedcohort.dataset.table import Frame, file_of, listed, part_of, read, text
@@ -30,7 +30,7 @@ FOR_NUMBERS = ", or dataset.missing=mean, which takes the feature's mean over th
 
 
 @dataclass(frozen=True)
-class Folder:
+class Folder(Dataset):
     """path: the folder. label: column of the labels. client: column of the owners' ids, texts or integers.
 
     features: one column of lists or images; None for all columns of numbers besides label, client and `leave_out`.

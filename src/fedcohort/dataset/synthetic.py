@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.dataset.base import Raw, checked
+from fedcohort.dataset.base import Dataset, Raw, checked
 from fedcohort.errors import OptionError
 from fedcohort.rng import generator
 from fedcohort.types import Ids
@@ -30,7 +30,7 @@ MOST = 50_000_000  # samples: 12 GB
 
 
 @dataclass(frozen=True)
-class Synthetic:
+class Synthetic(Dataset):
     """alpha, beta: variances. clients: number of natural clients. min_samples, max_samples: of a client, with its test
     rows; max_samples None for as many as are drawn."""
 

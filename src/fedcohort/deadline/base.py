@@ -1,12 +1,14 @@
 """The contract of round closing: when the server stops waiting, and how much work a client does by then."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from jaxtyping import Bool
 
 from fedcohort.device.base import Timing
+from fedcohort.part import Part
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 S = TypeVar("S")
@@ -27,26 +29,35 @@ class PaceContext:
     expected: Timing
 
 
-class Deadline(Protocol[S]):
-    """partial_work: a client that can't finish in time does as many units as fit, instead of being dropped.
+class Deadline(Part, Protocol[S]):
+    """When a round ends.
 
-    bounded: False where the server waits for everybody, so that nobody is late.
+    Attributes:
+        partial_work: whether a client that can't finish in time does as many units as fit, instead of being dropped.
+        bounded: False where the server waits for everybody, so that nobody is late.
     """
 
-    bounded: ClassVar[bool]
     partial_work: bool
 
-    def init(self, population: Population) -> S: ...
+    @property
+    def bounded(self) -> bool:
+        return True
 
+    @abstractmethod
+    def init(self, population: Population) -> S:
+        """The state before round 0."""
+
+    @abstractmethod
     def announce(self, state: S, ctx: PaceContext) -> float:
         """The deadline that clients are told, virtual seconds after the broadcast; inf where there is none."""
-        ...
 
+    @abstractmethod
     def close(self, state: S, finish: Values, announced: float) -> float:
         """When the server stops waiting. finish: seconds at which each selected client would be done with all units."""
-        ...
 
-    def observe(self, state: S, outcome: RoundOutcome) -> S: ...
+    def observe(self, state: S, outcome: RoundOutcome) -> S:
+        """Learn from those who arrived, and who failed."""
+        return state
 
 
 @dataclass(frozen=True)

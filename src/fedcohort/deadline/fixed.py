@@ -7,21 +7,18 @@ latencies in other units.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fedcohort import ranges
-from fedcohort.deadline.base import PaceContext
-from fedcohort.types import Population, RoundOutcome, Values
+from fedcohort.deadline.base import Deadline, PaceContext
+from fedcohort.types import Population, Values
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(Deadline[None]):
     """k: the deadline in mean completion times. partial_work: late clients do as many units as fit."""
 
     k: float
     partial_work: bool
-
-    bounded: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.number("k", self.k, "(0, inf)")
@@ -37,6 +34,3 @@ class Fixed:
     def close(self, state: None, finish: Values, announced: float) -> float:
         """What was announced."""
         return announced
-
-    def observe(self, state: None, outcome: RoundOutcome) -> None:
-        """No state."""

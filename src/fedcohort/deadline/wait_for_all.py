@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort import ranges
-from fedcohort.deadline.base import PaceContext
-from fedcohort.types import Population, RoundOutcome, Values
+from fedcohort.deadline.base import Deadline, PaceContext
+from fedcohort.types import Population, Values
 
 
 @dataclass(frozen=True)
-class WaitForAll:
+class WaitForAll(Deadline[None]):
     """partial_work: allowed and without effect, since everybody finishes."""
 
     partial_work: bool
@@ -35,6 +35,3 @@ class WaitForAll:
     def close(self, state: None, finish: Values, announced: float) -> float:
         """The last answer, in seconds; 0 where nobody was selected."""
         return float(finish.max(initial=0.0))
-
-    def observe(self, state: None, outcome: RoundOutcome) -> None:
-        """No state."""

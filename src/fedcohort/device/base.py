@@ -1,8 +1,10 @@
 """The contract of a device model: how long a client takes, in virtual seconds."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
+from fedcohort.part import Part
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
@@ -44,15 +46,21 @@ class Timing:
         return total
 
 
-class Device(Protocol):
-    """timed: False where nothing takes time, so that durations carry no information."""
+class Device(Part, Protocol):
+    """How long clients take.
 
-    timed: ClassVar[bool]
+    Attributes:
+        timed: False where nothing takes time, so that durations carry no information.
+    """
 
+    @property
+    def timed(self) -> bool:
+        return True
+
+    @abstractmethod
     def expected(self, clients: Ids, work: Work, draws: Draws) -> Timing:
         """The mean, no randomness of the round: what a deadline can be planned with. draws: those made once a run."""
-        ...
 
+    @abstractmethod
     def sample(self, clients: Ids, work: Work, draws: Draws) -> Timing:
         """This round's times. A client's draw is the same whoever else is selected."""
-        ...

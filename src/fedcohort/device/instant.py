@@ -11,13 +11,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.device.base import Timing, Work
+from fedcohort.device.base import Device, Timing, Work
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 
 
 @dataclass(frozen=True)
-class Instant:
+class Instant(Device):
     timed: ClassVar[bool] = False
 
     def expected(self, clients: Ids, work: Work, draws: Draws) -> Timing:

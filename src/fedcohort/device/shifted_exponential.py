@@ -12,27 +12,24 @@ Departures from the paper:
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.device.base import Timing, Work
+from fedcohort.device.base import Device, Timing, Work
 from fedcohort.errors import OptionError
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
 
 @dataclass(frozen=True)
-class ShiftedExponential:
+class ShiftedExponential(Device):
     """alpha, lam: shift and mean of the random part, sample-times a sample. unit_s: seconds of one sample-time."""
 
     alpha: float
     lam: float
     unit_s: float
     persistent: bool
-
-    timed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.number("alpha", self.alpha, "[0, inf)")

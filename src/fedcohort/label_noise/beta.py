@@ -14,11 +14,12 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.label_noise.base import LabelNoise
 from fedcohort.rng import Draws
 
 
 @dataclass(frozen=True)
-class Beta:
+class Beta(LabelNoise):
     """a: the mean rate in per cent."""
 
     a: float

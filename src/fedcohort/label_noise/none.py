@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
+from fedcohort.label_noise.base import LabelNoise
 from fedcohort.rng import Draws
 
 
 @dataclass(frozen=True)
-class NoNoise:
+class NoNoise(LabelNoise):
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
         """Zero for every client."""
         return np.zeros(draws.n_clients)

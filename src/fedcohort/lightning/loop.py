@@ -21,8 +21,9 @@ from fedcohort.host.memory import keep_freed_memory
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.module import ClientModule
-from fedcohort.lightning.stop import Watcher, ended_by, finish, status_of
+from fedcohort.lightning.stop import ended_by, finish, status_of
 from fedcohort.ranks import reduce_max, reduce_sum, share_of
+from fedcohort.record.observer import Observer
 from fedcohort.round.aggregate import Closer, keeps_updates, longest, reported
 from fedcohort.round.collect import Gatherer
 from fedcohort.round.collected import Gathered
@@ -49,7 +50,7 @@ class FederatedLoop(pl.Callback):
 
     def __init__(self, parts: Parts, settings: Settings, federation: Federation) -> None:
         self.parts, self.settings, self.federation = parts, settings, federation
-        self.observers: Sequence[Watcher] = ()
+        self.observers: Sequence[Observer] = ()
         self.info: Callable[[Values], Any] = lambda expected_s: None
         self.store: ClientStore
         self.watch = Stopwatch()
@@ -234,6 +235,8 @@ class FederatedLoop(pl.Callback):
     def checkpointed(self) -> None:
         """The state that was last asked for is on disk."""
         self.store.checkpointed()
+        for observer in self.observers:
+            observer.checkpointed()
 
     @staticmethod
     def _module(pl_module: pl.LightningModule) -> ClientModule:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Protocol
 
 import lightning.pytorch as pl
 from lightning.fabric.utilities.exceptions import MisconfigurationException
@@ -10,19 +9,9 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from fedcohort.errors import FedcohortError
 from fedcohort.host import disk
 from fedcohort.host.interrupt import Phase, watch
-from fedcohort.types import RoundReport
+from fedcohort.record.observer import Observer
 
 log = logging.getLogger("fedcohort")
-
-
-class Watcher(Protocol):
-    """What the loop tells its observers (`record.observer.Observer` is one)."""
-
-    def start(self, info: Any) -> None: ...
-
-    def observe(self, report: RoundReport) -> None: ...
-
-    def finish(self, status: str) -> None: ...
 
 
 class GracefulStop(pl.Callback):
@@ -73,7 +62,7 @@ def ended_by(trainer: pl.Trainer) -> str:
     return why or "a callback asked for it"
 
 
-def finish(observers: Sequence[Watcher], status: str) -> None:
+def finish(observers: Sequence[Observer], status: str) -> None:
     """One observer's failure never costs the others their end; nor does a signal that gives up what one writes."""
     failures: list[Exception] = []
     for observer in observers:

@@ -1,7 +1,7 @@
 """Lightning's `Trainer` for a run: what it is made of, how it trains, and what its errors come to."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,6 @@ class Training:
         callbacks: those of the user that are Lightning's own.
         processes: accelerator, devices and num_nodes.
         origin: what wrote the checkpoints (`record.provenance.this`).
-        saved: called after each checkpoint.
     """
 
     config: Mapping[str, Any]
@@ -41,7 +40,6 @@ class Training:
     callbacks: Sequence[pl.Callback]
     processes: Mapping[str, Any]
     origin: Mapping[str, Any]
-    saved: Callable[[], None]
 
     def fit(self, network: nn.Module, checkpoint: Path | None) -> None:
         """Train to the last round; checkpoint: what to go on from. Raises `IncompatibleConfig` for callbacks."""
@@ -54,7 +52,7 @@ class Training:
 
     def _trainer(self, *, fresh: bool) -> pl.Trainer:
         pauses = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"])
-        last = RoundCheckpoint(self.path, *pauses, self.loop.watch, self.saved, self.origin)
+        last = RoundCheckpoint(self.path, *pauses, self.loop.watch, self.loop.checkpointed, self.origin)
         # On one node the processes are ours, forked: in a SLURM job Lightning would take each for SLURM's rank 0.
         ours = LightningEnvironment() if self.processes["num_nodes"] == 1 else None
         try:
@@ -74,11 +72,6 @@ class Training:
             )
         except RuntimeError as error:  # two callbacks whose states could not be told apart
             raise _refused(error) from error
-
-
-def is_callback(part: object) -> bool:
-    """Whether an observer is one of Lightning's callbacks."""
-    return isinstance(part, pl.Callback)
 
 
 def died(error: BaseException) -> bool:

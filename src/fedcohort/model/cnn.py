@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from fedcohort import ranges
 from fedcohort.errors import IncompatibleConfig
+from fedcohort.model.base import Model
 
 if TYPE_CHECKING:
     from torch import nn
 
 
 @dataclass(frozen=True)
-class Cnn:
+class Cnn(Model):
     """dense: units of the dense layer."""
 
     dense: int

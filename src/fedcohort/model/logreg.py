@@ -4,12 +4,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fedcohort.model.base import Model
+
 if TYPE_CHECKING:
     from torch import nn
 
 
 @dataclass(frozen=True)
-class LogReg:
+class LogReg(Model):
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
         from torch import nn
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fedcohort import ranges
+from fedcohort.model.base import Model
 
 if TYPE_CHECKING:
     from torch import nn
 
 
 @dataclass(frozen=True)
-class Mlp:
+class Mlp(Model):
     """hidden: units of each hidden layer; without any it is logistic regression."""
 
     hidden: Sequence[int]

@@ -4,26 +4,37 @@ Selectors, sample selectors and fairness weights read the cross-entropy, so that
 whatever they minimise. The engine takes the mean over the mini-batch, and minimises `outer` of it.
 """
 
+from abc import abstractmethod
 from typing import Protocol
 
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from fedcohort.part import Part
 
-class Objective(Protocol):
-    """uses_reference: it needs w_t's own predictions on the samples that a client trains on.
 
-    reach: the most that its bounded terms come to for one sample, in nats; 0 without such terms.
-    A class may have `prefers` and `remarks`, as aggregators and selectors. One whose `per_sample` is the cross-entropy
-    and whose `outer` is the mean itself says so (`plain = True`): engines know its gradient by heart.
+class Objective(Part, Protocol):
+    """The loss of a mini-batch.
+
+    Attributes:
+        plain: whether `per_sample` is the cross-entropy and `outer` the mean itself: engines know its gradient.
+        uses_reference: whether it needs w_t's own predictions on the samples that a client trains on.
+        reach: the most that its bounded terms come to for one sample, in nats; 0 without such terms.
     """
 
     @property
-    def uses_reference(self) -> bool: ...
+    def plain(self) -> bool:
+        return False
 
     @property
-    def reach(self) -> float: ...
+    def uses_reference(self) -> bool:
+        return False
 
+    @property
+    def reach(self) -> float:
+        return 0.0
+
+    @abstractmethod
     def per_sample(
         self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
@@ -31,8 +42,7 @@ class Objective(Protocol):
 
         reference: probabilities of w_t in eval mode, fixed during the round, where `uses_reference`.
         """
-        ...
 
     def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
         """What is minimised, of the objective's mean over each mini-batch."""
-        ...
+        return mean

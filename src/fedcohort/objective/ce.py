@@ -10,11 +10,11 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.nn import functional as F
 
+from fedcohort.objective.base import Objective
+
 
 @dataclass(frozen=True)
-class CrossEntropy:
-    uses_reference: ClassVar[bool] = False
-    reach: ClassVar[float] = 0.0
+class CrossEntropy(Objective):
     plain: ClassVar[bool] = True
 
     def per_sample(
@@ -22,6 +22,3 @@ class CrossEntropy:
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
         loss = F.cross_entropy(logits, y, reduction="none")
         return loss, loss
-
-    def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
-        return mean

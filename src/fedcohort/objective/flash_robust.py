@@ -20,10 +20,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedcohort import ranges
+from fedcohort.objective.base import Objective
 
 
 @dataclass(frozen=True)
-class FlashRobust:
+class FlashRobust(Objective):
     """alpha: weight of the pseudo-label term. beta: of the reverse cross-entropy. A: the value of log 0, negative."""
 
     alpha: float
@@ -50,6 +51,3 @@ class FlashRobust:
         log_py = logp.gather(1, y[:, None])[:, 0]
         pseudo = -(reference * logp).sum(1)
         return -log_py + self.alpha * pseudo - self.beta * self.A * (1 - log_py.exp()), -log_py
-
-    def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
-        return mean

@@ -10,7 +10,6 @@ Departures from the paper: the truncated variant (its Sec. 3.3) is left out.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from jaxtyping import Float, Int64
 from torch import Tensor
@@ -18,15 +17,14 @@ from torch.nn import functional as F
 
 from fedcohort import ranges
 from fedcohort.maths.gce import gce
+from fedcohort.objective.base import Objective
 
 
 @dataclass(frozen=True)
-class Gce:
+class Gce(Objective):
     """q: from cross-entropy (near 0) to the mean absolute error (1)."""
 
     q: float
-
-    uses_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.number("q", self.q, "(0, 1]")
@@ -40,6 +38,3 @@ class Gce:
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
         logp = F.log_softmax(logits, 1)
         return gce(logp, y, self.q), F.nll_loss(logp, y, reduction="none")
-
-    def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
-        return mean

@@ -22,10 +22,11 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.objective.base import Objective
+from fedcohort.part import CLEAN_LABELS, Want
 
 
 @dataclass(frozen=True)
-class PropFair:
+class PropFair(Objective):
     """base: the objective of a sample. M: the utility of no loss, above any loss to be told apart, nats. epsilon: the
     room M - l from which on it is linear. tail: "huber", the tangent, or "ce", slope 1 / M."""
 
@@ -48,8 +49,8 @@ class PropFair:
             raise ranges.refuse("M", allowed, self.M)
 
     @property
-    def prefers(self) -> frozenset[str]:
-        return frozenset({"clean_labels"} if self.epsilon < self.M else ())
+    def prefers(self) -> frozenset[Want]:
+        return frozenset({CLEAN_LABELS} if self.epsilon < self.M else ())
 
     def remarks(self, word: str) -> Sequence[str]:
         if self.epsilon < self.M:

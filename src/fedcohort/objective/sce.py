@@ -10,7 +10,6 @@ the softmax needs no clamp.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from jaxtyping import Float, Int64
 from torch import Tensor
@@ -18,17 +17,16 @@ from torch.nn import functional as F
 
 from fedcohort import ranges
 from fedcohort.maths.sce import sce
+from fedcohort.objective.base import Objective
 
 
 @dataclass(frozen=True)
-class Sce:
+class Sce(Objective):
     """a, b: weights of cross-entropy and of reverse cross-entropy. A: the value of log 0, negative."""
 
     a: float
     b: float
     A: float
-
-    uses_reference: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.number("a", self.a, "[0, inf)")
@@ -44,6 +42,3 @@ class Sce:
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
         logp = F.log_softmax(logits, 1)
         return sce(logp, y, self.a, self.b, self.A), F.nll_loss(logp, y, reduction="none")
-
-    def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
-        return mean

@@ -8,14 +8,14 @@ from fedcohort.host.commands import fedcohort
 from fedcohort.observe.figure import belief, curves, one_round, partition, selection
 from fedcohort.record import card
 from fedcohort.record.history import History, expect, read
-from fedcohort.record.observer import RunInfo
+from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
 FOLDER = "figures"
 
 
-class Figures:
+class Figures(Observer):
     """Draws accuracy.png, partition.png, selection.png; round.png, of the last round in which clients were scored,
     and belief.png, where there are any.
     """

@@ -14,7 +14,7 @@ from fedcohort.observe.tracking import server
 from fedcohort.observe.tracking.identity import is_complete, register
 from fedcohort.record import card
 from fedcohort.record.history import expect
-from fedcohort.record.observer import RunInfo
+from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.types import RoundReport
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ log = logging.getLogger("fedcohort")
 REVIVALS = 2  # of the worker, in a run: one that dies of the run itself is not started for ever
 
 
-class MlflowTracker:
+class MlflowTracker(Observer):
     """Has the journal's new rounds sent every few seconds, the run's files at the end, by a process beside the run.
 
     tracking_uri: null for a SQLite file in `logs`. every_s: seconds between sends, 0 sends after every round.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fedcohort import ranges
 from fedcohort.observe import population, units
 from fedcohort.observe.console import console
-from fedcohort.record.observer import RunInfo
+from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.roles import role_of
 from fedcohort.types import RoundReport
 
@@ -22,7 +22,7 @@ SHOWN = ("test/acc", "test/loss", "time/virtual_s")
 LABELS = 12  # that the table names
 
 
-class Progress:
+class Progress(Observer):
     """lines_every: rounds between plain lines, where the output is no terminal."""
 
     def __init__(self, *, lines_every: int) -> None:

@@ -14,7 +14,7 @@ from fedcohort.observe.console import console
 from fedcohort.record import card
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.history import History, expect, read, wall_s
-from fedcohort.record.observer import RunInfo
+from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.provenance import forced
 from fedcohort.types import RoundReport
 
@@ -46,7 +46,7 @@ ROWS = (
 )
 
 
-class Summary:
+class Summary(Observer):
     """Writes and prints the summary when the run ends, however it ends, from the journal: a resumed run is whole."""
 
     def __init__(self) -> None:

@@ -1,15 +1,26 @@
 """The contract of a partition: which training sample belongs to which client."""
 
+from abc import abstractmethod
 from typing import Protocol
 
 import numpy as np
 
+from fedcohort.part import Part
 from fedcohort.types import Ids
 
 
-class Partition(Protocol):
-    """A partition whose clients are the dataset's own says so in a ClassVar `takes_owners`; others need none."""
+class Partition(Part, Protocol):
+    """Who gets which samples.
 
+    Attributes:
+        takes_owners: whether clients are the dataset's own.
+    """
+
+    @property
+    def takes_owners(self) -> bool:
+        return False
+
+    @abstractmethod
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:
@@ -19,4 +30,3 @@ class Partition(Protocol):
         owner: int64 [N], the natural client of each sample, or None where the dataset has none.
         Raises `DataError` or `OptionError` where the split is impossible, naming what would be feasible.
         """
-        ...

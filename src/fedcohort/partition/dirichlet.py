@@ -17,6 +17,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
+from fedcohort.partition.base import Partition
 from fedcohort.partition.sizes import required
 from fedcohort.types import Ids, Values
 
@@ -59,7 +60,7 @@ def top_up(parts: list[Ids], least: int) -> list[Ids]:
 
 
 @dataclass(frozen=True)
-class Dirichlet:
+class Dirichlet(Partition):
     """alpha: concentration. min_samples: every client gets at least so many, of training and validation together."""
 
     alpha: float

@@ -18,6 +18,7 @@ from jaxtyping import Int64
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
+from fedcohort.partition.base import Partition
 from fedcohort.partition.sizes import even, required
 from fedcohort.types import Ids
 
@@ -87,7 +88,7 @@ def level(total: int, low: Ids, high: Ids, tie: np.ndarray) -> Ids:
 
 
 @dataclass(frozen=True)
-class DominantClass:
+class DominantClass(Partition):
     """fraction: of the clients that are skewed. share: of a skewed client's samples that are of its dominant class."""
 
     fraction: float

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedcohort.partition.base import Partition
 from fedcohort.partition.sizes import required
 from fedcohort.types import Ids
 
 
 @dataclass(frozen=True)
-class Iid:
+class Iid(Partition):
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:

@@ -13,12 +13,13 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
+from fedcohort.partition.base import Partition
 from fedcohort.partition.sizes import even, required
 from fedcohort.types import Ids
 
 
 @dataclass(frozen=True)
-class LabelShards:
+class LabelShards(Partition):
     """shards: of each client; 2 in McMahan et al. and in FedMABA."""
 
     shards: int

@@ -13,11 +13,12 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort.errors import DataError, OptionError
+from fedcohort.partition.base import Partition
 from fedcohort.types import Ids
 
 
 @dataclass(frozen=True)
-class Natural:
+class Natural(Partition):
     takes_owners: ClassVar[bool] = True
 
     def split(

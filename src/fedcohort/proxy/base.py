@@ -3,7 +3,8 @@
 What is not the clients' own kind of data teaches less: tables say which proxy a number was made with.
 """
 
-from typing import ClassVar, Protocol
+from abc import abstractmethod
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -11,20 +12,27 @@ from torch import Tensor
 
 from fedcohort.data.federation import Federation
 from fedcohort.errors import DataError, OptionError
+from fedcohort.part import Part
 from fedcohort.rng import generator
 
 
-class Proxy(Protocol):
-    """holds: whether there are any inputs."""
+class Proxy(Part, Protocol):
+    """Inputs that the server holds, without labels.
 
-    holds: ClassVar[bool]
+    Attributes:
+        holds: whether there are any.
+    """
 
+    @property
+    def holds(self) -> bool:
+        return True
+
+    @abstractmethod
     def inputs(self, federation: Federation, seed: int) -> Tensor | None:
         """float32 [n, *shape of a sample], None without any; seed: `data_seed`.
 
         A function of its arguments alone. Raises `OptionError` or `DataError`.
         """
-        ...
 
 
 def drawn(x: Tensor, n: int | None, what: str, seed: int) -> Tensor:

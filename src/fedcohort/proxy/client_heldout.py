@@ -5,23 +5,20 @@ what they are: data that left a client.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
 from fedcohort.errors import DataError
-from fedcohort.proxy.base import drawn
+from fedcohort.proxy.base import Proxy, drawn
 
 
 @dataclass(frozen=True)
-class ClientHeldout:
+class ClientHeldout(Proxy):
     """n: how many of them, None for all."""
 
     n: int | None
-
-    holds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.integer("n", self.n, "[1, inf)", optional=True)

@@ -6,7 +6,6 @@ Its samples must have the shape of the run's, and be others (`proxy.base.foreign
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,17 +13,15 @@ from torch import Tensor
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
 from fedcohort.dataset.base import Dataset
-from fedcohort.proxy.base import drawn, foreign
+from fedcohort.proxy.base import Proxy, drawn, foreign
 
 
 @dataclass(frozen=True)
-class OtherDataset:
+class OtherDataset(Proxy):
     """source: the dataset, one whose yaml chooses nothing else. n: how many of its inputs, None for all."""
 
     source: Dataset
     n: int | None
-
-    holds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.integer("n", self.n, "[1, inf)", optional=True)

@@ -9,7 +9,6 @@ deviation. They must be others than the clients' own (`proxy.base.foreign`).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -19,11 +18,11 @@ from fedcohort import ranges
 from fedcohort.data.federation import Federation
 from fedcohort.dataset.table import listed, part_of
 from fedcohort.errors import DataError
-from fedcohort.proxy.base import drawn, foreign
+from fedcohort.proxy.base import Proxy, drawn, foreign
 
 
 @dataclass(frozen=True)
-class Folder:
+class Folder(Proxy):
     """path: the folder. features: one column of lists or images, None for all columns of numbers besides `leave_out`.
 
     scale: inputs are divided by it, as the run's own. n: how many of the inputs, None for all.
@@ -34,8 +33,6 @@ class Folder:
     leave_out: Sequence[str]
     scale: float
     n: int | None
-
-    holds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.text("path", self.path)

@@ -6,23 +6,21 @@ Feature by feature, not over all of them: features may be of different units, an
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
+from fedcohort.proxy.base import Proxy
 from fedcohort.rng import generator
 
 
 @dataclass(frozen=True)
-class Noise:
+class Noise(Proxy):
     """n: how many inputs are drawn."""
 
     n: int
-
-    holds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.integer("n", self.n, "[1, inf)")

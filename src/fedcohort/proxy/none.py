@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort.data.federation import Federation
+from fedcohort.proxy.base import Proxy
 
 
 @dataclass(frozen=True)
-class NoProxy:
+class NoProxy(Proxy):
     holds: ClassVar[bool] = False
 
     def inputs(self, federation: Federation, seed: int) -> None:

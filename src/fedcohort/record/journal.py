@@ -15,14 +15,14 @@ from typing import IO
 from fedcohort.errors import CheckpointError
 from fedcohort.record import card, client_table
 from fedcohort.record.history import NAME, History, Line, lines, read
-from fedcohort.record.observer import RunInfo
+from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
 __all__ = ["History", "Journal", "read"]
 
 
-class Journal:
+class Journal(Observer):
     """Commits every step, once."""
 
     def __init__(self) -> None:

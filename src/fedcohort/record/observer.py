@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -48,19 +48,32 @@ class RunInfo:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-class Observer(Protocol):
-    """Called in the order of the `callback` list: the journal first, since the others read it."""
+class Observer:
+    """Called in the order of the `callback` list: the journal first, since the others read it.
+
+    An observer writes what it does, and inherits the rest.
+    """
+
+    def prepare(self) -> None:
+        """Once, before anything slow is imported: a process of its own may be started here."""
+
+    def opening_line(self) -> str:
+        """What people are told of it at the start; "" for nothing."""
+        return ""
 
     def start(self, info: RunInfo) -> None:
         """Once, before the first round of this process."""
-        ...
 
     def observe(self, report: RoundReport) -> None:
         """After every round, and once with step 0 for w_0."""
-        ...
+
+    def checkpointed(self) -> None:
+        """After each checkpoint: the rounds so far are saved."""
 
     def finish(self, status: str) -> None:
         """Once, at the end: status is "finished", "interrupted", "failed", or "dropped" where no round was trained and
         the folder goes.
         """
-        ...
+
+    def catch_up(self, folder: Path) -> None:
+        """Instead of all this, where the run in `folder` had finished before."""

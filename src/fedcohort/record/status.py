@@ -10,11 +10,11 @@ from typing import Any
 
 from fedcohort.host import slurm
 from fedcohort.record.folder import write_atomically
-from fedcohort.record.observer import RunInfo
+from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.types import RoundReport
 
 
-class RunStatus:
+class RunStatus(Observer):
     """callbacks: the configs of those that may end the run before its last round."""
 
     def __init__(self, callbacks: Sequence[Any] = ()) -> None:

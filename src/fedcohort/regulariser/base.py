@@ -3,8 +3,16 @@
 from typing import Protocol
 
 from fedcohort.hook import Hook
+from fedcohort.part import Part
 
 
-class Regulariser(Protocol):
+class Regulariser(Part, Protocol):
+    """What is added to a local objective.
+
+    Attributes:
+        hooks: what it does to local training.
+    """
+
     @property
-    def hooks(self) -> tuple[Hook, ...]: ...
+    def hooks(self) -> tuple[Hook, ...]:
+        return ()

@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-from fedcohort.hook import Hook
+from fedcohort.regulariser.base import Regulariser
 
 
 @dataclass(frozen=True)
-class NoRegulariser:
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        return ()
+class NoRegulariser(Regulariser):
+    """It has no options."""

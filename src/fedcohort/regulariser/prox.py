@@ -17,6 +17,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.hook import Correction, Hook, Job, Sent, Vector
+from fedcohort.regulariser.base import Regulariser
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class ProxHook:
 
 
 @dataclass(frozen=True)
-class Prox:
+class Prox(Regulariser):
     """mu: strength of the pull towards the broadcast model; 0 is no pull, bit for bit."""
 
     mu: float

@@ -48,7 +48,7 @@ def verify_advice(advice: Advice | None, selector: Selector[Any], m: int) -> Non
     """Raise where what is advised for m updates that arrived can't be done, or isn't what the selector declares."""
     if advice is None:
         return
-    if advice.absolute and not getattr(selector, "absolute", False):
+    if advice.absolute and not selector.absolute:
         raise FedcohortError("the selector's advice is absolute, and it doesn't say so (`absolute`)")
     for name, values in (("keep", advice.keep), ("weights", advice.weights)):
         if values is not None and (values.shape != (m,) or not np.isfinite(values).all() or (values < 0).any()):

@@ -9,18 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.samples.base import SampleRequest
-from fedcohort.types import Ids, Population, RoundOutcome
+from fedcohort.samples.base import SampleRequest, Samples
+from fedcohort.types import Ids, Population
 
 
 @dataclass(frozen=True)
-class All:
+class All(Samples[None]):
     def init(self, population: Population) -> None:
         """No state."""
 
     def choose(self, state: None, request: SampleRequest) -> Ids:
         """Every position."""
         return np.arange(request.n)
-
-    def observe(self, state: None, outcome: RoundOutcome) -> None:
-        """No state."""

@@ -1,11 +1,13 @@
 """The contract of sample selection: which of its samples a client trains on this round."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
 
+from fedcohort.part import Part
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 S = TypeVar("S")
@@ -29,11 +31,17 @@ class SampleRequest:
     rng: Callable[[], np.random.Generator]
 
 
-class Samples(Protocol[S]):
-    def init(self, population: Population) -> S: ...
+class Samples(Part, Protocol[S]):
+    """Which of its samples each client trains on."""
 
+    @abstractmethod
+    def init(self, population: Population) -> S:
+        """The state before round 0."""
+
+    @abstractmethod
     def choose(self, state: S, request: SampleRequest) -> Ids:
         """Sorted positions in [0, n) of the samples to train on, at least one."""
-        ...
 
-    def observe(self, state: S, outcome: RoundOutcome) -> S: ...
+    def observe(self, state: S, outcome: RoundOutcome) -> S:
+        """Learn from those who arrived."""
+        return state

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.samples.base import SampleRequest
-from fedcohort.types import Ids, Population, RoundOutcome
+from fedcohort.samples.base import SampleRequest, Samples
+from fedcohort.types import Ids, Population
 
 
 @dataclass(frozen=True)
-class Random:
+class Random(Samples[None]):
     """fraction: of each client's samples."""
 
     fraction: float
@@ -32,6 +32,3 @@ class Random:
         # .07 * 100 is 7.000000000000001 in floating point, and its ceiling 8
         count = max(1, math.ceil(self.fraction * request.n - 1e-9))
         return np.sort(request.rng().choice(request.n, size=count, replace=False))
-
-    def observe(self, state: None, outcome: RoundOutcome) -> None:
-        """No state."""

@@ -4,59 +4,67 @@ A selector is a frozen dataclass of hyperparameters; what changes between rounds
 and the signals that it declares, never a model, a dataset or an aggregator. It scores; `top` and `draw` choose.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
 
+from fedcohort.part import Part
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 S = TypeVar("S")
 
 
-class Selector(Protocol[S]):
+class Selector(Part, Protocol[S]):
     """`plan` -> probes of w_t -> `select` -> local training -> `observe` -> aggregation, once a round.
+
+    A selector writes `init` and `select`, and what else it does; the rest it inherits.
 
     A client's id means nothing: relabelled clients must have relabelled scores. Scores may hold a draw (Thompson
     sampling, epsilon-greedy): take it as one vector over all clients, `ctx.rng.standard_normal(ctx.n_clients)`. The
     laws relabel such a vector with the clients, and a client's draw doesn't depend on who else is there.
 
-    needs: the words of `fedcohort/signal/` that it reads, static, probed and reported alike. A ClassVar, or a property
-    where options decide: nobody is charged for a signal that the chosen options leave unread.
-    advises: whether `observe` may return Advice; the matrix of updates is then kept for the aggregation. As `needs`, a
-    ClassVar or a property.
-
-    A class may have `wants`: facts that must hold of the run (`startup/compatible.py` has the words), else it is
-    refused at start-up; and `prefers`: facts without which it runs, and a line at start-up says what is lost. Those
-    that ask clients for parts of an update want "finished_update", those that ask some for more local work than others
-    "any_work"; those that go for high losses prefer "clean_labels". `ways_out`: options of its own by which it goes
-    without a fact, to be named in the refusal. `remarks(word)`: lines said at the start, of options that are legal and
-    not what they look like; word: by which it was chosen. `uncapped`: it asks all who are available in every round.
-    `absolute`, True where its advice is (`Advice.absolute`): aggregators that work out weights of their own, and would
-    lose the sum of those advised, are then refused.
+    Attributes:
+        needs: the words of `fedcohort/signal/` that it reads, static, probed and reported alike. A ClassVar, or a
+            property where options decide: nobody is charged for a signal that the chosen options leave unread.
+        advises: whether `observe` may return Advice; the matrix of updates is then kept for the aggregation.
+        absolute: whether its advice is (`Advice.absolute`): aggregators that work out weights of their own, and would
+            lose the sum of those advised, are then refused.
+        uncapped: whether it asks all who are available in every round.
     """
 
     @property
-    def advises(self) -> bool: ...
+    def needs(self) -> frozenset[str]:
+        return frozenset()
 
     @property
-    def needs(self) -> frozenset[str]: ...
+    def advises(self) -> bool:
+        return False
 
+    @property
+    def absolute(self) -> bool:
+        return False
+
+    @property
+    def uncapped(self) -> bool:
+        return False
+
+    @abstractmethod
     def init(self, population: Population) -> S:
         """The state before round 0."""
-        ...
 
     def plan(self, state: S, ctx: RoundContext) -> Sequence[Probe]:
         """What to ask which clients about w_t; most selectors ask nothing."""
-        ...
+        return ()
 
+    @abstractmethod
     def select(self, state: S, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, S]:
         """Choose `ctx.cohort` distinct ids of `ctx.available`, or all of them where there are fewer.
 
         probes: answers to the blocking probes, by signal.
         """
-        ...
 
     def observe(self, state: S, outcome: RoundOutcome) -> tuple[Advice | None, S]:
         """Learn from those who arrived, and who failed, before the aggregation. It must not draw.
@@ -64,11 +72,11 @@ class Selector(Protocol[S]):
         A round in which nobody arrives must teach something, too: no run may hang on clients that never come. Either
         the method counts failures by itself, or `backoff.py` lets such clients rest.
         """
-        ...
+        return None, state
 
     def trace(self, state: S) -> Mapping[str, tuple[float, float]]:
         """Named (mean, standard deviation) of what the selector believes, for the figures; {} where there is none."""
-        ...
+        return {}
 
 
 @dataclass(frozen=True)

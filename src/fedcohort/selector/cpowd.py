@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort import ranges
+from fedcohort.part import CLEAN_LABELS, Want
 from fedcohort.selector import backoff, candidates
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import answers
+from fedcohort.selector.base import Selector, answers
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 
 @dataclass(frozen=True)
-class CPowD:
+class CPowD(Selector[Backoff]):
     """The clients of largest loss on `batch` samples among `candidates`; null is twice the cohort.
 
     candidate: candidates are drawn by "size" or "uniform".
@@ -32,8 +33,7 @@ class CPowD:
     candidate: str
     batch: int
 
-    advises: ClassVar[bool] = False
-    prefers: ClassVar[frozenset[str]] = frozenset({"clean_labels"})
+    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
 
     def __post_init__(self) -> None:
         ranges.integer("candidates", self.candidates, "[1, inf)", optional=True)
@@ -58,6 +58,3 @@ class CPowD:
 
     def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
         return None, backoff.after(state, outcome)
-
-    def trace(self, state: Backoff) -> Mapping[str, tuple[float, float]]:
-        return {}

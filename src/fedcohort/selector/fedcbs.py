@@ -17,7 +17,7 @@ Departures from the paper:
 - a client that fails three times in a row rests for a while (`backoff.py`): only the first draw knows T_k.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,8 +27,8 @@ from jaxtyping import Float64
 from fedcohort import ranges
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import draw
-from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.selector.base import Selector, draw
+from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 BLOCK = 4096  # rows that stay in a processor's cache
 
@@ -47,7 +47,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class FedCbs:
+class FedCbs(Selector[State]):
     """lam: weight of exploration. beta: exponents grow by it, draw by draw. eps: the least imbalance."""
 
     lam: float
@@ -55,7 +55,6 @@ class FedCbs:
     eps: float
 
     needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
-    advises: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.number("lam", self.lam, "[0, inf)")
@@ -64,9 +63,6 @@ class FedCbs:
 
     def init(self, population: Population) -> State:
         return State(np.ones(population.n_clients, np.int64))
-
-    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        return ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         ctx = backoff.ready(state.rests, ctx)
@@ -87,9 +83,6 @@ class FedCbs:
         rounds[outcome.clients] += 1
         rounds[outcome.failed] += 1
         return None, State(rounds, backoff.after(state.rests, outcome))
-
-    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        return {}
 
     def chances(self, h: Counts, chosen: Ids, left: Ids) -> Values:
         """Of each client of `left` to be drawn next after `chosen`, [K]; logarithms, as eps^-beta_j overflows."""

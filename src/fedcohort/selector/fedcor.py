@@ -36,7 +36,7 @@ from jaxtyping import Float64
 from fedcohort import ranges
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import answers, draw, top
+from fedcohort.selector.base import Selector, answers, draw, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 NOISE = 0.01  # standard deviation of what clients don't share
@@ -64,7 +64,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class FedCor:
+class FedCor(Selector[State]):
     """Options: see the module and configs/selector/fedcor.yaml."""
 
     warmup: int
@@ -81,7 +81,6 @@ class FedCor:
     length: float
 
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "loss", "shadow_loss"})
-    advises: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.integer("warmup", self.warmup, "[1, inf)")
@@ -127,9 +126,6 @@ class FedCor:
         alpha[outcome.clients] *= self.beta
         alpha[outcome.failed] *= self.beta
         return None, replace(state, alpha=alpha)
-
-    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        return {}
 
     def shadowed(self, round: int) -> bool:
         """Whether there is a shadow round before this round's selection."""

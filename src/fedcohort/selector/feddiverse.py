@@ -28,7 +28,6 @@ A selection's probability is that of its first draw; role, among its parts, is 0
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -36,9 +35,10 @@ from jaxtyping import Bool, Float64
 from fedcohort import ranges
 from fedcohort.data import skew
 from fedcohort.maths.simplex import least_variance
+from fedcohort.part import ATTRIBUTES, Want
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import answers, draw, top
+from fedcohort.selector.base import Selector, answers, draw, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 Triplets = Float64[np.ndarray, "clients 3"]
@@ -62,7 +62,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class FedDiverse:
+class FedDiverse(Selector[State]):
     """Options: see the module and configs/selector/feddiverse.yaml. q, epochs, lr, batch: of the clients' estimate."""
 
     pretrain: int
@@ -74,9 +74,6 @@ class FedDiverse:
     epochs: int
     lr: float
     batch: int
-
-    advises: ClassVar[bool] = False
-    ways_out: ClassVar[Mapping[str, str]] = {"attributes": "selector.source=estimated"}
 
     def __post_init__(self) -> None:
         ranges.integer("pretrain", self.pretrain, "[0, inf)")
@@ -92,6 +89,11 @@ class FedDiverse:
     @property
     def needs(self) -> frozenset[str]:
         return frozenset({"dht" if self.source == "estimated" else "group_counts"})
+
+    @property
+    def wants(self) -> frozenset[Want]:
+        known = ATTRIBUTES.or_else("selector.source=estimated")
+        return frozenset({known} if self.source != "estimated" else ())
 
     def init(self, population: Population) -> State:
         K = population.n_clients
@@ -137,9 +139,6 @@ class FedDiverse:
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         return None, replace(state, rests=backoff.after(state.rests, outcome))
-
-    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        return {}
 
     def ordered(self, delta: Triplets, known: Bool[np.ndarray, "_n"], ctx: RoundContext, turn: int) -> list[int]:
         """The cohort as it is chosen: k_p, k_c, k_r, k_p, ... delta: zero where not known. turn: of the first three."""

@@ -25,7 +25,7 @@ Departures from the paper:
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -35,8 +35,8 @@ from jaxtyping import Float64
 from fedcohort import ranges
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import TIE, draw
-from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.selector.base import TIE, Selector, draw
+from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 FLOOR = 1e-8  # of a probability
 Gram = Float64[np.ndarray, "m m"]
@@ -56,7 +56,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class FedPns:
+class FedPns(Selector[State]):
     """alpha, beta: what a label costs. keep: share of the arrived that is always aggregated. loss_check: see above."""
 
     alpha: float
@@ -79,9 +79,6 @@ class FedPns:
     def init(self, population: Population) -> State:
         K = population.n_clients
         return State(np.full(K, 1 / K), np.zeros(K, np.int64), np.zeros(K, np.int64))
-
-    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        return ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         ctx = backoff.ready(state.rests, ctx)
@@ -107,9 +104,6 @@ class FedPns:
         keep = np.ones(len(outcome.clients), bool)
         keep[rows[out]] = False
         return (Advice(keep=keep) if len(out) else None), after
-
-    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        return {}
 
     def _check(self, outcome: RoundOutcome, rows: Ids) -> Callable[[Ids, Ids], bool]:
         """Whether the second group's mean has a higher loss than the first's; groups are places in `rows`."""

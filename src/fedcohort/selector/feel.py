@@ -33,7 +33,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import answers, draw, successive
+from fedcohort.selector.base import Selector, answers, draw, successive
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 FLOOR = 1e-12  # of the largest importance: everybody can be drawn
@@ -52,7 +52,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Feel:
+class Feel(Selector[State]):
     """rho: how much latency counts. importance: "grad" or "update_lag". redraw: "renormalise" or "resolve".
 
     agg: "fedavg" or "unbiased".
@@ -114,9 +114,6 @@ class Feel:
         if self.agg == "fedavg" or not len(weights):
             return None, state
         return Advice(weights=weights * (state.weights.sum() / weights.sum()), absolute=True), state
-
-    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        return {}
 
     def _drawn(self, a: Values, T: Values, q: Values, ctx: RoundContext) -> tuple[Ids, Values]:
         """The clients in the order of drawing, and each one's chance at its own draw."""

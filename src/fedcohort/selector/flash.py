@@ -30,7 +30,7 @@ are our stand-ins for [5] (Cao et al. 2022, which we could not read) and [4] (Ye
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from fedcohort.bandit.restless import Hidden
 from fedcohort.bandit.ridge import Ridge
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import answers, top
+from fedcohort.selector.base import Selector, answers, top
 from fedcohort.selector.contexts import FEATURES, UNKNOWN, Baseline, Contexts, Pending, Unit
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -72,7 +72,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Flash:
+class Flash(Selector[State]):
     """Options: see the module. delta, lam, gamma_scale: the bandit's. alpha, beta, A: the robust loss's (Eq. 3).
 
     pairs, fit_steps, fit_lr: the neural bandit's. states, explore: the restless bandit's.
@@ -99,8 +99,6 @@ class Flash:
     fit_lr: float
     states: int
     explore: float
-
-    advises: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.choice("context", self.context, "lagged", "fresh")

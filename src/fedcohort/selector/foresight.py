@@ -12,12 +12,12 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import answers, top
+from fedcohort.selector.base import Selector, answers, top
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 
 @dataclass(frozen=True)
-class Foresight:
+class Foresight(Selector[Backoff]):
     """limit: the largest population for which every client is trained in every round.
 
     direction: where the server's loss goes with each pick, "down" or "up", as in `signal/greedy_gain.py`.
@@ -27,7 +27,6 @@ class Foresight:
 
     direction: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset({"greedy_gain"})
-    advises: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.integer("limit", self.limit, "[1, inf)")
@@ -56,6 +55,3 @@ class Foresight:
 
     def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
         return None, backoff.after(state, outcome)
-
-    def trace(self, state: Backoff) -> Mapping[str, tuple[float, float]]:
-        return {}

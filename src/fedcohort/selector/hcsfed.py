@@ -35,7 +35,7 @@ from fedcohort.maths import kmeans, sketch, strata
 from fedcohort.rng import generator
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import answers, draw
+from fedcohort.selector.base import Selector, answers, draw
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 NOBODY = -1  # the stratum of those not known
@@ -61,7 +61,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class HcsFed:
+class HcsFed(Selector[State]):
     """Options: see the module and configs/selector/hcsfed.yaml."""
 
     variant: str
@@ -126,9 +126,6 @@ class HcsFed:
     def due(self, round: int) -> bool:
         """Whether what is known of everybody is too old in this round."""
         return self.recluster is not None and round > 0 and round % self.recluster == 0
-
-    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        return {}
 
     def _weighs(self, state: State, outcome: RoundOutcome) -> bool:
         return self.agg == "stratified" and len(outcome.clients) > 0 and bool((state.stratum != NOBODY).any())

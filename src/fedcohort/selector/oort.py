@@ -28,16 +28,18 @@ Departures from the paper:
 - asking more clients than needed is the deadline's affair.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fedcohort.part import CLEAN_LABELS, Want
+from fedcohort.selector.base import Selector
 from fedcohort.selector.ranking import Ranking, State
-from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
+from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 
 @dataclass(frozen=True)
-class Oort:
+class Oort(Selector[State]):
     """eps, eps_decay, eps_min: share of exploration. preferred: T in "percentile" or "seconds" (`preferred_in`).
 
     penalty: alpha. clip: the quantile c. cutoff: share of the n-th score. pacer: "paper", "code" or "none", with
@@ -58,8 +60,7 @@ class Oort:
     explore: str
     cap: int | None
 
-    advises: ClassVar[bool] = False
-    prefers: ClassVar[frozenset[str]] = frozenset({"clean_labels"})
+    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
 
     def __post_init__(self) -> None:
         _ = self.ranking  # checks the ranges
@@ -75,14 +76,8 @@ class Oort:
     def init(self, population: Population) -> State:
         return self.ranking.init(population)
 
-    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        return ()
-
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         return self.ranking.select(state, ctx)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         return None, self.ranking.observe(state, outcome)
-
-    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        return {}

@@ -8,7 +8,7 @@ selector=random too. A client that fails three times in a row rests for a while 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,27 +17,23 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import draw, top
-from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.selector.base import Selector, draw, top
+from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 
 @dataclass(frozen=True)
-class OracleClean:
+class OracleClean(Selector[Backoff]):
     """share: of the available clients that are drawn from, the cleanest. A score is 1 - noise_rate."""
 
     share: float
 
     needs: ClassVar[frozenset[str]] = frozenset({"noise_rate"})
-    advises: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.number("share", self.share, "[0, 1]")
 
     def init(self, population: Population) -> Backoff:
         return backoff.NOBODY
-
-    def plan(self, state: Backoff, ctx: RoundContext) -> Sequence[Probe]:
-        return ()
 
     def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:
         ctx = backoff.ready(state, ctx)
@@ -49,9 +45,6 @@ class OracleClean:
 
     def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
         return None, backoff.after(state, outcome)
-
-    def trace(self, state: Backoff) -> Mapping[str, tuple[float, float]]:
-        return {}
 
 
 def chances(scores: Values, available: np.ndarray, size: int, cohort: int) -> Values:

@@ -18,21 +18,21 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcohort import ranges
+from fedcohort.part import CLEAN_LABELS, Want
 from fedcohort.selector import backoff, candidates
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import answers
+from fedcohort.selector.base import Selector, answers
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 
 @dataclass(frozen=True)
-class PowD:
+class PowD(Selector[Backoff]):
     """The clients of largest loss among `candidates` (null: twice the cohort), drawn by "size" or "uniform"."""
 
     candidates: int | None
     candidate: str
 
-    advises: ClassVar[bool] = False
-    prefers: ClassVar[frozenset[str]] = frozenset({"clean_labels"})
+    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
 
     def __post_init__(self) -> None:
         ranges.integer("candidates", self.candidates, "[1, inf)", optional=True)
@@ -56,6 +56,3 @@ class PowD:
 
     def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
         return None, backoff.after(state, outcome)
-
-    def trace(self, state: Backoff) -> Mapping[str, tuple[float, float]]:
-        return {}

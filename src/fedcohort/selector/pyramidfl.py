@@ -24,17 +24,30 @@ Departures from the paper:
 - the draw's probabilities are those of the larger cohort.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import top
+from fedcohort.part import CLEAN_LABELS, Want
+from fedcohort.selector.base import Selector, top
 from fedcohort.selector.ranking import Ranking
 from fedcohort.selector.ranking import State as Ranked
-from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+FINISHED_UPDATE = Want(
+    lambda run: run.whole_update,
+    "{who} leaves tensors out of updates, and the codec trains each client for its own upload: choose codec=none, or a "
+    "codec that works on finished updates (codec=subsample, codec=quant, or codec.mode=posthoc for codec=lowrank)",
+)
+ANY_WORK = Want(
+    lambda run: not run.equal_work,
+    "{who} asks some clients for several times the local work, and {agg} stands for a number of steps that is "
+    "everybody's: choose another aggregator, or selector.beta=0",
+)
+
 
 MOST = 10.0  # times E that may be added
 LIMIT = 1e150  # the product of two such numbers doesn't overflow
@@ -49,7 +62,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class PyramidFl:
+class PyramidFl(Selector[State]):
     """overcommit, low, high, beta, passes: see the module. drop_agg: "per_tensor" or "zeros".
 
     per_step: I_k is also divided by the steps that k took. The others are selector=oort's.
@@ -76,9 +89,7 @@ class PyramidFl:
     explore: str
     cap: int | None
 
-    advises: ClassVar[bool] = False
-    prefers: ClassVar[frozenset[str]] = frozenset({"clean_labels"})
-    ways_out: ClassVar[Mapping[str, str]] = {"any_work": "selector.beta=0"}
+    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
 
     def __post_init__(self) -> None:
         ranges.number("overcommit", self.overcommit, "[1, inf)")
@@ -104,16 +115,13 @@ class PyramidFl:
         return (self.ranking.needs - {"duration"}) | words
 
     @property
-    def wants(self) -> frozenset[str]:
-        return frozenset({"finished_update"} if self.high > 0 else ()) | ({"any_work"} if self.beta > 0 else set())
+    def wants(self) -> frozenset[Want]:
+        return frozenset({FINISHED_UPDATE} if self.high > 0 else ()) | ({ANY_WORK} if self.beta > 0 else set())
 
     def init(self, population: Population) -> State:
         seconds = population.signals["expected_s"].astype(np.float64)
         ranked = replace(self.ranking.init(population), seconds=seconds)
         return State(ranked, population.signals["n_train"].astype(np.float64))
-
-    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        return ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         wide = replace(ctx, cohort=int(self.overcommit * ctx.cohort + 1e-9))
@@ -142,9 +150,6 @@ class PyramidFl:
         importance[clients] = importances(told["update_norm"], count, steps)
         heard = {"loss_count": count, "loss_squares": told["loss_squares"], "duration": state.ranked.seconds[clients]}
         return None, State(self.ranking.observe(state.ranked, replace(outcome, signals=heard)), importance)
-
-    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        return {}
 
     def _units(self, ctx: RoundContext, M: Values) -> Ids:
         """M_k E, rounded, [n_clients]; not above `passes` passes unless E is."""

@@ -9,24 +9,21 @@ Departures from the paper: none for uniform. The papers leave open whether a pro
 here it does not, so that the m clients are distinct and cost what another selector's m clients cost.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import Stateless, draw
-from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
+from fedcohort.selector.base import Selector, Stateless, draw
+from fedcohort.types import Population, ProbeResult, RoundContext, Selection
 
 
 @dataclass(frozen=True)
-class Random:
+class Random(Selector[Stateless]):
     """`cohort` clients at random. weights: "uniform" or "proportional" to their numbers of training samples."""
 
     weights: str
-
-    advises: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.choice("weights", self.weights, "uniform", "proportional")
@@ -38,18 +35,9 @@ class Random:
     def init(self, population: Population) -> Stateless:
         return Stateless()
 
-    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
-        return ()
-
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
         proportional = self.weights == "proportional"
         weights = ctx.signals["n_train"].astype(float) if proportional else np.ones(ctx.n_clients)
         return Selection(draw(weights, ctx.available, ctx.cohort, ctx.rng)), state
-
-    def observe(self, state: Stateless, outcome: RoundOutcome) -> tuple[None, Stateless]:
-        return None, state
-
-    def trace(self, state: Stateless) -> Mapping[str, tuple[float, float]]:
-        return {}

@@ -9,15 +9,14 @@ Departures from the paper:
 - a client that fails has had its turn: R counts selections.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import top
-from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
+from fedcohort.selector.base import Selector, top
+from fedcohort.types import Ids, Population, ProbeResult, RoundContext, Selection
 
 
 @dataclass(frozen=True)
@@ -28,13 +27,10 @@ class State:
 
 
 @dataclass(frozen=True)
-class RoundRobin:
+class RoundRobin(Selector[State]):
     """The clients that were selected least often. tie: "random", or "id" for cohorts in a fixed order."""
 
     tie: str
-
-    needs: ClassVar[frozenset[str]] = frozenset()
-    advises: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.choice("tie", self.tie, "random", "id")
@@ -42,18 +38,9 @@ class RoundRobin:
     def init(self, population: Population) -> State:
         return State(np.zeros(population.n_clients, np.int64))
 
-    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        return ()
-
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         scores = -state.R.astype(float)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie)
         R = state.R.copy()
         R[clients] += 1
         return Selection(clients, scores), State(R)
-
-    def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        return None, state
-
-    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        return {}

@@ -22,9 +22,10 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.part import CLEAN_LABELS, Want
 from fedcohort.selector import backoff, candidates
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import top
+from fedcohort.selector.base import Selector, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 
@@ -40,7 +41,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class RPowD:
+class RPowD(Selector[State]):
     """The clients of largest last loss among `candidates` (null: twice the cohort), drawn by "size" or "uniform".
 
     loss_at: "path" or "start". tie: "random" or "id".
@@ -51,8 +52,7 @@ class RPowD:
     loss_at: str
     tie: str
 
-    advises: ClassVar[bool] = False
-    prefers: ClassVar[frozenset[str]] = frozenset({"clean_labels"})
+    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
 
     def __post_init__(self) -> None:
         ranges.integer("candidates", self.candidates, "[1, inf)", optional=True)
@@ -86,9 +86,6 @@ class RPowD:
         last = state.last.copy()
         last[outcome.clients] = np.where(np.isfinite(loss), loss, -np.inf)
         return None, State(last, backoff.after(state.rests, outcome))
-
-    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        return {}
 
     def _chosen(self, state: State, ctx: RoundContext) -> Ids:
         polled = candidates.drawn(self.candidates, self.candidate, backoff.ready(state.rests, ctx))

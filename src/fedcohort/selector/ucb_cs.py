@@ -19,7 +19,7 @@ Departures from the paper:
 - a client whose loss is not finite is not preferred again until it reports a finite one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,10 +29,11 @@ from jaxtyping import Bool
 from fedcohort import ranges
 from fedcohort.bandit import discounted
 from fedcohort.bandit.discounted import Discounted
+from fedcohort.part import CLEAN_LABELS, Want
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import top
-from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.selector.base import Selector, top
+from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class UcbCs:
+class UcbCs(Selector[State]):
     """discount: gamma per round. index: "eq4" or "algorithm1". sigma: "all_latest" or "last_round"."""
 
     discount: float
@@ -62,8 +63,7 @@ class UcbCs:
     tie: str
 
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "train_loss", "train_loss_std"})
-    advises: ClassVar[bool] = False
-    prefers: ClassVar[frozenset[str]] = frozenset({"clean_labels"})
+    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
 
     def __post_init__(self) -> None:
         ranges.number("discount", self.discount, "[0, 1]")
@@ -75,9 +75,6 @@ class UcbCs:
         K = population.n_clients
         never = np.full(K, np.inf)
         return State(discounted.nothing(K), np.full(K, np.nan), 0.0, np.zeros(K), never, np.zeros(K, bool))
-
-    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        return ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         n = ctx.signals["n_train"]
@@ -106,9 +103,6 @@ class UcbCs:
             mean, width = (self._stale(old, new, pulled) for old, new in ((state.mean, mean), (state.width, width)))
         rests = backoff.after(state.rests, outcome)
         return None, State(past, latest, sigma, mean, width, shunned, rests)
-
-    def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        return {}
 
     def _sigma(self, before: float, std: Values) -> float:
         """The largest standard deviation; what it was before where nobody reported one."""

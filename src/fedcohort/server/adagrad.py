@@ -16,11 +16,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
+from fedcohort.server.base import ServerOptimizer
 from fedcohort.server.moments import State, displaced, first
 
 
 @dataclass(frozen=True)
-class Adagrad:
+class Adagrad(ServerOptimizer[State]):
     """lr: the server learning rate eta. beta1: momentum. tau: the degree of adaptivity."""
 
     lr: float

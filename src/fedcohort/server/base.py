@@ -1,21 +1,31 @@
 """The contract of a server optimizer: it applies the direction of any aggregator to the global model."""
 
+from abc import abstractmethod
 from typing import Protocol, TypeVar
 
 from jaxtyping import Float
 from torch import Tensor
 
+from fedcohort.part import Part
+
 S = TypeVar("S")
 
 
-class ServerOptimizer(Protocol[S]):
-    """One whose step is a multiple of the direction says so: `plain = True`, a ClassVar or a property.
+class ServerOptimizer(Part, Protocol[S]):
+    """The step from a direction to the next model.
 
-    It may have `remarks`, as selectors.
+    Attributes:
+        plain: whether the step is a multiple of the direction.
     """
 
-    def init(self, n_params: int) -> S: ...
+    @property
+    def plain(self) -> bool:
+        return False
 
+    @abstractmethod
+    def init(self, n_params: int) -> S:
+        """The state before round 0."""
+
+    @abstractmethod
     def step(self, state: S, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], S]:
         """The displacement of w, float64 [P]. Not called in an empty round: no coasting."""
-        ...

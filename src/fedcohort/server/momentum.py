@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
+from fedcohort.server.base import ServerOptimizer
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Momentum:
+class Momentum(ServerOptimizer[State]):
     """lr: the server learning rate eta_s. beta: the momentum."""
 
     lr: float

@@ -10,10 +10,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
+from fedcohort.server.base import ServerOptimizer
 
 
 @dataclass(frozen=True)
-class Sgd:
+class Sgd(ServerOptimizer[None]):
     """lr: the server learning rate eta_s."""
 
     lr: float

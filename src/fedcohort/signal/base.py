@@ -1,7 +1,7 @@
 """What a client can be asked for. A word is a file here: `signal/<word>.py` with a module-level `signal`.
 
 Every signal states what it costs (bytes up, forward passes) and what it reveals about a client; the ledger charges it.
-`wants` names a fact that must hold of the run (`startup/compatible.py`), or nothing. `knowable` is false of what no
+`wants` is what must hold of the run, or nothing. `knowable` is false of what no
 server could be told: whoever reads it is a yardstick, and is marked as one at start-up and in tables.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 
 import fedcohort.signal
 from fedcohort.errors import IncompatibleConfig
+from fedcohort.part import Want
 from fedcohort.types import ClientUpdate, Ids, Values
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Static:
     reveals: str
     bytes_up: int
     fact: str
-    wants: str | None = None
+    wants: Want | None = None
     knowable: bool = True
 
 
@@ -87,7 +88,7 @@ class Measured:
     bytes_up: int
     split: str
     per_sample: "Callable[[Tensor, Tensor, Mapping[str, float]], Tensor]"
-    wants: str | None = None
+    wants: Want | None = None
     passes: float = 1.0
 
     def measure(self, lab: Lab, clients: Ids, options: Mapping[str, float]) -> Values:
@@ -110,7 +111,7 @@ class Computed:
     bytes_up: int
     passes: "float | Callable[[Mapping[str, Any], np.ndarray], Values]"
     compute: "Callable[[Lab, int, Ids, Mapping[str, Any]], np.ndarray]"
-    wants: str | None = None
+    wants: Want | None = None
     split: str = "train"
     jobs: "Callable[[Mapping[str, Any]], Sequence[int]] | None" = None
     knowable: bool = True
@@ -122,7 +123,7 @@ class Sent:
 
     reveals: str
     bytes_up: int = 0
-    wants: str | None = None
+    wants: Want | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class Held:
     reveals: str
     make: "Callable[[Lab, Tensor], Any]"
     bytes_up: int = 0
-    wants: str | None = None
+    wants: Want | None = None
     pairs: bool = False
 
 
@@ -151,7 +152,7 @@ class Reported:
     reveals: str
     bytes_up: int
     read: Callable[[ClientUpdate], float]
-    wants: str | None = None
+    wants: Want | None = None
     passes: float = 0.0
 
 

@@ -136,7 +136,7 @@ def _typed(value: object) -> str:
 def check_owners(made: Composed, partition: Any) -> None:
     """Clients named by the data and dealt otherwise: one of the two was not meant. Raises `IncompatibleConfig`."""
     column = made.config["dataset"].get("client")
-    if column is not None and not getattr(partition, "takes_owners", False):
+    if column is not None and not partition.takes_owners:
         word = made.choices.get("partition")
         raise IncompatibleConfig(
             f"dataset.client={column} names the clients, and partition={word} makes others: choose "
@@ -151,17 +151,18 @@ def part(made: Composed, group: str) -> Any:
     if not node:
         return None
     built = build(node, group, f"{group}={made.choices.get(group, '?')}")
-    if not set(contract(group)) <= set(dir(built)):
-        wanted = f"a class with {', '.join(contract(group))}"
-        raise OptionError(f"{group}._target_ must be {wanted}, got {node.get('_target_')!r}")
+    protocol = contract(group)
+    if protocol not in type(built).__mro__:
+        name = f"{protocol.__module__}.{protocol.__name__}"
+        raise OptionError(f"{group}._target_ must be a class that inherits {name}, got {node.get('_target_')!r}")
     return built
 
 
-def contract(group: str) -> list[str]:
-    """What every part of the group has: the names of its protocol in the group's `base` module."""
+def contract(group: str) -> type:
+    """What every part of the group inherits: the protocol in its `base` module."""
     module, name = CONTRACTS.get(group, (f"{group}.base", group.capitalize()))
-    protocol = getattr(importlib.import_module(f"fedcohort.{module}"), name)
-    return sorted(found for found in {*vars(protocol), *inspect.get_annotations(protocol)} if not found.startswith("_"))
+    found: type = getattr(importlib.import_module(f"fedcohort.{module}"), name)
+    return found
 
 
 def _check_target(node: Any, where: str) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,9 @@ from fedcohort.host.interrupt import NOTHING, PIPE, Phase, watch
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.record import folder, provenance
-from fedcohort.record.status import RunStatus
 from fedcohort.roles import Identity, kept
 from fedcohort.startup.assemble import Composed
+from fedcohort.startup.observers import Watchers
 from fedcohort.startup.restart import find
 
 log = logging.getLogger("fedcohort")
@@ -31,15 +31,15 @@ def fit(
     home: folder.RunFolder,
     loop: FederatedLoop,
     network: torch.nn.Module,
-    observers: Sequence[Any],
+    watchers: Watchers,
     processes: Mapping[str, Any],
     info: Callable[..., Any],
     sweep: str | None,
 ) -> None:
     """Train from the folder's checkpoint on, to the last artifact.
 
-    observers: those of `record.observer` and Lightning's callbacks; the run's status comes last. info: makes what they
-    are told at the start. Raises `FedcohortError`; `SystemExit` with the code of the signal that stopped the run.
+    info: makes what observers are told at the start. Raises `FedcohortError`; `SystemExit` with the code of the signal
+    that stopped the run.
     """
     messages.quiet_lightning()
     config = made.config
@@ -51,7 +51,7 @@ def fit(
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.note_start(home.path, start)
     torch.set_num_threads(config["trainer"]["threads"])
-    loop.observers = [part for part in observers if not trainer.is_callback(part)]
+    loop.observers = watchers.observers
     loop.info = partial(info, done=done)
     loop.folder, loop.new_folder = home.path, home.made
     loop.lay_out(network)
@@ -59,21 +59,9 @@ def fit(
         if not home.made:
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", home.path, where)
-        callbacks = [part for part in observers if trainer.is_callback(part)]
-        training = trainer.Training(config, home.path, loop, callbacks, processes, origin, _saved(loop, observers))
+        training = trainer.Training(config, home.path, loop, watchers.callbacks, processes, origin)
         watch.phase = Phase.FORKED  # until `GracefulStop` says otherwise, which it does in the process that trains
         training.fit(network, home.checkpoint if done else None)
-
-
-def _saved(loop: FederatedLoop, observers: Sequence[Any]) -> Callable[[], None]:
-    """What is to be told of each checkpoint."""
-    status = next(part for part in observers if isinstance(part, RunStatus))
-
-    def saved() -> None:
-        loop.checkpointed()
-        status.checkpointed()
-
-    return saved
 
 
 def _checked(done: int, path: Path, rounds: int) -> int:

@@ -1,28 +1,44 @@
 """Who watches a run: our observers, the callbacks of Lightning's that a user adds, the tracker, the status."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
+from fedcohort.record.observer import Observer
 from fedcohort.record.status import RunStatus
 from fedcohort.startup import assemble
 from fedcohort.startup.assemble import Composed
 
 
-def observers_of(made: Composed) -> list[Any]:
-    """In the order of configs/callback; then the tracker, which uploads what they wrote; a `RunStatus` comes last.
+@dataclass(frozen=True)
+class Watchers:
+    """Who watches a run.
 
-    Raises `OptionError`.
+    Attributes:
+        observers: in the order of configs/callback; then the tracker, which uploads what they wrote; the status last.
+        callbacks: Lightning's own, which may end the run before its last round.
+        ends_early: the configs of these callbacks, in an order of their own.
     """
+
+    observers: Sequence[Observer]
+    callbacks: Sequence[Any]
+    ends_early: Sequence[Any]
+
+
+def watchers_of(made: Composed) -> Watchers:
+    """Those that the config names. Raises `OptionError`."""
     nodes = {f"callback.{name}": node for name, node in made.config["callback"].items() if node}
     found = {where: _built(where, node) for where, node in nodes.items()}
-    theirs = {where: part for where, part in found.items() if _is_lightnings(part)}
+    theirs = {where: part for where, part in found.items() if not isinstance(part, Observer)}
     _check_monitors(theirs)
     tracker = assemble.part(made, "logger")
-    status = RunStatus(_in_json(nodes[where] for where in theirs))
-    return [*found.values(), *([tracker] if tracker is not None else []), status]
+    ends_early = _in_json(nodes[where] for where in theirs)
+    ours = [part for part in found.values() if isinstance(part, Observer)]
+    watching = [*ours, *([tracker] if tracker is not None else []), RunStatus(ends_early)]
+    return Watchers(watching, list(theirs.values()), ends_early)
 
 
 def _in_json(nodes: Iterable[Any]) -> list[Any]:
@@ -34,13 +50,15 @@ def _built(where: str, node: Any) -> Any:
     if not isinstance(node, Mapping) or "_target_" not in node:
         raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
     part = assemble.build(node, where, where)
-    if not _is_lightnings(part) and not all(hasattr(part, name) for name in ("start", "observe", "finish")):
-        raise ranges.refuse(f"{where}._target_", "an observer or a callback of Lightning's", node["_target_"])
+    if not isinstance(part, Observer) and not _is_lightnings(part):
+        wanted = "an observer (fedcohort.record.observer.Observer) or a callback of Lightning's"
+        raise ranges.refuse(f"{where}._target_", wanted, node["_target_"])
     return part
 
 
 def _is_lightnings(part: Any) -> bool:
-    return hasattr(part, "on_train_epoch_end")  # without the import, which takes seconds
+    """Whether it is a callback of Lightning's; asked without the import, which takes seconds."""
+    return any(each.__module__.startswith("lightning.") for each in type(part).__mro__)
 
 
 def _check_monitors(callbacks: Mapping[str, Any]) -> None:

@@ -16,11 +16,12 @@ from fedcohort.record import folder, provenance
 from fedcohort.startup import assemble, nearest
 from fedcohort.startup.assemble import Composed
 from fedcohort.startup.jobs import Job
-from fedcohort.startup.observers import observers_of
+from fedcohort.startup.observers import watchers_of
 
 if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
     from fedcohort.lightning.loop import FederatedLoop
+    from fedcohort.part import Facts
     from fedcohort.record.observer import RunInfo
     from fedcohort.round.parts import Parts
     from fedcohort.types import Values
@@ -44,10 +45,9 @@ def _run(made: Composed, job: Job | None) -> Path:
     assemble.check_aliases(made)
     objects = {group: assemble.part(made, group) for group in assemble.LIGHT}
     assemble.check_owners(made, objects["partition"])
-    observers = observers_of(made)
-    for part in observers:
-        if hasattr(part, "prepare"):  # the tracker's process imports MLflow while this one imports torch
-            part.prepare()
+    watchers = watchers_of(made)
+    for observer in watchers.observers:
+        observer.prepare()  # the tracker's process imports MLflow while this one imports torch
     objects |= {group: assemble.part(made, group) for group in assemble.HEAVY}
     parts = _parts(made, objects)
     federation = _federation(made, objects, parts)
@@ -55,7 +55,7 @@ def _run(made: Composed, job: Job | None) -> Path:
     loop = _loop(made, parts, federation, network)
     digest = folder.config_hash(config)
     again = slurm.restarted()
-    wanted = folder.Wanted(digest, config["seed"], config["rounds"], observers[-1].callbacks, again)
+    wanted = folder.Wanted(digest, config["seed"], config["rounds"], watchers.ends_early, again)
     first = f"exp_{made.choices['experiment']}" if "experiment" in made.choices else made.choices["selector"]
     name = config["name"] or "-".join([first, made.choices["agg"], made.choices["dataset"]])
     logs = Path(config["paths"]["logs"]).absolute()
@@ -66,9 +66,8 @@ def _run(made: Composed, job: Job | None) -> Path:
     with _claimed(logs, name, wanted, bool(config["resume"]) or again is not None) as home:
         if home.finished:
             log.info("already finished: %s (raise rounds= to extend it)", home.path)
-            for part in observers:
-                if hasattr(part, "catch_up"):
-                    part.catch_up(home.path)
+            for observer in watchers.observers:
+                observer.catch_up(home.path)
             if job:
                 _skip(job, home.path)
             return home.path
@@ -79,7 +78,7 @@ def _run(made: Composed, job: Job | None) -> Path:
             job.note("running", home.path)
         sweep = job.id if job else None
         info = partial(_info, made, home, loop, network, digest, sweep)
-        fit(made, home, loop, network, observers, _processes(made), info, sweep)
+        fit(made, home, loop, network, watchers, _processes(made), info, sweep)
     return home.path
 
 
@@ -117,9 +116,16 @@ def _parts(made: Composed, objects: Mapping[str, Any]) -> "Parts":
     from fedcohort.startup import compatible
 
     parts = Parts(**{name: objects[name] for name in Parts.__dataclass_fields__})
-    compatible.check(parts, made.choices, made.config["split"]["client_val"], made.config["requires"])
+    compatible.check(parts, made.choices, _facts(made, parts))
     processes.check(**_processes(made))
     return parts
+
+
+def _facts(made: Composed, parts: "Parts") -> "Facts":
+    """What parts may ask of the run, before its data are read."""
+    from fedcohort.startup import compatible
+
+    return compatible.facts(parts, made.config["split"]["client_val"], made.config["requires"])
 
 
 def _federation(made: Composed, objects: Mapping[str, Any], parts: "Parts") -> "Federation":
@@ -138,7 +144,8 @@ def _federation(made: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
         client_val=config["split"]["client_val"],
         limit=config["split"]["limit"],
     )
-    compatible.check_population(parts, made.choices, config["cohort"], federation)
+    known = compatible.with_data(_facts(made, parts), parts, config["cohort"], federation)
+    compatible.check_population(parts, made.choices, known, config["cohort"], federation)
     return replace(federation, proxy=parts.proxy.inputs(federation, seed))
 
 
@@ -156,14 +163,16 @@ def _network(made: Composed, model: Any, federation: "Federation") -> Any:
 
 def _loop(made: Composed, parts: "Parts", federation: "Federation", network: Any) -> "FederatedLoop":
     """After everything that can be refused has been refused: Lightning is imported here."""
+    from fedcohort.flat import has_batch_norm
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
     from fedcohort.round.parts import Settings
     from fedcohort.startup import compatible
 
     config = made.config
-    holds = compatible.facts(parts, config["cohort"], federation, network)
-    remarks = compatible.remarks(parts, made.choices, config["requires"], holds, made.overrides)
+    known = compatible.with_data(_facts(made, parts), parts, config["cohort"], federation)
+    known = replace(known, batch_norm=has_batch_norm(network))
+    remarks = compatible.remarks(parts, made.choices, config["requires"], known, made.overrides)
     untried = processes.remarks(config["trainer"]["accelerator"], config["trainer"]["num_nodes"])
     for line in [*remarks, *federation.remarks(), *untried]:
         log.warning("%s", line)
@@ -209,7 +218,7 @@ def _info(
     from fedcohort.signal.base import unknowable
 
     starts = provenance.starts(home.path)
-    lines = [observer.opening_line() for observer in loop.observers if hasattr(observer, "opening_line")]
+    lines = [observer.opening_line() for observer in loop.observers]
     federation = loop.federation
     told = {"inputs": federation.inputs} if federation.inputs else {}
     if oracle := unknowable(loop.parts.selector.needs | loop.parts.agg.needs):

@@ -80,7 +80,7 @@ class Chain:
     ) -> None:
         self.layers, self.objective, self.corrections, self.lr = layers, objective, corrections, lr
         self.move = None if client.plain and not corrections else Move(model, client, lr)
-        self.simple = getattr(objective, "plain", False)
+        self.simple = objective.plain
         self.w = model.w
 
     @torch.no_grad()

@@ -73,7 +73,7 @@ class Dual:
         if trainer.chain is None or len(trainer.chain) != 1:
             raise ValueError("only a linear model has this dual")
         self.trainer, self.chunk, self.layer = trainer, chunk, trainer.chain[0]
-        self.simple = getattr(trainer.objective, "plain", False)
+        self.simple = trainer.objective.plain
 
     @staticmethod
     def fits(trainer: LocalTrainer) -> bool:

@@ -17,7 +17,7 @@ from fedcohort.observe.tracking.courier import Courier
 from fedcohort.observe.tracking.worker import Desk, Worker, finished, started
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
-from fedcohort.record.observer import RunInfo
+from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.types import RoundReport
 from observe.databases import EXPERIMENT, Logs
 from observe.made_up import play, report
@@ -133,7 +133,7 @@ def test_workers_that_die_again_and_again_are_given_up_and_the_next_resume_sends
     tracker(logs).catch_up(run_info(logs).folder)
 
 
-class Courierless:
+class Courierless(Observer):
     """A tracker whose process was killed when it had begun."""
 
     def __init__(self, logs: Logs) -> None:

@@ -1,0 +1,131 @@
+"""What every part of a run may say of itself, and what it may ask of the others.
+
+A part is what a word of a config group stands for: a selector, an aggregator, a codec, ... It writes what it does, and
+inherits the rest from the contract in its group's `base` module.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What parts may ask of the run that they are in. None: not known yet, as the data have not been read.
+
+    Attributes:
+        timed_device: work takes virtual time, so that durations carry information.
+        plain_client: a local step is exactly y <- y - lr g.
+        linear_client: local steps are linear in the gradients (SGD with momentum is, Adam is not).
+        undecayed_client: no weight decay moves parameters that a codec left out.
+        equal_work: the number of local steps is everybody's, not what each client's data make of epochs.
+        whole_update: no codec keeps local training within a part of the parameters.
+        given_labels: the objective trusts the labels that it is given.
+        proxy: the server holds inputs to teach networks on.
+        client_val: every client has validation samples of its own.
+        attributes: it is known how many samples of each class and attribute clients have.
+        relative_advice: what the selector advises are shares, not weights whose very sum counts.
+        plain_server: the server's step is a multiple of the aggregator's direction.
+        clean_labels: no label was changed.
+        everybody: all clients take part in every round.
+        batch_norm: the network has batch norm.
+    """
+
+    timed_device: bool
+    plain_client: bool
+    linear_client: bool
+    undecayed_client: bool
+    equal_work: bool
+    whole_update: bool
+    given_labels: bool
+    proxy: bool
+    client_val: bool
+    relative_advice: bool
+    plain_server: bool
+    attributes: bool | None = None
+    clean_labels: bool | None = None
+    everybody: bool | None = None
+    batch_norm: bool | None = None
+
+
+@dataclass(frozen=True)
+class Want:
+    """Something that must hold, or had better.
+
+    Attributes:
+        holds: whether it does; None where that isn't known yet.
+        sentence: what is said where it doesn't: {who} is the word that wants it, {agg}, {codec}, ... any group's.
+    """
+
+    holds: Callable[[Facts], bool | None]
+    sentence: str
+
+    def or_else(self, way_out: str) -> "Want":
+        """The same of a part that has an option by which it goes without."""
+        return replace(self, sentence=f"{self.sentence}, or {way_out}")
+
+
+class Part(Protocol):
+    """What a part may say of itself; each has a default, and a ClassVar will do where options decide nothing."""
+
+    @property
+    def wants(self) -> frozenset[Want]:
+        """What must hold of the run, or it is refused at start-up with the sentence."""
+        return frozenset()
+
+    @property
+    def prefers(self) -> frozenset[Want]:
+        """What had better hold: it runs without, and the sentence is said at start-up."""
+        return frozenset()
+
+    def remarks(self, word: str) -> Sequence[str]:
+        """Lines said at start-up, of options that are legal and not what they look like; word: that chose the part."""
+        return ()
+
+
+TIMED_DEVICE = Want(
+    lambda run: run.timed_device,
+    "{who} reads how long clients take, but device=instant takes no time: choose device=shifted_exponential",
+)
+UNDECAYED_CLIENT = Want(
+    lambda run: run.undecayed_client,
+    "{who} keeps local training within what is sent, but client.weight_decay moves every parameter: choose "
+    "client.weight_decay=0, or a codec that works on finished updates (codec=subsample, codec=quant, or "
+    "codec.mode=posthoc for codec=lowrank)",
+)
+FREE_UPDATE = Want(
+    lambda run: run.whole_update,
+    "{who} compares or corrects clients in all parameters, but the codec keeps each client's training within a random "
+    "part of its own: choose a codec that works on finished updates (codec=subsample, codec=quant, or "
+    "codec.mode=posthoc for codec=lowrank)",
+)
+ATTRIBUTES = Want(
+    lambda run: run.attributes,
+    "{who} reads how many samples of each class and attribute clients have, but {dataset} knows no attributes: choose "
+    "dataset=cmnist",
+)
+PROXY = Want(
+    lambda run: run.proxy,
+    "{who} teaches networks on inputs that the server holds, and it holds none (proxy=none): choose proxy=dataset, "
+    "proxy=client_heldout or proxy=noise",
+)
+RELATIVE_ADVICE = Want(
+    lambda run: run.relative_advice,
+    "{who} works out weights of its own, which sum to what its method says, and {selector} advises weights whose very "
+    "sum counts (an estimate without bias): choose agg=fedavg, or a form of the selector that advises none "
+    "(selector.agg=fedavg where it has one)",
+)
+CLEAN_LABELS = Want(
+    lambda run: run.clean_labels,
+    "high losses draw {who} to clients, and wrong labels ({label_noise}) make losses high, too",
+)
+EVERYBODY = Want(
+    lambda run: run.everybody,
+    "{who} changes the weights of those who arrive alone, and so leans towards clients that train often: choose its "
+    "other form (unbiased=true, where clients are drawn uniformly, or sync=mass), or cohort=clients",
+)
+NO_BATCH_NORM = Want(
+    lambda run: None if run.batch_norm is None else not run.batch_norm,
+    "the network has batch norm, whose statistics are averaged over samples whatever {who} makes of the parameters: "
+    "they are not quite those of the model that comes of it (group norm has none)",
+)
