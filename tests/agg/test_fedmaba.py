@@ -104,6 +104,13 @@ def test_the_odds_of_a_liar_grow_by_the_bound_a_round_at_most() -> None:
         before = odds
 
 
+def test_without_a_finite_loss_a_round_is_a_plain_mean() -> None:
+    agg, before = make("agg", "fedmaba", weighting="samples"), State(np.array([0.3, 0.7]))
+    direction, after = close(agg, [np.nan, np.inf], [[1.0], [3.0]], samples=[1, 3], state=before)
+    assert direction.displacement.tolist() == [2.5]  # (1 * 1 + 3 * 3) / 4
+    assert after is before
+
+
 def test_it_reads_what_it_weighs_by(tmp_path: Path) -> None:
     assert make("agg", "fedmaba").needs == {"loss"}
     assert make("agg", "fedmaba", loss="train_loss").needs == {"train_loss"}

@@ -43,6 +43,11 @@ def test_confidence(before: list[float], now: list[float], omega: list[float]) -
     assert found.sum() == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.filterwarnings("error")
+def test_who_is_alone_has_all_confidence_whatever_it_gained() -> None:
+    assert confidence(np.array([1e300]), np.array([0.0]), 0.5).tolist() == [1.0]
+
+
 def test_a_mixture_stands_for_all_pairs() -> None:
     # omega = (.5, .3, .2), p_1 = softmax(1, 0, 0), p_2 = softmax(0, 1, 0), own logits (.2, .1, 0): the gradient of
     # .5 KL(p_1 || p) + .3 KL(p_2 || p) is .5 (p - p_1) + .3 (p - p_2).

@@ -47,6 +47,10 @@ def test_agreement_by_hand() -> None:
     assert not len(against(H, 4)[0])
 
 
+def test_nobody_agrees_with_nobody() -> None:
+    assert agreement(G @ G.T, ids()) == 0.0
+
+
 def test_a_mean_would_label_another_client_too() -> None:
     """The departure's reason: over |A| the values are .32125, and .348889 without client 0."""
     H = G @ G.T

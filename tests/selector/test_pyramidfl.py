@@ -138,6 +138,20 @@ def test_importance_decides_from_the_second_time_on() -> None:
     assert drop.max() == pytest.approx(0.1 + 11 * 0.5 / 12)
 
 
+@pytest.mark.parametrize(
+    ("high", "beta", "wants"),
+    [
+        (0.6, 1.0, {"finished_update", "any_work"}),
+        (0.6, 0.0, {"finished_update"}),
+        (0.0, 1.0, {"any_work"}),
+        (0, 0, set()),
+    ],
+)
+def test_it_wants_what_its_options_take(high: float, beta: float, wants: set[str]) -> None:
+    """Dropped tensors are of a finished update; more work for some is possible only where work can differ."""
+    assert pyramid(low=0.0, high=high, beta=beta).wants == wants
+
+
 @pytest.mark.parametrize("changes", [{"low": 0.7}, {"cutoff": 2.0}, {"beta": -0.1}, {"preferred": 101.0}])
 def test_mistakes(changes: dict[str, float]) -> None:
     with pytest.raises(OptionError, match="must be a"):
