@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,30 @@ def test_a_step_within_the_limit_is_taken(start: Ran, tmp_path: Path) -> None:
     assert (kept.last.metrics["round/dropped_step"], taken.last.metrics["round/dropped_step"]) == (1, 0)
     assert not moved(kept, start)
     assert moved(taken, start)
+
+
+def closer(*needs: str) -> Any:
+    """One that has nothing but these signals to read."""
+    parts = SimpleNamespace(needs=lambda plain: set() if plain else set(needs))
+    return Closer(parts, None, None, None, SimpleNamespace(update_limit=1.0, seed=0), None, 0.0)  # type: ignore[arg-type]
+
+
+def test_what_the_server_works_out_of_the_updates() -> None:
+    """Inner products of (1, 0) and (1, 2), where the matrix is kept and somebody reads them."""
+    rows = [update_of(0, [1.0, 0.0]), update_of(1, [1.0, 2.0])]
+    kept, streamed = (gather(make("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False))
+    found = closer("update_gram", "steps")._held(kept, plain=False)
+    assert {word: values.tolist() for word, values in found.items()} == {"update_gram": [[1, 1], [1, 5]]}
+    assert closer("update_gram")._held(kept, plain=True) == {}
+    assert closer("update_gram")._held(streamed, plain=False) == {}
+
+
+def test_a_deadline_that_is_too_short_for_everybody_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    opened = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), closing=SimpleNamespace(train_s=2.5))
+    impatient = closer()
+    for _ in range(2):
+        impatient._nobody(opened)
+    assert caplog.text.count("round 5: none of the 2 selected clients was done when the round closed after 2.5") == 1
 
 
 @pytest.mark.parametrize("words", ["agg=scaffold", "agg=fedmaba", "server=momentum"])
