@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from agg_harness import gather, layout_of, update_of
+from fedcohort import run
 from fedcohort.engine.closing import Closer, advised
 from fedcohort.engine.gather import Gathered
 from fedcohort.engine.parts import ServerState
 from fedcohort.errors import FedcohortError
 from fedcohort.selector.random import Random
 from fedcohort.state import pack
-from fedcohort.types import Advice
+from fedcohort.types import Advice, Selection
 from run_harness import Ran, go
 from yaml_words import make
 
@@ -80,6 +82,7 @@ def test_a_step_that_is_too_long_leaves_all_as_it_was(
     assert [report.metrics.get("round/arrived") for report in ran.reports] == [None, 4.0, 4.0]
     assert ran.last.clients["weight"][ran.last.clients["arrived"]].tolist() == [0.0] * 4
     assert caplog.text.count("the server's step is not finite, or longer than update_limit allows") == 2
+    assert [f"round {t}: the server's step" in caplog.text for t in range(4)] == [False, True, True, False]
     (_, one, kept), (_, two, still) = closed
     assert kept == still == {}
     for part in ("agg", "server"):
@@ -103,6 +106,30 @@ def test_a_step_within_the_limit_is_taken(start: Ran, tmp_path: Path) -> None:
     assert (kept.last.metrics["round/dropped_step"], taken.last.metrics["round/dropped_step"]) == (1, 0)
     assert not moved(kept, start)
     assert moved(taken, start)
+
+
+@pytest.mark.parametrize(("server_lr", "kept"), [("1", False), ("1e30", True)])
+def test_statistics_of_batches_come_with_the_step(
+    server_lr: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batch norm of 10 numbers starts at means 0, variances 1 and no batches: what it has after a step that can't be
+    taken. Otherwise the server has what was gathered."""
+    layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
+    monkeypatch.setattr(run, "_network", lambda *parts: nn.Sequential(*layers))
+    found, close = [], Closer.close
+
+    def spied(self: Closer, opened: Any, gathered: Any, state: Any) -> Any:
+        result = close(self, opened, gathered, state)
+        found.append((gathered, self.server.buffers.double(), self.server.counters.clone()))
+        return result
+
+    monkeypatch.setattr(Closer, "close", spied)
+    go(tmp_path, "rounds=1", f"server.lr={server_lr}")
+    ((gathered, buffers, counters),) = found
+    fresh = torch.cat([torch.zeros(10), torch.ones(10)]).double()
+    assert not torch.equal(gathered.buffers.float().double(), fresh)
+    torch.testing.assert_close(buffers, fresh if kept else gathered.buffers.float().double(), rtol=0, atol=0)
+    assert counters.tolist() == ([0] if kept else gathered.counters.tolist())
 
 
 def closer(*needs: str) -> Any:
@@ -152,6 +179,7 @@ def test_a_selector_that_keeps_nobody_makes_an_empty_round(
         ran = go(tmp_path, words, "rounds=2", "eval.clients_every=0")
     assert not moved(ran, start)
     assert "the selector left out every update, and the model stays as it is" in caplog.text
+    assert [f"round {t}: the selector left out" in caplog.text for t in range(4)] == [False, True, True, False]
     assert ran.last.clients["weight"][ran.last.clients["arrived"]].tolist() == [0.0] * 4
     (_, one, kept), (_, two, still) = closed
     assert kept == still == {}
@@ -221,3 +249,23 @@ def test_absolute_weights_count_once(tmp_path: Path) -> None:
     weight = one.last.clients["weight"]
     assert abs(np.nansum(weight) - 1) > 0.05
     np.testing.assert_allclose(two.last.clients["weight"], weight, rtol=1e-12)
+
+
+def test_tensors_that_are_not_sent_are_filled_or_zero(
+    start: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Client k alone sends its update. Averaged over who sent it the model moves by D_k; with zeros for all others
+    by p_k D_k, where p_k is n_k over the cohort's samples."""
+    moves = []
+    for zero_fill in (False, True):
+
+        def partly(self: Any, state: Any, ctx: Any, probes: Any, zero_fill: bool = zero_fill) -> Any:
+            upload = np.where(np.arange(ctx.n_clients) == 1, 1.0, 1e-12)
+            return Selection(np.arange(4), upload=upload, zero_fill=zero_fill), state
+
+        monkeypatch.setattr(Random, "select", partly)
+        ran = go(tmp_path / str(zero_fill), "rounds=1")
+        moves.append(ran.weights() - start.weights())
+    n = ran.info.n_train[:4]
+    assert float(moves[0].norm()) > 0.01
+    torch.testing.assert_close(moves[1], moves[0] * float(n[1] / n.sum()), atol=1e-6, rtol=0)

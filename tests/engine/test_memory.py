@@ -1,13 +1,18 @@
 """Another memory layout, the same numbers."""
 
+import gc
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
+from agg_harness import held
 from engine_toy import SEED
-from fedcohort.engine.memory import gather, wants_channels_last
+from fedcohort.engine import memory
+from fedcohort.engine.memory import gather, lay_out, wants_channels_last
+from fedcohort.federation import Rows
 from fedcohort.flat import FlatModel
 from run_harness import go
 
@@ -40,6 +45,53 @@ def test_a_flat_model_is_the_same_network_in_either_layout() -> None:
     plain.network(x).sum().backward()
     block = last.layout.parameters[0]
     torch.testing.assert_close(block.of(last.g), plain.parameters[0].grad)
+
+
+class Library:
+    """A C library that writes down what it is asked; without `mallopt` and `malloc_trim` where it has neither."""
+
+    def __init__(self, *names: str) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        for name in names:
+            setattr(self, name, lambda *numbers, name=name: self.asked.append((name, *numbers)))
+
+
+def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By malloc.h M_MMAP_THRESHOLD is -3 and M_TRIM_THRESHOLD -1: blocks below 2^30 bytes come from the heap, and less
+    than 2^31 - 1, the largest int, never goes back to the system."""
+    library = Library("mallopt")
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: library)
+    memory.keep_freed_memory()
+    assert sorted(library.asked) == [("mallopt", -3, 2**30), ("mallopt", -1, 2**31 - 1)]
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: Library())
+    memory.keep_freed_memory()
+    memory.share_with_children()
+    gc.unfreeze()
+
+
+def test_children_share_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library("malloc_trim")
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: library)
+    memory.share_with_children()
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()
+    assert library.asked == [("malloc_trim", 0)]
+    assert frozen > 1000  # objects of the interpreter and of torch
+
+
+def test_images_are_laid_out_in_place_and_rows_are_not() -> None:
+    """Pixel (c, h, w) of a sample is at h W C + w C + c afterwards; the numbers are the same."""
+    images = torch.arange(2 * 3 * 2 * 2.0).reshape(2, 3, 2, 2)
+    data = held(images.clone(), Rows(images.clone(), torch.zeros(2, dtype=torch.int64)))
+    lay_out(data)
+    assert data.proxy is not None
+    for x in (data.proxy, data.server_val.x, data.server_test.x):
+        assert x.stride() == (12, 1, 6, 3)
+        assert torch.equal(x, images)
+    rows = torch.ones(2, 5)
+    flat = held(rows, Rows(rows.clone(), torch.zeros(2, dtype=torch.int64)))
+    lay_out(flat)
+    assert flat.server_val.x.stride() == (5, 1)
 
 
 @pytest.mark.parametrize("kind", ["sequential", "vectorised"])
