@@ -137,6 +137,7 @@ def test_samples_that_train() -> None:
     assert steps.units == 5
     assert steps.samples_seen(N, 5).tolist() == [5 * 10, 5 * 16, 5 * 16]
     assert bill(steps=5, batch=None).samples_seen(N, 5).tolist() == [50, 100, 200]
+    assert bill(steps=5, batch=None).samples_seen(10_000 * N, 1).tolist() == (10_000 * N).tolist()
 
 
 @pytest.mark.parametrize(

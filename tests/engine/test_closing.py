@@ -99,6 +99,24 @@ def test_a_step_that_is_not_finite_is_none(start: Ran, tmp_path: Path, monkeypat
     assert not moved(ran, start)
 
 
+def test_updates_that_are_left_out_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "fedcohort"):
+        ran = go(tmp_path, "client.lr=1e30", "rounds=1", "eval.clients_every=0")
+    assert f"round 1: the updates of clients {ran.last.cohort.tolist()} are not finite, or longer" in caplog.text
+
+
+def test_a_step_that_overflows_anywhere_is_none() -> None:
+    """1e39 is a float64 and no float32: one parameter of two would be infinite, whatever length is allowed."""
+    settings = SimpleNamespace(update_limit=1e60, seed=0)
+    server = SimpleNamespace(w=torch.ones(2))
+    lone = Closer(None, server, None, None, settings, None, 0.0)  # type: ignore[arg-type]
+    opened: Any = SimpleNamespace(round=0)
+    assert lone._moved(opened, torch.tensor([1e39, 0.0], dtype=torch.float64)) is None
+    moved = lone._moved(opened, torch.tensor([1e38, 0.5], dtype=torch.float64))
+    assert moved is not None
+    assert torch.equal(moved, torch.tensor([1e38, 1.5]))
+
+
 def test_a_step_within_the_limit_is_taken(start: Ran, tmp_path: Path) -> None:
     """At lr 1e4 a step is about 1e4 long, above 100 times the model: FedAvg's own updates are well below."""
     kept = go(tmp_path / "a", "server.lr=1e4", "rounds=1", "update_limit=100")
@@ -106,6 +124,16 @@ def test_a_step_within_the_limit_is_taken(start: Ran, tmp_path: Path) -> None:
     assert (kept.last.metrics["round/dropped_step"], taken.last.metrics["round/dropped_step"]) == (1, 0)
     assert not moved(kept, start)
     assert moved(taken, start)
+
+
+def test_selections_are_counted(closed: Closed, tmp_path: Path) -> None:
+    """Four of 12 clients a round, whether they arrive or not."""
+    ran = go(tmp_path, "rounds=3", "deadline=fixed", "deadline.k=0.9", "eval.clients_every=0")
+    cohorts = np.concatenate([report.cohort for report in ran.reports[1:]])
+    state = closed[-1][1]
+    assert len(cohorts) == 12
+    assert sum(len(gathered.clients) for gathered, _, _ in closed) < 12
+    assert state.times_selected.tolist() == np.bincount(cohorts, minlength=12).tolist()
 
 
 @pytest.mark.parametrize(("server_lr", "kept"), [("1", False), ("1e30", True)])
