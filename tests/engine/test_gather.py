@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,6 +136,20 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
     assert float(done.totals["b"]) == 12.0
     assert done.stored[3]["x"][:2].tolist() == [1, 2]
     assert done.stored[5]["x"].tolist() == [3, 4, 5]
+
+
+def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices of ranks are added up: what this rank doesn't train must not hold what memory held before."""
+
+    def garbage(*size: int, **how: Any) -> torch.Tensor:
+        return torch.full(size, 7.0, dtype=torch.float64)
+
+    monkeypatch.setattr(torch, "empty", garbage)
+    part = Gatherer(layout_of(1), np.array([0, 1]), np.ones(2), ["a"], {}, {}, True, False, torch.device("cpu"), 2)
+    part.add(update_of(1, [3.0], uploads={"a": torch.tensor([5.0])}))
+    assert part.matrix is not None
+    assert part.matrix.tolist() == [[0.0], [3.0]]
+    assert part.each_upload["a"].tolist() == [[0.0], [5.0]]
 
 
 def test_where_all_who_arrive_weigh_nothing_there_is_no_mean() -> None:
