@@ -158,3 +158,9 @@ def test_a_plain_round_weighs_by_the_samples_trained_on() -> None:
         for plain in (True, False)
     )
     assert (plain.tolist(), other.tolist()) == ([1.0, 3.0], [1.0, 1.0])
+
+
+def test_who_is_read_after_training_measures_it(tmp_path: Path) -> None:
+    """The loss after training, of all who arrived, where the aggregator weighs by it."""
+    last = go(tmp_path, "agg=fedmaba", "agg.loss=loss_post", "rounds=1").last
+    assert np.isfinite(last.clients["signal_loss_post"][last.arrived]).all()
