@@ -122,3 +122,17 @@ def test_it_reads_what_it_weighs_by(tmp_path: Path) -> None:
     F = asked.reports[0].clients["loss"]
     q = np.exp(0.5 * (F - F.max()))
     np.testing.assert_allclose(asked.last.clients["weight"], 0.5 * q / q.sum() + 0.5 / 12, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "sync", "prefers"),
+    [
+        (0.5, "mass", {"clean_labels"}),
+        (0.5, "literal", {"clean_labels", "everybody"}),
+        (0.0, "mass", set()),
+        (0.0, "literal", set()),
+    ],
+)
+def test_what_it_prefers(alpha: float, sync: str, prefers: set[str]) -> None:
+    """At alpha = 0 losses count for nothing; printed as it is, the memory wants everybody in every round."""
+    assert make("agg", "fedmaba", alpha=alpha, sync=sync).prefers == prefers
