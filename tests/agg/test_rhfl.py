@@ -191,3 +191,8 @@ def test_runs(tmp_path: Path) -> None:
         go(tmp_path, "agg=rhfl")
     with pytest.raises(IncompatibleConfig, match=r"agg=ccr stands for agg.mode=weights_only, but agg.mode=align_aver"):
         go(tmp_path, "agg=ccr", "agg.mode=align_average", "proxy=noise")
+
+
+@pytest.mark.parametrize(("beta", "prefers"), [(0.0, set()), (0.5, {"equal_absence"})])
+def test_gains_between_rounds_want_equal_absence(beta: float, prefers: set[str]) -> None:
+    assert make("agg", "rhfl", beta=beta).prefers == prefers
