@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from agg_harness import arrived, gather, update_of
+from agg_harness import arrived, gather, population, update_of
 from fair_toy import close, weights
 from fedcohort.agg.afl import State
+from fedcohort.part import CLEAN_LABELS
 from fedcohort.round.collected import reweighted
 from yaml_words import make
 
@@ -80,3 +81,13 @@ def test_a_liar_gains_no_more_than_the_docstring_says(unbiased: bool, scale: flo
         assert state.mixture[4] <= before + 0.15 * scale + 1e-12
     _, free = close(make("agg", "afl", unbiased=unbiased), told, n_clients=10)
     assert free.mixture[4] == pytest.approx(1.0)
+
+
+def test_it_starts_from_equal_weights_that_sum_to_one() -> None:
+    (weights,) = vars(make("agg", "afl").init(population(4), 1)).values()
+    assert weights.tolist() == [0.25] * 4
+
+
+@pytest.mark.parametrize(("gamma", "prefers"), [(0.0, False), (0.01, True), (2.0, True)])
+def test_who_goes_for_high_losses_prefers_clean_labels(gamma: float, prefers: bool) -> None:
+    assert (CLEAN_LABELS in make("agg", "afl", gamma=gamma).prefers) == prefers

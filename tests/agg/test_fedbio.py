@@ -247,3 +247,12 @@ def test_clients_without_validation_data_are_refused() -> None:
     federation.val.offsets[2:] = federation.val.offsets[1]
     with pytest.raises(IncompatibleConfig, match=r"learns from each client's V_k.*split.client_val"):
         check()
+
+
+def test_what_a_step_costs_beside_training() -> None:
+    # In products of matrices, of which a forward pass has one a layer, x W: a gradient has 3, with those to x and to W;
+    # its slope along u has 3 (x W, x' W, x U); H u is the gradient's 3, each with its derivative.
+    passes = {
+        variant: make("agg", "fedbio", variant=variant).hooks[0].passes for variant in ("first_order", "second_order")
+    }
+    assert passes == {"first_order": 3 + 3, "second_order": 3 + 3 + 2 * 3}

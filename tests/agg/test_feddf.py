@@ -81,12 +81,14 @@ def test_the_first_step_is_adams() -> None:
     assert found.displacement.tolist() == pytest.approx([1.49], abs=1e-6)
 
 
-def test_the_rate_falls_along_a_cosine() -> None:
+@pytest.mark.parametrize(("steps", "length"), [(3, 2e-6), (2, 1.5e-6), (4, 2.5e-6)])
+def test_the_rate_falls_along_a_cosine(steps: int, length: float) -> None:
     # Three steps of equal gradients are lr (1 + 3/4 + 1/4) long: (1 + cos(pi t / 3)) / 2 for t = 0, 1, 2. The gradient
-    # is nearly the same over 2e-6, and so each of Adam's steps its rate long.
-    agg = make("agg", "feddf", steps=3, lr=1e-6, eval_every=None)
+    # is nearly the same over 2e-6, and so each of Adam's steps its rate long. T steps are lr (T + 1) / 2 long, as all
+    # cosines but the first cancel out.
+    agg = make("agg", "feddf", steps=steps, lr=1e-6, eval_every=None)
     found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], workshop(1, proxy=ONE), n=[1, 3]))
-    assert float(found.displacement) == pytest.approx(1.5 - 2e-6, abs=1e-9)
+    assert float(found.displacement) == pytest.approx(1.5 - length, abs=1e-9)
 
 
 def test_drop_worst_leaves_out_chance() -> None:

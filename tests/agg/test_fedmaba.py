@@ -7,6 +7,7 @@ import pytest
 
 from fair_toy import close, weights
 from fedcohort.agg.fedmaba import State
+from fedcohort.part import CLEAN_LABELS, EVERYBODY
 from run_harness import go
 from yaml_words import make
 
@@ -104,6 +105,13 @@ def test_the_odds_of_a_liar_grow_by_the_bound_a_round_at_most() -> None:
         before = odds
 
 
+def test_without_a_finite_loss_a_round_is_a_plain_mean() -> None:
+    agg, before = make("agg", "fedmaba", weighting="samples"), State(np.array([0.3, 0.7]))
+    direction, after = close(agg, [np.nan, np.inf], [[1.0], [3.0]], samples=[1, 3], state=before)
+    assert direction.displacement.tolist() == [2.5]  # (1 * 1 + 3 * 3) / 4
+    assert after is before
+
+
 def test_it_reads_what_it_weighs_by(tmp_path: Path) -> None:
     assert make("agg", "fedmaba").needs == {"loss"}
     assert make("agg", "fedmaba", loss="train_loss").needs == {"train_loss"}
@@ -115,3 +123,17 @@ def test_it_reads_what_it_weighs_by(tmp_path: Path) -> None:
     F = asked.reports[0].clients["loss"]
     q = np.exp(0.5 * (F - F.max()))
     np.testing.assert_allclose(asked.last.clients["weight"], 0.5 * q / q.sum() + 0.5 / 12, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "sync", "prefers"),
+    [
+        (0.5, "mass", {CLEAN_LABELS}),
+        (0.5, "literal", {CLEAN_LABELS, EVERYBODY}),
+        (0.0, "mass", set()),
+        (0.0, "literal", set()),
+    ],
+)
+def test_what_it_prefers(alpha: float, sync: str, prefers: set[str]) -> None:
+    """At alpha = 0 losses count for nothing; printed as it is, the memory wants everybody in every round."""
+    assert make("agg", "fedmaba", alpha=alpha, sync=sync).prefers == prefers

@@ -82,3 +82,11 @@ def test_it_weighs_by_cross_entropy_whatever_clients_minimise(tmp_path: Path) ->
     ran = go(tmp_path, "agg=qffl", "agg.q=1", "rounds=1", "selector=full", "objective=propfair")
     weight, F = ran.last.clients["weight"], ran.reports[0].clients["loss"]
     np.testing.assert_allclose(weight / weight.sum(), F / F.sum(), rtol=1e-6)
+
+
+def test_losses_that_are_far_apart_do_not_overflow() -> None:
+    """(1e90)^5 is no float64; as shares of the largest loss their powers are 0 and 1."""
+    found = weights(make("agg", "qffl", q=5.0), [0.0, 1e90])
+    assert np.isfinite(found).all()
+    assert found[0] == pytest.approx(0.0, abs=1e-12)
+    assert found[1] > 0

@@ -10,7 +10,7 @@ import torch
 
 from agg_harness import arrived, gather, population, update_of, workshop
 from fedcohort.agg.base import Direction
-from fedcohort.agg.rhfl import State, confidence, peers
+from fedcohort.agg.rhfl import EQUAL_ABSENCE, State, confidence, peers
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.maths.distil import distance
 from fedcohort.round.server_models import ServerWorkshop
@@ -41,6 +41,11 @@ def test_confidence(before: list[float], now: list[float], omega: list[float]) -
     found = confidence(np.array(before, dtype=float), np.array(now, dtype=float), 0.5)
     assert found.tolist() == pytest.approx(omega, abs=1e-7)
     assert found.sum() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+def test_who_is_alone_has_all_confidence_whatever_it_gained() -> None:
+    assert confidence(np.array([1e300]), np.array([0.0]), 0.5).tolist() == [1.0]
 
 
 def test_a_mixture_stands_for_all_pairs() -> None:
@@ -186,3 +191,8 @@ def test_runs(tmp_path: Path) -> None:
         go(tmp_path, "agg=rhfl")
     with pytest.raises(IncompatibleConfig, match=r"agg=ccr stands for agg.mode=weights_only, but agg.mode=align_aver"):
         go(tmp_path, "agg=ccr", "agg.mode=align_average", "proxy=noise")
+
+
+@pytest.mark.parametrize(("beta", "prefers"), [(0.0, set()), (0.5, {EQUAL_ABSENCE})])
+def test_gains_between_rounds_want_equal_absence(beta: float, prefers: set[str]) -> None:
+    assert make("agg", "rhfl", beta=beta).prefers == prefers

@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from agg_harness import JOB, arrived, gather, layout_of, population, update_of
+from fedcohort.agg.scaffold import PLAIN_CLIENT
+from fedcohort.part import FREE_UPDATE
 from yaml_words import make
 
 A = (0.0, 2.0)

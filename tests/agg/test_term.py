@@ -57,6 +57,7 @@ def rounds(agg: Any, *told: list[float], **more: Any) -> tuple[np.ndarray, State
     return direction.weights, state
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("s", [0.001, 0.5, 0.999])
 def test_the_first_round_is_as_without_smoothing(s: float) -> None:
     plain, smooth = (make("agg", "term", tilt=1.0, smoothing=each) for each in (None, s))

@@ -109,6 +109,18 @@ def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
     assert kept == (RELATIVE_ADVICE not in agg.wants)
 
 
+def test_who_says_stacked_reads_the_matrix_and_nobody_else(agg: Any) -> None:
+    """It is kept for those alone, at the price of a cohort of updates in memory."""
+    whole = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)])
+    assert (whole.updates is not None) == agg.stacked
+    streamed = replace(whole, updates=None, each=None)
+    if not agg.stacked:
+        assert torch.isfinite(close(agg, fresh(agg), streamed, apart=0.3)[0]).all()
+        return
+    with pytest.raises(ValueError, match="matrix of updates"):
+        close(agg, fresh(agg), streamed, apart=0.3)
+
+
 def test_saved_and_loaded_it_goes_on(agg: Any) -> None:
     state = step(agg, fresh(agg), [update(agg, k, vector(k)) for k in range(3)], apart=0.3)[1]
     loaded = unpack(pack(state), type(state))

@@ -159,6 +159,15 @@ def test_only_those_that_say_so_advise(word: str) -> None:
 
 
 @every
+def test_who_says_that_it_advises_does(word: str) -> None:
+    """The matrix of updates is kept for its advice: a claim without any would cost memory for nothing."""
+    selector = make("selector", word)
+    steps = play(selector, World(cohort=12), ROUNDS)
+    advice = [selector.observe(step.chosen, step.outcome)[0] for step in steps]
+    assert any(each is not None for each in advice) == selector.advises
+
+
+@every
 def test_states_are_never_modified(word: str) -> None:
     selector = make("selector", word)
     state = selector.init(World().population(selector.needs))

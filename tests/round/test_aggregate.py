@@ -2,11 +2,13 @@
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from agg_harness import gather, layout_of, update_of
 from fedcohort.errors import FedcohortError
@@ -14,8 +16,9 @@ from fedcohort.round.aggregate import Closer, advised
 from fedcohort.round.collected import Gathered
 from fedcohort.round.parts import ServerState
 from fedcohort.selector.random import Random
+from fedcohort.startup import run
 from fedcohort.state import pack
-from fedcohort.types import Advice
+from fedcohort.types import Advice, Selection
 from run_harness import Ran, go
 from yaml_words import make
 
@@ -79,6 +82,7 @@ def test_a_step_that_is_too_long_leaves_all_as_it_was(
     assert [report.metrics.get("round/arrived") for report in ran.reports] == [None, 4.0, 4.0]
     assert ran.last.clients["weight"][ran.last.clients["arrived"]].tolist() == [0.0] * 4
     assert caplog.text.count("the server's step is not finite, or longer than update_limit allows") == 2
+    assert [f"round {t}: the server's step" in caplog.text for t in range(4)] == [False, True, True, False]
     (_, one, kept), (_, two, still) = closed
     assert kept == still == {}
     for part in ("agg", "server"):
@@ -95,6 +99,24 @@ def test_a_step_that_is_not_finite_is_none(start: Ran, tmp_path: Path, monkeypat
     assert not moved(ran, start)
 
 
+def test_updates_that_are_left_out_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "fedcohort"):
+        ran = go(tmp_path, "client.lr=1e30", "rounds=1", "eval.clients_every=0")
+    assert f"round 1: the updates of clients {ran.last.cohort.tolist()} are not finite, or longer" in caplog.text
+
+
+def test_a_step_that_overflows_anywhere_is_none() -> None:
+    """1e39 is a float64 and no float32: one parameter of two would be infinite, whatever length is allowed."""
+    settings = SimpleNamespace(update_limit=1e60, seed=0)
+    server = SimpleNamespace(w=torch.ones(2))
+    lone = Closer(None, server, None, None, settings, None, 0.0)  # type: ignore[arg-type]
+    opened: Any = SimpleNamespace(round=0)
+    assert lone._moved(opened, torch.tensor([1e39, 0.0], dtype=torch.float64)) is None
+    moved = lone._moved(opened, torch.tensor([1e38, 0.5], dtype=torch.float64))
+    assert moved is not None
+    assert torch.equal(moved, torch.tensor([1e38, 1.5]))
+
+
 def test_a_step_within_the_limit_is_taken(start: Ran, tmp_path: Path) -> None:
     """At lr 1e4 a step is about 1e4 long, above 100 times the model: FedAvg's own updates are well below."""
     kept = go(tmp_path / "a", "server.lr=1e4", "rounds=1", "update_limit=100")
@@ -102,6 +124,64 @@ def test_a_step_within_the_limit_is_taken(start: Ran, tmp_path: Path) -> None:
     assert (kept.last.metrics["round/dropped_step"], taken.last.metrics["round/dropped_step"]) == (1, 0)
     assert not moved(kept, start)
     assert moved(taken, start)
+
+
+def test_selections_are_counted(closed: Closed, tmp_path: Path) -> None:
+    """Four of 12 clients a round, whether they arrive or not."""
+    ran = go(tmp_path, "rounds=3", "deadline=fixed", "deadline.k=0.9", "eval.clients_every=0")
+    cohorts = np.concatenate([report.cohort for report in ran.reports[1:]])
+    state = closed[-1][1]
+    assert len(cohorts) == 12
+    assert sum(len(gathered.clients) for gathered, _, _ in closed) < 12
+    assert state.times_selected.tolist() == np.bincount(cohorts, minlength=12).tolist()
+
+
+@pytest.mark.parametrize(("server_lr", "kept"), [("1", False), ("1e30", True)])
+def test_statistics_of_batches_come_with_the_step(
+    server_lr: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batch norm of 10 numbers starts at means 0, variances 1 and no batches: what it has after a step that can't be
+    taken. Otherwise the server has what was gathered."""
+    layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
+    monkeypatch.setattr(run, "_network", lambda *parts: nn.Sequential(*layers))
+    found, close = [], Closer.close
+
+    def spied(self: Closer, opened: Any, gathered: Any, state: Any) -> Any:
+        result = close(self, opened, gathered, state)
+        found.append((gathered, self.server.buffers.double(), self.server.counters.clone()))
+        return result
+
+    monkeypatch.setattr(Closer, "close", spied)
+    go(tmp_path, "rounds=1", f"server.lr={server_lr}")
+    ((gathered, buffers, counters),) = found
+    fresh = torch.cat([torch.zeros(10), torch.ones(10)]).double()
+    assert not torch.equal(gathered.buffers.float().double(), fresh)
+    torch.testing.assert_close(buffers, fresh if kept else gathered.buffers.float().double(), rtol=0, atol=0)
+    assert counters.tolist() == ([0] if kept else gathered.counters.tolist())
+
+
+def closer(*needs: str) -> Any:
+    """One that has nothing but these signals to read."""
+    parts = SimpleNamespace(needs=lambda plain: set() if plain else set(needs))
+    return Closer(parts, None, None, None, SimpleNamespace(update_limit=1.0, seed=0), None, 0.0)  # type: ignore[arg-type]
+
+
+def test_what_the_server_works_out_of_the_updates() -> None:
+    """Inner products of (1, 0) and (1, 2), where the matrix is kept and somebody reads them."""
+    rows = [update_of(0, [1.0, 0.0]), update_of(1, [1.0, 2.0])]
+    kept, streamed = (gather(make("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False))
+    found = closer("update_gram", "steps")._held(kept, plain=False)
+    assert {word: values.tolist() for word, values in found.items()} == {"update_gram": [[1, 1], [1, 5]]}
+    assert closer("update_gram")._held(kept, plain=True) == {}
+    assert closer("update_gram")._held(streamed, plain=False) == {}
+
+
+def test_a_deadline_that_is_too_short_for_everybody_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    opened = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), closing=SimpleNamespace(train_s=2.5))
+    impatient = closer()
+    for _ in range(2):
+        impatient._nobody(opened)
+    assert caplog.text.count("round 5: none of the 2 selected clients was done when the round closed after 2.5") == 1
 
 
 @pytest.mark.parametrize("words", ["agg=scaffold", "agg=fedmaba", "server=momentum"])
@@ -127,6 +207,7 @@ def test_a_selector_that_keeps_nobody_makes_an_empty_round(
         ran = go(tmp_path, words, "rounds=2", "eval.clients_every=0")
     assert not moved(ran, start)
     assert "the selector left out every update, and the model stays as it is" in caplog.text
+    assert [f"round {t}: the selector left out" in caplog.text for t in range(4)] == [False, True, True, False]
     assert ran.last.clients["weight"][ran.last.clients["arrived"]].tolist() == [0.0] * 4
     (_, one, kept), (_, two, still) = closed
     assert kept == still == {}
@@ -196,3 +277,23 @@ def test_absolute_weights_count_once(tmp_path: Path) -> None:
     weight = one.last.clients["weight"]
     assert abs(np.nansum(weight) - 1) > 0.05
     np.testing.assert_allclose(two.last.clients["weight"], weight, rtol=1e-12)
+
+
+def test_tensors_that_are_not_sent_are_filled_or_zero(
+    start: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Client k alone sends its update. Averaged over who sent it the model moves by D_k; with zeros for all others
+    by p_k D_k, where p_k is n_k over the cohort's samples."""
+    moves = []
+    for zero_fill in (False, True):
+
+        def partly(self: Any, state: Any, ctx: Any, probes: Any, zero_fill: bool = zero_fill) -> Any:
+            upload = np.where(np.arange(ctx.n_clients) == 1, 1.0, 1e-12)
+            return Selection(np.arange(4), upload=upload, zero_fill=zero_fill), state
+
+        monkeypatch.setattr(Random, "select", partly)
+        ran = go(tmp_path / str(zero_fill), "rounds=1")
+        moves.append(ran.weights() - start.weights())
+    n = ran.info.n_train[:4]
+    assert float(moves[0].norm()) > 0.01
+    torch.testing.assert_close(moves[1], moves[0] * float(n[1] / n.sum()), atol=1e-6, rtol=0)

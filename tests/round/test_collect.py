@@ -2,11 +2,15 @@
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
+from torch import nn
 
 from agg_harness import gather, layout_of, update_of
+from fedcohort.flat import FlatModel
 from fedcohort.round.aggregate import advised
 from fedcohort.round.collect import PIECE, Gatherer
 from fedcohort.round.collected import reweighted
@@ -56,8 +60,7 @@ def test_order_of_arrival_changes_at_most_the_last_bits() -> None:
 
 def test_advice_reweighs() -> None:
     agg = make("agg", "fedavg")
-    object.__setattr__(agg, "stacked", True)
-    gathered = gather(agg, [update_of(0, [4.0, 0.0]), update_of(1, [0.0, 4.0])])
+    gathered = gather(agg, [update_of(0, [4.0, 0.0]), update_of(1, [0.0, 4.0])], stacked=True)
     assert reweighted(gathered, np.array([3.0, 1.0])).mean.tolist() == [3.0, 1.0]
     assert reweighted(gathered, np.array([0.0, 2.0])).mean.tolist() == [0.0, 4.0]
     assert reweighted(gathered, np.array([0.0, 2.0]), absolute=True).mean.tolist() == [0.0, 8.0]
@@ -105,8 +108,8 @@ def test_long_updates_are_added_in_pieces_and_kept_whole() -> None:
     deltas[1][-1] = float("inf")
     agg = make("agg", "fedavg")
     for stacked in (False, True):
-        object.__setattr__(agg, "stacked", stacked)
-        got = gather(agg, [replace(row, delta=delta) for row, delta in zip(rows, deltas, strict=True)])
+        long = [replace(row, delta=delta) for row, delta in zip(rows, deltas, strict=True)]
+        got = gather(agg, long, stacked=stacked)
         assert got.clients.tolist() == [0, 2]
         assert torch.equal(got.mean, (deltas[0].double() + 3 * deltas[2].double()) / 4)
         if stacked:
@@ -133,3 +136,62 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
     assert float(done.totals["b"]) == 12.0
     assert done.stored[3]["x"][:2].tolist() == [1, 2]
     assert done.stored[5]["x"].tolist() == [3, 4, 5]
+
+
+def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices of ranks are added up: what this rank doesn't train must not hold what memory held before."""
+
+    def garbage(*size: int, **how: Any) -> torch.Tensor:
+        return torch.full(size, 7.0, dtype=torch.float64)
+
+    monkeypatch.setattr(torch, "empty", garbage)
+    part = Gatherer(layout_of(1), np.array([0, 1]), np.ones(2), ["a"], {}, {}, True, False, torch.device("cpu"), 2)
+    part.add(update_of(1, [3.0], uploads={"a": torch.tensor([5.0])}))
+    assert part.matrix is not None
+    assert part.matrix.tolist() == [[0.0], [3.0]]
+    assert part.each_upload["a"].tolist() == [[0.0], [5.0]]
+
+
+def test_where_all_who_arrive_weigh_nothing_there_is_no_mean() -> None:
+    """Two clients came, and 0 of 0 is no weight: nobody is aggregated, and nothing is divided by zero."""
+    part = Gatherer(layout_of(1), np.array([0, 1]), np.zeros(2), [], {}, {}, False, False, torch.device("cpu"), 1)
+    for client in (0, 1):
+        part.add(update_of(client, [1.0]))
+    done = part.finish(lambda tensor: tensor, lambda tensor: tensor)
+    assert done.clients.tolist() == [0, 1]
+    assert done.mean is done.buffers is done.counters is None
+    assert done.weights.tolist() == [0.0, 0.0]
+
+
+def test_other_weights_need_all_that_came_from_each() -> None:
+    whole = gather(make("agg", "fedavg"), updates(2), stacked=True)
+    for lacking in (replace(whole, updates=None), replace(whole, each=None)):
+        with pytest.raises(ValueError, match="need the matrix of updates"):
+            reweighted(lacking, np.ones(2))
+
+
+def test_variances_are_averaged_about_the_common_mean() -> None:
+    """Client 0 has one sample, of mean 0 and variance 1; client 1 three, of mean 2 and variance 1. The mean is
+    (0 + 3 * 2) / 4 = 1.5, the second moment (1 + 3 (1 + 4)) / 4 = 4, and the variance 4 - 1.5^2 = 1.75; so it is
+    where client 2 came, too, and a selector leaves it out."""
+    layout = FlatModel(nn.BatchNorm1d(1)).layout
+    at = {block.name: block.offset for block in layout.buffers}
+    rows = []
+    for client, (n, mean, variance) in enumerate([(1, 0.0, 1.0), (3, 2.0, 1.0), (5, 7.0, 9.0)]):
+        buffers = torch.zeros(2, dtype=torch.float64)
+        buffers[at["running_mean"]], buffers[at["running_var"]] = mean, variance
+        counters = torch.ones(1, dtype=torch.int64)
+        rows.append(update_of(client, [0.0, 0.0], n=n, buffers=buffers, counters=counters))
+    agg = make("agg", "fedavg")
+    both = gather(agg, rows[:2], layout, moments=True)
+    kept = reweighted(gather(agg, rows, layout, moments=True, stacked=True), np.array([1.0, 3.0, 0.0]))
+    for found in (both, kept):
+        assert float(found.buffers[at["running_mean"]]) == pytest.approx(1.5, abs=1e-12)
+        assert float(found.buffers[at["running_var"]]) == pytest.approx(1.75, abs=1e-12)
+
+
+def test_an_update_of_no_parameters_is_added_on_any_device() -> None:
+    """Away from a CPU an update is one piece, of one number at least. A meta tensor has a device and no numbers."""
+    part = Gatherer(layout_of(0), np.array([0]), np.ones(1), [], {}, {}, False, False, torch.device("meta"), 1)
+    part.add(update_of(0, []))
+    assert part.table[0].tolist() == [1.0, 1.0]

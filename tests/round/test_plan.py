@@ -1,12 +1,16 @@
 """What a round costs, against the formulas of the papers' specs on a toy of known size."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fedcohort.round.plan import Opener
+from fedcohort.types import Selection
 from run_harness import Ran, go
+from yaml_words import make
 
 P = 64 * 10 + 10  # logistic regression on 8x8 digits
 MODEL = 4 * P
@@ -143,3 +147,20 @@ def test_a_probe_that_is_not_declared_is_refused(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(Random, "plan", lambda self, state, ctx: [Probe("loss", ctx.available)])
     with pytest.raises(UndeclaredSignal, match="probes 'loss' without declaring it"):
         go(tmp_path)
+
+
+def test_a_plain_round_weighs_by_the_samples_trained_on() -> None:
+    """As agg=fedavg would, whatever the aggregator's rule is: equal weights, here."""
+    opener = SimpleNamespace(parts=SimpleNamespace(agg=make("agg", "fedavg", weighting="uniform")))
+    used, owned, nobody = np.array([1, 3]), np.array([5, 5]), np.empty(0, np.int64)
+    plain, other = (
+        Opener._weights(opener, Selection(nobody, plain=plain), used, owned)  # type: ignore[arg-type]
+        for plain in (True, False)
+    )
+    assert (plain.tolist(), other.tolist()) == ([1.0, 3.0], [1.0, 1.0])
+
+
+def test_who_is_read_after_training_measures_it(tmp_path: Path) -> None:
+    """The loss after training, of all who arrived, where the aggregator weighs by it."""
+    last = go(tmp_path, "agg=fedmaba", "agg.loss=loss_post", "rounds=1").last
+    assert np.isfinite(last.clients["signal_loss_post"][last.arrived]).all()

@@ -1,9 +1,11 @@
-"""Drawing without replacement: only those who are drawn are put in order, which must not be seen."""
+"""The choice that all share: which scores are tied, and drawing without replacement, where only those who are drawn are
+put in order, which must not be seen."""
 
 import numpy as np
 import pytest
 
-from fedcohort.selector.base import successive
+from fedcohort.selector.base import answers, successive, top
+from fedcohort.types import ProbeResult
 
 
 class Coarse:
@@ -35,3 +37,38 @@ def test_the_first_are_those_of_the_whole_order(make) -> None:
         count = int(rng.integers(0, K + 2))
         found = successive(weights, available, count, make(seed))
         assert found.tolist() == in_full(weights, available, count, make(seed))
+
+
+@pytest.mark.parametrize(
+    ("scores", "tied"),
+    [
+        ([0.0, 0.9e-9], True),
+        ([0.0, 1.1e-9], False),  # 1e-9 of max(1, |a|, |b|), which is 1
+        ([1e9 - 1, 1e9], True),  # 1 is 1e-9 of the larger, not of the smaller one
+        ([1e9 - 2, 1e9], False),
+        ([-1e9, 1 - 1e9], True),
+        ([-np.inf, -np.inf], True),
+        ([-np.inf, np.nan], True),
+        ([-np.inf, -1e300], False),
+        ([np.inf, np.inf], True),
+        ([1e300, np.inf], False),
+    ],
+)
+def test_scores_that_are_equal_to_rounding_are_tied(scores: list[float], tied: bool) -> None:
+    """Out of two, the better one is taken; of equals the draw decides, or the lower id."""
+    found = [top(np.array(scores), np.arange(2), 1, np.random.default_rng(seed)).tolist() for seed in range(20)]
+    assert {k for (k,) in found} == ({0, 1} if tied else {1})
+    by_id = top(np.array(scores), np.arange(2), 1, np.random.default_rng(0), tie="id")
+    assert by_id.tolist() == ([0] if tied else [1])
+
+
+def test_those_above_a_tie_come_in_first() -> None:
+    """One above, three tied for two places, one below."""
+    found = [top(np.array([1.0, 3, 2, 2, 2]), np.arange(5), 3, np.random.default_rng(s)).tolist() for s in range(40)]
+    assert {tuple(each) for each in found} == {(1, 2, 3), (1, 2, 4), (1, 3, 4)}
+
+
+def test_where_no_probe_was_sent_nobody_answers() -> None:
+    nobody, heard = answers({}, "loss"), ProbeResult(np.arange(2), np.ones(2))
+    assert (nobody.clients.shape, nobody.values.shape) == ((0,), (0,))
+    assert answers({"loss": heard}, "loss") is heard

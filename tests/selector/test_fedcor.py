@@ -14,6 +14,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.selector.fedcor import FedCor, State
 from fedcohort.signal.base import find
 from fedcohort.training.evaluate import FederationLab
+from fedcohort.types import Population
 from run_harness import go
 from selector_harness import World, cohorts, context, outcome, play, stored
 from yaml_words import make
@@ -42,6 +43,13 @@ def test_a_choice_by_hand() -> None:
     np.testing.assert_allclose(scores[0], [0.52, 0.584237, 0.536656], atol=5e-7)
     np.testing.assert_allclose(scores[1], [0.070165, -INF, 0.426377], atol=5e-7)
     assert order == [1, 2]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("n", "p"), [((2, 3, 5), [0.2, 0.3, 0.5]), ((0, 0, 0), [0.0, 0.0, 0.0])])
+def test_shares_of_the_samples(n: tuple[int, ...], p: list[float]) -> None:
+    """Of nobody's samples nobody has a share."""
+    assert cor().init(Population(3, 2, 2, {"n_train": np.array(n)})).p.tolist() == p
 
 
 def test_who_trained_often_is_discounted() -> None:

@@ -13,7 +13,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.selector.fedpns import FedPns, State, against, agreement, per_step, scaled, without
 from fedcohort.signal.base import Held, find
 from fedcohort.training.evaluate import FederationLab
-from fedcohort.types import RoundOutcome, Selection
+from fedcohort.types import Population, RoundOutcome, Selection
 from run_harness import go
 from selector_harness import World, context, ids, pairs_of, play
 from yaml_words import make
@@ -47,6 +47,10 @@ def test_agreement_by_hand() -> None:
     assert not len(against(H, 4)[0])
 
 
+def test_nobody_agrees_with_nobody() -> None:
+    assert agreement(G @ G.T, ids()) == 0.0
+
+
 def test_a_mean_would_label_another_client_too() -> None:
     """The departure's reason: over |A| the values are .32125, and .348889 without client 0."""
     H = G @ G.T
@@ -72,6 +76,12 @@ def test_the_gram_matrix_says_what_the_updates_say() -> None:
         steps = rng.integers(1, 9, 7).astype(np.float64)
         g_step = g / steps[:, None]
         np.testing.assert_allclose(per_step(H, steps), g_step @ g_step.T, atol=1e-10)
+
+
+def test_before_the_first_round_nobody_was_selected_or_labelled() -> None:
+    start = pns().init(Population(4, 2, 2, {}))
+    assert start.prob.tolist() == [0.25] * 4
+    assert start.selected.tolist() == start.labelled.tolist() == [0] * 4
 
 
 @pytest.mark.parametrize(

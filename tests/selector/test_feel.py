@@ -70,7 +70,9 @@ def test_they_minimise_the_objective(rho: float) -> None:
 
 
 def test_equal_latencies_leave_importance_alone() -> None:
+    """With s = rho T + lambda, sum a sqrt((1 - rho) / s) = 1: s = .2 * 2.3^2, and lambda is 5.6 less."""
     np.testing.assert_allclose(chances(A, np.full(3, 7.0), 0.8), A / 2.3, rtol=1e-12)
+    assert multiplier(A, np.full(3, 7.0), 0.8) == pytest.approx(0.2 * 2.3**2 - 0.8 * 7, rel=1e-12)
 
 
 def test_the_scale_of_the_norms() -> None:
@@ -198,6 +200,7 @@ def test_everybody_is_polled_or_nobody() -> None:
 def test_the_last_update_stands_in_for_the_gradient() -> None:
     """Norms (2, ?, 5): the unknown is their mean."""
     assert lagged(np.array([2.0, NAN, 5.0])).tolist() == [2.0, 3.5, 5.0]
+    assert lagged(np.array([0.25, NAN, 0.75])).tolist() == [0.25, 0.5, 0.75]
     assert lagged(np.full(2, NAN)).tolist() == [1.0, 1.0]
     selector = feel(importance="update_lag")
     state = selector.observe(State(np.full(3, NAN), np.zeros(3)), outcome(0, [0, 2], update_norm=[2.0, 5.0]))[1]

@@ -95,6 +95,16 @@ def test_advice() -> None:
     assert hcs(agg="stratified").observe(state, updates([], np.zeros((0, 2))))[0] is None
 
 
+def test_those_not_known_yet_are_a_stratum_of_their_own() -> None:
+    """Client 3 of 4 never told its sketch: 2 of 4 stand behind client 0, 1 of 4 behind 3, and there is advice."""
+    state = State(X[:4], np.ones(4, bool), np.array([0, 0, 1, -1]), False)
+    advice, _ = hcs(agg="stratified").observe(state, updates([0, 3], np.zeros((2, 2))))
+    assert advice is not None
+    np.testing.assert_allclose(advice.weights, [0.5, 0.25])
+    strange = State(X[:4], np.ones(4, bool), np.full(4, -1), False)
+    assert hcs(agg="stratified").observe(strange, updates([0, 3], np.zeros((2, 2))))[0] is None
+
+
 def test_everybody_is_asked_once() -> None:
     world = World(available=lambda t: range(6) if t < 2 else range(12))
     steps = play(hcs(), world, 4)

@@ -9,7 +9,16 @@ import pytest
 import torch
 
 from fedcohort.errors import OptionError
-from fedcohort.selector.pyramidfl import PyramidFl, dropped, importances, multipliers, predicted
+from fedcohort.part import Want
+from fedcohort.selector.pyramidfl import (
+    ANY_WORK,
+    FINISHED_UPDATE,
+    PyramidFl,
+    dropped,
+    importances,
+    multipliers,
+    predicted,
+)
 from fedcohort.selector.ranking import utilities
 from run_harness import Ran, go, same_bits
 from selector_harness import World, context, ids, outcome, play
@@ -136,6 +145,20 @@ def test_importance_decides_from_the_second_time_on() -> None:
     assert np.argsort(-importance).tolist() == np.argsort(drop).tolist()
     assert drop.min() == pytest.approx(0.1)
     assert drop.max() == pytest.approx(0.1 + 11 * 0.5 / 12)
+
+
+@pytest.mark.parametrize(
+    ("high", "beta", "wants"),
+    [
+        (0.6, 1.0, {FINISHED_UPDATE, ANY_WORK}),
+        (0.6, 0.0, {FINISHED_UPDATE}),
+        (0.0, 1.0, {ANY_WORK}),
+        (0, 0, set()),
+    ],
+)
+def test_it_wants_what_its_options_take(high: float, beta: float, wants: set[Want]) -> None:
+    """Dropped tensors are of a finished update; more work for some is possible only where work can differ."""
+    assert pyramid(low=0.0, high=high, beta=beta).wants == wants
 
 
 @pytest.mark.parametrize("changes", [{"low": 0.7}, {"cutoff": 2.0}, {"beta": -0.1}, {"preferred": 101.0}])

@@ -193,3 +193,9 @@ def test_rounds_pass_where_nobody_arrives() -> None:
         np.testing.assert_allclose(empty.mean, state.mean, rtol=1e-14)
         assert (empty.width > state.width).all()
         assert empty.sigma == state.sigma
+
+
+def test_who_was_never_visited_has_nothing_to_exploit() -> None:
+    (step,) = play(make("selector", "ucb_cs"), World(), 1)
+    assert step.selection.parts["exploit"].tolist() == [0.0] * 12
+    assert np.isinf(step.selection.parts["explore"]).all()

@@ -119,7 +119,7 @@ def test_many_samples_go_the_plain_way() -> None:
 def test_up_to_how_many_samples_it_pays(client: dict[str, Any], units: int, size: tuple[int, int], most: int) -> None:
     layer = SimpleNamespace(weight=torch.empty(size[::-1]))
     asked = SimpleNamespace(**{"steps": None, **client})
-    made: Any = SimpleNamespace(chain=[layer], objective=SimpleNamespace(), client=asked)
+    made: Any = SimpleNamespace(chain=[layer], objective=SimpleNamespace(plain=False), client=asked)
 
     def shape(n: int) -> Any:
         made.count = lambda task: n

@@ -27,7 +27,7 @@ def trainer(
     w = SimpleNamespace(device=SimpleNamespace(type=device))
     worker = SimpleNamespace(has_batch_norm=norm, has_dropout=dropout, w=w, layout=layout)
     chain = None if layers is None else ["layer"] * layers
-    client, objective = SimpleNamespace(plain=plain), SimpleNamespace()
+    client, objective = SimpleNamespace(plain=plain), SimpleNamespace(plain=False)
     return ALONE(worker=worker, chain=chain, client=client, objective=objective, weighs=weighs, hooks=())
 
 

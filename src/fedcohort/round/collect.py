@@ -86,7 +86,7 @@ class Gatherer:
             own = self.each_upload[name][row] if name in self.each_upload else None
             self._add(total, update.uploads[name], weight if name in self.averaged else 1.0, own)
         if len(self.buffers):
-            buffers = update.buffers.double()
+            buffers = update.buffers.to(torch.float64, copy=True)  # the client may keep its own
             if self.each_buffers is not None:
                 self.each_buffers[row] = buffers
             buffers[self.variances] += buffers[self.means] ** 2

@@ -1,0 +1,259 @@
+"""What a round's work comes to, by hand, on a model and a federation of known sizes."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.deadline.base import Closing
+from fedcohort.device.base import Timing, Work
+from fedcohort.flat import Block, Layout
+from fedcohort.ledger import Charge
+from fedcohort.rng import Draws
+from fedcohort.round.cost import Bill, Rates, forward_flops
+from fedcohort.round.parts import Parts, Populations
+from fedcohort.round.workload import Asked
+from fedcohort.signal.base import find
+from fedcohort.types import Ids, Probe, ProbeResult
+from yaml_words import make
+
+N, V, CLASSES = np.array([10, 20, 40]), np.array([2, 4, 6]), 3
+P, B, COUNTERS = 18, 2, 1  # numbers of a 5 x 3 linear model, of its float buffers and of its integer ones
+LAYOUT = Layout(
+    (Block("w", (3, 5), 0), Block("b", (3,), 15)), (Block("mean", (B,), 0),), (Block("seen", (COUNTERS,), 0),)
+)
+FIXED, VECTOR = 4 * B + 8 * COUNTERS, 4 * P  # bytes: 4 a float, 8 an integer
+MODEL = FIXED + VECTOR
+DRAWS = Draws(0, 3, 0)
+
+
+def ids(*clients: int) -> Ids:
+    return np.array(clients, np.int64)
+
+
+def shard(sizes: Ids) -> Shard:
+    y = torch.arange(int(sizes.sum())) % CLASSES
+    return Shard(torch.ones(len(y), 5), y, y, np.concatenate([[0], np.cumsum(sizes)]))
+
+
+def held() -> Federation:
+    rows = Rows(torch.ones(4, 5), torch.zeros(4, dtype=torch.int64))
+    parts = (shard(N), shard(V), shard(V), rows, rows)
+    return Federation("toy", CLASSES, *parts, np.zeros((3, CLASSES), np.int64), np.zeros(3))
+
+
+@dataclass(frozen=True)
+class Link:
+    """A device whose seconds are the bytes and sample-times themselves; `slow` times as many in a round."""
+
+    slow: float = 1.0
+    timed: ClassVar[bool] = True
+
+    def expected(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+        return Timing(work.bytes_down, work.infer_load, work.load, work.bytes_up)
+
+    def sample(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+        plain = self.expected(clients, work, draws)
+        return Timing(*(self.slow * part for part in (plain.down, plain.infer, plain.unit, plain.up)))
+
+
+@dataclass(frozen=True)
+class Asks:
+    """As much of a selector as a bill reads."""
+
+    needs: frozenset[str] = frozenset()
+
+
+def bill(needs: tuple[str, ...] = (), agg: Any = "fedavg", device: Any = None, **client: Any) -> Bill:
+    chosen = {name: make(name, word) for name, word in WORDS.items()}
+    chosen["client"] = make("client", "sgd", **{"epochs": 2, "batch": 8, **client})
+    chosen["agg"] = make("agg", agg) if isinstance(agg, str) else agg
+    parts = Parts(selector=Asks(frozenset(needs)), **{**chosen, "device": device or Link()})  # type: ignore[arg-type]
+    return Bill(parts, held(), LAYOUT, flops=30.0)
+
+
+WORDS = {
+    "server": "sgd", "objective": "ce", "regulariser": "none", "samples": "all", "deadline": "wait_for_all",
+    "codec": "none", "availability": "always", "attack": "none", "proxy": "none",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_forward_pass_multiplies_and_adds(training: bool) -> None:
+    """5 inputs to 4, to 3: 2 (5 * 4 + 4 * 3) FLOPs of one sample. The network is left as it was."""
+    network = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3)).train(training)
+    assert forward_flops(network, held()) == 2 * (5 * 4 + 4 * 3)
+    assert network.training == training
+    assert int(network[1].num_batches_tracked) == 0
+
+
+@pytest.mark.parametrize(
+    ("agg", "options", "down", "up", "passes"),
+    [
+        ("fedavg", {}, 0, 0, 3),
+        ("scaffold", {}, 1, 1, 3),
+        ("fedbio", {"variant": "first_order"}, 0, 0, 3 + 6),
+        ("fedbio", {"variant": "second_order"}, 1, 1, 3 + 12),
+    ],
+)
+def test_hooks_cost_their_vectors_and_passes(agg: str, options: Any, down: int, up: int, passes: float) -> None:
+    rates = Rates.of((), (), make("agg", agg, **options).hooks, LAYOUT)
+    assert (rates.down_bytes, rates.beside_bytes) == (FIXED + VECTOR * (1 + down), FIXED + VECTOR * up)
+    assert (rates.step_passes, rates.passes_after, rates.probed) == (passes, 0, {})
+
+
+def test_what_is_read_costs_what_it_says() -> None:
+    """Two numbers of 4 bytes beside an update; loss_post takes a pass after training. An aggregator's own probe is
+    asked for apart, and what is known at registration is paid for there."""
+    rates = Rates.of({"loss_post", "steps", "n_train", "loss"}, {"loss", "steps", "n_train"}, (), LAYOUT)
+    assert rates.beside_bytes == FIXED + 2 * 4
+    assert rates.passes_after == 1.0
+    assert rates.probed == {"loss": find("loss")}
+
+
+def test_a_plain_round_reads_for_the_selector_alone() -> None:
+    """SCAFFOLD's vectors, and a fair aggregator's loss, are of rounds that are not plain."""
+    scaffold = bill(("loss_post",), "scaffold")
+    assert scaffold.rates(plain=False).beside_bytes == FIXED + VECTOR + 4
+    assert scaffold.rates(plain=True) == Rates(3.0, {}, 1.0, MODEL, FIXED + 4)
+    fair = bill((), make("agg", "fedmaba", loss="loss_post"))
+    assert (fair.rates(plain=False).passes_after, fair.rates(plain=True).passes_after) == (1.0, 0.0)
+    assert fair.rates(plain=False).beside_bytes == fair.rates(plain=True).beside_bytes + 4
+    assert set(bill((), "fedmaba").rates(plain=False).probed) == {"loss"}
+    assert not bill((), "fedmaba").rates(plain=True).probed
+    assert bill(("loss_post",), "scaffold").bare == Rates(3.0, {}, 0.0, MODEL, FIXED)
+
+
+def test_samples_that_train() -> None:
+    found = bill()
+    assert found.used(ids(0, 2), [None, ids(3, 4, 5)]).tolist() == [10, 3]
+    assert found.samples_seen(N, 2).tolist() == [20, 40, 80]
+    assert found.samples_seen(N, np.array([0, 1, 3])).tolist() == [0, 20, 120]
+    steps = bill(steps=5, batch=16)
+    assert steps.units == 5
+    assert steps.samples_seen(N, 5).tolist() == [5 * 10, 5 * 16, 5 * 16]
+    assert bill(steps=5, batch=None).samples_seen(N, 5).tolist() == [50, 100, 200]
+    assert bill(steps=5, batch=None).samples_seen(10_000 * N, 1).tolist() == (10_000 * N).tolist()
+
+
+@pytest.mark.parametrize(
+    ("word", "options", "samples"),
+    [
+        ("loss", {}, [10, 40]),
+        ("val_loss", {}, [2, 6]),
+        ("grad_norm", {}, [3 * 10, 3 * 40]),
+        ("batch_loss", {"batch": 16}, [10, 16]),
+        ("shadow_loss", {"trainers": (1, 2)}, [10, 40 + 3 * 2 * 40]),  # client 2 trains, two epochs: 3 passes a sample
+    ],
+)
+def test_samples_that_a_question_takes(word: str, options: dict[str, Any], samples: list[float]) -> None:
+    assert bill().samples_in(find(word), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
+
+
+def test_passes_of_a_job_that_do_not_train() -> None:
+    """Before it for the aggregator, after it for who reads loss_post."""
+    found = bill(("loss_post",), "fedmaba")
+    assert found.inferred(ids(0, 2), found.usual).tolist() == [10 + 10, 40 + 40]
+    assert found.inferred(ids(0, 2), found.plain).tolist() == [10, 40]
+    assert found.inferred(ids(0, 2), found.bare).tolist() == [0, 0]
+
+
+def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
+    """An epoch of E = 2 is n / 2, with FedBiO's 9 passes a sample for 3 three times as much; a forward pass over n is a
+    third of an epoch. A step counts the samples in it."""
+    work = bill().work(N, 6.0 * N, bill().usual, 7.0)
+    assert (work.load.tolist(), work.infer_load.tolist(), work.units) == ([5, 10, 20], [10, 20, 40], 2)
+    assert (work.bytes_down.tolist(), work.bytes_up.tolist()) == ([MODEL] * 3, [7.0] * 3)
+    heavy = bill((), "fedbio")
+    assert heavy.work(N, 0.0 * N, heavy.usual, 0.0).load.tolist() == [15, 30, 60]
+    steps = bill(steps=5, batch=16).work(N, 6.0 * N, bill().usual, N)
+    assert (steps.load.tolist(), steps.infer_load.tolist(), steps.units) == ([10, 16, 16], [20, 40, 80], 5)
+    assert steps.bytes_up.tolist() == N.tolist()
+
+
+def test_what_is_expected_of_everybody() -> None:
+    """Travel of the model and of the whole answer, and two epochs of n / 2; scores and passes of probes take none."""
+    found = bill(("steps", "loss_post", "loss"), "scaffold").timed(DRAWS)
+    up = VECTOR + FIXED + VECTOR + 2 * 4
+    assert found["expected_s"].tolist() == (MODEL + VECTOR + N + up).tolist()
+    assert found["expected_unit_s"].tolist() == (N / 2).tolist()
+    assert found["expected_up_s"].tolist() == [up] * 3
+    assert found["pass_units"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("batch", "passes"), [(16, [1, 2, 3]), (10, [1, 2, 4]), (None, [1, 1, 1])])
+def test_steps_of_a_pass(batch: int | None, passes: list[int]) -> None:
+    assert bill(steps=5, batch=batch).timed(DRAWS)["pass_units"].tolist() == passes
+
+
+def test_a_phase_lasts_until_the_slowest_is_done() -> None:
+    """Client 1 runs 20 and 4 samples forward, a sixth of a sample-time each for E = 2; the model alone travels."""
+    found = bill((), "scaffold", Link(slow=10.0))
+    loss, val = Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))
+    assert found.probe_s([loss, val], DRAWS) == pytest.approx(10 * (MODEL + 24 / 6))
+    assert found.probe_s([val], DRAWS) == pytest.approx(10 * (MODEL + 6 / 6))
+    assert found.probe_s([], DRAWS) == 0.0
+    assert found.probe_s([Probe("greedy_gain", ids(0, 1))], DRAWS) == 0.0
+
+
+def test_what_clients_tell_of_themselves_once() -> None:
+    """n_k and C counts, 4 bytes a number, of K = 3 clients; reports come later, and the true noise from nobody."""
+    found = bill(("n_train", "label_counts", "noise_rate", "steps", "loss"))
+    assert found.registration(Populations.over(held(), 2)) == Charge(up_bytes=4 * 3 + 4 * 3 * CLASSES)
+
+
+def closing(units: list[int]) -> Closing:
+    done = np.array(units, np.int64)
+    return Closing(done, done > 0, np.ones(len(done)), 1.0)
+
+
+ASKED = Asked(ids(0, 2), ids(2, 3), [None, None], np.array([100.0, 1000.0]))
+
+
+def answered(*probes: Probe) -> dict[str, ProbeResult]:
+    return {probe.signal: ProbeResult(probe.clients, np.zeros(len(probe.clients))) for probe in probes}
+
+
+def test_a_round_by_hand() -> None:
+    """Client 2 is late: it did all 3 epochs that it was asked for, and its 1000 bytes never came. 30 FLOPs a pass."""
+    found = bill().round([], {}, ASKED, [None, None], closing([1, 0]), plain=False)
+    passes = 3 * (1 * 10 + 3 * 40)
+    assert found == Charge(down_bytes=2 * MODEL, up_bytes=100.0, client_flops=30.0 * passes)
+    few = bill().round([], {}, ASKED, [ids(0), ids(0, 1)], closing([2, 3]), plain=False)
+    assert few == Charge(down_bytes=2 * MODEL, up_bytes=1100.0, client_flops=30.0 * 3 * (2 * 1 + 3 * 2))
+
+
+def test_probes_cost_the_model_of_those_who_do_not_train() -> None:
+    """Asked are 0, 1 and 1, 2, of whom 1 does not train: one model more, 4 answers; 10 + 20 + 4 + 6 samples."""
+    probes = (Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2)))
+    found = bill().round(probes, answered(*probes), ASKED, [None, None], closing([2, 3]), plain=False)
+    plain = bill().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False)
+    more = Charge(MODEL + 0.0, 4 * 4.0, MODEL + 4 * 4.0, 30.0 * (10 + 20 + 4 + 6))
+    assert found == plain + more
+
+
+def test_an_aggregators_questions_are_of_those_who_train() -> None:
+    """FedMABA's loss: 4 bytes and a pass over T_k of clients 0 and 2, none in a plain round."""
+    fair = bill((), "fedmaba")
+    asks, plain = (fair.round([], {}, ASKED, [None, None], closing([2, 3]), plain=p) for p in (False, True))
+    assert asks == plain + Charge(up_bytes=8.0, probe_bytes=8.0, client_flops=30.0 * (10 + 40))
+
+
+def test_a_model_that_is_thrown_away_travels_both_ways() -> None:
+    """FedCor's warm-up: clients 1 and 2 train two epochs for it and send it, and 0, 1 and 2 get what comes of it."""
+    probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
+    found = bill().round([probe], answered(probe), ASKED, [None, None], closing([2, 3]), plain=False)
+    plain = bill().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False)
+    extra, answers = MODEL + 3 * MODEL, 3 * 4 + 2 * MODEL  # client 1 gets w_t, too
+    passes = 10 + 20 + 40 + 3 * 2 * (20 + 40)
+    assert found == plain + Charge(float(extra), float(answers), float(extra + answers), 30.0 * passes)
+
+
+def test_weighed_samples_take_more_passes_but_for_a_plain_round() -> None:
+    heavy = bill((), "fedbio")
+    costs = [heavy.round([], {}, ASKED, [None, None], closing([2, 3]), plain=p).client_flops for p in (False, True)]
+    assert costs == [30.0 * 9 * (20 + 120), 30.0 * 3 * (20 + 120)]

@@ -1,0 +1,54 @@
+"""Liars lie about what the attack is about, each for itself; everybody else is heard as they are."""
+
+import numpy as np
+
+from agg_harness import update_of
+from fedcohort.rng import generator
+from fedcohort.round.hearing import Hearing
+from yaml_words import make
+
+
+def hearing(fraction: float = 0.5) -> Hearing:
+    """told = 10 measured + 1, of "loss" alone."""
+    return Hearing(make("attack", "loss_inflation", fraction=fraction, factor=10, shift=1, signals=["loss"]), 3, 8)
+
+
+def test_the_liars_are_those_that_the_seed_draws() -> None:
+    found = hearing()
+    expected = found.attack.liars(8, generator(3, "attack"))
+    assert len(expected) == 4
+    assert np.flatnonzero(found.liars).tolist() == expected.tolist()
+    assert not Hearing(make("attack", "none"), 3, 8).liars.any()
+
+
+def test_what_clients_say() -> None:
+    found = hearing()
+    clients = np.arange(8)[::-1].copy()
+    true = clients + 1.0
+    heard = found.told("loss", clients, true)
+    np.testing.assert_array_equal(heard, np.where(found.liars[clients], 10 * true + 1, true))
+    np.testing.assert_array_equal(true, clients + 1.0)
+    np.testing.assert_array_equal(found.told("steps", clients, true), true)
+    rows = np.stack([true, 2 * true], axis=1)
+    np.testing.assert_array_equal(
+        found.told("loss", clients, rows), np.where(found.liars[clients, None], 10 * rows + 1, rows)
+    )
+    honest = np.flatnonzero(~found.liars)
+    values = honest + 0.0
+    assert found.told("loss", honest, values) is values
+
+
+def test_what_is_read_off_an_update_goes_through_its_client() -> None:
+    found = hearing()
+    liar, honest = int(np.flatnonzero(found.liars)[0]), int(np.flatnonzero(~found.liars)[0])
+    read = found.through("loss", lambda update: float(update.steps))
+    assert read(update_of(liar, [0.0], steps=7)) == 71.0
+    assert read(update_of(honest, [0.0], steps=7)) == 7.0
+
+
+def test_without_liars_nothing_stands_between() -> None:
+    def read(update: object) -> float:
+        return 1.0
+
+    assert Hearing(make("attack", "none"), 3, 8).through("loss", read) is read
+    assert hearing().through("loss", read) is not read

@@ -1,0 +1,122 @@
+"""What a selector may ask, and what the answers weigh."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import FedcohortError, IncompatibleConfig
+from fedcohort.flat import Block, Layout
+from fedcohort.rng import Draws
+from fedcohort.round.workload import asked, verify, verify_advice
+from fedcohort.training.upload import drawn
+from fedcohort.types import Advice, Ids, Selection
+from yaml_words import make
+
+LAYOUT = Layout((Block("w", (2, 3), 0), Block("b", (2,), 6)), (), ())
+NAN = float("nan")
+
+
+def ids(*clients: int) -> Ids:
+    return np.array(clients, np.int64)
+
+
+def check(codec: str, *clients: int, **asks: Any) -> None:
+    """Of five clients 1, 2 and 4 are available, and two are wanted."""
+    verify(Selection(ids(*clients), **asks), ids(1, 2, 4), 2, 5, make("codec", codec))
+
+
+def test_what_can_be_done_is_let_through() -> None:
+    """Who is not chosen may have any units and any share."""
+    check("none")
+    check("none", 1, 4)
+    check("none", 1, 2, 4, uncapped=True)
+    check("none", 1, 4, units=np.array([0, 1, 0, 0, 9]))
+    check("none", 1, 4, upload=np.array([0.0, 1e-9, NAN, 7.0, 1.0]))
+    check("mask", 1, 4, upload=np.array([0.5, 1.0, 0.5, 0.5, 1.0]))
+
+
+@pytest.mark.parametrize(
+    ("clients", "asks", "message"),
+    [
+        ((1, 1), {}, "not distinct"),
+        ((1, 3), {}, "not available"),  # one of them is
+        ((0, 3), {}, "not available"),
+        ((1, 2, 4), {}, "chose 3 clients where cohort=2"),
+        ((1, 4), {"units": np.array([1, 1, 1, 1, 0])}, "units of local work"),
+        ((1, 4), {"units": np.array([1, 1])}, "units of local work"),
+        ((1, 4), {"upload": np.array([1.0, 0.5, 1.0, 1.0, 0.0])}, "shares of an update"),
+        ((1, 4), {"upload": np.array([1.0, 0.5, 1.0, 1.0, 1.1])}, "shares of an update"),
+        ((1, 4), {"upload": np.array([1.0, NAN, 1.0, 1.0, 1.0])}, "shares of an update"),
+        ((1, 4), {"upload": np.array([1.0, 1.0])}, "shares of an update"),
+    ],
+)
+def test_what_can_not_be_done_is_refused(clients: tuple[int, ...], asks: dict[str, Any], message: str) -> None:
+    with pytest.raises(FedcohortError, match=message):
+        check("none", *clients, **asks)
+
+
+def test_a_codec_that_trains_for_its_upload_leaves_no_tensor_out() -> None:
+    with pytest.raises(IncompatibleConfig, match="choose codec=none"):
+        check("mask", 1, 4, upload=np.array([1.0, 1.0, 1.0, 1.0, 0.9]))
+
+
+class Absolute:
+    absolute = True
+
+
+@pytest.mark.parametrize(
+    "advice",
+    [
+        None,
+        Advice(),
+        Advice(weights=np.array([0.0, 2.0])),
+        Advice(keep=np.array([False, True])),
+        Advice(weights=np.array([0.0, 2.0]), absolute=True),
+    ],
+)
+def test_advice_that_is_let_through(advice: Advice | None) -> None:
+    verify_advice(advice, Absolute(), 2)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("advice", "message"),
+    [
+        (Advice(weights=np.array([1.0, np.inf])), "weights that are not 2 numbers of at least 0"),
+        (Advice(weights=np.array([1.0, -1e-9])), "weights that are not 2 numbers of at least 0"),
+        (Advice(weights=np.ones(1)), "weights that are not 2 numbers of at least 0"),
+        (Advice(keep=np.ones(3, bool)), "keep that are not 2 numbers of at least 0"),
+        (Advice(weights=np.ones(2), absolute=True), "is absolute, and it doesn't say so"),
+    ],
+)
+def test_advice_that_is_refused(advice: Advice, message: str) -> None:
+    with pytest.raises(FedcohortError, match=message):
+        verify_advice(advice, make("selector", "random"), 2)
+
+
+def test_units_are_everybodys_or_each_ones() -> None:
+    codec, draws = make("codec", "none"), Draws(0, 5, 0)
+    plain = asked(Selection(ids(1, 4)), 3, LAYOUT, codec, 0, draws)
+    assert (plain.clients.tolist(), plain.units.tolist(), plain.kept) == ([1, 4], [3, 3], [None, None])
+    own = asked(Selection(ids(1, 4), units=np.array([9, 1, 9, 9, 2])), 3, LAYOUT, codec, 0, draws)
+    assert own.units.tolist() == [1, 2]
+    assert own.units.dtype == np.int64
+
+
+def test_an_answer_weighs_what_is_sent() -> None:
+    """A weight of 6 numbers and a bias of 2, 4 bytes each, and 5 bytes beside them whatever is left out."""
+    codec, draws, everybody = make("codec", "none"), Draws(0, 40, 0), np.arange(40)
+    half = np.full(40, 0.5)
+    found = asked(Selection(everybody, upload=half), 1, LAYOUT, codec, 5, draws)
+    sent = [np.ones(2, bool) if kept is None else kept for kept in drawn(half, everybody, LAYOUT, draws)]
+    assert found.up.tolist() == [5 + 4 * (6 * w + 2 * b) for w, b in sent]
+    assert set(found.up.tolist()) == {5, 5 + 8, 5 + 24, 5 + 32}
+    whole = asked(Selection(everybody), 1, LAYOUT, codec, 5, draws)
+    assert whole.up.tolist() == [5 + 32] * 40
+
+
+def test_nothing_sent_is_nothing_encoded() -> None:
+    """A codec of quantised tensors has a head of its own, which travels with some tensor or not at all."""
+    codec, tiny = make("codec", "quant"), np.full(40, 1e-12)
+    found = asked(Selection(np.arange(40), upload=tiny), 1, LAYOUT, codec, 5, Draws(0, 40, 0))
+    assert found.up.tolist() == [5.0] * 40
