@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 
-from fedcohort.device.base import Timing, Work
+from fedcohort.device.base import Device, Timing, Work
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import Correction, Job
 from fedcohort.rng import Draws, generator
@@ -45,10 +45,8 @@ def normal(n: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.T
 
 
 @dataclass(frozen=True)
-class Uplink:
+class Uplink(Device):
     """A device that does nothing but upload."""
-
-    timed: ClassVar[bool] = True
 
     def expected(self, clients: Ids, work: Work, draws: Draws) -> Timing:
         none = np.zeros(len(clients))

@@ -13,9 +13,9 @@ import pytest
 
 from fedcohort.errors import CheckpointError, FedcohortError, OptionError, TrackingError
 from fedcohort.host import messages
+from fedcohort.lightning import trainer
 from fedcohort.ranks import rank
 from fedcohort.record import folder
-from fedcohort.startup import fit
 from fedcohort.training.local import LocalTrainer
 from run_harness import Collect, Ran, go, same_bits
 
@@ -86,7 +86,7 @@ def only(logs: Path) -> tuple[Path, dict[str, Any]]:
 
 MOMENTS = [
     (folder, "_new", INT),  # the folder is there before anybody knows of it
-    (fit, "_trainer", TERM),
+    (trainer.Training, "_trainer", TERM),
     (Collect, "start", INT),
     (Collect, "observe", TERM),  # step 0
 ]

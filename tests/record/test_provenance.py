@@ -24,7 +24,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "--quiet", "--message", "a")
-    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "src" / "pack" / "provenance.py"))
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path / "src" / "pack")
     return tmp_path
 
 
@@ -50,7 +50,7 @@ def test_what_decides_a_result_is_code(tree: Path, name: str, changed: bool) -> 
 
 
 def test_outside_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "provenance.py"))
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert provenance.commit() == ("unknown", True)
 
@@ -66,16 +66,29 @@ def test_the_sources_of_a_run_are_those_that_it_runs(tmp_path: Path) -> None:
         "selector/other.py": "",
         "lightning/loop.py": "",
         "round/plan.py": "",
+        "record/folder.py": "",
+        "observe/progress.py": "",
+        "command/x.py": "",
     }
     for name, text in texts.items():
         (top / name).parent.mkdir(parents=True, exist_ok=True)
         (top / name).write_text(text)
-    config = {"selector": {"_target_": "fedcohort.selector.mine.Mine"}, "rounds": 3}
+    watching = {"a": {"_target_": "fedcohort.observe.progress.Progress"}, "b": {"_target_": "fedcohort.record.x.X"}}
+    config = {"selector": {"_target_": "fedcohort.selector.mine.Mine"}, "callback": watching, "rounds": 3}
     first = provenance.sources(config, top)
-    for name in ("selector/theirs.py", "selector/other.py", "selector/new.py"):
+    for name in ("selector/theirs.py", "selector/other.py", "selector/new.py", "observe/progress.py", "command/x.py"):
         (top / name).write_text("changed = True")
         assert provenance.sources(config, top) == first, name
-    for name in ("selector/mine.py", "selector/score.py", "selector/base.py", "lightning/loop.py", "round/new.py"):
+    chosen = ("selector/mine.py", "selector/score.py", "selector/base.py")
+    for name in (*chosen, "lightning/loop.py", "round/new.py", "record/folder.py"):
         before = provenance.sources(config, top)
         (top / name).write_text(texts.get(name, "") + "\nchanged = True")
         assert provenance.sources(config, top) != before, name
+
+
+def test_the_package_is_the_whole_one() -> None:
+    assert (provenance.PACKAGE / "selector" / "random.py").exists()
+    config = {"selector": {"_target_": "fedcohort.selector.random.Random"}}
+    found = {path.relative_to(provenance.PACKAGE).as_posix() for path in provenance._run_by(config, provenance.PACKAGE)}
+    assert {"selector/random.py", "selector/base.py", "lightning/loop.py", "training/step.py", "part.py"} <= found
+    assert "selector/flash.py" not in found

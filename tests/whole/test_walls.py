@@ -1,4 +1,4 @@
-"""The rules of imports in pyproject.toml, by breaking each of them in a copy; and that tests stand where the code does."""
+"""The rules of imports in pyproject.toml, by breaking each in a copy; and that tests stand where the code does."""
 
 import os
 import shutil

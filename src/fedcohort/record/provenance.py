@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+PACKAGE = Path(__file__).parents[1]
 CODE = ("src", "configs", "train.py", "pyproject.toml", "constraints.txt")  # what decides a result, from the top
 PACKAGES = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
 BITS = ("torch", "lightning", "numpy")  # another version of these may give other bits
@@ -32,7 +33,7 @@ def commit() -> tuple[str, bool]:
 
     A new file of the code counts, committed or not; the tables that the papers' scripts write don't.
     """
-    here = str(Path(__file__).parent)
+    here = str(PACKAGE)
     try:
         head = _git(here, "rev-parse", "HEAD")
         return head, bool(_git(here, "status", "--porcelain", "--", *(f":(top){path}" for path in CODE)))
@@ -40,11 +41,13 @@ def commit() -> tuple[str, bool]:
         return "unknown", True
 
 
-def sources(config: Mapping[str, Any], top: Path = Path(__file__).parent) -> str:
-    """Twelve hex digits over the Python files of the package in `top` that `config` runs, their names and their text.
+def sources(config: Mapping[str, Any], top: Path | None = None) -> str:
+    """Twelve hex digits over the Python files of the package that `config` runs, their names and their text.
 
-    Words that it didn't choose don't count: who adds a method goes on with yesterday's runs.
+    Words that it didn't choose don't count: who adds a method goes on with yesterday's runs. Nor does what is
+    shown of a run, or typed beside it. top: the package's folder, None for this one.
     """
+    top = top or PACKAGE
     digest = hashlib.blake2b(digest_size=6)
     for path in sorted(_run_by(config, top)):
         for part in (path.relative_to(top).as_posix().encode(), path.read_bytes()):
@@ -54,10 +57,12 @@ def sources(config: Mapping[str, Any], top: Path = Path(__file__).parent) -> str
 
 def _run_by(config: Mapping[str, Any], top: Path) -> set[Path]:
     """All files, but in the folders of groups those of the words in `config`, `base`, and what these import there."""
-    chosen = {top.joinpath(*name.split(".")[1:-1]).with_suffix(".py") for name in targets(config)}
+    parts = {group: node for group, node in config.items() if group not in ("callback", "logger")}
+    chosen = {top.joinpath(*name.split(".")[1:-1]).with_suffix(".py") for name in targets(parts)}
     words = {path for path in chosen if path.exists()}
     rooms = {path.parent for path in words} - {top}
-    found = {path for path in top.rglob("*.py") if path.parent not in rooms}
+    shown = [top / room for room in ("command", "observe")]
+    found = {path for path in top.rglob("*.py") if path.parent not in rooms and not {*path.parents} & {*shown}}
     todo = words | {path for room in rooms for path in room.glob("*.py") if path.stem in ("base", "__init__")}
     while todo:
         found |= todo

@@ -3,13 +3,11 @@
 import importlib
 import inspect
 import pkgutil
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hydra.errors import InstantiationException
-from hydra.utils import get_method, instantiate
+from hydra.utils import get_method, get_object
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -185,29 +183,32 @@ def _check_target(node: Any, where: str) -> None:
 
 
 def build(node: Any, where: str, word: str) -> Any:
-    """Instantiate `node`; where: its path in the config, for messages. Raises `OptionError`."""
+    """Make the part that `node` describes, and those inside it. Raises `OptionError`.
+
+    Args:
+        node: options by name, with the class in `_target_`.
+        where: its path in the config, for messages.
+        word: how a user calls it, for messages.
+    """
     _check_target(node, where)
+    return _made(node, where, word)
+
+
+def _made(node: Any, where: str, word: str) -> Any:
+    if not isinstance(node, Mapping) or "_target_" not in node:
+        return node
+    given = {str(name): value for name, value in node.items() if name != "_target_"}
+    inside = {name: _made(value, f"{where}.{name}", f"{where}.{name}") for name, value in given.items()}
     try:
-        return instantiate(node, _convert_="all")
-    except InstantiationException as error:
-        cause = error.__cause__
-        for name in _inside(error):  # a part inside this one has failed
-            where, node, word = f"{where}.{name}", node[name], f"{where}.{name}"
-        if isinstance(cause, OptionError):
-            raise OptionError(f"{where}.{cause}") from cause
-        if isinstance(cause, FedcohortError):
-            raise cause from None
-        if isinstance(cause, TypeError):
-            raise OptionError(f"{word}: {_options(node, cause)}") from error
-        raise OptionError(
-            f"{word}: _target_ {node.get('_target_')!r} can't be used: {_reason(cause or error)}"
-        ) from error
-
-
-def _inside(error: InstantiationException) -> list[str]:
-    """The path of what failed, below the node that was to be built."""
-    found = re.search(r"^full_key: ([\w.]+)$", str(error), re.MULTILINE)
-    return found[1].split(".") if found else []
+        return get_object(node["_target_"])(**inside)
+    except OptionError as error:
+        raise OptionError(f"{where}.{error}") from error
+    except FedcohortError:
+        raise
+    except TypeError as error:
+        raise OptionError(f"{word}: {_options(node, error)}") from error
+    except Exception as error:
+        raise OptionError(f"{word}: _target_ {node['_target_']!r} can't be used: {_reason(error)}") from error
 
 
 def _options(node: Mapping[str, Any], cause: TypeError) -> str:
