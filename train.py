@@ -29,8 +29,8 @@ def main() -> int:
         code = in_one_line(called, sys.argv[1:], Path(__file__).with_name("configs"))
         SWEEP.settle()
     except (KeyboardInterrupt, SystemExit):
-        if SWEEP.stop(interrupt.watch.code):
-            raise SystemExit(interrupt.watch.code) from None
+        if SWEEP.stop(interrupt.interrupts.code):
+            raise SystemExit(interrupt.interrupts.code) from None
         raise
     except Exception as error:
         if not SWEEP.knows(error):

@@ -25,8 +25,8 @@ from fedcohort.agg.base import Arrived
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import averaged, remembered
 from fedcohort.host.memory import keep_freed_memory
-from fedcohort.round.collect import Gatherer
-from fedcohort.round.collected import Gathered
+from fedcohort.round.collect import Collector
+from fedcohort.round.collected import Collected
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
 
 HERE = Path(__file__).parent
@@ -71,9 +71,9 @@ def update_of(client: int, agg: Any) -> ClientUpdate:
     )
 
 
-def gathered(agg: Any, updates: list[ClientUpdate]) -> Gathered:
+def collected(agg: Any, updates: list[ClientUpdate]) -> Collected:
     n = np.array([update.n_used for update in updates])
-    gatherer = Gatherer(
+    collector = Collector(
         layout=Layout((Block("w", (PARAMETERS,), 0),), (), ()),
         cohort=np.arange(CLIENTS),
         weights=agg.weights(n, n),
@@ -87,11 +87,11 @@ def gathered(agg: Any, updates: list[ClientUpdate]) -> Gathered:
         averaged=averaged(agg.hooks),
     )
     for update in updates:
-        gatherer.add(update)
-    return gatherer.finish(lambda tensor: tensor, lambda tensor: tensor)
+        collector.add(update)
+    return collector.finish(lambda tensor: tensor, lambda tensor: tensor)
 
 
-def arrived(agg: Any, found: Gathered) -> Arrived:
+def arrived(agg: Any, found: Collected) -> Arrived:
     rng, nobody = np.random.default_rng(0), np.empty(0, dtype=np.int64)
     told = Signals({word: 0.1 + rng.random(CLIENTS) for word in sorted(agg.needs)}, agg.needs, "the aggregator")
     outcome = RoundOutcome(0, Selection(found.clients), found.clients, nobody, told, {}, 1.0)
@@ -115,7 +115,7 @@ def one(word: str) -> None:
         marks = [time.perf_counter()]
         weights @ matrix
         marks.append(time.perf_counter())
-        found = gathered(agg, updates)
+        found = collected(agg, updates)
         marks.append(time.perf_counter())
         agg.direction(state, arrived(agg, found))
         marks.append(time.perf_counter())

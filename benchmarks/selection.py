@@ -24,7 +24,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from fedcohort.rng import generator
-from fedcohort.signal.base import Held, Reported, Sent, Static, find
+from fedcohort.signal.base import Derived, RawUpdate, Reported, Static, find
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 
 HERE = Path(__file__).parent
@@ -86,7 +86,7 @@ class World:
     def updates(self, round: int, count: int) -> torch.Tensor:
         return torch.from_numpy(self.values("update", round, count))
 
-    def pairs(self, signal: Held, round: int, count: int) -> np.ndarray:
+    def pairs(self, signal: Derived, round: int, count: int) -> np.ndarray:
         """What the server works out of updates alone, [count, count]."""
         nobody: Any = None
         made: np.ndarray = signal.make(nobody, self.updates(round, count))
@@ -98,9 +98,9 @@ class World:
         """Everybody arrives."""
         m, told = len(selection.clients), {}
         for word in needs:
-            if isinstance(find(word), Sent | Reported):
+            if isinstance(find(word), RawUpdate | Reported):
                 told[word] = self.values(word, round, m).astype(np.float64)
-            elif isinstance(signal := find(word), Held):
+            elif isinstance(signal := find(word), Derived):
                 told[word] = self.pairs(signal, round, m) if signal.pairs else (lambda weights: 1.0)
         nobody = np.empty(0, np.int64)
         return RoundOutcome(

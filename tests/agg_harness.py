@@ -10,14 +10,14 @@ from torch import Tensor, nn
 from fedcohort.agg.base import Arrived
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import Block, FlatModel, Layout
-from fedcohort.hook import Job, averaged, remembered
+from fedcohort.hook import ClientContext, averaged, remembered
 from fedcohort.rng import generator
-from fedcohort.round.collect import Gatherer
-from fedcohort.round.collected import Gathered
-from fedcohort.round.server_models import ServerWorkshop
+from fedcohort.round.collect import Collector
+from fedcohort.round.collected import Collected
+from fedcohort.round.server_models import RoundModels
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
 
-JOB = Job(0, 0, Layout((), (), ()), lambda purpose: generator(0, purpose))
+JOB = ClientContext(0, 0, Layout((), (), ()), lambda purpose: generator(0, purpose))
 
 
 def layout_of(n_params: int, n_buffers: int = 0, n_counters: int = 0) -> Layout:
@@ -54,14 +54,14 @@ def gather(
     layout: Layout | None = None,
     moments: bool = False,
     stacked: bool = False,
-) -> Gathered:
+) -> Collected:
     """Add `updates` in the order given; stacked: keep them one by one, whether or not the aggregator asks for it."""
     layout = layout or layout_of(len(updates[0].delta))
     cohort = np.array(sorted(update.client for update in updates), dtype=np.int64)
     by_id = {update.client: update for update in updates}
     used = np.array([by_id[k].n_used for k in cohort], dtype=np.int64)
     owned = np.array([by_id[k].n_train for k in cohort], dtype=np.int64)
-    gatherer = Gatherer(
+    collector = Collector(
         layout=layout,
         cohort=cohort,
         weights=agg.weights(used, owned),
@@ -75,8 +75,8 @@ def gather(
         averaged=averaged(agg.hooks),
     )
     for update in updates:
-        gatherer.add(update)
-    return gatherer.finish(lambda tensor: tensor, lambda tensor: tensor)
+        collector.add(update)
+    return collector.finish(lambda tensor: tensor, lambda tensor: tensor)
 
 
 class Score(nn.Module):
@@ -98,35 +98,35 @@ def held(proxy: Tensor, val: Rows) -> Federation:
     return Federation("toy", 2, nothing, nothing, nothing, val, val, counts, np.zeros(0), proxy=proxy)
 
 
-def workshop(n_params: int, proxy: Tensor | None = None, network: nn.Module | None = None) -> ServerWorkshop:
+def workshop(n_params: int, proxy: Tensor | None = None, network: nn.Module | None = None) -> RoundModels:
     """Round 0 of seed 0; the buffers' average is that of w_t. Eight inputs, and class 0 where their numbers add up to
     more than 0."""
     x = torch.randn(8, n_params, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
     server = FlatModel(Score(n_params) if network is None else network)
     data = held(x if proxy is None else proxy, Rows(x, (x.sum(1) < 0).long()))
-    return ServerWorkshop(server, data, 0, 0, server.buffers.clone())
+    return RoundModels(server, data, 0, 0, server.buffers.clone())
 
 
 def arrived(
-    gathered: Gathered,
+    collected: Collected,
     signals: dict[str, Any] | None = None,
     needs: frozenset[str] = frozenset(),
-    bench: ServerWorkshop | None = None,
+    bench: RoundModels | None = None,
 ) -> Arrived:
     nobody = np.empty(0, dtype=np.int64)
     outcome = RoundOutcome(
         round=0,
-        selection=Selection(gathered.clients),
-        clients=gathered.clients,
+        selection=Selection(collected.clients),
+        clients=collected.clients,
         failed=nobody,
         signals=Signals(signals or {}, needs, "the aggregator"),
         probes={},
         round_s=1.0,
     )
-    assert gathered.mean is not None
-    bench = bench or workshop(len(gathered.mean))
-    sums = (gathered.mean, gathered.totals, gathered.weights)
-    return Arrived(outcome, *sums, gathered.updates, gathered.each_buffers, bench)
+    assert collected.mean is not None
+    bench = bench or workshop(len(collected.mean))
+    sums = (collected.mean, collected.totals, collected.weights)
+    return Arrived(outcome, *sums, collected.updates, collected.each_buffers, bench)
 
 
 def population(n_clients: int, **static: Any) -> Population:
@@ -135,7 +135,7 @@ def population(n_clients: int, **static: Any) -> Population:
 
 def direction(agg: Any, updates: Sequence[ClientUpdate], n_clients: int = 10) -> torch.Tensor:
     """One aggregation from a fresh state."""
-    gathered = gather(agg, updates)
+    collected = gather(agg, updates)
     state = agg.init(population(n_clients), len(updates[0].delta))
-    result: torch.Tensor = agg.direction(state, arrived(gathered))[0].displacement
+    result: torch.Tensor = agg.direction(state, arrived(collected))[0].displacement
     return result

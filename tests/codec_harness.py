@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from fedcohort.device.base import Device, Timing, Work
+from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.flat import Block, Layout
-from fedcohort.hook import Correction, Job
+from fedcohort.hook import ClientContext, Correction
 from fedcohort.rng import Draws, generator
 from fedcohort.types import Ids
 
@@ -30,14 +30,14 @@ def key(client: int = 0, round: int = 0) -> Callable[[], np.random.Generator]:
     return partial(generator, 0, "codec", round, client)
 
 
-def job(layout: Layout, client: int = 0) -> Job:
+def ctx(layout: Layout, client: int = 0) -> ClientContext:
     """As the engine makes it for a hook."""
-    return Job(0, client, layout, lambda purpose: generator(0, purpose, 0, client))
+    return ClientContext(0, client, layout, lambda purpose: generator(0, purpose, 0, client))
 
 
 def begun(codec: Any, w: torch.Tensor, layout: Layout, client: int = 0) -> Correction:
     (hook,) = codec.hooks
-    return hook.begin(w, {}, {}, job(layout, client))
+    return hook.begin(w, {}, {}, ctx(layout, client))
 
 
 def normal(n: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -48,9 +48,9 @@ def normal(n: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.T
 class Uplink(Device):
     """A device that does nothing but upload."""
 
-    def expected(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+    def expected(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         none = np.zeros(len(clients))
         return Timing(none, none, none, work.bytes_up / BYTES_PER_S)
 
-    def sample(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+    def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         return self.expected(clients, work, draws)

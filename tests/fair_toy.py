@@ -26,12 +26,12 @@ def close(
     ids = list(range(len(told)) if clients is None else clients)
     moved = [[float(i)] for i in range(len(ids))] if deltas is None else deltas
     owned = [1] * len(ids) if samples is None else samples
-    gathered = gather(agg, [update_of(k, d, n=n) for k, d, n in zip(ids, moved, owned, strict=True)])
+    collected = gather(agg, [update_of(k, d, n=n) for k, d, n in zip(ids, moved, owned, strict=True)])
     if state is None:
         state = agg.init(population(n_clients or max(ids) + 1), len(moved[0]))
     losses = np.array(told, dtype=np.float64)
     signals = {word: np.full(len(ids), LR) if word == "lr" else losses for word in agg.needs}
-    direction, after = agg.direction(state, arrived(gathered, signals, agg.needs))
+    direction, after = agg.direction(state, arrived(collected, signals, agg.needs))
     return direction, after
 
 

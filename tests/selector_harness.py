@@ -10,7 +10,7 @@ import torch
 
 import fedcohort.signal
 from fedcohort import rng
-from fedcohort.signal.base import Held, Probed, Reported, Sent, Static, find
+from fedcohort.signal.base import Derived, Probed, RawUpdate, Reported, Static, find
 from fedcohort.state import pack, unpack
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 
@@ -120,7 +120,7 @@ class World:
     ) -> RoundOutcome:
         failed = np.intersect1d(selection.clients, np.array(self.lost(round, selection.clients), np.int64))
         arrived = np.setdiff1d(selection.clients, failed)
-        values = {w: self.values(w, round)[arrived] for w in EVERY_WORD if isinstance(find(w), Reported | Sent)}
+        values = {w: self.values(w, round)[arrived] for w in EVERY_WORD if isinstance(find(w), Reported | RawUpdate)}
         values |= {w: pairs_of(w, values["update"]) for w in sorted(needs) if has_pairs(w)}
         return RoundOutcome(round, selection, arrived, failed, Spied(values, needs, self.read), probes, 1.0)
 
@@ -169,7 +169,7 @@ class Step:
 
 def has_pairs(word: str) -> bool:
     signal = find(word)
-    return isinstance(signal, Held) and signal.pairs
+    return isinstance(signal, Derived) and signal.pairs
 
 
 def pairs_of(word: str, updates: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ Vector = Float[Tensor, "_p"]
 
 
 @dataclass(frozen=True)
-class Job:
+class ClientContext:
     """Whose job it is. layout: of the flat vectors. rng: makes the generator of (seed, purpose, round, client).
 
     samples: how many T_k has.
@@ -33,7 +33,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Sent:
+class HookResult:
     """What a client sends beside its update, and what it keeps once the server has acknowledged it."""
 
     uploads: Mapping[str, Tensor] = field(default_factory=dict)
@@ -47,12 +47,12 @@ class Correction(Protocol):
         """Change the gradient `g` at the local model `y` in place, before the optimizer sees it."""
         ...
 
-    def finish(self, y: Vector, steps: int, lr: float) -> Sent:
+    def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         """After the last step. `lr`: the round's local learning rate."""
         ...
 
 
-class Hook(Protocol):
+class ClientHook(Protocol):
     """downloads, uploads: names of the vectors of P floats that travel beside the model. remembers: kept by clients."""
 
     @property
@@ -64,7 +64,9 @@ class Hook(Protocol):
     @property
     def remembers(self) -> tuple[str, ...]: ...
 
-    def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], job: Job) -> Correction:
+    def begin(
+        self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
+    ) -> Correction:
         """w: the broadcast model. down: the aggregator's broadcast. stored: what this client kept, {} at first."""
         ...
 
@@ -103,7 +105,7 @@ class Weighing(Correction, Protocol):
 
 
 @runtime_checkable
-class Weigher(Hook, Protocol):
+class Weigher(ClientHook, Protocol):
     """A hook that weighs samples; a run has one at most.
 
     per_sample: those of `remembers` that are a float for each sample of T_k, not P of them. averaged: those of
@@ -120,21 +122,23 @@ class Weigher(Hook, Protocol):
     @property
     def passes(self) -> float: ...
 
-    def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], job: Job) -> Weighing: ...
+    def begin(
+        self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
+    ) -> Weighing: ...
 
 
-def weigher(hooks: Iterable[Hook]) -> Weigher | None:
+def weigher(hooks: Iterable[ClientHook]) -> Weigher | None:
     """The one that weighs samples."""
     return next((hook for hook in hooks if isinstance(hook, Weigher)), None)
 
 
-def averaged(hooks: Iterable[Hook]) -> tuple[str, ...]:
+def averaged(hooks: Iterable[ClientHook]) -> tuple[str, ...]:
     """Names of the uploads that are not added up."""
     found = weigher(hooks)
     return () if found is None else found.averaged
 
 
-def remembered(hooks: Iterable[Hook], n_params: int, n_samples: int) -> dict[str, int]:
+def remembered(hooks: Iterable[ClientHook], n_params: int, n_samples: int) -> dict[str, int]:
     """Floats that each name of `remembers` takes for a client; n_samples: the most that one has."""
     sizes: dict[str, int] = {}
     for hook in hooks:

@@ -14,7 +14,7 @@ class Charge:
     """One round's cost. down_bytes, up_bytes: everything on the wire; probe_bytes: the part due to probes.
 
     client_flops: of all clients together. server_flops: of the networks that an aggregator trains or asks
-    (`agg.base.Workshop`), not of evaluations, nor of what a selector tries out. virtual_s: seconds on the simulated
+    (`agg.base.ServerModels`), not of evaluations, nor of what a selector tries out. virtual_s: seconds on the simulated
     clock, in which the server's work takes no time.
     """
 

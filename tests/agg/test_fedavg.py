@@ -30,10 +30,10 @@ def test_what_a_client_is_weighed_by(weighting: str, expected: list[float]) -> N
 def test_an_update_that_is_not_finite_is_left_out_and_the_rest_renormalised() -> None:
     agg = make("agg", "fedavg")
     updates = [update_of(0, [4, 0]), update_of(1, [float("nan"), 1]), update_of(2, [0, 4], n=3)]
-    gathered = gather(agg, updates)
-    assert gathered.clients.tolist() == [0, 2]
-    assert gathered.dropped.tolist() == [1]
-    assert agg.direction(None, arrived(gathered))[0].displacement.tolist() == [1.0, 3.0]
+    collected = gather(agg, updates)
+    assert collected.clients.tolist() == [0, 2]
+    assert collected.dropped.tolist() == [1]
+    assert agg.direction(None, arrived(collected))[0].displacement.tolist() == [1.0, 3.0]
 
 
 def _batch_norm_updates() -> tuple[FlatModel, list]:
@@ -51,17 +51,17 @@ def _batch_norm_updates() -> tuple[FlatModel, list]:
 def test_batch_norm_statistics(moments: bool, variance: float) -> None:
     # Means 0 and 2, variances 1 and 1, p = 1/2: plain 1; by moments 1/2 (1 + 0) + 1/2 (1 + 4) - 1 = 2.
     model, updates = _batch_norm_updates()
-    gathered = gather(make("agg", "fedavg"), updates, model.layout, moments)
-    values = dict(zip([b.name for b in model.layout.buffers], gathered.buffers.tolist(), strict=True))
+    collected = gather(make("agg", "fedavg"), updates, model.layout, moments)
+    values = dict(zip([b.name for b in model.layout.buffers], collected.buffers.tolist(), strict=True))
     assert values == {"1.running_mean": 1.0, "1.running_var": variance}
-    assert gathered.counters.tolist() == [9]
-    assert gathered.counters.dtype == torch.int64
+    assert collected.counters.tolist() == [9]
+    assert collected.counters.dtype == torch.int64
 
 
 def test_nobody_is_no_mean() -> None:
-    gathered = gather(make("agg", "fedavg"), [update_of(0, [float("inf")])])
-    assert gathered.mean is None
-    assert len(gathered.clients) == 0
+    collected = gather(make("agg", "fedavg"), [update_of(0, [float("inf")])])
+    assert collected.mean is None
+    assert len(collected.clients) == 0
 
 
 def test_it_keeps_no_state() -> None:

@@ -10,7 +10,7 @@ import torch
 from agg_harness import arrived, gather, layout_of, population, update_of
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import Layout
-from fedcohort.hook import Job
+from fedcohort.hook import ClientContext
 from fedcohort.startup import assemble, run
 from fedcohort.training.local import LocalTrainer
 from run_harness import Ran, go, made, same_bits
@@ -25,8 +25,8 @@ def begin(n: int = 1, stored: Any = None, u: float | None = None, **options: Any
     """The correction of a client with `n` samples."""
     variant = "first_order" if u is None else "second_order"
     hook = make("agg", "fedbio", variant=variant, **options).hooks[0]
-    job = Job(0, 0, Layout((), (), ()), lambda purpose: pytest.fail("nothing is drawn"), n)
-    return hook.begin(number(0.0), {} if u is None else {"u": number(u)}, stored or {}, job)
+    ctx = ClientContext(0, 0, Layout((), (), ()), lambda purpose: pytest.fail("nothing is drawn"), n)
+    return hook.begin(number(0.0), {} if u is None else {"u": number(u)}, stored or {}, ctx)
 
 
 @dataclass
@@ -135,8 +135,8 @@ def test_the_server_averages_u_as_it_averages_models() -> None:
         update_of(0, [4, 0], n=1, uploads={"delta_u": number(4, 0)}, stored={"x": number(0)}),
         update_of(1, [0, 4], n=3, uploads={"delta_u": number(0, 4)}, stored={"x": number(0, 0, 0)}),
     ]
-    gathered = gather(agg, updates, layout_of(2))
-    direction, after = agg.direction(state, arrived(gathered))
+    collected = gather(agg, updates, layout_of(2))
+    direction, after = agg.direction(state, arrived(collected))
     assert direction.displacement.tolist() == [1.0, 3.0]
     assert after.u.tolist() == [2.0, 4.0]
     assert agg.broadcast(after)["u"] is after.u

@@ -16,14 +16,14 @@ from fedcohort.data.federation import Rows
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.maths.distil import distance, predicted
-from fedcohort.round.server_models import ServerWorkshop
+from fedcohort.round.server_models import RoundModels
 from run_harness import go, same_bits
 from yaml_words import make
 
 ONE = torch.ones(1, 1, dtype=torch.float64)
 
 
-def came(agg: FedDf, deltas: list[list[float]], bench: ServerWorkshop | None = None, **fields: Any) -> Arrived:
+def came(agg: FedDf, deltas: list[list[float]], bench: RoundModels | None = None, **fields: Any) -> Arrived:
     updates = [update_of(k, delta, n=fields.get("n", [1] * len(deltas))[k]) for k, delta in enumerate(deltas)]
     return arrived(gather(agg, updates), bench=bench)
 
@@ -116,7 +116,7 @@ def test_whom_the_selector_left_out_teaches_nothing() -> None:
     assert agg._teachers(those, ONE)[0].tolist() == teachers(agg, [[1.0]])
 
 
-class Scripted(ServerWorkshop):
+class Scripted(RoundModels):
     """Says what it is told to say of a student."""
 
     def says(self, *accuracies: float) -> "Scripted":

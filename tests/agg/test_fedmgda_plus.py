@@ -22,8 +22,8 @@ def mgda(rows: Sequence[Sequence[float]], n: Sequence[int] = (), round: int = 0,
     """(displacement, lambda) for updates `rows`; lambda where eta_g = 1 and nothing is rescaled."""
     agg = make("agg", "fedmgda_plus", **options)
     sizes = n or [1] * len(rows)
-    gathered = gather(agg, [update_of(k, row, n=sizes[k]) for k, row in enumerate(rows)])
-    seen = arrived(gathered)
+    collected = gather(agg, [update_of(k, row, n=sizes[k]) for k, row in enumerate(rows)])
+    seen = arrived(collected)
     made, _ = agg.direction(None, replace(seen, outcome=replace(seen.outcome, round=round)))
     return made.displacement.tolist(), (made.weights * np.linalg.norm(rows, axis=1)).tolist()
 
@@ -111,8 +111,8 @@ def test_a_mixture_as_long_as_the_bound_still_moves(monkeypatch: pytest.MonkeyPa
 def test_a_client_that_the_selector_keeps_out_stays_out() -> None:
     # epsilon would let its weight grow from 0
     agg = make("agg", "fedmgda_plus", epsilon=1.0)
-    gathered = reweighted(gather(agg, [update_of(0, [1.0, 0.0]), update_of(1, [0.0, 1.0])]), np.array([1.0, 0.0]))
-    made, _ = agg.direction(None, arrived(gathered))
+    collected = reweighted(gather(agg, [update_of(0, [1.0, 0.0]), update_of(1, [0.0, 1.0])]), np.array([1.0, 0.0]))
+    made, _ = agg.direction(None, arrived(collected))
     assert made.displacement.tolist() == [1.0, 0.0]
     assert made.weights.tolist() == [1.0, 0.0]
 

@@ -25,12 +25,12 @@ def client(k: int, D: float, a: float, n: int = 1, steps: int | None = None) -> 
 def nova(updates: Sequence[ClientUpdate], weights: Sequence[float] | None = None, **options: Any) -> tuple:
     """(displacement, weights) of a one-parameter model; weights: what a selector advises."""
     agg = make("agg", "fednova", **options)
-    gathered = gather(agg, updates, layout_of(1))
+    collected = gather(agg, updates, layout_of(1))
     if weights is not None:
-        gathered = reweighted(gathered, np.array(weights, dtype=np.float64), absolute=True)
+        collected = reweighted(collected, np.array(weights, dtype=np.float64), absolute=True)
     rows = {update.client: update for update in updates}
-    signals = {w: np.array([find(w).read(rows[int(k)]) for k in gathered.clients]) for w in agg.needs}
-    made, _ = agg.direction(None, arrived(gathered, signals, agg.needs))
+    signals = {w: np.array([find(w).read(rows[int(k)]) for k in collected.clients]) for w in agg.needs}
+    made, _ = agg.direction(None, arrived(collected, signals, agg.needs))
     return float(made.displacement), made.weights.tolist()
 
 

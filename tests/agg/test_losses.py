@@ -32,8 +32,8 @@ STEEP: dict[str, dict[str, float]] = {
 
 def told(values: list[float], advice: list[float] | None = None) -> Arrived:
     agg = make("agg", "term")
-    gathered = gather(agg, [update_of(k, [1.0]) for k in range(len(values))])
-    seen = arrived(gathered, {"loss": np.array(values)}, frozenset({"loss"}))
+    collected = gather(agg, [update_of(k, [1.0]) for k in range(len(values))])
+    seen = arrived(collected, {"loss": np.array(values)}, frozenset({"loss"}))
     return seen if advice is None else replace(seen, weights=np.array(advice))
 
 

@@ -13,7 +13,7 @@ from fedcohort.agg.base import Direction
 from fedcohort.agg.rhfl import EQUAL_ABSENCE, State, confidence, peers
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.maths.distil import distance
-from fedcohort.round.server_models import ServerWorkshop
+from fedcohort.round.server_models import RoundModels
 from run_harness import go, remarks
 from yaml_words import make
 
@@ -78,11 +78,11 @@ def test_one_sample_that_is_not_finite_is_enough() -> None:
 
 
 def step(
-    agg: Any, state: State, deltas: dict[int, list[float]], losses: list[float], bench: ServerWorkshop | None = None
+    agg: Any, state: State, deltas: dict[int, list[float]], losses: list[float], bench: RoundModels | None = None
 ) -> tuple[Direction, State]:
-    gathered = gather(agg, [update_of(k, delta) for k, delta in deltas.items()])
+    collected = gather(agg, [update_of(k, delta) for k, delta in deltas.items()])
     found: tuple[Direction, State] = agg.direction(
-        state, arrived(gathered, {"sce_loss": np.array(losses)}, agg.needs, bench)
+        state, arrived(collected, {"sce_loss": np.array(losses)}, agg.needs, bench)
     )
     return found
 

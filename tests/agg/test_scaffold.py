@@ -36,10 +36,10 @@ def play(agg: Any, rounds: Sequence[Sequence[int]], steps: Sequence[int], w: flo
     history = []
     for cohort in rounds:
         updates = [train(agg, state, w, k, steps[k], c_i[k]) for k in cohort]
-        gathered = gather(agg, updates, layout_of(1))
-        moved, state = agg.direction(state, arrived(gathered))
+        collected = gather(agg, updates, layout_of(1))
+        moved, state = agg.direction(state, arrived(collected))
         w += float(moved.displacement)
-        c_i.update({k: float(gathered.stored[k]["c"]) for k in cohort})
+        c_i.update({k: float(collected.stored[k]["c"]) for k in cohort})
         history.append((w, float(state.c), c_i[0], c_i[1]))
     return history
 

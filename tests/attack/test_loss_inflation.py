@@ -8,7 +8,7 @@ import pytest
 
 from agg_harness import update_of
 from fedcohort.rng import generator
-from fedcohort.round.hearing import Hearing
+from fedcohort.round.hearing import ClientClaims
 from fedcohort.signal.base import find
 from run_harness import Ran, go, same_bits
 from yaml_words import make
@@ -49,29 +49,31 @@ def test_what_they_say() -> None:
 
 
 def test_the_server_hears_liars_lie_and_others_not() -> None:
-    hearing = Hearing(make("attack", "loss_inflation", fraction=0.5, factor=10, signals=["loss", "shadow_loss"]), 0, 4)
+    claims = ClientClaims(
+        make("attack", "loss_inflation", fraction=0.5, factor=10, signals=["loss", "shadow_loss"]), 0, 4
+    )
     clients = np.arange(4)
     true = np.array([1.0, 2.0, 3.0, 4.0])
-    factor = np.where(hearing.liars, 10.0, 1.0)
-    assert hearing.liars.sum() == 2
-    np.testing.assert_array_equal(hearing.told("loss", clients, true), true * factor)
+    factor = np.where(claims.liars, 10.0, 1.0)
+    assert claims.liars.sum() == 2
+    np.testing.assert_array_equal(claims.told("loss", clients, true), true * factor)
     np.testing.assert_array_equal(true, [1, 2, 3, 4])  # what was measured stays
     some = clients[::-1][:3]
-    np.testing.assert_array_equal(hearing.told("loss", some, true[some]), (true * factor)[some])
+    np.testing.assert_array_equal(claims.told("loss", some, true[some]), (true * factor)[some])
     rows = np.arange(8.0).reshape(4, 2)
-    np.testing.assert_array_equal(hearing.told("shadow_loss", clients, rows), rows * factor[:, None])
-    assert hearing.told("val_loss", clients, true).tolist() == true.tolist()
+    np.testing.assert_array_equal(claims.told("shadow_loss", clients, rows), rows * factor[:, None])
+    assert claims.told("val_loss", clients, true).tolist() == true.tolist()
 
 
 def test_reports_pass_through_the_client_that_sends_them() -> None:
-    hearing = Hearing(make("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
-    read = hearing.through("train_loss", find("train_loss").read)
-    after = hearing.through("loss_post", find("loss_post").read)
-    steps = hearing.through("steps", find("steps").read)
+    claims = ClientClaims(make("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
+    read = claims.through("train_loss", find("train_loss").read)
+    after = claims.through("loss_post", find("loss_post").read)
+    steps = claims.through("steps", find("steps").read)
     for k in range(4):
         update = update_of(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
-        assert read(update) == (20.0 if hearing.liars[k] else 2.0)
-        assert after(update) == (15.0 if hearing.liars[k] else 1.5)
+        assert read(update) == (20.0 if claims.liars[k] else 2.0)
+        assert after(update) == (15.0 if claims.liars[k] else 1.5)
         assert steps(update) == 1.0
 
 

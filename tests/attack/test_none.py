@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from fedcohort.rng import generator
-from fedcohort.round.hearing import Hearing
+from fedcohort.round.hearing import ClientClaims
 from run_harness import go
 from yaml_words import make
 
@@ -15,8 +15,8 @@ def test_everybody_tells_the_truth() -> None:
     assert len(attack.liars(50, generator(0, "attack"))) == 0
     assert not attack.about
     values = np.array([1.0, np.nan, 3.0])
-    hearing = Hearing(attack, 0, 3)
-    assert hearing.told("loss", np.arange(3), values) is values
+    claims = ClientClaims(attack, 0, 3)
+    assert claims.told("loss", np.arange(3), values) is values
 
 
 def test_no_metric_speaks_of_it(tmp_path: Path) -> None:

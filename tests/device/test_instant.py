@@ -1,13 +1,13 @@
 import numpy as np
 
-from fedcohort.device.base import Work
+from fedcohort.device.base import Workload
 from fedcohort.device.instant import Instant
 from fedcohort.rng import Draws
 
 
 def test_every_phase_takes_zero_seconds_whatever_the_work() -> None:
     clients = np.array([1, 4, 5])
-    work = Work(np.array([9.0, 1, 2]), np.array([3.0, 3, 3]), 5, np.full(3, 1e9), np.full(3, 1e9))
+    work = Workload(np.array([9.0, 1, 2]), np.array([3.0, 3, 3]), 5, np.full(3, 1e9), np.full(3, 1e9))
     for timing in (Instant().sample(clients, work, Draws(0, 6, 2)), Instant().expected(clients, work, Draws(0, 6))):
         assert timing.finish(5).tolist() == [0, 0, 0]
         assert timing.probe().tolist() == [0, 0, 0]

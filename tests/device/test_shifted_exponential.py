@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fedcohort.device.base import Work
+from fedcohort.device.base import Workload
 from fedcohort.device.shifted_exponential import ShiftedExponential
 from fedcohort.errors import OptionError
 from fedcohort.rng import Draws
@@ -15,11 +15,11 @@ N, LAM = 100, 10.0
 FLASH = ShiftedExponential(alpha=1.0, lam=LAM, unit_s=1.0, persistent=False)
 
 
-def job(clients: Ids, epochs: int = 1, n: int = N) -> Work:
+def job(clients: Ids, epochs: int = 1, n: int = N) -> Workload:
     """E epochs over n samples, n sample-times in all, after one forward pass."""
     size = len(clients)
     none = np.zeros(size)
-    return Work(np.full(size, n / epochs), np.full(size, n / epochs / 3), epochs, none, none)
+    return Workload(np.full(size, n / epochs), np.full(size, n / epochs / 3), epochs, none, none)
 
 
 class Given(Draws):

@@ -9,114 +9,114 @@ from contextlib import suppress
 
 import pytest
 
-from fedcohort.host.interrupt import NOTHING, PIPE, Phase, Stop, Watch
+from fedcohort.host.interrupt import NOTHING, PIPE, Interrupts, Phase, Stop
 
 INT, TERM = signal.SIGINT, signal.SIGTERM
 
 
 @pytest.fixture
-def watch() -> Iterator[Watch]:
+def interrupts() -> Iterator[Interrupts]:
     """A watch of our own, whatever the process that runs the tests does with Ctrl-C."""
     before = signal.signal(INT, signal.default_int_handler)
-    watch = Watch()
-    with watch.on():
-        yield watch
+    interrupts = Interrupts()
+    with interrupts.on():
+        yield interrupts
     assert signal.getsignal(INT) is signal.default_int_handler
     signal.signal(INT, before)
 
 
 @pytest.mark.parametrize("number", [INT, TERM])
-def test_at_the_start_it_ends_the_run_at_once(watch: Watch, number: signal.Signals) -> None:
+def test_at_the_start_it_ends_the_run_at_once(interrupts: Interrupts, number: signal.Signals) -> None:
     with pytest.raises(Stop) as caught:
         signal.raise_signal(number)
     assert caught.value.code == 128 + number
 
 
-def test_in_a_round_the_first_waits_and_the_second_drops(watch: Watch) -> None:
-    watch.phase = Phase.ROUNDS
+def test_in_a_round_the_first_waits_and_the_second_drops(interrupts: Interrupts) -> None:
+    interrupts.phase = Phase.ROUNDS
     signal.raise_signal(INT)
-    assert watch.code == 130
+    assert interrupts.code == 130
     with pytest.raises(Stop) as caught:
         signal.raise_signal(TERM)
     assert caught.value.code == 130, "the first one counts"
     signal.raise_signal(INT)  # what the observers still write is not broken off
 
 
-def test_while_files_are_written_each_further_one_gives_up_one(watch: Watch) -> None:
-    watch.phase = Phase.FILES
+def test_while_files_are_written_each_further_one_gives_up_one(interrupts: Interrupts) -> None:
+    interrupts.phase = Phase.FILES
     signal.raise_signal(TERM)
     for _ in range(2):
         with pytest.raises(Stop):
             signal.raise_signal(TERM)
 
 
-def test_one_that_is_held_waits_for_the_check(watch: Watch) -> None:
-    with watch.held():
+def test_one_that_is_held_waits_for_the_check(interrupts: Interrupts) -> None:
+    with interrupts.held():
         signal.raise_signal(TERM)
     with pytest.raises(Stop):
-        watch.check()
+        interrupts.check()
 
 
-def test_one_that_somebody_swallowed_is_found_by_the_check(watch: Watch) -> None:
+def test_one_that_somebody_swallowed_is_found_by_the_check(interrupts: Interrupts) -> None:
     with suppress(BaseException):
         signal.raise_signal(INT)
     with pytest.raises(Stop):
-        watch.check()
+        interrupts.check()
 
 
-def test_inside_of_another_it_changes_nothing(watch: Watch) -> None:
+def test_inside_of_another_it_changes_nothing(interrupts: Interrupts) -> None:
     handler = signal.getsignal(TERM)
-    with watch.on():
+    with interrupts.on():
         assert signal.getsignal(TERM) == handler
     assert signal.getsignal(TERM) == handler
 
 
 def test_what_is_ignored_stays_ignored() -> None:
     before = signal.signal(INT, signal.SIG_IGN)
-    watch = Watch()
-    with watch.on():
-        watch.listen()
+    interrupts = Interrupts()
+    with interrupts.on():
+        interrupts.listen()
         assert signal.getsignal(INT) is signal.SIG_IGN
     signal.signal(INT, before)
 
 
-def test_a_forked_process_keeps_its_own_to_itself_until_all_have_heard(watch: Watch) -> None:
+def test_a_forked_process_keeps_its_own_to_itself_until_all_have_heard(interrupts: Interrupts) -> None:
     """torch ends the other processes with SIGTERM where one of them dies: that is no signal of the user's."""
 
     def child(work: str) -> None:
         pid = os.fork()
         if pid == 0:
-            watch.phase = Phase.ROUNDS
+            interrupts.phase = Phase.ROUNDS
             signal.raise_signal(TERM)
             if work == "heard":
-                watch.note(watch.code)
-            os._exit(0 if watch.code == 143 else 1)
+                interrupts.note(interrupts.code)
+            os._exit(0 if interrupts.code == 143 else 1)
         assert os.waitpid(pid, 0)[1] == 0
 
     child("alone")
-    assert watch.code == 0
+    assert interrupts.code == 0
     child("heard")
-    assert watch.code == 143
+    assert interrupts.code == 143
 
 
 @pytest.mark.parametrize(("phase", "ends"), [(Phase.START, True), (Phase.ROUNDS, False), (Phase.FILES, False)])
-def test_a_closed_pipe_is_a_first_signal(watch: Watch, phase: Phase, ends: bool) -> None:
-    watch.phase = phase
+def test_a_closed_pipe_is_a_first_signal(interrupts: Interrupts, phase: Phase, ends: bool) -> None:
+    interrupts.phase = phase
     if ends:
         with pytest.raises(Stop):
-            watch.pipe_closed()
+            interrupts.pipe_closed()
     else:
-        watch.pipe_closed()
-    assert watch.code == PIPE == 141
+        interrupts.pipe_closed()
+    assert interrupts.code == PIPE == 141
 
 
 def test_a_closed_pipe_ends_a_program_that_watches_nothing() -> None:
     with pytest.raises(SystemExit) as caught:
-        Watch().pipe_closed()
+        Interrupts().pipe_closed()
     assert caught.value.code == PIPE
 
 
-PROGRAM = "import signal, sys; from fedcohort.host.interrupt import ended, watch; sys.exit(ended(lambda: {}))"
+PROGRAM = "import signal, sys; from fedcohort.host.interrupt import ended, interrupts; sys.exit(ended(lambda: {}))"
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ PROGRAM = "import signal, sys; from fedcohort.host.interrupt import ended, watch
     [
         ("7", 7, ""),
         ("signal.raise_signal(signal.SIGTERM)", 143, NOTHING),
-        ("watch.note(143) or 1 / 0", 143, NOTHING),  # an import that was broken off raises what it likes
-        ("watch.pipe_closed()", 141, ""),
+        ("interrupts.note(143) or 1 / 0", 143, NOTHING),  # an import that was broken off raises what it likes
+        ("interrupts.pipe_closed()", 141, ""),
     ],
 )
 def test_a_program_ends_with_one_line_and_the_signals_code(main: str, code: int, said: str) -> None:
@@ -137,8 +137,8 @@ def test_a_launchers_own_signal_is_for_the_process_that_it_started() -> None:
     """SLURM sends it to the training processes that were forked, too: each would put the job back into the queue."""
     heard: list[int] = []
     before = signal.signal(signal.SIGUSR2, lambda number, _: heard.append(os.getpid()))
-    watch = Watch()
-    with watch.on():
+    interrupts = Interrupts()
+    with interrupts.on():
         pid = os.fork()
         if pid == 0:
             signal.raise_signal(signal.SIGUSR2)

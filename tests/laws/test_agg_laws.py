@@ -10,7 +10,7 @@ import torch
 
 from agg_harness import arrived, gather, population, update_of
 from fedcohort.part import PROXY, RELATIVE_ADVICE
-from fedcohort.round.collected import Gathered, reweighted
+from fedcohort.round.collected import Collected, reweighted
 from fedcohort.state import pack, unpack
 from yaml_words import make, words
 
@@ -32,10 +32,10 @@ def step(agg: Any, state: Any, updates: list[Any], apart: float = 0.0) -> tuple[
     return close(agg, state, gather(agg, updates), apart)
 
 
-def close(agg: Any, state: Any, gathered: Gathered, apart: float = 0.0) -> tuple[torch.Tensor, Any]:
+def close(agg: Any, state: Any, collected: Collected, apart: float = 0.0) -> tuple[torch.Tensor, Any]:
     """Every signal that it reads is 1, and `apart` more from one client id to the next."""
-    signals = dict.fromkeys(agg.needs, 1.0 + apart * gathered.clients)
-    direction, after = agg.direction(state, arrived(gathered, signals, agg.needs))
+    signals = dict.fromkeys(agg.needs, 1.0 + apart * collected.clients)
+    direction, after = agg.direction(state, arrived(collected, signals, agg.needs))
     return direction.displacement, after
 
 

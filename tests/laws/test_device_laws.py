@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.device.base import Timing, Work
+from fedcohort.device.base import Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 from global_rng import untouched
@@ -20,9 +20,9 @@ def device(request: pytest.FixtureRequest) -> Any:
     return make("device", request.param)
 
 
-def work(clients: Ids, scale: float = 1.0) -> Work:
+def work(clients: Ids, scale: float = 1.0) -> Workload:
     n = scale * (10.0 + clients)
-    return Work(n / 5, n / 15, 5, np.full(len(clients), 4e6), np.full(len(clients), 4e6))
+    return Workload(n / 5, n / 15, 5, np.full(len(clients), 4e6), np.full(len(clients), 4e6))
 
 
 def same(a: Timing, b: Timing) -> bool:

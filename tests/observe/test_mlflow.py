@@ -114,11 +114,11 @@ def test_the_first_rounds_are_sent_soon(logs: Logs, monkeypatch: pytest.MonkeyPa
     """However long importing MLflow and connecting took."""
     clock = [0.0]
     monkeypatch.setattr(courier_module.time, "monotonic", lambda: clock[0])
-    opened = courier_module.open_feed
+    planned = courier_module.open_feed
 
     def slow(*args: Any) -> Any:
         clock[0] += 30
-        return opened(*args)
+        return planned(*args)
 
     monkeypatch.setattr(courier_module, "open_feed", slow)
     journal, tracker = Journal(), logs.tracker(every_s=1)

@@ -12,8 +12,8 @@ from torch import nn
 
 from agg_harness import gather, layout_of, update_of
 from fedcohort.errors import FedcohortError
-from fedcohort.round.aggregate import Closer, advised
-from fedcohort.round.collected import Gathered
+from fedcohort.round.aggregate import ServerStep, advised
+from fedcohort.round.collected import Collected
 from fedcohort.round.parts import ServerState
 from fedcohort.selector.random import Random
 from fedcohort.startup import run
@@ -22,21 +22,21 @@ from fedcohort.types import Advice, Selection
 from run_harness import Ran, go
 from yaml_words import make
 
-Closed = list[tuple[Gathered, ServerState, dict[str, Any]]]
+Closed = list[tuple[Collected, ServerState, dict[str, Any]]]
 
 
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> Closed:
     """What came of each round: what arrived, the server's state, what clients keep."""
     found: Closed = []
-    close = Closer.close
+    close = ServerStep.close
 
-    def spied(self: Closer, opened: Any, gathered: Any, state: Any) -> Any:
-        result = close(self, opened, gathered, state)
+    def spied(self: ServerStep, planned: Any, collected: Any, state: Any) -> Any:
+        result = close(self, planned, collected, state)
         found.append((*result, self.store.state_dict()))
         return result
 
-    monkeypatch.setattr(Closer, "close", spied)
+    monkeypatch.setattr(ServerStep, "close", spied)
     return found
 
 
@@ -109,10 +109,10 @@ def test_a_step_that_overflows_anywhere_is_none() -> None:
     """1e39 is a float64 and no float32: one parameter of two would be infinite, whatever length is allowed."""
     settings = SimpleNamespace(update_limit=1e60, seed=0)
     server = SimpleNamespace(w=torch.ones(2))
-    lone = Closer(None, server, None, None, settings, None, 0.0)  # type: ignore[arg-type]
-    opened: Any = SimpleNamespace(round=0)
-    assert lone._moved(opened, torch.tensor([1e39, 0.0], dtype=torch.float64)) is None
-    moved = lone._moved(opened, torch.tensor([1e38, 0.5], dtype=torch.float64))
+    lone = ServerStep(None, server, None, None, settings, None, 0.0)  # type: ignore[arg-type]
+    planned: Any = SimpleNamespace(round=0)
+    assert lone._moved(planned, torch.tensor([1e39, 0.0], dtype=torch.float64)) is None
+    moved = lone._moved(planned, torch.tensor([1e38, 0.5], dtype=torch.float64))
     assert moved is not None
     assert torch.equal(moved, torch.tensor([1e38, 1.5]))
 
@@ -132,7 +132,7 @@ def test_selections_are_counted(closed: Closed, tmp_path: Path) -> None:
     cohorts = np.concatenate([report.cohort for report in ran.reports[1:]])
     state = closed[-1][1]
     assert len(cohorts) == 12
-    assert sum(len(gathered.clients) for gathered, _, _ in closed) < 12
+    assert sum(len(collected.clients) for collected, _, _ in closed) < 12
     assert state.times_selected.tolist() == np.bincount(cohorts, minlength=12).tolist()
 
 
@@ -144,43 +144,43 @@ def test_statistics_of_batches_come_with_the_step(
     taken. Otherwise the server has what was gathered."""
     layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
     monkeypatch.setattr(run, "_network", lambda *parts: nn.Sequential(*layers))
-    found, close = [], Closer.close
+    found, close = [], ServerStep.close
 
-    def spied(self: Closer, opened: Any, gathered: Any, state: Any) -> Any:
-        result = close(self, opened, gathered, state)
-        found.append((gathered, self.server.buffers.double(), self.server.counters.clone()))
+    def spied(self: ServerStep, planned: Any, collected: Any, state: Any) -> Any:
+        result = close(self, planned, collected, state)
+        found.append((collected, self.server.buffers.double(), self.server.counters.clone()))
         return result
 
-    monkeypatch.setattr(Closer, "close", spied)
+    monkeypatch.setattr(ServerStep, "close", spied)
     go(tmp_path, "rounds=1", f"server.lr={server_lr}")
-    ((gathered, buffers, counters),) = found
+    ((collected, buffers, counters),) = found
     fresh = torch.cat([torch.zeros(10), torch.ones(10)]).double()
-    assert not torch.equal(gathered.buffers.float().double(), fresh)
-    torch.testing.assert_close(buffers, fresh if kept else gathered.buffers.float().double(), rtol=0, atol=0)
-    assert counters.tolist() == ([0] if kept else gathered.counters.tolist())
+    assert not torch.equal(collected.buffers.float().double(), fresh)
+    torch.testing.assert_close(buffers, fresh if kept else collected.buffers.float().double(), rtol=0, atol=0)
+    assert counters.tolist() == ([0] if kept else collected.counters.tolist())
 
 
-def closer(*needs: str) -> Any:
+def server_step(*needs: str) -> Any:
     """One that has nothing but these signals to read."""
     parts = SimpleNamespace(needs=lambda plain: set() if plain else set(needs))
-    return Closer(parts, None, None, None, SimpleNamespace(update_limit=1.0, seed=0), None, 0.0)  # type: ignore[arg-type]
+    return ServerStep(parts, None, None, None, SimpleNamespace(update_limit=1.0, seed=0), None, 0.0)  # type: ignore[arg-type]
 
 
 def test_what_the_server_works_out_of_the_updates() -> None:
     """Inner products of (1, 0) and (1, 2), where the matrix is kept and somebody reads them."""
     rows = [update_of(0, [1.0, 0.0]), update_of(1, [1.0, 2.0])]
     kept, streamed = (gather(make("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False))
-    found = closer("update_gram", "steps")._held(kept, plain=False)
+    found = server_step("update_gram", "steps")._held(kept, plain=False)
     assert {word: values.tolist() for word, values in found.items()} == {"update_gram": [[1, 1], [1, 5]]}
-    assert closer("update_gram")._held(kept, plain=True) == {}
-    assert closer("update_gram")._held(streamed, plain=False) == {}
+    assert server_step("update_gram")._held(kept, plain=True) == {}
+    assert server_step("update_gram")._held(streamed, plain=False) == {}
 
 
 def test_a_deadline_that_is_too_short_for_everybody_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    opened = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), closing=SimpleNamespace(train_s=2.5))
-    impatient = closer()
+    planned = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), closing=SimpleNamespace(train_s=2.5))
+    impatient = server_step()
     for _ in range(2):
-        impatient._nobody(opened)
+        impatient._nobody(planned)
     assert caplog.text.count("round 5: none of the 2 selected clients was done when the round closed after 2.5") == 1
 
 
@@ -228,8 +228,8 @@ def test_who_is_left_out_has_not_arrived_for_the_aggregator(
     advises(monkeypatch, first_is_out)
     go(tmp_path, "agg=scaffold", "rounds=3", "eval.clients_every=0")
     seen: set[int] = set()
-    for gathered, state, kept in closed:
-        seen |= set(gathered.clients[1:].tolist())
+    for collected, state, kept in closed:
+        seen |= set(collected.clients[1:].tolist())
         assert {int(k) for k in kept} == seen
         mean = torch.stack([stored["c"].double() for stored in kept.values()]).sum(0) / 12
         torch.testing.assert_close(state.agg.c, mean, atol=1e-6, rtol=0)

@@ -12,7 +12,7 @@ from torch import nn
 from agg_harness import gather, layout_of, update_of
 from fedcohort.flat import FlatModel
 from fedcohort.round.aggregate import advised
-from fedcohort.round.collect import PIECE, Gatherer
+from fedcohort.round.collect import PIECE, Collector
 from fedcohort.round.collected import reweighted
 from fedcohort.types import Advice
 from yaml_words import make
@@ -36,7 +36,7 @@ def test_two_ranks_sum_to_one_process() -> None:
     for part in (rows[:2], rows[2:]):
         cohort = np.arange(5)
         weights = np.arange(1.0, 6.0)
-        g = Gatherer(layout, cohort, weights, [], [], {}, False, False, torch.device("cpu"), 2)
+        g = Collector(layout, cohort, weights, [], [], {}, False, False, torch.device("cpu"), 2)
         for update in part:
             g.add(update)
         halves.append(g)
@@ -60,17 +60,17 @@ def test_order_of_arrival_changes_at_most_the_last_bits() -> None:
 
 def test_advice_reweighs() -> None:
     agg = make("agg", "fedavg")
-    gathered = gather(agg, [update_of(0, [4.0, 0.0]), update_of(1, [0.0, 4.0])], stacked=True)
-    assert reweighted(gathered, np.array([3.0, 1.0])).mean.tolist() == [3.0, 1.0]
-    assert reweighted(gathered, np.array([0.0, 2.0])).mean.tolist() == [0.0, 4.0]
-    assert reweighted(gathered, np.array([0.0, 2.0]), absolute=True).mean.tolist() == [0.0, 8.0]
-    assert advised(gathered, Advice(weights=np.array([0.0, 2.0]), absolute=True)).mean.tolist() == [0.0, 8.0]
+    collected = gather(agg, [update_of(0, [4.0, 0.0]), update_of(1, [0.0, 4.0])], stacked=True)
+    assert reweighted(collected, np.array([3.0, 1.0])).mean.tolist() == [3.0, 1.0]
+    assert reweighted(collected, np.array([0.0, 2.0])).mean.tolist() == [0.0, 4.0]
+    assert reweighted(collected, np.array([0.0, 2.0]), absolute=True).mean.tolist() == [0.0, 8.0]
+    assert advised(collected, Advice(weights=np.array([0.0, 2.0]), absolute=True)).mean.tolist() == [0.0, 8.0]
 
 
 def test_a_column_is_kept_per_word() -> None:
     agg = make("agg", "fedavg")
     rows = [update_of(2, [1.0]), update_of(7, [2.0])]
-    g = Gatherer(
+    g = Collector(
         layout_of(1),
         np.array([2, 7]),
         np.ones(2),
@@ -93,10 +93,10 @@ def test_the_buffers_of_each_are_kept_beside_the_matrix() -> None:
     agg = make("agg", "feddf")
     rows = [update_of(k, [1.0], n=k + 1, buffers=torch.tensor([k, 2.0 * k])) for k in (0, 1, 3)]
     rows.append(update_of(2, [float("nan")], buffers=torch.zeros(2)))
-    gathered = gather(agg, rows[::-1], layout_of(1, 2))
-    assert gathered.clients.tolist() == [0, 1, 3]
-    assert gathered.each_buffers.tolist() == [[0, 0], [1, 2], [3, 6]]
-    assert gathered.buffers.tolist() == [2, 4]  # by samples, (0 + 2 * 1 + 4 * 3) / 7
+    collected = gather(agg, rows[::-1], layout_of(1, 2))
+    assert collected.clients.tolist() == [0, 1, 3]
+    assert collected.each_buffers.tolist() == [[0, 0], [1, 2], [3, 6]]
+    assert collected.buffers.tolist() == [2, 4]  # by samples, (0 + 2 * 1 + 4 * 3) / 7
     assert gather(make("agg", "fedavg"), rows, layout_of(1, 2)).each_buffers is None
 
 
@@ -120,7 +120,7 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
     # Two ranks with a client each; raw weights 1 and 3: a mean is (1 * 4 + 3 * 8) / 4, a total 4 + 8.
     parts = []
     for client, x in ((3, [1.0, 2.0]), (5, [3.0, 4.0, 5.0])):
-        part = Gatherer(
+        part = Collector(
             layout_of(1), np.array([3, 5]), np.array([1.0, 3.0]), ["a", "b"], {"x": 3}, {}, False, False,
             torch.device("cpu"), 2, averaged=("a",),
         )  # fmt: skip
@@ -145,7 +145,7 @@ def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) ->
         return torch.full(size, 7.0, dtype=torch.float64)
 
     monkeypatch.setattr(torch, "empty", garbage)
-    part = Gatherer(layout_of(1), np.array([0, 1]), np.ones(2), ["a"], {}, {}, True, False, torch.device("cpu"), 2)
+    part = Collector(layout_of(1), np.array([0, 1]), np.ones(2), ["a"], {}, {}, True, False, torch.device("cpu"), 2)
     part.add(update_of(1, [3.0], uploads={"a": torch.tensor([5.0])}))
     assert part.matrix is not None
     assert part.matrix.tolist() == [[0.0], [3.0]]
@@ -154,7 +154,7 @@ def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_where_all_who_arrive_weigh_nothing_there_is_no_mean() -> None:
     """Two clients came, and 0 of 0 is no weight: nobody is aggregated, and nothing is divided by zero."""
-    part = Gatherer(layout_of(1), np.array([0, 1]), np.zeros(2), [], {}, {}, False, False, torch.device("cpu"), 1)
+    part = Collector(layout_of(1), np.array([0, 1]), np.zeros(2), [], {}, {}, False, False, torch.device("cpu"), 1)
     for client in (0, 1):
         part.add(update_of(client, [1.0]))
     done = part.finish(lambda tensor: tensor, lambda tensor: tensor)
@@ -192,6 +192,6 @@ def test_variances_are_averaged_about_the_common_mean() -> None:
 
 def test_an_update_of_no_parameters_is_added_on_any_device() -> None:
     """Away from a CPU an update is one piece, of one number at least. A meta tensor has a device and no numbers."""
-    part = Gatherer(layout_of(0), np.array([0]), np.ones(1), [], {}, {}, False, False, torch.device("meta"), 1)
+    part = Collector(layout_of(0), np.array([0]), np.ones(1), [], {}, {}, False, False, torch.device("meta"), 1)
     part.add(update_of(0, []))
     assert part.table[0].tolist() == [1.0, 1.0]

@@ -9,14 +9,14 @@ import torch
 from torch import nn
 
 from fedcohort.data.federation import Federation, Rows, Shard
-from fedcohort.deadline.base import Closing
-from fedcohort.device.base import Timing, Work
+from fedcohort.deadline.base import DeadlineOutcome
+from fedcohort.device.base import Timing, Workload
 from fedcohort.flat import Block, Layout
 from fedcohort.ledger import Charge
 from fedcohort.rng import Draws
-from fedcohort.round.cost import Bill, Rates, forward_flops
+from fedcohort.round.cost import CostModel, Rates, forward_flops
 from fedcohort.round.parts import Parts, Populations
-from fedcohort.round.workload import Asked
+from fedcohort.round.workload import AskedWork
 from fedcohort.signal.base import find
 from fedcohort.types import Ids, Probe, ProbeResult
 from yaml_words import make
@@ -53,10 +53,10 @@ class Link:
     slow: float = 1.0
     timed: ClassVar[bool] = True
 
-    def expected(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+    def expected(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         return Timing(work.bytes_down, work.infer_load, work.load, work.bytes_up)
 
-    def sample(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+    def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         plain = self.expected(clients, work, draws)
         return Timing(*(self.slow * part for part in (plain.down, plain.infer, plain.unit, plain.up)))
 
@@ -68,12 +68,12 @@ class Asks:
     needs: frozenset[str] = frozenset()
 
 
-def bill(needs: tuple[str, ...] = (), agg: Any = "fedavg", device: Any = None, **client: Any) -> Bill:
+def cost_model(needs: tuple[str, ...] = (), agg: Any = "fedavg", device: Any = None, **client: Any) -> CostModel:
     chosen = {name: make(name, word) for name, word in WORDS.items()}
     chosen["client"] = make("client", "sgd", **{"epochs": 2, "batch": 8, **client})
     chosen["agg"] = make("agg", agg) if isinstance(agg, str) else agg
     parts = Parts(selector=Asks(frozenset(needs)), **{**chosen, "device": device or Link()})  # type: ignore[arg-type]
-    return Bill(parts, held(), LAYOUT, flops=30.0)
+    return CostModel(parts, held(), LAYOUT, flops=30.0)
 
 
 WORDS = {
@@ -117,27 +117,27 @@ def test_what_is_read_costs_what_it_says() -> None:
 
 def test_a_plain_round_reads_for_the_selector_alone() -> None:
     """SCAFFOLD's vectors, and a fair aggregator's loss, are of rounds that are not plain."""
-    scaffold = bill(("loss_post",), "scaffold")
+    scaffold = cost_model(("loss_post",), "scaffold")
     assert scaffold.rates(plain=False).beside_bytes == FIXED + VECTOR + 4
     assert scaffold.rates(plain=True) == Rates(3.0, {}, 1.0, MODEL, FIXED + 4)
-    fair = bill((), make("agg", "fedmaba", loss="loss_post"))
+    fair = cost_model((), make("agg", "fedmaba", loss="loss_post"))
     assert (fair.rates(plain=False).passes_after, fair.rates(plain=True).passes_after) == (1.0, 0.0)
     assert fair.rates(plain=False).beside_bytes == fair.rates(plain=True).beside_bytes + 4
-    assert set(bill((), "fedmaba").rates(plain=False).probed) == {"loss"}
-    assert not bill((), "fedmaba").rates(plain=True).probed
-    assert bill(("loss_post",), "scaffold").bare == Rates(3.0, {}, 0.0, MODEL, FIXED)
+    assert set(cost_model((), "fedmaba").rates(plain=False).probed) == {"loss"}
+    assert not cost_model((), "fedmaba").rates(plain=True).probed
+    assert cost_model(("loss_post",), "scaffold").bare == Rates(3.0, {}, 0.0, MODEL, FIXED)
 
 
 def test_samples_that_train() -> None:
-    found = bill()
+    found = cost_model()
     assert found.used(ids(0, 2), [None, ids(3, 4, 5)]).tolist() == [10, 3]
     assert found.samples_seen(N, 2).tolist() == [20, 40, 80]
     assert found.samples_seen(N, np.array([0, 1, 3])).tolist() == [0, 20, 120]
-    steps = bill(steps=5, batch=16)
+    steps = cost_model(steps=5, batch=16)
     assert steps.units == 5
     assert steps.samples_seen(N, 5).tolist() == [5 * 10, 5 * 16, 5 * 16]
-    assert bill(steps=5, batch=None).samples_seen(N, 5).tolist() == [50, 100, 200]
-    assert bill(steps=5, batch=None).samples_seen(10_000 * N, 1).tolist() == (10_000 * N).tolist()
+    assert cost_model(steps=5, batch=None).samples_seen(N, 5).tolist() == [50, 100, 200]
+    assert cost_model(steps=5, batch=None).samples_seen(10_000 * N, 1).tolist() == (10_000 * N).tolist()
 
 
 @pytest.mark.parametrize(
@@ -151,12 +151,12 @@ def test_samples_that_train() -> None:
     ],
 )
 def test_samples_that_a_question_takes(word: str, options: dict[str, Any], samples: list[float]) -> None:
-    assert bill().samples_in(find(word), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
+    assert cost_model().samples_in(find(word), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
 
 
 def test_passes_of_a_job_that_do_not_train() -> None:
     """Before it for the aggregator, after it for who reads loss_post."""
-    found = bill(("loss_post",), "fedmaba")
+    found = cost_model(("loss_post",), "fedmaba")
     assert found.inferred(ids(0, 2), found.usual).tolist() == [10 + 10, 40 + 40]
     assert found.inferred(ids(0, 2), found.plain).tolist() == [10, 40]
     assert found.inferred(ids(0, 2), found.bare).tolist() == [0, 0]
@@ -165,19 +165,19 @@ def test_passes_of_a_job_that_do_not_train() -> None:
 def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
     """An epoch of E = 2 is n / 2, with FedBiO's 9 passes a sample for 3 three times as much; a forward pass over n is a
     third of an epoch. A step counts the samples in it."""
-    work = bill().work(N, 6.0 * N, bill().usual, 7.0)
+    work = cost_model().work(N, 6.0 * N, cost_model().usual, 7.0)
     assert (work.load.tolist(), work.infer_load.tolist(), work.units) == ([5, 10, 20], [10, 20, 40], 2)
     assert (work.bytes_down.tolist(), work.bytes_up.tolist()) == ([MODEL] * 3, [7.0] * 3)
-    heavy = bill((), "fedbio")
+    heavy = cost_model((), "fedbio")
     assert heavy.work(N, 0.0 * N, heavy.usual, 0.0).load.tolist() == [15, 30, 60]
-    steps = bill(steps=5, batch=16).work(N, 6.0 * N, bill().usual, N)
+    steps = cost_model(steps=5, batch=16).work(N, 6.0 * N, cost_model().usual, N)
     assert (steps.load.tolist(), steps.infer_load.tolist(), steps.units) == ([10, 16, 16], [20, 40, 80], 5)
     assert steps.bytes_up.tolist() == N.tolist()
 
 
 def test_what_is_expected_of_everybody() -> None:
     """Travel of the model and of the whole answer, and two epochs of n / 2; scores and passes of probes take none."""
-    found = bill(("steps", "loss_post", "loss"), "scaffold").timed(DRAWS)
+    found = cost_model(("steps", "loss_post", "loss"), "scaffold").timed(DRAWS)
     up = VECTOR + FIXED + VECTOR + 2 * 4
     assert found["expected_s"].tolist() == (MODEL + VECTOR + N + up).tolist()
     assert found["expected_unit_s"].tolist() == (N / 2).tolist()
@@ -187,12 +187,12 @@ def test_what_is_expected_of_everybody() -> None:
 
 @pytest.mark.parametrize(("batch", "passes"), [(16, [1, 2, 3]), (10, [1, 2, 4]), (None, [1, 1, 1])])
 def test_steps_of_a_pass(batch: int | None, passes: list[int]) -> None:
-    assert bill(steps=5, batch=batch).timed(DRAWS)["pass_units"].tolist() == passes
+    assert cost_model(steps=5, batch=batch).timed(DRAWS)["pass_units"].tolist() == passes
 
 
 def test_a_phase_lasts_until_the_slowest_is_done() -> None:
     """Client 1 runs 20 and 4 samples forward, a sixth of a sample-time each for E = 2; the model alone travels."""
-    found = bill((), "scaffold", Link(slow=10.0))
+    found = cost_model((), "scaffold", Link(slow=10.0))
     loss, val = Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))
     assert found.probe_s([loss, val], DRAWS) == pytest.approx(10 * (MODEL + 24 / 6))
     assert found.probe_s([val], DRAWS) == pytest.approx(10 * (MODEL + 6 / 6))
@@ -202,16 +202,16 @@ def test_a_phase_lasts_until_the_slowest_is_done() -> None:
 
 def test_what_clients_tell_of_themselves_once() -> None:
     """n_k and C counts, 4 bytes a number, of K = 3 clients; reports come later, and the true noise from nobody."""
-    found = bill(("n_train", "label_counts", "noise_rate", "steps", "loss"))
+    found = cost_model(("n_train", "label_counts", "noise_rate", "steps", "loss"))
     assert found.registration(Populations.over(held(), 2)) == Charge(up_bytes=4 * 3 + 4 * 3 * CLASSES)
 
 
-def closing(units: list[int]) -> Closing:
+def closing(units: list[int]) -> DeadlineOutcome:
     done = np.array(units, np.int64)
-    return Closing(done, done > 0, np.ones(len(done)), 1.0)
+    return DeadlineOutcome(done, done > 0, np.ones(len(done)), 1.0)
 
 
-ASKED = Asked(ids(0, 2), ids(2, 3), [None, None], np.array([100.0, 1000.0]))
+ASKED = AskedWork(ids(0, 2), ids(2, 3), [None, None], np.array([100.0, 1000.0]))
 
 
 def answered(*probes: Probe) -> dict[str, ProbeResult]:
@@ -220,25 +220,25 @@ def answered(*probes: Probe) -> dict[str, ProbeResult]:
 
 def test_a_round_by_hand() -> None:
     """Client 2 is late: it did all 3 epochs that it was asked for, and its 1000 bytes never came. 30 FLOPs a pass."""
-    found = bill().round([], {}, ASKED, [None, None], closing([1, 0]), plain=False)
+    found = cost_model().round([], {}, ASKED, [None, None], closing([1, 0]), plain=False)
     passes = 3 * (1 * 10 + 3 * 40)
     assert found == Charge(down_bytes=2 * MODEL, up_bytes=100.0, client_flops=30.0 * passes)
-    few = bill().round([], {}, ASKED, [ids(0), ids(0, 1)], closing([2, 3]), plain=False)
+    few = cost_model().round([], {}, ASKED, [ids(0), ids(0, 1)], closing([2, 3]), plain=False)
     assert few == Charge(down_bytes=2 * MODEL, up_bytes=1100.0, client_flops=30.0 * 3 * (2 * 1 + 3 * 2))
 
 
 def test_probes_cost_the_model_of_those_who_do_not_train() -> None:
     """Asked are 0, 1 and 1, 2, of whom 1 does not train: one model more, 4 answers; 10 + 20 + 4 + 6 samples."""
     probes = (Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2)))
-    found = bill().round(probes, answered(*probes), ASKED, [None, None], closing([2, 3]), plain=False)
-    plain = bill().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False)
+    found = cost_model().round(probes, answered(*probes), ASKED, [None, None], closing([2, 3]), plain=False)
+    plain = cost_model().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False)
     more = Charge(MODEL + 0.0, 4 * 4.0, MODEL + 4 * 4.0, 30.0 * (10 + 20 + 4 + 6))
     assert found == plain + more
 
 
 def test_an_aggregators_questions_are_of_those_who_train() -> None:
     """FedMABA's loss: 4 bytes and a pass over T_k of clients 0 and 2, none in a plain round."""
-    fair = bill((), "fedmaba")
+    fair = cost_model((), "fedmaba")
     asks, plain = (fair.round([], {}, ASKED, [None, None], closing([2, 3]), plain=p) for p in (False, True))
     assert asks == plain + Charge(up_bytes=8.0, probe_bytes=8.0, client_flops=30.0 * (10 + 40))
 
@@ -246,14 +246,14 @@ def test_an_aggregators_questions_are_of_those_who_train() -> None:
 def test_a_model_that_is_thrown_away_travels_both_ways() -> None:
     """FedCor's warm-up: clients 1 and 2 train two epochs for it and send it, and 0, 1 and 2 get what comes of it."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
-    found = bill().round([probe], answered(probe), ASKED, [None, None], closing([2, 3]), plain=False)
-    plain = bill().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False)
+    found = cost_model().round([probe], answered(probe), ASKED, [None, None], closing([2, 3]), plain=False)
+    plain = cost_model().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False)
     extra, answers = MODEL + 3 * MODEL, 3 * 4 + 2 * MODEL  # client 1 gets w_t, too
     passes = 10 + 20 + 40 + 3 * 2 * (20 + 40)
     assert found == plain + Charge(float(extra), float(answers), float(extra + answers), 30.0 * passes)
 
 
 def test_weighed_samples_take_more_passes_but_for_a_plain_round() -> None:
-    heavy = bill((), "fedbio")
+    heavy = cost_model((), "fedbio")
     costs = [heavy.round([], {}, ASKED, [None, None], closing([2, 3]), plain=p).client_flops for p in (False, True)]
     assert costs == [30.0 * 9 * (20 + 120), 30.0 * 3 * (20 + 120)]

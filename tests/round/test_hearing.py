@@ -4,25 +4,25 @@ import numpy as np
 
 from agg_harness import update_of
 from fedcohort.rng import generator
-from fedcohort.round.hearing import Hearing
+from fedcohort.round.hearing import ClientClaims
 from yaml_words import make
 
 
-def hearing(fraction: float = 0.5) -> Hearing:
+def claims(fraction: float = 0.5) -> ClientClaims:
     """told = 10 measured + 1, of "loss" alone."""
-    return Hearing(make("attack", "loss_inflation", fraction=fraction, factor=10, shift=1, signals=["loss"]), 3, 8)
+    return ClientClaims(make("attack", "loss_inflation", fraction=fraction, factor=10, shift=1, signals=["loss"]), 3, 8)
 
 
 def test_the_liars_are_those_that_the_seed_draws() -> None:
-    found = hearing()
+    found = claims()
     expected = found.attack.liars(8, generator(3, "attack"))
     assert len(expected) == 4
     assert np.flatnonzero(found.liars).tolist() == expected.tolist()
-    assert not Hearing(make("attack", "none"), 3, 8).liars.any()
+    assert not ClientClaims(make("attack", "none"), 3, 8).liars.any()
 
 
 def test_what_clients_say() -> None:
-    found = hearing()
+    found = claims()
     clients = np.arange(8)[::-1].copy()
     true = clients + 1.0
     heard = found.told("loss", clients, true)
@@ -39,7 +39,7 @@ def test_what_clients_say() -> None:
 
 
 def test_what_is_read_off_an_update_goes_through_its_client() -> None:
-    found = hearing()
+    found = claims()
     liar, honest = int(np.flatnonzero(found.liars)[0]), int(np.flatnonzero(~found.liars)[0])
     read = found.through("loss", lambda update: float(update.steps))
     assert read(update_of(liar, [0.0], steps=7)) == 71.0
@@ -50,5 +50,5 @@ def test_without_liars_nothing_stands_between() -> None:
     def read(update: object) -> float:
         return 1.0
 
-    assert Hearing(make("attack", "none"), 3, 8).through("loss", read) is read
-    assert hearing().through("loss", read) is not read
+    assert ClientClaims(make("attack", "none"), 3, 8).through("loss", read) is read
+    assert claims().through("loss", read) is not read

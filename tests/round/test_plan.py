@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.round.plan import Opener
+from fedcohort.round.plan import RoundPlanner
 from fedcohort.types import Selection
 from run_harness import Ran, go
 from yaml_words import make
@@ -151,10 +151,10 @@ def test_a_probe_that_is_not_declared_is_refused(tmp_path: Path, monkeypatch: py
 
 def test_a_plain_round_weighs_by_the_samples_trained_on() -> None:
     """As agg=fedavg would, whatever the aggregator's rule is: equal weights, here."""
-    opener = SimpleNamespace(parts=SimpleNamespace(agg=make("agg", "fedavg", weighting="uniform")))
+    planner = SimpleNamespace(parts=SimpleNamespace(agg=make("agg", "fedavg", weighting="uniform")))
     used, owned, nobody = np.array([1, 3]), np.array([5, 5]), np.empty(0, np.int64)
     plain, other = (
-        Opener._weights(opener, Selection(nobody, plain=plain), used, owned)  # type: ignore[arg-type]
+        RoundPlanner._weights(planner, Selection(nobody, plain=plain), used, owned)  # type: ignore[arg-type]
         for plain in (True, False)
     )
     assert (plain.tolist(), other.tolist()) == ([1.0, 3.0], [1.0, 1.0])

@@ -10,7 +10,7 @@ from engine_toy import SEED
 from fedcohort.data.federation import Rows
 from fedcohort.flat import FlatModel
 from fedcohort.rng import generator, torch_scope
-from fedcohort.round.server_models import ServerWorkshop
+from fedcohort.round.server_models import RoundModels
 
 
 def conv(channels_last: bool = False) -> FlatModel:
@@ -20,9 +20,9 @@ def conv(channels_last: bool = False) -> FlatModel:
     return FlatModel(network, channels_last)
 
 
-def workshop(server: FlatModel) -> ServerWorkshop:
+def workshop(server: FlatModel) -> RoundModels:
     x = torch.randn(6, 2, 3, 3, generator=torch.Generator().manual_seed(1))
-    return ServerWorkshop(server, held(x[:4], Rows(x, torch.tensor([0, 1, 0, 1, 0, 1]))), 5, 3, server.buffers + 1)
+    return RoundModels(server, held(x[:4], Rows(x, torch.tensor([0, 1, 0, 1, 0, 1]))), 5, 3, server.buffers + 1)
 
 
 def update(server: FlatModel) -> torch.Tensor:

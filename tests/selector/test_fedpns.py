@@ -11,7 +11,7 @@ from agg_harness import update_of
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.flat import FlatModel
 from fedcohort.selector.fedpns import FedPns, State, against, agreement, per_step, scaled, without
-from fedcohort.signal.base import Held, find
+from fedcohort.signal.base import Derived, find
 from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import Population, RoundOutcome, Selection
 from run_harness import go
@@ -248,5 +248,5 @@ def test_probabilities_always_sum_to_one() -> None:
 
 
 def test_signals() -> None:
-    assert isinstance(find("update_gram"), Held)
+    assert isinstance(find("update_gram"), Derived)
     assert find("steps").read(update_of(0, [0.0], steps=7)) == 7.0

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fedcohort.signal.base import Held, find
+from fedcohort.signal.base import Derived, find
 from fedcohort.signal.update_gram import COLUMNS, gram
 from selector_harness import pairs_of
 
@@ -71,6 +71,6 @@ def test_an_update_that_is_no_number_shows_in_its_row(bad: float) -> None:
 
 def test_it_has_a_number_for_every_pair() -> None:
     signal = find("update_gram")
-    assert isinstance(signal, Held)
+    assert isinstance(signal, Derived)
     assert signal.pairs
     assert not find("server_loss").pairs  # type: ignore[union-attr]

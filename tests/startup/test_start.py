@@ -45,7 +45,7 @@ def start(logs: Path, *words: str, sweeper: str | None = None, number: int = 0) 
     return called(cfg)
 
 
-def record(logs: Path, number: int = 0) -> jobs.Record:
+def record(logs: Path, number: int = 0) -> jobs.JobRecord:
     return jobs.read(logs / "sweeps" / "s")[number]
 
 
@@ -55,7 +55,7 @@ def test_a_sweeper_hears_the_last_validation(logs: Path) -> None:
     (folder,) = (logs / "runs").iterdir()
     last = json.loads((folder / "journal.jsonl").read_text().splitlines()[-1])
     assert value == last["metrics"]["server_val/acc"]
-    assert record(logs) == jobs.Record(record(logs).words, "done", folder)
+    assert record(logs) == jobs.JobRecord(record(logs).words, "done", folder)
     assert start(logs, *JOURNAL, "resume=true", number=1) == value, "the metric is no part of what a run is"
     assert record(logs, 1).how == "skipped"
     assert start(logs, "resume=true", "callback.summary=null") is None

@@ -14,7 +14,7 @@ from fedcohort.command.compare import compare, parsed
 from fedcohort.observe.tracking import comparison, identity, membership, server
 from fedcohort.record import card
 from fedcohort.startup import jobs
-from fedcohort.startup.jobs import Job
+from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.sweep import Sweep
 from observe.databases import Logs, logs, said  # noqa: F401
 from observe.made_up import info
@@ -51,7 +51,7 @@ def ran(folder: Path, *words: str, place: server.Place | None = None, tracked: b
 
 def job(sweep: Sweep, number: int, how: str, *words: str, folder: Path | None = None, reason: str = "") -> None:
     assert sweep.folder is not None
-    Job(sweep.folder, number, words).note(how, folder, reason)
+    SweepJob(sweep.folder, number, words).note(how, folder, reason)
 
 
 def swept(*words: Sequence[str], **how: Any) -> str:
@@ -227,6 +227,6 @@ def test_on_slurm_the_jobs_outlive_the_sweep(
 
 def test_what_cannot_be_written_down_is_said(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
     (tmp_path / "s").touch()
-    Job(tmp_path / "s", 0, ("seed=0",)).note("done")
+    SweepJob(tmp_path / "s", 0, ("seed=0",)).note("done")
     assert "can't be written" in said.text
     assert jobs.read(tmp_path / "s") == {}

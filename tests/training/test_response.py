@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from engine_toy import federation_of, network_of, task_of, trainer_of
-from fedcohort.hook import Sent
+from fedcohort.hook import HookResult
 from fedcohort.training.response import Response
 from yaml_words import make
 
@@ -74,8 +74,8 @@ class Constant:
     def correct(self, g: torch.Tensor, y: torch.Tensor) -> None:
         g.copy_(self.slope)
 
-    def finish(self, *given: Any) -> Sent:
-        return Sent()
+    def finish(self, *given: Any) -> HookResult:
+        return HookResult()
 
 
 @pytest.mark.parametrize("options", [{}, {"momentum": 0.9}, {"mu": 0.3}, {"momentum": 0.9, "mu": 0.3}])

@@ -13,7 +13,7 @@ from torch import nn
 
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.flat import FlatModel
-from fedcohort.hook import Sent, StepView, weigher
+from fedcohort.hook import HookResult, StepView, weigher
 from fedcohort.training.engines import choose
 from fedcohort.training.weighted import View
 from run_harness import go
@@ -40,8 +40,8 @@ class Watching:
     def correct(self, g: torch.Tensor, y: torch.Tensor) -> None:
         """Nothing."""
 
-    def finish(self, y: torch.Tensor, steps: int, lr: float) -> Sent:
-        return Sent()
+    def finish(self, y: torch.Tensor, steps: int, lr: float) -> HookResult:
+        return HookResult()
 
 
 @dataclass

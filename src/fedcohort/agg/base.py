@@ -14,14 +14,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from fedcohort.hook import Hook
+from fedcohort.hook import ClientHook
 from fedcohort.part import Part
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 S = TypeVar("S")
 
 
-class Workshop(Protocol):
+class ServerModels(Protocol):
     """Where an aggregator works with whole networks, on the server: w_t at hand, and inputs without labels.
 
     What goes through the networks made here is counted, and charged to the server (`comp/server_flops`).
@@ -66,10 +66,10 @@ class Arrived:
     weights: Values
     updates: Float[Tensor, "m p"] | None
     buffers: Float[Tensor, "m b"] | None = None
-    workshop: Workshop | None = None
+    workshop: ServerModels | None = None
 
     @property
-    def bench(self) -> Workshop:
+    def bench(self) -> ServerModels:
         """The workshop, of an aggregator that works in one."""
         if self.workshop is None:
             raise ValueError("this aggregator works in a workshop, and was given none")
@@ -121,7 +121,7 @@ class Aggregator(Part, Protocol[S]):
         return False
 
     @property
-    def hooks(self) -> tuple[Hook, ...]:
+    def hooks(self) -> tuple[ClientHook, ...]:
         return ()
 
     @property

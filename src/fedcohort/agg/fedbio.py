@@ -25,7 +25,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
-from fedcohort.hook import Hook, Job, Sent, StepView, Vector, Weighing
+from fedcohort.hook import ClientContext, ClientHook, HookResult, StepView, Vector, Weighing
 from fedcohort.part import FREE_UPDATE, Want
 from fedcohort.types import Ids, Population, Values
 
@@ -73,10 +73,10 @@ class _Cleaning:
     def correct(self, g: Vector, y: Vector) -> None:
         """The weights are all that it changes."""
 
-    def finish(self, y: Vector, steps: int, lr: float) -> Sent:
+    def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         if self.u is None or self.received is None:
-            return Sent({}, {"x": self.x})
-        return Sent({"delta_u": self.u - self.received}, {"x": self.x})
+            return HookResult({}, {"x": self.x})
+        return HookResult({"delta_u": self.u - self.received}, {"x": self.x})
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,10 @@ class Cleaning:
     def bounded(self, u: Tensor) -> Tensor:
         return u * torch.clamp(self.u_max / (u.norm() + 1e-12), max=1.0)
 
-    def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], job: Job) -> Weighing:
-        x = stored["x"][: job.samples].to(w) if "x" in stored else torch.zeros(job.samples).to(w)
+    def begin(
+        self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
+    ) -> Weighing:
+        x = stored["x"][: ctx.samples].to(w) if "x" in stored else torch.zeros(ctx.samples).to(w)
         return _Cleaning(self, x.clone(), down["u"].to(w) if self.second_order else None)
 
 
@@ -140,7 +142,7 @@ class FedBiO(Aggregator[State]):
         return frozenset({GIVEN_LABELS, CLIENT_VAL, *second})
 
     @property
-    def hooks(self) -> tuple[Hook, ...]:
+    def hooks(self) -> tuple[ClientHook, ...]:
         return (Cleaning(self.variant == "second_order", self.eta_x, self.tau, self.u_max, self.x_max),)
 
     def init(self, population: Population, n_params: int) -> State:

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, Workshop, sample_weights
+from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
 from fedcohort.maths.distil import batches, learn, predicted, trained
 from fedcohort.part import PROXY, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
@@ -84,7 +84,7 @@ class FedDf(Aggregator[None]):
         student = self._distilled(bench, bench.model(start.displacement, None), x, t, order)
         return Direction(bench.update_of(student), start.weights), None
 
-    def _rows(self, bench: Workshop) -> tuple[Tensor, list[Tensor]]:
+    def _rows(self, bench: ServerModels) -> tuple[Tensor, list[Tensor]]:
         """Of the proxy, the inputs that the steps will see; and each step's positions in them."""
         n = len(bench.proxy)
         drawn = list(batches(bench.rng("distil"), n, self.batch, self.steps))
@@ -107,7 +107,9 @@ class FedDf(Aggregator[None]):
             mean = z if count == 1 else mean + (z - mean) / count
         return F.softmax(mean / self.tau, 1) if count else None
 
-    def _distilled(self, bench: Workshop, student: nn.Module, x: Tensor, t: Tensor, order: list[Tensor]) -> nn.Module:
+    def _distilled(
+        self, bench: ServerModels, student: nn.Module, x: Tensor, t: Tensor, order: list[Tensor]
+    ) -> nn.Module:
         student.eval()
         optimizer = torch.optim.Adam(trained(student), lr=self.lr)
         best, kept, since = -math.inf, student, 0

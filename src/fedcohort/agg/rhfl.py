@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, Workshop, sample_weights
+from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
 from fedcohort.agg.losses import over_all, told
 from fedcohort.maths.distil import batches, learn, trained
 from fedcohort.part import PROXY, RELATIVE_ADVICE, Want
@@ -121,7 +121,7 @@ class Rhfl(Aggregator[State]):
                 displacement += out[i] * arrived.bench.update_of(network)
         return Direction(displacement, out)
 
-    def _align(self, bench: Workshop, models: list[nn.Module], omega: Values) -> Values:
+    def _align(self, bench: ServerModels, models: list[nn.Module], omega: Values) -> Values:
         """Train the models towards each other; 1 for each, 0 where its predictions are not finite."""
         share = torch.from_numpy(omega).to(bench.proxy)
         optimizers = [torch.optim.Adam(trained(network), lr=self.lr) for network in models]

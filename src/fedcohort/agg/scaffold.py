@@ -20,7 +20,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
-from fedcohort.hook import Correction, Hook, Job, Sent, Vector
+from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
 from fedcohort.part import FREE_UPDATE, NO_BATCH_NORM, Want
 from fedcohort.types import Ids, Population, Values
 
@@ -52,11 +52,11 @@ class _Drift:
             self.raw.add_(g)
         g.add_(self.shift)
 
-    def finish(self, y: Vector, steps: int, lr: float) -> Sent:
+    def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         if steps == 0:
-            return Sent({"delta_c": torch.zeros_like(self.c_i)}, {"c": self.c_i})
+            return HookResult({"delta_c": torch.zeros_like(self.c_i)}, {"c": self.c_i})
         c_new = self.raw / steps if self.raw is not None else (self.w - y) / (steps * lr) - self.shift
-        return Sent({"delta_c": c_new - self.c_i}, {"c": c_new})
+        return HookResult({"delta_c": c_new - self.c_i}, {"c": c_new})
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,9 @@ class ControlVariate:
     uploads: tuple[str, ...] = ("delta_c",)
     remembers: tuple[str, ...] = ("c",)
 
-    def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], job: Job) -> Correction:
+    def begin(
+        self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
+    ) -> Correction:
         c_i = stored["c"] if "c" in stored else torch.zeros_like(w)
         return _Drift(self.control, w, down["c"].to(w), c_i)
 
@@ -91,7 +93,7 @@ class Scaffold(Aggregator[State]):
         return frozenset({FREE_UPDATE, *((PLAIN_CLIENT,) if self.control == "displacement" else ())})
 
     @property
-    def hooks(self) -> tuple[Hook, ...]:
+    def hooks(self) -> tuple[ClientHook, ...]:
         return (ControlVariate(self.control),)
 
     def init(self, population: Population, n_params: int) -> State:

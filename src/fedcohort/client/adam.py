@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fedcohort import ranges
-from fedcohort.client.base import LocalWork
+from fedcohort.client.base import LocalOptimization
 
 if TYPE_CHECKING:
     import torch
 
 
 @dataclass(frozen=True)
-class Adam(LocalWork):
-    """beta1, beta2, eps: of Adam. The rest as in `client.base.LocalWork`."""
+class Adam(LocalOptimization):
+    """beta1, beta2, eps: of Adam. The rest as in `client.base.LocalOptimization`."""
 
     beta1: float
     beta2: float

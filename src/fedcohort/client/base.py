@@ -49,7 +49,7 @@ class Client(Part, Protocol):
 
 
 @dataclass(frozen=True)
-class LocalWork(Client):
+class LocalOptimization(Client):
     """lr, decay, milestones, factor: the schedule over rounds. weight_decay: torch's, added to the gradient.
 
     The rest as in `Client`. Clients train in float32, which holds no factor far above 1e30.

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fedcohort import ranges
-from fedcohort.client.base import LocalWork
+from fedcohort.client.base import LocalOptimization
 
 if TYPE_CHECKING:
     import torch
 
 
 @dataclass(frozen=True)
-class Sgd(LocalWork):
-    """momentum: heavy-ball, within a round. The rest as in `client.base.LocalWork`."""
+class Sgd(LocalOptimization):
+    """momentum: heavy-ball, within a round. The rest as in `client.base.LocalOptimization`."""
 
     momentum: float
 

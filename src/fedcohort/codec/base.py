@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from fedcohort.flat import Layout
-from fedcohort.hook import Hook, Vector
+from fedcohort.hook import ClientHook, Vector
 from fedcohort.part import Part
 
 
@@ -24,7 +24,7 @@ class Codec(Part, Protocol):
     """
 
     @property
-    def hooks(self) -> tuple[Hook, ...]:
+    def hooks(self) -> tuple[ClientHook, ...]:
         return ()
 
     @abstractmethod

@@ -30,7 +30,7 @@ from fedcohort import ranges
 from fedcohort.codec.base import Codec
 from fedcohort.codec.wire import SEED, Numbers, Wire, flatten, joined, seed_of, shared, unflatten
 from fedcohort.flat import Block, Layout
-from fedcohort.hook import Correction, Hook, Job, Sent, Vector
+from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
 from fedcohort.ledger import NUMBER
 from fedcohort.part import UNDECAYED_CLIENT, Want
 
@@ -64,8 +64,8 @@ class _Confined:
             G = block.of(g)
             G.copy_((A @ (A.t() @ G.reshape(len(A), -1))).view(G.shape))
 
-    def finish(self, y: Vector, steps: int, lr: float) -> Sent:
-        return Sent()
+    def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
+        return HookResult()
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,10 @@ class Subspace:
     uploads: tuple[str, ...] = ()
     remembers: tuple[str, ...] = ()
 
-    def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], job: Job) -> Correction:
-        bases = self.codec.bases(job.layout, seed_of(job.rng("codec")))
+    def begin(
+        self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
+    ) -> Correction:
+        bases = self.codec.bases(ctx.layout, seed_of(ctx.rng("codec")))
         return _Confined([(block, A.to(w)) for block, A in bases.items()])
 
 
@@ -98,7 +100,7 @@ class LowRank(Codec):
         ranges.integer("min_size", self.min_size, "[1, inf)")
 
     @property
-    def hooks(self) -> tuple[Hook, ...]:
+    def hooks(self) -> tuple[ClientHook, ...]:
         return (Subspace(self),) if self.mode == "train" else ()
 
     @property

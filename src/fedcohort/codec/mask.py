@@ -17,9 +17,9 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.codec.base import Codec
-from fedcohort.codec.wire import Numbers, Wire, gathered, scattered, seed_of, sparse_bytes, subsets, unflatten
+from fedcohort.codec.wire import Numbers, Wire, collected, scattered, seed_of, sparse_bytes, subsets, unflatten
 from fedcohort.flat import Layout
-from fedcohort.hook import Correction, Hook, Job, Sent, Vector
+from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
 from fedcohort.part import UNDECAYED_CLIENT, Want
 
 
@@ -30,8 +30,8 @@ class _Masked:
     def correct(self, g: Vector, y: Vector) -> None:
         g.masked_fill_(self.still, 0.0)  # a product would keep what is not finite
 
-    def finish(self, y: Vector, steps: int, lr: float) -> Sent:
-        return Sent()
+    def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
+        return HookResult()
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,13 @@ class MaskHook:
     uploads: tuple[str, ...] = ()
     remembers: tuple[str, ...] = ()
 
-    def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], job: Job) -> Correction:
-        still = np.ones(job.layout.n_params, dtype=np.bool_)
-        for at in subsets(self.rho, job.layout, seed_of(job.rng("codec"))):
+    def begin(
+        self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
+    ) -> Correction:
+        still = np.ones(ctx.layout.n_params, dtype=np.bool_)
+        for at in subsets(self.rho, ctx.layout, seed_of(ctx.rng("codec"))):
             still[at] = False
-        return _Masked(unflatten(still, job.layout, w))
+        return _Masked(unflatten(still, ctx.layout, w))
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Mask(Codec):
         ranges.number("rho", self.rho, "(0, 1]")
 
     @property
-    def hooks(self) -> tuple[Hook, ...]:
+    def hooks(self) -> tuple[ClientHook, ...]:
         return (MaskHook(self.rho),)
 
     @property
@@ -76,7 +78,7 @@ class Mask(Codec):
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
         """(seed, D on M)."""
-        return gathered(delta, self.rho, layout, seed_of(rng()))
+        return collected(delta, self.rho, layout, seed_of(rng()))
 
     def decode(self, wire: Wire, layout: Layout) -> Numbers:
         return scattered(wire, self.rho, layout, unbiased=False)

@@ -75,7 +75,7 @@ def sparse_bytes(rho: float, layout: Layout) -> int:
     return SEED + NUMBER * sum(count(rho, block.size) for block in layout.parameters)
 
 
-def gathered(delta: Vector, rho: float, layout: Layout, seed: np.ndarray) -> Wire:
+def collected(delta: Vector, rho: float, layout: Layout, seed: np.ndarray) -> Wire:
     """(seed, numbers that it says are sent)."""
     values = flatten(delta, layout)
     return seed, joined([values[at] for at in subsets(rho, layout, seed)])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.record.replayable import Log, Round
+from fedcohort.record.replayable import LoggedRound, RunLog
 from fedcohort.rng import Draws
 from fedcohort.types import (
     Advice,
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from fedcohort.signal.base import Signal
 
 
-class Player:
+class LoggedSelector:
     """A selector that is led through a log, one round after the other."""
 
-    def __init__(self, selector: "Selector[Any]", word: str, log: Log) -> None:
+    def __init__(self, selector: "Selector[Any]", word: str, log: RunLog) -> None:
         self.selector, self.word, self.log = selector, word, log
         self.fixed = Signals(log.facts, selector.needs, "the selector")
         self.state: Any = None
@@ -39,10 +39,10 @@ class Player:
         asked: words that the run's selector may have asked for. It may never have come to that: FedCor's shadow rounds
         begin after the warm-up.
         """
-        from fedcohort.signal.base import Computed, Held, Measured, Static, find
+        from fedcohort.signal.base import Computed, Derived, Measured, Static, find
 
         signals = {word: find(word) for word in sorted(self.selector.needs)}
-        self.pairs = frozenset(word for word, signal in signals.items() if isinstance(signal, Held) and signal.pairs)
+        self.pairs = frozenset(word for word, signal in signals.items() if isinstance(signal, Derived) and signal.pairs)
         lacking = []
         for word, signal in signals.items():
             known = self.log.facts if isinstance(signal, Static) else self.log.told
@@ -58,7 +58,7 @@ class Player:
         n_classes = self.log.info.class_counts.shape[1]
         self.state = self.selector.init(Population(self.log.n_clients, n_classes, self.log.cohort, self.fixed))
 
-    def plan(self, now: Round) -> tuple[RoundContext, list[Probe]]:
+    def plan(self, now: LoggedRound) -> tuple[RoundContext, list[Probe]]:
         log = self.log
         ctx = RoundContext(
             round=now.t,
@@ -71,12 +71,12 @@ class Player:
         )
         return ctx, list(self.selector.plan(self.state, ctx)) if len(now.available) else []
 
-    def select(self, now: Round, ctx: RoundContext, probes: Sequence[Probe]) -> Selection:
+    def select(self, now: LoggedRound, ctx: RoundContext, probes: Sequence[Probe]) -> Selection:
         blocking = {probe.signal: self._answer(now, probe) for probe in probes if not probe.concurrent}
         selection, self.state = self.selector.select(self.state, ctx, blocking)
         return selection
 
-    def observe(self, now: Round, selection: Selection, probes: Sequence[Probe]) -> Advice | None:
+    def observe(self, now: LoggedRound, selection: Selection, probes: Sequence[Probe]) -> Advice | None:
         """As after the training: nobody was selected, nothing is learned."""
         if not len(now.chosen):
             return None
@@ -94,7 +94,7 @@ class Player:
         advice, self.state = self.selector.observe(self.state, outcome)
         return advice
 
-    def _answer(self, now: Round, probe: Probe) -> ProbeResult:
+    def _answer(self, now: LoggedRound, probe: Probe) -> ProbeResult:
         if probe.signal not in now.told:
             raise IncompatibleConfig(
                 f"selector={self.word} asks for {probe.signal} in round {now.t + 1}, which the log of "
@@ -103,18 +103,18 @@ class Player:
         return ProbeResult(probe.clients, now.told[probe.signal][probe.clients])
 
 
-def wide(log: Log) -> Round | None:
+def wide(log: RunLog) -> LoggedRound | None:
     """The first round in which more clients arrived than a row of the per-client table has numbers."""
     from fedcohort.round.report import ROW
 
     return next((now for now in log.rounds if len(now.arrived) > ROW), None)
 
 
-def unlogged(log: Log, signal: "Signal") -> str:
+def unlogged(log: RunLog, signal: "Signal") -> str:
     """Why no log of such a run has it; empty where another run's might."""
-    from fedcohort.signal.base import Held, Sent
+    from fedcohort.signal.base import Derived, RawUpdate
 
-    if isinstance(signal, Held) and signal.pairs:
+    if isinstance(signal, Derived) and signal.pairs:
         now = wide(log)
         return "" if now is None else f"rows of {len(now.arrived)} numbers are too long for it (round {now.t + 1})"
-    return "whole updates are not logged" if isinstance(signal, Held | Sent) else ""
+    return "whole updates are not logged" if isinstance(signal, Derived | RawUpdate) else ""

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.command.player import Player
+from fedcohort.command.player import LoggedSelector
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
-from fedcohort.record.replayable import Log, Round, read
+from fedcohort.record.replayable import LoggedRound, RunLog, read
 from fedcohort.startup import assemble, compose
 from fedcohort.types import Advice, Probe, Selection
 
@@ -38,7 +38,7 @@ class Replayed:
     instead: Sequence[int] = ()
 
 
-def replay(log: Log, own: Player, other: Player) -> Replayed:
+def replay(log: RunLog, own: LoggedSelector, other: LoggedSelector) -> Replayed:
     """Lead `other` through the log, and beside it `own`, the run's selector: its questions tell who was asked what.
 
     Raises `IncompatibleConfig` where `other` asks what wasn't asked, `CheckpointError` where `own` departs from the
@@ -72,11 +72,11 @@ def replay(log: Log, own: Player, other: Player) -> Replayed:
     return Replayed(len(log.rounds))
 
 
-def _differs(log: Log, now: Round, selection: Selection) -> Replayed:
+def _differs(log: RunLog, now: LoggedRound, selection: Selection) -> Replayed:
     return Replayed(len(log.rounds), now.t + 1, now.chosen.tolist(), selection.clients.tolist())
 
 
-def _check_asked(log: Log, now: Round, word: str, asked: Sequence[Probe], wanted: Sequence[Probe]) -> None:
+def _check_asked(log: RunLog, now: LoggedRound, word: str, asked: Sequence[Probe], wanted: Sequence[Probe]) -> None:
     """A NaN in the log may be an answer, or none: only what the run's own selector asked is known."""
     for probe in wanted:
         same = [known for known in asked if known.signal == probe.signal and known.options == probe.options]
@@ -97,14 +97,14 @@ def _same(a: Advice | None, b: Advice | None) -> bool:
     )
 
 
-def players(log: Log, words: Sequence[str], configs: Path) -> tuple[Player, Player]:
+def players(log: RunLog, words: Sequence[str], configs: Path) -> tuple[LoggedSelector, LoggedSelector]:
     """The run's own selector, and the one that `words` name; twice the same where they name none.
 
     configs: the folder of the groups. Raises `OptionError`, and Hydra's errors for words that it can't compose.
     """
     info = log.info
     word, node = info.choices["selector"], dict(info.config["selector"])
-    own = Player(assemble.build(node, "selector", f"selector={word}"), word, log)
+    own = LoggedSelector(assemble.build(node, "selector", f"selector={word}"), word, log)
     if not words:
         return own, own
     typed = next((each.partition("=")[2] for each in words if each.startswith("selector=")), None)
@@ -113,7 +113,7 @@ def players(log: Log, words: Sequence[str], configs: Path) -> tuple[Player, Play
         kept = set(node) - {each.partition("=")[0].removeprefix("selector.") for each in words}
         fresh |= {name: node[name] for name in kept}
     word = typed or word
-    return own, Player(assemble.build(fresh, "selector", f"selector={word}"), word, log)
+    return own, LoggedSelector(assemble.build(fresh, "selector", f"selector={word}"), word, log)
 
 
 def told(found: Replayed, word: str) -> str:

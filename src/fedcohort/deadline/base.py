@@ -61,7 +61,7 @@ class Deadline(Part, Protocol[S]):
 
 
 @dataclass(frozen=True)
-class Closing:
+class DeadlineOutcome:
     """How a round ends: units done by each selected client, who arrived, when, and how long the training took."""
 
     units: Ids
@@ -70,7 +70,7 @@ class Closing:
     train_s: float
 
 
-def settle(timing: Timing, units: "Ids | int", close: float, partial_work: bool) -> Closing:
+def settle(timing: Timing, units: "Ids | int", close: float, partial_work: bool) -> DeadlineOutcome:
     """Apply a closing time: full work where it fits, else as many units as fit (partial_work), else dropped.
 
     units: asked, of each or of all.
@@ -87,4 +87,4 @@ def settle(timing: Timing, units: "Ids | int", close: float, partial_work: bool)
     arrived = done > 0
     finish = timing.finish(done.astype(np.int64))
     last = float(finish[arrived].max(initial=0.0))
-    return Closing(done.astype(np.int64), arrived, finish, last if arrived.all() else float(close))
+    return DeadlineOutcome(done.astype(np.int64), arrived, finish, last if arrived.all() else float(close))

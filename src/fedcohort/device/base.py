@@ -10,7 +10,7 @@ from fedcohort.types import Ids, Values
 
 
 @dataclass(frozen=True)
-class Work:
+class Workload:
     """What clients are asked to do, each array aligned with the ids that go with it.
 
     load: sample-times in one unit of local work, where a unit is a local epoch (or a step, where the client trains a
@@ -58,9 +58,9 @@ class Device(Part, Protocol):
         return True
 
     @abstractmethod
-    def expected(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+    def expected(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """The mean, no randomness of the round: what a deadline can be planned with. draws: those made once a run."""
 
     @abstractmethod
-    def sample(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+    def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """This round's times. A client's draw is the same whoever else is selected."""

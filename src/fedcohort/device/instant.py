@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.device.base import Device, Timing, Work
+from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 
@@ -20,10 +20,10 @@ from fedcohort.types import Ids
 class Instant(Device):
     timed: ClassVar[bool] = False
 
-    def expected(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+    def expected(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Zero seconds for each phase, [len(clients)]."""
         return Timing(*(np.zeros(len(clients)) for _ in range(4)))
 
-    def sample(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+    def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Zero seconds for each phase, [len(clients)]."""
         return self.expected(clients, work, draws)

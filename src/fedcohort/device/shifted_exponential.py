@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.device.base import Device, Timing, Work
+from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.errors import OptionError
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
@@ -39,11 +39,11 @@ class ShiftedExponential(Device):
         if self.alpha == self.lam == 0:
             raise OptionError("alpha and lam must not both be 0: nothing would take time (that is device=instant)")
 
-    def expected(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+    def expected(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Mean seconds over the rounds, given each client's own lambda_i."""
         return self._timing(work, self.alpha + self._lam(clients, draws))
 
-    def sample(self, clients: Ids, work: Work, draws: Draws) -> Timing:
+    def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Seconds in the round of `draws`."""
         X = draws.exponential("latency")[clients]
         return self._timing(work, self.alpha + self._lam(clients, draws) * X)
@@ -54,7 +54,7 @@ class ShiftedExponential(Device):
         lam_i: Values = self.lam * draws.once().exponential("device")[clients]
         return lam_i
 
-    def _timing(self, work: Work, factor: Values) -> Timing:
+    def _timing(self, work: Workload, factor: Values) -> Timing:
         none = np.zeros(len(factor))
         seconds = factor * self.unit_s
         return Timing(down=none, infer=work.infer_load * seconds, unit=work.load * seconds, up=none)

@@ -43,7 +43,7 @@ class Phase(enum.Enum):
     DEAF = "ending"
 
 
-class Watch:
+class Interrupts:
     """The signals of this process, and of the training processes that it forks."""
 
     def __init__(self) -> None:
@@ -158,21 +158,21 @@ class Watch:
         raise Stop(self.code)
 
 
-watch = Watch()
+interrupts = Interrupts()
 
 
 def ended(main: Callable[[], int]) -> int:
     """`main`'s exit code. Where a signal ended it the process ends here, with that signal's code."""
-    watch.start()
+    interrupts.start()
     try:
         return main()
     except BaseException as error:
-        if not watch.code or (isinstance(error, SystemExit) and error.code != watch.code):
+        if not interrupts.code or (isinstance(error, SystemExit) and error.code != interrupts.code):
             raise
-        if not isinstance(error, SystemExit) and watch.code != PIPE:
+        if not isinstance(error, SystemExit) and interrupts.code != PIPE:
             sys.stderr.write(f"{NOTHING}\n")
     finally:
-        watch.stop()
+        interrupts.stop()
     with suppress(OSError):
         sys.stdout.flush()
-    os._exit(watch.code)  # the interpreter's own end can take seconds, and half an import may raise in it
+    os._exit(interrupts.code)  # the interpreter's own end can take seconds, and half an import may raise in it

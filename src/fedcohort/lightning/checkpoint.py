@@ -38,7 +38,7 @@ class RoundCheckpoint(Checkpoint):
         folder: Path,
         every: int,
         every_s: float,
-        watch: Stopwatch,
+        stopwatch: Stopwatch,
         saved: Callable[[], None],
         origin: Mapping[str, Any],
     ) -> None:
@@ -47,14 +47,14 @@ class RoundCheckpoint(Checkpoint):
         origin: what `provenance.this` says of the process, plain data.
         """
         self.path, self.previous = folder / "last.ckpt", folder / "previous.ckpt"
-        self.every, self.every_s, self.watch, self.saved, self.origin = every, every_s, watch, saved, origin
+        self.every, self.every_s, self.stopwatch, self.saved, self.origin = every, every_s, stopwatch, saved, origin
         self.last = -math.inf
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         done = trainer.current_epoch + 1
         due = done % self.every == 0 and time.monotonic() - self.last >= self.every_s
         if int(reduce_max(torch.tensor(int(due)))) or done == trainer.max_epochs or trainer.should_stop:
-            with self.watch.stage("checkpoint"):
+            with self.stopwatch.stage("checkpoint"):
                 self.save(trainer)
             self.saved()
             self.last = time.monotonic()

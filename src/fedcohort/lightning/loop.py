@@ -15,8 +15,8 @@ from torch import nn
 
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.hook import Hook, averaged, remembered
-from fedcohort.host.interrupt import watch
+from fedcohort.hook import ClientHook, averaged, remembered
+from fedcohort.host.interrupt import interrupts
 from fedcohort.host.memory import keep_freed_memory
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.lightning.data import CohortDataModule
@@ -24,12 +24,12 @@ from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.stop import ended_by, finish, status_of
 from fedcohort.ranks import reduce_max, reduce_sum, share_of
 from fedcohort.record.observer import Observer
-from fedcohort.round.aggregate import Closer, keeps_updates, longest, reported
-from fedcohort.round.collect import Gatherer
-from fedcohort.round.collected import Gathered
-from fedcohort.round.cost import Bill, forward_flops
+from fedcohort.round.aggregate import ServerStep, keeps_updates, longest, reported
+from fedcohort.round.collect import Collector
+from fedcohort.round.collected import Collected
+from fedcohort.round.cost import CostModel, forward_flops
 from fedcohort.round.parts import Parts, ServerState, Settings
-from fedcohort.round.plan import Opened, Opener
+from fedcohort.round.plan import PlannedRound, RoundPlanner
 from fedcohort.round.report import columns, facts_of, registered, report_of, weights_hash
 from fedcohort.round.store import ClientStore, store_for
 from fedcohort.training.engines import choose
@@ -44,7 +44,7 @@ log = logging.getLogger("fedcohort")
 class FederatedLoop(pl.Callback):
     """select - broadcast - collect - aggregate, once an epoch; its state_dict is the server's whole state.
 
-    A signal that `interrupt.watch` knows of stops the run at the end of the round in progress. `info` makes what
+    A signal that `interrupt.interrupts` knows of stops the run at the end of the round in progress. `info` makes what
     observers are told at the start out of the expected seconds of each client's job.
     """
 
@@ -53,7 +53,7 @@ class FederatedLoop(pl.Callback):
         self.observers: Sequence[Observer] = ()
         self.info: Callable[[Values], Any] = lambda expected_s: None
         self.store: ClientStore
-        self.watch = Stopwatch()
+        self.stopwatch = Stopwatch()
         self.reason = ""  # for the engine that was chosen
         self.folder: Path | None = None  # where a client store too large for memory may live
         self.new_folder = False  # made by this process: it goes where no round was trained
@@ -75,25 +75,25 @@ class FederatedLoop(pl.Callback):
         layout = self.server.layout
         alone = self._trainer_of(worker, self.parts.codec.hooks)
         lab = FederationLab(self.server, worker, self.federation, alone.update_of)
-        bill = Bill(self.parts, self.federation, layout, flops)
-        self.opener = Opener(self.parts, self.settings, self.federation, layout, lab, bill, self.watch)
+        cost_model = CostModel(self.parts, self.federation, layout, flops)
+        self.planner = RoundPlanner(self.parts, self.settings, self.federation, layout, lab, cost_model, self.stopwatch)
         self.remembers = remembered(self.parts.hooks, layout.n_params, int(self.federation.n_train.max()))
         n_clients, limit_gb = self.federation.n_clients, self.settings.store_limit_gb
         self.store = store_for(self.folder, self.remembers, n_clients, limit_gb)
-        self.closer = Closer(self.parts, self.server, self.store, self.federation, self.settings, lab, flops)
+        self.server_step = ServerStep(self.parts, self.server, self.store, self.federation, self.settings, lab, flops)
         self._data(trainer).federation = self.federation
-        module.watch = self.watch
+        module.stopwatch = self.stopwatch
         module.engine, self.reason = choose(
             self.settings.engine, self._trainer_of(worker, self.parts.hooks), self.settings.chunk
         )
-        fresh = ServerState.fresh(self.parts, self.opener.populations, layout.n_params)
-        fresh.spent = bill.registration(self.opener.populations)
+        fresh = ServerState.fresh(self.parts, self.planner.populations, layout.n_params)
+        fresh.spent = cost_model.registration(self.planner.populations)
         self.state = fresh
         if self._restored is not None:
             self.state = ServerState.unpacked(self._restored["server"], fresh)
             self.store.load_state_dict(self._restored["clients"])
         if trainer.is_global_zero:
-            info = self.info(self.opener.populations.facts["expected_s"])
+            info = self.info(self.planner.populations.facts["expected_s"])
             self.started = True
             for observer in self.observers:
                 observer.start(info)
@@ -108,7 +108,7 @@ class FederatedLoop(pl.Callback):
             lay_out(self.federation)
         return last
 
-    def _trainer_of(self, worker: FlatModel, hooks: Sequence[Hook]) -> LocalTrainer:
+    def _trainer_of(self, worker: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
         parts, settings = self.parts, self.settings
         common = (parts.objective, parts.client, parts.codec, hooks, settings.seed, settings.closed_form)
         return LocalTrainer(self.server, worker, self.federation, *common, self.parts.regulariser.hooks)
@@ -118,20 +118,20 @@ class FederatedLoop(pl.Callback):
         """Decide who trains what, and deal this rank's share over its slices."""
         module = self._module(pl_module)
         module.evaluated = {}
-        with self.watch.stage("select"):
-            opened = self.opener.open(trainer.current_epoch, self.state, self.store)
-        clients = np.array([task.client for task in opened.tasks], dtype=np.int64)
-        mine = share_of(trainer.global_rank, trainer.world_size, clients, opened.cost)
-        self._data(trainer).slices.deal(list(module.engine.together([opened.tasks[i] for i in mine])))
+        with self.stopwatch.stage("select"):
+            planned = self.planner.open(trainer.current_epoch, self.state, self.store)
+        clients = np.array([task.client for task in planned.tasks], dtype=np.int64)
+        mine = share_of(trainer.global_rank, trainer.world_size, clients, planned.cost)
+        self._data(trainer).slices.deal(list(module.engine.together([planned.tasks[i] for i in mine])))
         module.down = self.parts.agg.broadcast(self.state.agg)
-        hooks = self.parts.hooks_in(opened.selection.plain)
-        module.gatherer = Gatherer(
+        hooks = self.parts.hooks_in(planned.selection.plain)
+        module.collector = Collector(
             layout=self.server.layout,
             cohort=clients,
-            weights=opened.weights,
+            weights=planned.weights,
             uploads=[name for hook in hooks for name in hook.uploads],
             remembers={name: self.remembers[name] for hook in hooks for name in hook.remembers},
-            words=reported(self.parts, self.opener.hearing, opened.selection.plain),
+            words=reported(self.parts, self.planner.claims, planned.selection.plain),
             stacked=keeps_updates(self.parts),
             moments=self.settings.bn_moments,
             device=self.server.w.device,
@@ -140,7 +140,7 @@ class FederatedLoop(pl.Callback):
             averaged=averaged(hooks),
             dtype=self.server.w.dtype,
         )
-        self.opened: Opened = opened
+        self.planned: PlannedRound = planned
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -148,9 +148,9 @@ class FederatedLoop(pl.Callback):
         """Aggregate after the last slice: in `on_train_epoch_end` the old model would have been validated."""
         if batch_idx + 1 < self.settings.slices:
             return
-        with self.watch.stage("aggregate"):
-            gathered = self._module(pl_module).gatherer.finish(reduce_sum, reduce_max)
-            self.gathered, self.state = self.closer.close(self.opened, gathered, self.state)
+        with self.stopwatch.stage("aggregate"):
+            collected = self._module(pl_module).collector.finish(reduce_sum, reduce_max)
+            self.collected, self.state = self.server_step.close(self.planned, collected, self.state)
         # Manual optimization never advances global_step, and a monitored ModelCheckpoint then saves nothing.
         progress = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress
         progress.increment_ready()
@@ -158,10 +158,10 @@ class FederatedLoop(pl.Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         step = trainer.current_epoch + 1
-        table = dict(columns(self.opened, self.gathered, self.federation.n_clients))
-        self._report(trainer, self._module(pl_module), step, self.opened, self.gathered, table)
-        code = int(reduce_max(torch.tensor(watch.code)))  # the same on all ranks, whenever a signal comes to one
-        watch.note(code)
+        table = dict(columns(self.planned, self.collected, self.federation.n_clients))
+        self._report(trainer, self._module(pl_module), step, self.planned, self.collected, table)
+        code = int(reduce_max(torch.tensor(interrupts.code)))  # the same on all ranks, whenever a signal comes to one
+        interrupts.note(code)
         self.asked_to_stop = code > 0
         if self.asked_to_stop:
             trainer.should_stop = True
@@ -169,7 +169,7 @@ class FederatedLoop(pl.Callback):
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """The sanity check validates w_0: that is step 0."""
         if trainer.sanity_checking:
-            facts = dict(registered(self.parts, self.opener.populations))
+            facts = dict(registered(self.parts, self.planner.populations))
             self._report(trainer, self._module(pl_module), 0, None, None, facts)
 
     def _report(
@@ -177,31 +177,31 @@ class FederatedLoop(pl.Callback):
         trainer: pl.Trainer,
         module: ClientModule,
         step: int,
-        opened: Opened | None,
-        gathered: Gathered | None,
+        planned: PlannedRound | None,
+        collected: Collected | None,
         table: dict[str, np.ndarray],
     ) -> None:
         metrics = dict(module.evaluated)
         every = self.settings.clients_every
         if every and step % every == 0:
-            with self.watch.stage("evaluate"):
+            with self.stopwatch.stage("evaluate"):
                 scalars, per_client = client_metrics(module.network, self.federation)
             metrics |= scalars
             table |= per_client
         if "test/acc" in metrics and (attribute := self.federation.server_test_attribute) is not None:
-            with self.watch.stage("evaluate"):
+            with self.stopwatch.stage("evaluate"):
                 metrics["test/acc_worst_group"] = worst_group(module.network, self.federation.server_test, attribute)
         if "test/acc" in metrics:
             best = self.state.best_acc
             self.state.best_acc = metrics["test/acc"] if math.isnan(best) else max(best, metrics["test/acc"])
             metrics["test/acc_best"] = self.state.best_acc
-        metrics |= facts_of(self.federation, gathered, self.opener.hearing.liars)
+        metrics |= facts_of(self.federation, collected, self.planner.claims.liars)
         trace = self.parts.selector.trace(self.state.selector)
         fingerprint = weights_hash(self.server)
-        report = report_of(step, opened, gathered, self.state, metrics, table, trace, fingerprint)
-        self.trained, self.report = step, replace(report, wall_s=self.watch.lap())
+        report = report_of(step, planned, collected, self.state, metrics, table, trace, fingerprint)
+        self.trained, self.report = step, replace(report, wall_s=self.stopwatch.lap())
         if trainer.is_global_zero:
-            with self.watch.stage("log"):
+            with self.stopwatch.stage("log"):
                 for observer in self.observers:
                     observer.observe(self.report)
 

@@ -11,7 +11,7 @@ from torchmetrics import MeanMetric, Metric, MetricCollection
 
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ranks import ranks, reduce_sum
-from fedcohort.round.collect import Gatherer
+from fedcohort.round.collect import Collector
 from fedcohort.training.engines import Engine
 from fedcohort.training.local import ClientTask
 
@@ -23,13 +23,13 @@ class ClientModule(pl.LightningModule):
     """One training batch is a slice of the cohort; the registered parameters are the global model.
 
     network: inputs [B, ...] to logits [B, n_classes]. evaluated: the server's metrics after the latest validation, over
-    all ranks; a diverged model's loss is NaN. `engine`, `gatherer`, `down` and `watch` are set by the loop.
+    all ranks; a diverged model's loss is NaN. `engine`, `collector`, `down` and `stopwatch` are set by the loop.
     """
 
     engine: Engine
-    gatherer: Gatherer
+    collector: Collector
     down: Mapping[str, Tensor]
-    watch: Stopwatch
+    stopwatch: Stopwatch
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -42,9 +42,9 @@ class ClientModule(pl.LightningModule):
         """Clients and the server have optimizers of their own."""
 
     def training_step(self, batch: Sequence[ClientTask], batch_idx: int) -> None:
-        with self.watch.stage("train"):
+        with self.stopwatch.stage("train"):
             for update in self.engine.updates(batch, self.down):
-                self.gatherer.add(update)
+                self.collector.add(update)
 
     def on_validation_epoch_start(self) -> None:
         for collection in self._scores:
@@ -54,7 +54,7 @@ class ClientModule(pl.LightningModule):
     def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int, dataloader_idx: int = 0) -> None:
         """Score a piece of the server's data; this rank's share may hold an empty one."""
         x, y = batch
-        with self.watch.stage("evaluate"):
+        with self.stopwatch.stage("evaluate"):
             nobody = y.new_empty(0, dtype=torch.float64)
             right, loss = judged(self.network(x), y) if len(y) else (nobody, nobody)
             self._scores[dataloader_idx]["acc"].update(right)
@@ -65,7 +65,7 @@ class ClientModule(pl.LightningModule):
 
         Callbacks see `MONITORED` alone: nothing selects on `test/*`.
         """
-        with self.watch.stage("evaluate"):
+        with self.stopwatch.stage("evaluate"):
             add_up([metric for collection in self._scores for metric in collection.values()])
             self.evaluated = {
                 f"{name}/{metric}": float(value)

@@ -8,47 +8,47 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import disk
-from fedcohort.host.interrupt import Phase, watch
+from fedcohort.host.interrupt import Phase, interrupts
 from fedcohort.record.observer import Observer
 
 log = logging.getLogger("fedcohort")
 
 
 class GracefulStop(pl.Callback):
-    """Tells `interrupt.watch` what the run is doing, and takes the signals back from Lightning. First of the callbacks.
+    """Tells `interrupts` what the run is doing, and takes the signals back from Lightning. The first of the callbacks.
 
     Lightning's own SIGTERM handler would drop the round, and its Ctrl-C leaves the signal ignored.
     """
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        watch.phase = Phase.START
-        watch.check()
+        interrupts.phase = Phase.START
+        interrupts.check()
 
     def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        watch.listen()
-        watch.check()
+        interrupts.listen()
+        interrupts.check()
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        watch.listen()
-        watch.check()
-        watch.phase = Phase.ROUNDS
+        interrupts.listen()
+        interrupts.check()
+        interrupts.phase = Phase.ROUNDS
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        watch.phase = Phase.FILES
+        interrupts.phase = Phase.FILES
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """What the callbacks after this one still write is not for another signal to break."""
-        if watch.code and watch.phase is Phase.START:
-            watch.phase = Phase.DEAF
+        if interrupts.code and interrupts.phase is Phase.START:
+            interrupts.phase = Phase.DEAF
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """A run that is resumed at its end has no round to train."""
-        watch.phase = Phase.FILES
+        interrupts.phase = Phase.FILES
 
 
 def status_of(exception: BaseException, *, nothing_trained: bool) -> str:
     """How a run ended that raised. A signal while C++ was at work may have become another error on its way."""
-    stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or watch.phase is Phase.DEAF
+    stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or interrupts.phase is Phase.DEAF
     if nothing_trained and (stopped or isinstance(exception, FedcohortError | MisconfigurationException)):
         return "dropped"
     return "interrupted" if stopped else "failed"

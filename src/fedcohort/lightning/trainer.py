@@ -52,7 +52,7 @@ class Training:
 
     def _trainer(self, *, fresh: bool) -> pl.Trainer:
         pauses = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"])
-        last = RoundCheckpoint(self.path, *pauses, self.loop.watch, self.loop.checkpointed, self.origin)
+        last = RoundCheckpoint(self.path, *pauses, self.loop.stopwatch, self.loop.checkpointed, self.origin)
         # On one node the processes are ours, forked: in a SLURM job Lightning would take each for SLURM's rank 0.
         ours = LightningEnvironment() if self.processes["num_nodes"] == 1 else None
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.errors import FedcohortError
-from fedcohort.host.interrupt import watch
+from fedcohort.host.interrupt import interrupts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +22,7 @@ def console() -> "Console":
     class Output(Console):
         def on_broken_pipe(self) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still printed goes nowhere
-            watch.pipe_closed()
+            interrupts.pipe_closed()
 
     found = Output(highlight=False)
     return found if found.is_terminal else Output(highlight=False, width=UNFOLDED)

@@ -14,7 +14,7 @@ BEST, MOST = 30, 60  # rows: the best by score and all who were selected, but no
 
 
 @dataclass(frozen=True)
-class Round:
+class ExplainedRound:
     """One round by client. score, parts, probability: NaN where unknown; probability is None where nobody draws.
 
     fate: what became of each, IDLE, AWAY, LATE (selected, and nothing came of it) or ARRIVED.
@@ -74,7 +74,7 @@ def fates(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray) -> I
     return codes.astype(np.int64)
 
 
-def load(history: History, step: int) -> Round:
+def load(history: History, step: int) -> ExplainedRound:
     """The facts of round `step`, from the per-client table."""
     table = history.clients(first=step)
     rows = table[table["step"] == step]
@@ -85,7 +85,7 @@ def load(history: History, step: int) -> Round:
     available, selected, arrived = (rows[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived"))
     parts = {str(name)[5:]: column(str(name)) for name in rows.columns if str(name).startswith("part_")}
     chance = column("probability")
-    return Round(
+    return ExplainedRound(
         step=step,
         score=column("score"),
         parts={name: values for name, values in parts.items() if not np.isnan(values).all()},
@@ -94,7 +94,7 @@ def load(history: History, step: int) -> Round:
     )
 
 
-def shown(round: Round) -> Ids:
+def shown(round: ExplainedRound) -> Ids:
     """The clients that have a row: the best `BEST` and all selected, best first; the first `MOST` of them."""
     ranking = round.ranking
     place = np.arange(len(ranking))

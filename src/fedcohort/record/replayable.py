@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Round:
+class LoggedRound:
     """What the log says of a round, t counting from 0. chosen, arrived: sorted ids. round_s: virtual seconds.
 
     told: the signals that were logged, each [n_clients] or [n_clients, d], NaN where a client told nothing.
@@ -33,11 +33,11 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Log:
+class RunLog:
     """A run as its folder holds it. facts: what the server knew of the clients at the start, by signal word."""
 
     info: "RunInfo"
-    rounds: Sequence[Round]
+    rounds: Sequence[LoggedRound]
     facts: Mapping[str, np.ndarray]
     told: frozenset[str]
 
@@ -56,7 +56,7 @@ class Log:
         return int(client["epochs"] if client["steps"] is None else client["steps"])
 
 
-def read(folder: Path) -> Log:
+def read(folder: Path) -> RunLog:
     """The log in `folder`. Raises `CheckpointError` where it holds no run, or rounds are missing."""
     from fedcohort.record import card, history
 
@@ -72,7 +72,7 @@ def read(folder: Path) -> Log:
         raise CheckpointError(f"{folder} lacks the per-client table of round {lacking}")
     clock = past.metrics["time/virtual_s"].to_numpy()
     rounds = [
-        Round(
+        LoggedRound(
             t=step - 1,
             available=np.flatnonzero(by_step[step]["available"].to_numpy()),
             chosen=np.asarray(past.cohorts[step], dtype=np.int64),
@@ -84,7 +84,7 @@ def read(folder: Path) -> Log:
     ]
     facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
     told = registered(by_step[0], columns) if 0 in by_step else {}
-    return Log(info, rounds, {**told, **facts}, frozenset(columns))
+    return RunLog(info, rounds, {**told, **facts}, frozenset(columns))
 
 
 def signals_in(names: Sequence[str]) -> dict[str, str | list[str]]:

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from fedcohort.hook import Hook
+from fedcohort.hook import ClientHook
 from fedcohort.part import Part
 
 
@@ -14,5 +14,5 @@ class Regulariser(Part, Protocol):
     """
 
     @property
-    def hooks(self) -> tuple[Hook, ...]:
+    def hooks(self) -> tuple[ClientHook, ...]:
         return ()

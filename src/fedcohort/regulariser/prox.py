@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.hook import Correction, Hook, Job, Sent, Vector
+from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
 from fedcohort.regulariser.base import Regulariser
 
 
@@ -28,8 +28,8 @@ class _Pull:
     def correct(self, g: Vector, y: Vector) -> None:
         g.add_(y - self.w, alpha=self.mu)
 
-    def finish(self, y: Vector, steps: int, lr: float) -> Sent:
-        return Sent()
+    def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
+        return HookResult()
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ class ProxHook:
     uploads: tuple[str, ...] = ()
     remembers: tuple[str, ...] = ()
 
-    def begin(self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], job: Job) -> Correction:
+    def begin(
+        self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
+    ) -> Correction:
         return _Pull(self.mu, w)
 
 
@@ -53,5 +55,5 @@ class Prox(Regulariser):
         ranges.number("mu", self.mu, "[0, 1e30]")
 
     @property
-    def hooks(self) -> tuple[Hook, ...]:
+    def hooks(self) -> tuple[ClientHook, ...]:
         return (ProxHook(self.mu),) if self.mu else ()

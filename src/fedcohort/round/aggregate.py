@@ -16,14 +16,14 @@ from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.ledger import Charge
 from fedcohort.ranks import rank
-from fedcohort.round.collected import Gathered, filled, reweighted
-from fedcohort.round.hearing import Hearing
+from fedcohort.round.collected import Collected, filled, reweighted
+from fedcohort.round.hearing import ClientClaims
 from fedcohort.round.parts import Parts, ServerState, Settings
-from fedcohort.round.plan import Opened
-from fedcohort.round.server_models import ServerWorkshop
+from fedcohort.round.plan import PlannedRound
+from fedcohort.round.server_models import RoundModels
 from fedcohort.round.store import ClientStore
 from fedcohort.round.workload import verify_advice
-from fedcohort.signal.base import Held, Lab, Reported, Sent, find
+from fedcohort.signal.base import Derived, Lab, RawUpdate, Reported, find
 from fedcohort.types import Advice, ClientUpdate, RoundOutcome, Signals
 
 log = logging.getLogger("fedcohort")
@@ -32,13 +32,17 @@ log = logging.getLogger("fedcohort")
 def keeps_updates(parts: Parts) -> bool:
     """Whether somebody looks at the updates one by one."""
     words = parts.needs()
-    return parts.agg.stacked or parts.selector.advises or any(isinstance(find(word), Sent | Held) for word in words)
+    return (
+        parts.agg.stacked
+        or parts.selector.advises
+        or any(isinstance(find(word), RawUpdate | Derived) for word in words)
+    )
 
 
-def reported(parts: Parts, hearing: Hearing, plain: bool) -> dict[str, Callable[[ClientUpdate], float]]:
+def reported(parts: Parts, claims: ClientClaims, plain: bool) -> dict[str, Callable[[ClientUpdate], float]]:
     """The columns that are read off every update: what selector and aggregator declare, and the training loss."""
     words = sorted(parts.needs(plain) | {"train_loss"})
-    return {w: hearing.through(w, signal.read) for w in words if isinstance(signal := find(w), Reported)}
+    return {w: claims.through(w, signal.read) for w in words if isinstance(signal := find(w), Reported)}
 
 
 def longest(server: FlatModel, update_limit: float) -> float:
@@ -46,7 +50,7 @@ def longest(server: FlatModel, update_limit: float) -> float:
     return update_limit * (1.0 + float(torch.linalg.vector_norm(server.w)))
 
 
-class Closer:
+class ServerStep:
     """Turns what arrived into the next global model and the next server state. flops: of one sample's forward pass."""
 
     def __init__(
@@ -61,82 +65,82 @@ class Closer:
     ) -> None:
         self.parts, self.server, self.store, self.lab, self.flops = parts, server, store, lab, flops
         self.update_limit = settings.update_limit
-        self.workshop = partial(ServerWorkshop, server, federation, settings.seed)
+        self.workshop = partial(RoundModels, server, federation, settings.seed)
         self.told = False
 
-    def close(self, opened: Opened, gathered: Gathered, state: ServerState) -> tuple[Gathered, ServerState]:
+    def close(self, planned: PlannedRound, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
         """What arrived, with the weights that it ended up with, and the next state.
 
         An empty round leaves the model, the aggregator and the server optimizer as they are; time passes.
         """
-        if len(gathered.dropped):
+        if len(collected.dropped):
             log.warning(
                 "round %d: the updates of clients %s are not finite, or longer than update_limit allows, "
                 "and were left out",
-                opened.round + 1,
-                gathered.dropped.tolist(),
+                planned.round + 1,
+                collected.dropped.tolist(),
             )
         state = replace(
             state,
-            selector=opened.selector_state,
-            spent=state.spent + opened.charge,
-            choices=chained(state.choices, opened, gathered),
+            selector=planned.selector_state,
+            spent=state.spent + planned.charge,
+            choices=chained(state.choices, planned, collected),
             times_selected=state.times_selected
-            + np.bincount(opened.selection.clients, minlength=len(state.times_selected)),
-            chance=state.chance.after(opened.selection.clients, opened.available, opened.twin),
+            + np.bincount(planned.selection.clients, minlength=len(state.times_selected)),
+            chance=state.chance.after(planned.selection.clients, planned.available, planned.twin),
         )
-        if not len(opened.selection.clients):
-            return gathered, state
-        if not opened.tasks:
-            self._nobody(opened)
-        if opened.selection.upload is not None and not opened.selection.zero_fill:
-            gathered = filled(gathered, {task.client: task.kept for task in opened.tasks}, self.server.layout)
-        gathered = replace(gathered, held=self._held(gathered, opened.selection.plain))
-        outcome = self._outcome(opened, gathered, "the selector", self.parts.selector.needs)
+        if not len(planned.selection.clients):
+            return collected, state
+        if not planned.tasks:
+            self._nobody(planned)
+        if planned.selection.upload is not None and not planned.selection.zero_fill:
+            collected = filled(collected, {task.client: task.kept for task in planned.tasks}, self.server.layout)
+        collected = replace(collected, held=self._held(collected, planned.selection.plain))
+        outcome = self._outcome(planned, collected, "the selector", self.parts.selector.needs)
         advice, selector = self.parts.selector.observe(state.selector, outcome)
         state = replace(state, selector=selector)
-        verify_advice(advice, self.parts.selector, len(gathered.clients))
-        heeded = advised(gathered, advice)
+        verify_advice(advice, self.parts.selector, len(collected.clients))
+        heeded = advised(collected, advice)
         if heeded.mean is not None:
-            return self._apply(opened, heeded, state)
-        if gathered.mean is not None:
-            log.warning("round %d: the selector left out every update, and the model stays as it is", opened.round + 1)
+            return self._apply(planned, heeded, state)
+        if collected.mean is not None:
+            log.warning("round %d: the selector left out every update, and the model stays as it is", planned.round + 1)
         return heeded, state
 
-    def _nobody(self, opened: Opened) -> None:
+    def _nobody(self, planned: PlannedRound) -> None:
         """Once a run: a deadline that is too short for everybody looks like a run that learns nothing."""
         if not self.told and rank() == 0:
             log.warning(
                 "round %d: none of the %d selected clients was done when the round closed after %.3g virtual seconds; "
                 "such a round leaves the model as it is (raise deadline.k, or set deadline.partial_work=true)",
-                opened.round + 1,
-                len(opened.selection.clients),
-                opened.closing.train_s,
+                planned.round + 1,
+                len(planned.selection.clients),
+                planned.closing.train_s,
             )
         self.told = True
 
-    def _apply(self, opened: Opened, gathered: Gathered, state: ServerState) -> tuple[Gathered, ServerState]:
-        kept = gathered.clients[gathered.weights > 0]
-        displacement, weighed, after = self._displacement(opened, gathered, state)
-        moved = self._moved(opened, displacement)
+    def _apply(self, planned: PlannedRound, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
+        kept = collected.clients[collected.weights > 0]
+        displacement, weighed, after = self._displacement(planned, collected, state)
+        moved = self._moved(planned, displacement)
         if moved is None:
-            gathered = replace(gathered, weights=np.zeros(len(gathered.clients)), step_dropped=True)
+            collected = replace(collected, weights=np.zeros(len(collected.clients)), step_dropped=True)
             state = replace(state, spent=after.spent)
         else:
-            gathered, state = weighed, after
+            collected, state = weighed, after
             with torch.no_grad():
                 self.server.w.copy_(moved)
-                self.server.buffers.copy_(_known(gathered.buffers))
-                self.server.counters.copy_(_known(gathered.counters))
-            for client in () if opened.selection.plain else kept:
-                self.store.commit(int(client), gathered.stored.get(int(client), {}))
-        pace = self._outcome(opened, gathered, "the pace", frozenset({"n_train"}))
+                self.server.buffers.copy_(_known(collected.buffers))
+                self.server.counters.copy_(_known(collected.counters))
+            for client in () if planned.selection.plain else kept:
+                self.store.commit(int(client), collected.stored.get(int(client), {}))
+        pace = self._outcome(planned, collected, "the pace", frozenset({"n_train"}))
         samples = self.parts.samples.observe(state.samples, pace)
         deadline = self.parts.deadline.observe(state.deadline, pace)
-        return gathered, replace(state, samples=samples, deadline=deadline)
+        return collected, replace(state, samples=samples, deadline=deadline)
 
     @torch.no_grad()
-    def _moved(self, opened: Opened, displacement: Tensor) -> Tensor | None:
+    def _moved(self, planned: PlannedRound, displacement: Tensor) -> Tensor | None:
         """The parameters after the server's step, in the model's precision; None where it can't be taken.
 
         Such a round leaves everything that the step would have come with as it was: aggregator and server optimizer,
@@ -149,54 +153,54 @@ class Closer:
         log.warning(
             "round %d: the server's step is not finite, or longer than update_limit allows (%.3g, the limit is %.3g), "
             "and was left out: the model stays as it is (lower server.lr)",
-            opened.round + 1,
+            planned.round + 1,
             length,
             limit,
         )
         return None
 
     def _displacement(
-        self, opened: Opened, gathered: Gathered, state: ServerState
-    ) -> tuple[Tensor, Gathered, ServerState]:
+        self, planned: PlannedRound, collected: Collected, state: ServerState
+    ) -> tuple[Tensor, Collected, ServerState]:
         """How far the global model moves."""
-        if opened.selection.plain:
-            return _known(gathered.mean), gathered, state
-        outcome = self._outcome(opened, gathered, "the aggregator", self.parts.agg.needs)
-        workshop = self.workshop(opened.round, _known(gathered.buffers))
-        sums = (_known(gathered.mean), gathered.totals, gathered.weights)
-        arrived = Arrived(outcome, *sums, gathered.updates, gathered.each_buffers, workshop)
+        if planned.selection.plain:
+            return _known(collected.mean), collected, state
+        outcome = self._outcome(planned, collected, "the aggregator", self.parts.agg.needs)
+        workshop = self.workshop(planned.round, _known(collected.buffers))
+        sums = (_known(collected.mean), collected.totals, collected.weights)
+        arrived = Arrived(outcome, *sums, collected.updates, collected.each_buffers, workshop)
         direction, agg = self.parts.agg.direction(state.agg, arrived)
         displacement, server = self.parts.server.step(state.server, workshop.agreed(direction.displacement))
         if direction.weights is not None:
-            gathered = replace(gathered, weights=direction.weights)
+            collected = replace(collected, weights=direction.weights)
         spent = state.spent + Charge(server_flops=self.flops * workshop.passes)
-        return displacement, gathered, replace(state, agg=agg, server=server, spent=spent)
+        return displacement, collected, replace(state, agg=agg, server=server, spent=spent)
 
-    def _held(self, gathered: Gathered, plain: bool) -> dict[str, Any]:
+    def _held(self, collected: Collected, plain: bool) -> dict[str, Any]:
         """What the server works out of the updates, for all who read it."""
-        if gathered.updates is None:
+        if collected.updates is None:
             return {}
         words = sorted(self.parts.needs(plain))
-        return {w: s.make(self.lab, gathered.updates) for w in words if isinstance(s := find(w), Held)}
+        return {w: s.make(self.lab, collected.updates) for w in words if isinstance(s := find(w), Derived)}
 
-    def _outcome(self, opened: Opened, gathered: Gathered, reader: str, needs: frozenset[str]) -> RoundOutcome:
-        arriving = np.array([task.client for task in opened.tasks], dtype=np.int64)
-        here = np.isin(arriving, gathered.clients)
+    def _outcome(self, planned: PlannedRound, collected: Collected, reader: str, needs: frozenset[str]) -> RoundOutcome:
+        arriving = np.array([task.client for task in planned.tasks], dtype=np.int64)
+        here = np.isin(arriving, collected.clients)
         values: dict[str, Any] = {
-            **gathered.reports,
-            **{w: v[here] for w, v in opened.measured.items()},
-            **gathered.held,
+            **collected.reports,
+            **{w: v[here] for w, v in planned.measured.items()},
+            **collected.held,
         }
-        if gathered.updates is not None:
-            values |= {w: gathered.updates.cpu().numpy() for w in needs if isinstance(find(w), Sent)}
+        if collected.updates is not None:
+            values |= {w: collected.updates.cpu().numpy() for w in needs if isinstance(find(w), RawUpdate)}
         return RoundOutcome(
-            round=opened.round,
-            selection=opened.selection,
-            clients=gathered.clients,
-            failed=np.setdiff1d(opened.selection.clients, gathered.clients),
+            round=planned.round,
+            selection=planned.selection,
+            clients=collected.clients,
+            failed=np.setdiff1d(planned.selection.clients, collected.clients),
             signals=Signals(values, needs, reader),
-            probes=opened.concurrent if reader == "the selector" else {},
-            round_s=opened.charge.virtual_s,
+            probes=planned.concurrent if reader == "the selector" else {},
+            round_s=planned.charge.virtual_s,
         )
 
 
@@ -206,17 +210,17 @@ def _known(tensor: Tensor | None) -> Tensor:
     return tensor
 
 
-def advised(gathered: Gathered, advice: Advice | None) -> Gathered:
+def advised(collected: Collected, advice: Advice | None) -> Collected:
     """Apply a selector's advice: leave updates out, or weigh them otherwise; no mean where all are left out."""
-    if advice is None or gathered.mean is None:
-        return gathered
-    weights = gathered.weights if advice.weights is None else advice.weights
+    if advice is None or collected.mean is None:
+        return collected
+    weights = collected.weights if advice.weights is None else advice.weights
     if advice.keep is not None:
         weights = np.where(advice.keep, weights, 0.0)
-    return reweighted(gathered, weights, advice.absolute)
+    return reweighted(collected, weights, advice.absolute)
 
 
-def chained(before: str, opened: Opened, gathered: Gathered) -> str:
+def chained(before: str, planned: PlannedRound, collected: Collected) -> str:
     """The running hash of who was selected and who arrived."""
-    text = f"{before}/{opened.round}/{opened.selection.clients.tolist()}/{gathered.clients.tolist()}"
+    text = f"{before}/{planned.round}/{planned.selection.clients.tolist()}/{collected.clients.tolist()}"
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()

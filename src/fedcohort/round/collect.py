@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fedcohort.flat import Layout
-from fedcohort.round.collected import Each, Gathered
+from fedcohort.round.collected import Collected, Each
 from fedcohort.types import ClientUpdate, Ids, Values
 
 PIECE = 131_072  # numbers of an update that are added at a time on a CPU
@@ -22,7 +22,7 @@ PIECE = 131_072  # numbers of an update that are added at a time on a CPU
 Reduce = Callable[[Tensor], Tensor]  # sums a tensor over ranks
 
 
-class Gatherer:
+class Collector:
     """Collects one round's updates on this rank.
 
     cohort: sorted ids of all that train this round, over all ranks. weights: their raw weights, aligned.
@@ -111,7 +111,7 @@ class Gatherer:
         rest = all(math.isfinite(float(torch.linalg.vector_norm(vector))) for vector in beside if len(vector))
         return math.isfinite(norm) and norm <= self.longest and rest
 
-    def finish(self, reduce: Reduce, reduce_max: Reduce) -> Gathered:
+    def finish(self, reduce: Reduce, reduce_max: Reduce) -> Collected:
         """Sum over ranks; every rank gets the same result."""
         table = reduce(torch.from_numpy(self.table)).numpy()
         here = table[:, 0] > 0
@@ -121,7 +121,7 @@ class Gatherer:
         buffers = reduce(self.buffers) / max(float(table[here, 1].sum()), 1.0)
         buffers[self.variances] -= buffers[self.means] ** 2
         rows = torch.from_numpy(np.flatnonzero(here))
-        return Gathered(
+        return Collected(
             clients=self.cohort[here],
             dropped=self.cohort[~here],
             mean=reduce(self.sum) / total if alive else None,

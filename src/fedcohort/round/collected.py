@@ -41,7 +41,7 @@ class Each:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class Collected:
     """Everything that arrived and is finite, in the order of `clients` (sorted ids).
 
     mean, totals, buffers, counters, updates: see `agg.base.Arrived`; None where nobody arrived. weights: normalised.
@@ -70,20 +70,20 @@ class Gathered:
         return None if self.each is None else self.each.buffers
 
 
-def reweighted(gathered: Gathered, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Gathered:
+def reweighted(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Collected:
     """The same arrivals under other weights (a selector's Advice), normalised unless absolute; needs the matrix.
 
     Who weighs nothing counts as one that didn't arrive: in the sums of what hooks upload, in buffers and counters.
     Where nobody weighs anything nothing is left to aggregate, and there is no mean.
     """
-    if gathered.updates is None or gathered.each is None:
+    if collected.updates is None or collected.each is None:
         raise ValueError("other weights need the matrix of updates")
     if not weights.any():
-        return replace(gathered, mean=None, buffers=None, counters=None, weights=np.zeros(len(weights)))
+        return replace(collected, mean=None, buffers=None, counters=None, weights=np.zeros(len(weights)))
     share = weights if absolute else weights / weights.sum()
-    p, each = torch.from_numpy(share).to(gathered.updates), gathered.each
-    totals = dict(gathered.totals) | {name: p @ each.uploads[name] for name in each.averaged}
-    found = replace(gathered, mean=p @ gathered.updates, totals=totals, weights=share)
+    p, each = torch.from_numpy(share).to(collected.updates), collected.each
+    totals = dict(collected.totals) | {name: p @ each.uploads[name] for name in each.averaged}
+    found = replace(collected, mean=p @ collected.updates, totals=totals, weights=share)
     if (weights > 0).all():
         return found
     kept = p > 0
@@ -91,23 +91,23 @@ def reweighted(gathered: Gathered, weights: Float64[np.ndarray, "m"], absolute: 
     return replace(found, totals=totals, buffers=each.mean_buffers(kept), counters=each.counters[kept].amax(0))
 
 
-def filled(gathered: Gathered, kept: Mapping[int, Kept | None], layout: Layout) -> Gathered:
+def filled(collected: Collected, kept: Mapping[int, Kept | None], layout: Layout) -> Collected:
     """What arrived, each tensor averaged over those who sent it; in the matrix that mean stands for what wasn't sent.
 
     With p_i the weights of who arrived, block by block: (sum_i p_i D_i) / (sum of p_i over those who sent it). So any
     aggregator that weighs by p_i finds the same mean, whether or not it reads the matrix. 0 where nobody sent it.
     """
-    sent = [kept[int(k)] for k in gathered.clients]
-    if gathered.mean is None or all(each is None for each in sent):
-        return gathered
+    sent = [kept[int(k)] for k in collected.clients]
+    if collected.mean is None or all(each is None for each in sent):
+        return collected
     whole = np.ones(len(layout.parameters), dtype=bool)
     table = np.stack([whole if each is None else each for each in sent])
-    mean = gathered.mean.clone()
-    updates = None if gathered.updates is None else gathered.updates.clone()
+    mean = collected.mean.clone()
+    updates = None if collected.updates is None else collected.updates.clone()
     for block, column in zip(layout.parameters, table.T, strict=True):
         rows = slice(block.offset, block.offset + block.size)
-        share = float(gathered.weights[column].sum())
+        share = float(collected.weights[column].sum())
         mean[rows] = mean[rows] / share if share > 0 else 0.0
         if updates is not None:
             updates[torch.from_numpy(np.flatnonzero(~column)).to(updates.device), rows] = mean[rows]
-    return replace(gathered, mean=mean, updates=updates)
+    return replace(collected, mean=mean, updates=updates)

@@ -11,14 +11,14 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedcohort.data.federation import Federation
-from fedcohort.deadline.base import Closing
-from fedcohort.device.base import Work
+from fedcohort.deadline.base import DeadlineOutcome
+from fedcohort.device.base import Workload
 from fedcohort.flat import Layout
-from fedcohort.hook import Hook, weigher
+from fedcohort.hook import ClientHook, weigher
 from fedcohort.ledger import NUMBER, Charge
 from fedcohort.rng import Draws
 from fedcohort.round.parts import Parts, Populations
-from fedcohort.round.workload import Asked
+from fedcohort.round.workload import AskedWork
 from fedcohort.signal.base import Computed, Measured, Probed, Reported, Static, find
 from fedcohort.types import Ids, Probe, ProbeResult, Values
 
@@ -50,7 +50,7 @@ class Rates:
     beside_bytes: int
 
     @classmethod
-    def of(cls, read: Iterable[str], asked: Iterable[str], hooks: Sequence[Hook], layout: Layout) -> "Rates":
+    def of(cls, read: Iterable[str], asked: Iterable[str], hooks: Sequence[ClientHook], layout: Layout) -> "Rates":
         """read: signals that somebody reads. asked: those of the aggregator."""
         told = [s for w in read if isinstance(s := find(w), Reported)]
         fixed = NUMBER * layout.n_buffers + 8 * sum(b.size for b in layout.counters)
@@ -64,7 +64,7 @@ class Rates:
         )
 
 
-class Bill:
+class CostModel:
     """The costs of one run's model and methods. flops: of one sample's forward pass.
 
     units: epochs or steps of a whole job. In a plain round (`Selection.plain`) nobody asks for the aggregator, and the
@@ -113,14 +113,14 @@ class Bill:
         after = rates.passes_after * self.federation.n_train[clients]
         return sum((self.samples_in(s, clients) for s in rates.probed.values()), after)
 
-    def work(self, used: Ids, inferred: Values, rates: Rates, up: Values | float) -> Work:
+    def work(self, used: Ids, inferred: Values, rates: Rates, up: Values | float) -> Workload:
         """A whole job of E epochs over n samples is n sample-times; a forward pass is a third of an epoch.
 
         A job that weighs its samples is as much longer as that takes forward passes. up: bytes of the answers.
         """
         reference = self.units if self.parts.client.steps is None else 1
         ones = np.ones(len(used))
-        return Work(
+        return Workload(
             load=self.samples_seen(used, 1) * (rates.step_passes / 3.0) / reference,
             infer_load=inferred / (3.0 * reference),
             units=self.units,
@@ -165,9 +165,9 @@ class Bill:
         self,
         probes: Sequence[Probe],
         results: Mapping[str, ProbeResult],
-        asked: Asked,
+        asked: AskedWork,
         rows: Sequence[Ids | None],
-        closing: Closing,
+        closing: DeadlineOutcome,
         plain: bool,
     ) -> Charge:
         """Each client gets w_t once, whatever it is asked. Who is late has worked for nothing, all that was asked, and

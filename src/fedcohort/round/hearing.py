@@ -9,7 +9,7 @@ from fedcohort.rng import generator
 from fedcohort.types import ClientUpdate, Ids
 
 
-class Hearing:
+class ClientClaims:
     """liars: bool [n_clients]."""
 
     def __init__(self, attack: Attack, seed: int, n_clients: int) -> None:

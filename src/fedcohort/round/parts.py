@@ -15,7 +15,7 @@ from fedcohort.codec.base import Codec
 from fedcohort.deadline.base import Deadline
 from fedcohort.device.base import Device
 from fedcohort.errors import CheckpointError
-from fedcohort.hook import Hook
+from fedcohort.hook import ClientHook
 from fedcohort.ledger import Charge
 from fedcohort.objective.base import Objective
 from fedcohort.proxy.base import Proxy
@@ -53,11 +53,11 @@ class Parts:
     proxy: Proxy
 
     @property
-    def hooks(self) -> tuple[Hook, ...]:
+    def hooks(self) -> tuple[ClientHook, ...]:
         """The aggregator's first: it sees the raw gradient."""
         return (*self.agg.hooks, *self.regulariser.hooks, *self.codec.hooks)
 
-    def hooks_in(self, plain: bool) -> tuple[Hook, ...]:
+    def hooks_in(self, plain: bool) -> tuple[ClientHook, ...]:
         """Those of a round: the codec's alone where it is plain (`Selection.plain`)."""
         return self.codec.hooks if plain else self.hooks
 

@@ -7,18 +7,18 @@ from functools import partial
 import numpy as np
 
 from fedcohort.data.federation import Federation
-from fedcohort.deadline.base import Closing, PaceContext, settle
+from fedcohort.deadline.base import DeadlineOutcome, PaceContext, settle
 from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.flat import Layout
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ledger import Charge
 from fedcohort.rng import Draws
 from fedcohort.round.chance import uniform
-from fedcohort.round.cost import Bill, Rates
-from fedcohort.round.hearing import Hearing
+from fedcohort.round.cost import CostModel, Rates
+from fedcohort.round.hearing import ClientClaims
 from fedcohort.round.parts import Parts, Populations, ServerState, Settings
 from fedcohort.round.store import ClientStore
-from fedcohort.round.workload import Asked, asked, verify
+from fedcohort.round.workload import AskedWork, asked, verify
 from fedcohort.samples.base import SampleRequest
 from fedcohort.signal.base import Lab, Measured, Probed, find
 from fedcohort.training.local import ClientTask
@@ -26,7 +26,7 @@ from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Va
 
 
 @dataclass(frozen=True)
-class Opened:
+class PlannedRound:
     """A round before its local training.
 
     tasks: of those who will arrive, by id. cost: samples that each processes. weights: raw, for the aggregation.
@@ -43,7 +43,7 @@ class Opened:
     tasks: Sequence[ClientTask]
     cost: Values
     weights: Values
-    closing: Closing
+    closing: DeadlineOutcome
     answers: Mapping[str, ProbeResult]
     concurrent: Mapping[str, ProbeResult]
     measured: Mapping[str, Values]
@@ -51,7 +51,7 @@ class Opened:
     twin: Ids
 
 
-class Opener:
+class RoundPlanner:
     """Plans rounds, and has them charged."""
 
     def __init__(
@@ -61,19 +61,19 @@ class Opener:
         federation: Federation,
         layout: Layout,
         lab: Lab,
-        bill: Bill,
-        watch: Stopwatch,
+        cost_model: CostModel,
+        stopwatch: Stopwatch,
     ) -> None:
-        self.watch = watch
+        self.stopwatch = stopwatch
         self.parts, self.settings, self.federation = parts, settings, federation
-        self.layout, self.lab, self.bill = layout, lab, bill
+        self.layout, self.lab, self.cost_model = layout, lab, cost_model
         self.everybody = np.arange(federation.n_clients)
-        self.hearing = Hearing(parts.attack, settings.seed, federation.n_clients)
+        self.claims = ClientClaims(parts.attack, settings.seed, federation.n_clients)
         draws = Draws(settings.seed, federation.n_clients)
-        self.populations = Populations.over(federation, settings.cohort, bill.timed(draws))
+        self.populations = Populations.over(federation, settings.cohort, cost_model.timed(draws))
         self.signals = self.populations.signals(parts.selector.needs, "the selector")
 
-    def open(self, t: int, state: ServerState, store: ClientStore) -> Opened:
+    def open(self, t: int, state: ServerState, store: ClientStore) -> PlannedRound:
         draws = Draws(self.settings.seed, self.federation.n_clients, t)
         available = np.flatnonzero(self.parts.availability.ready(draws))
         ctx = RoundContext(
@@ -83,7 +83,7 @@ class Opener:
             available=available,
             signals=self.signals,
             rng=draws.generator("selector"),
-            units=self.bill.units,
+            units=self.cost_model.units,
         )
         probes = list(self.parts.selector.plan(state.selector, ctx)) if len(available) else []
         answers = {probe.signal: self._ask(probe, available, t) for probe in probes}
@@ -91,14 +91,14 @@ class Opener:
         concurrent = {p.signal: answers[p.signal] for p in probes if p.concurrent}
         selection, selector_state = self.parts.selector.select(state.selector, ctx, blocking)
         verify(selection, available, self.settings.cohort, self.federation.n_clients, self.parts.codec)
-        wait_s = self.bill.probe_s([p for p in probes if not p.concurrent], draws)
-        beside_s = self.bill.probe_s([p for p in probes if p.concurrent], draws)
-        rates = self.bill.rates(selection.plain)
-        work = asked(selection, self.bill.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
+        wait_s = self.cost_model.probe_s([p for p in probes if not p.concurrent], draws)
+        beside_s = self.cost_model.probe_s([p for p in probes if p.concurrent], draws)
+        rates = self.cost_model.rates(selection.plain)
+        work = asked(selection, self.cost_model.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
         rows, looked, closing = self._pace(t, work, rates, state, draws)
-        charge = self.bill.round(probes, answers, work, rows, closing, selection.plain)
+        charge = self.cost_model.round(probes, answers, work, rows, closing, selection.plain)
         train_s = closing.train_s if len(selection.clients) else 0.0
-        spent = Charge(client_flops=self.bill.flops * looked, virtual_s=wait_s + max(train_s, beside_s))
+        spent = Charge(client_flops=self.cost_model.flops * looked, virtual_s=wait_s + max(train_s, beside_s))
         tasks = [
             ClientTask(
                 round=t,
@@ -117,14 +117,14 @@ class Opener:
             if closing.arrived[i]
         ]
         arriving = selection.clients[closing.arrived]
-        used = self.bill.used(arriving, [task.rows for task in tasks])
-        return Opened(
+        used = self.cost_model.used(arriving, [task.rows for task in tasks])
+        return PlannedRound(
             round=t,
             available=available,
             selection=selection,
             selector_state=selector_state,
             tasks=tasks,
-            cost=self.bill.samples_seen(used, closing.units[closing.arrived]),
+            cost=self.cost_model.samples_seen(used, closing.units[closing.arrived]),
             weights=self._weights(selection, used, self.federation.n_train[arriving]),
             closing=closing,
             answers=answers,
@@ -140,32 +140,32 @@ class Opener:
         signal = find(probe.signal)
         if not isinstance(signal, Probed) or not np.isin(probe.clients, available).all():
             raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
-        with self.watch.stage("probe"):
+        with self.stopwatch.stage("probe"):
             if isinstance(signal, Measured):
                 values = signal.measure(self.lab, probe.clients, probe.options)
             else:
                 values = signal.compute(self.lab, t, probe.clients, probe.options)
-        return ProbeResult(probe.clients, self.hearing.told(probe.signal, probe.clients, values))
+        return ProbeResult(probe.clients, self.claims.told(probe.signal, probe.clients, values))
 
     def _asked(self, word: str, signal: Measured, clients: Ids) -> Values:
         """The aggregator's own probe."""
-        with self.watch.stage("probe"):
-            return self.hearing.told(word, clients, signal.measure(self.lab, clients, {}))
+        with self.stopwatch.stage("probe"):
+            return self.claims.told(word, clients, signal.measure(self.lab, clients, {}))
 
     def _weights(self, selection: Selection, used: Ids, owned: Ids) -> Values:
         return used.astype(np.float64) if selection.plain else self.parts.agg.weights(used, owned)
 
     def _pace(
-        self, t: int, asked: Asked, rates: Rates, state: ServerState, draws: Draws
-    ) -> tuple[list[Ids | None], int, Closing]:
+        self, t: int, asked: AskedWork, rates: Rates, state: ServerState, draws: Draws
+    ) -> tuple[list[Ids | None], int, DeadlineOutcome]:
         """Announce a deadline, choose samples (and count those looked at), let the devices run, close the round."""
-        parts, bill, n, selected = self.parts, self.bill, self.federation.n_train, asked.clients
-        inferred = bill.inferred(self.everybody, rates)
-        whole = bill.work(n, inferred, rates, bill.update_bytes + rates.beside_bytes)
+        parts, cost_model, n, selected = self.parts, self.cost_model, self.federation.n_train, asked.clients
+        inferred = cost_model.inferred(self.everybody, rates)
+        whole = cost_model.work(n, inferred, rates, cost_model.update_bytes + rates.beside_bytes)
         everybody = parts.device.expected(self.everybody, whole, draws.once())
-        theirs = bill.work(n[selected], inferred[selected], rates, asked.up)
+        theirs = cost_model.work(n[selected], inferred[selected], rates, asked.up)
         expected = parts.device.expected(selected, theirs, draws.once())
-        context = PaceContext(t, selected, bill.units, everybody, expected)
+        context = PaceContext(t, selected, cost_model.units, everybody, expected)
         announced = parts.deadline.announce(state.deadline, context)
         rows: list[Ids | None] = []
         looked = np.zeros(len(selected), dtype=np.int64)
@@ -181,7 +181,7 @@ class Opener:
             )
             chosen = parts.samples.choose(state.samples, request)
             rows.append(None if len(chosen) == n[k] else chosen)
-        work = bill.work(bill.used(selected, rows), inferred[selected] + looked, rates, asked.up)
+        work = cost_model.work(cost_model.used(selected, rows), inferred[selected] + looked, rates, asked.up)
         timing = parts.device.sample(selected, work, draws)
         close = parts.deadline.close(state.deadline, timing.finish(asked.units), announced) if len(selected) else 0.0
         return rows, int(looked.sum()), settle(timing, asked.units, close, parts.deadline.partial_work)

@@ -8,9 +8,9 @@ import numpy as np
 from fedcohort.data.federation import Federation
 from fedcohort.data.skew import class_imbalance
 from fedcohort.flat import FlatModel
-from fedcohort.round.collected import Gathered
+from fedcohort.round.collected import Collected
 from fedcohort.round.parts import Parts, Populations, ServerState
-from fedcohort.round.plan import Opened
+from fedcohort.round.plan import PlannedRound
 from fedcohort.signal.base import Static, find
 from fedcohort.types import ProbeResult, RoundReport
 
@@ -28,9 +28,9 @@ def weights_hash(server: FlatModel) -> str:
     return digest.hexdigest()
 
 
-def columns(opened: Opened, gathered: Gathered, n_clients: int) -> Mapping[str, np.ndarray]:
+def columns(planned: PlannedRound, collected: Collected, n_clients: int) -> Mapping[str, np.ndarray]:
     """One row per client of the population, for the per-client table."""
-    chosen = opened.selection.clients
+    chosen = planned.selection.clients
 
     def flags(ids: np.ndarray) -> np.ndarray:
         out = np.zeros(n_clients, dtype=bool)
@@ -43,22 +43,22 @@ def columns(opened: Opened, gathered: Gathered, n_clients: int) -> Mapping[str, 
         return out
 
     table = {
-        "available": flags(opened.available),
+        "available": flags(planned.available),
         "selected": flags(chosen),
-        "arrived": flags(gathered.clients),
-        "units": numbers(chosen, opened.closing.units),
-        "finish_s": numbers(chosen, opened.closing.finish),
-        "train_loss": numbers(gathered.clients, gathered.reports["train_loss"]),
-        "weight": numbers(gathered.clients, gathered.weights),
+        "arrived": flags(collected.clients),
+        "units": numbers(chosen, planned.closing.units),
+        "finish_s": numbers(chosen, planned.closing.finish),
+        "train_loss": numbers(collected.clients, collected.reports["train_loss"]),
+        "weight": numbers(collected.clients, collected.weights),
     }
-    if opened.selection.scores is not None:
-        table["score"] = opened.selection.scores
-    table |= {f"part_{name}": part for name, part in opened.selection.parts.items()}
-    if opened.selection.probability is not None:
-        table["probability"] = opened.selection.probability
-    told = {word: (gathered.clients, values) for word, values in gathered.reports.items() if word != "train_loss"}
-    told |= {word: (gathered.clients, made) for word, made in gathered.held.items() if isinstance(made, np.ndarray)}
-    told |= {word: (answer.clients, answer.values) for word, answer in opened.answers.items()}
+    if planned.selection.scores is not None:
+        table["score"] = planned.selection.scores
+    table |= {f"part_{name}": part for name, part in planned.selection.parts.items()}
+    if planned.selection.probability is not None:
+        table["probability"] = planned.selection.probability
+    told = {word: (collected.clients, values) for word, values in collected.reports.items() if word != "train_loss"}
+    told |= {word: (collected.clients, made) for word, made in collected.held.items() if isinstance(made, np.ndarray)}
+    told |= {word: (answer.clients, answer.values) for word, answer in planned.answers.items()}
     for word, (ids, values) in told.items():
         table |= spread(word, ProbeResult(ids, values).dense(n_clients))
     return table
@@ -84,37 +84,37 @@ def registered(parts: Parts, populations: Populations) -> Mapping[str, np.ndarra
     return found
 
 
-def facts_of(federation: Federation, gathered: Gathered | None, liars: np.ndarray) -> Mapping[str, float]:
+def facts_of(federation: Federation, collected: Collected | None, liars: np.ndarray) -> Mapping[str, float]:
     """Of the federation before the first round, of those who arrived after one. liars: bool [n_clients]."""
-    if gathered is None:
+    if collected is None:
         return {f"skew/{name}": value for name, value in federation.skew.items()}
-    lies = weight_of(liars, gathered) if liars.any() else {}
-    return {**imbalance_of(federation.label_counts, gathered), **lies}
+    lies = weight_of(liars, collected) if liars.any() else {}
+    return {**imbalance_of(federation.label_counts, collected), **lies}
 
 
-def weight_of(liars: np.ndarray, gathered: Gathered) -> Mapping[str, float]:
+def weight_of(liars: np.ndarray, collected: Collected) -> Mapping[str, float]:
     """What liars (bool [n_clients]) had of the aggregate, and their share of those who arrived; {} in empty rounds.
 
     Of the sum of all weights: some aggregators' don't sum to 1 (q-FFL's).
     """
-    total = float(gathered.weights.sum())
+    total = float(collected.weights.sum())
     if total <= 0:
         return {}
-    lying = liars[gathered.clients]
-    return {"attack/weight": float(gathered.weights[lying].sum()) / total, "attack/share": float(lying.mean())}
+    lying = liars[collected.clients]
+    return {"attack/weight": float(collected.weights[lying].sum()) / total, "attack/share": float(lying.mean())}
 
 
-def imbalance_of(label_counts: np.ndarray, gathered: Gathered) -> Mapping[str, float]:
+def imbalance_of(label_counts: np.ndarray, collected: Collected) -> Mapping[str, float]:
     """The class imbalance of all that those who arrived have together, [n_clients, n_classes]; {} in empty rounds."""
-    if not len(gathered.clients):
+    if not len(collected.clients):
         return {}
-    return {"select/class_imbalance": class_imbalance(label_counts[gathered.clients].sum(0))}
+    return {"select/class_imbalance": class_imbalance(label_counts[collected.clients].sum(0))}
 
 
 def report_of(
     step: int,
-    opened: Opened | None,
-    gathered: Gathered | None,
+    planned: PlannedRound | None,
+    collected: Collected | None,
     state: ServerState,
     metrics: Mapping[str, float],
     table: Mapping[str, np.ndarray],
@@ -122,16 +122,16 @@ def report_of(
     weights: str,
 ) -> RoundReport:
     """What the observers see of a finished round."""
-    chosen = opened.selection.clients if opened else np.empty(0, np.int64)
-    arrived = gathered.clients if gathered else np.empty(0, np.int64)
+    chosen = planned.selection.clients if planned else np.empty(0, np.int64)
+    arrived = collected.clients if collected else np.empty(0, np.int64)
     scalars = {**metrics, **state.spent.metrics()}
-    if opened is not None:
+    if planned is not None:
         share = state.times_selected / step
         scalars |= {
             "round/cohort": float(len(chosen)),
             "round/arrived": float(len(arrived)),
-            "round/dropped_nonfinite": float(len(gathered.dropped)) if gathered else 0.0,
-            "round/dropped_step": float(gathered.step_dropped) if gathered else 0.0,
+            "round/dropped_nonfinite": float(len(collected.dropped)) if collected else 0.0,
+            "round/dropped_step": float(collected.step_dropped) if collected else 0.0,
             "select/share_max": float(share.max()),
             "select/share_min": float(share.min()),
             **state.chance.metrics(state.times_selected),

@@ -1,4 +1,4 @@
-"""Where the server works with whole networks after a round's training (`agg.base.Workshop`)."""
+"""Where the server works with whole networks after a round's training (`agg.base.ServerModels`)."""
 
 import copy
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from fedcohort.training.evaluate import CHUNK_BYTES
 Counter = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
 
 
-class ServerWorkshop:
+class RoundModels:
     """One round's: `server` still holds w_t; buffers: the average of those who arrived, [B].
 
     passes: samples that went forward through networks made here, and twice those that a gradient came back for: what a

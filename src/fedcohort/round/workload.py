@@ -16,7 +16,7 @@ from fedcohort.types import Advice, Ids, Selection, Values
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedWork:
     """Aligned with `clients`. units: of local work. kept: tensors that are sent. up: bytes of the whole answer."""
 
     clients: Ids
@@ -55,13 +55,13 @@ def verify_advice(advice: Advice | None, selector: Selector[Any], m: int) -> Non
             raise FedcohortError(f"the selector's advice has {name} that are not {m} numbers of at least 0: {values}")
 
 
-def asked(selection: Selection, units: int, layout: Layout, codec: Codec, beside: int, draws: Draws) -> Asked:
+def asked(selection: Selection, units: int, layout: Layout, codec: Codec, beside: int, draws: Draws) -> AskedWork:
     """units: asked of everybody whom the selection does not ask otherwise. beside: bytes sent with an update."""
     chosen = selection.clients
     each = np.full(len(chosen), units) if selection.units is None else selection.units[chosen]
     kept = drawn(selection.upload, chosen, layout, draws)
     up = [beside + _bytes(codec, layout, k) for k in kept]
-    return Asked(chosen, each.astype(np.int64), kept, np.array(up, dtype=np.float64))
+    return AskedWork(chosen, each.astype(np.int64), kept, np.array(up, dtype=np.float64))
 
 
 def _bytes(codec: Codec, layout: Layout, kept: Kept | None) -> int:

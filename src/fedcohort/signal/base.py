@@ -118,7 +118,7 @@ class Computed:
 
 
 @dataclass(frozen=True)
-class Sent:
+class RawUpdate:
     """The update itself, y - w_t, float64 [arrived, P]: the server has it anyway. All of them are kept for a round."""
 
     reveals: str
@@ -127,7 +127,7 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Held:
+class Derived:
     """What the server works out of the updates and its own data; no client is asked, and all updates are kept.
 
     make(lab, updates [arrived, P]) -> what a reader finds in the outcome: float64 numbers, [arrived] or [arrived, d],
@@ -156,7 +156,7 @@ class Reported:
     passes: float = 0.0
 
 
-Signal = Static | Measured | Computed | Reported | Sent | Held
+Signal = Static | Measured | Computed | Reported | RawUpdate | Derived
 Probed = Measured | Computed
 
 

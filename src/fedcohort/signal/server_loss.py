@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedcohort.signal.base import Held, Lab
+from fedcohort.signal.base import Derived, Lab
 from fedcohort.types import Values
 
 if TYPE_CHECKING:
@@ -20,4 +20,4 @@ def trial(lab: Lab, updates: "Tensor") -> Callable[[Values], float]:
     return lambda weights: lab.server_loss_after(updates.new_tensor(np.asarray(weights)) @ updates)
 
 
-signal = Held(reveals="nothing that the updates don't", make=trial)
+signal = Derived(reveals="nothing that the updates don't", make=trial)

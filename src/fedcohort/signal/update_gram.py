@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.signal.base import Held, Lab
+from fedcohort.signal.base import Derived, Lab
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,4 +27,4 @@ def gram(lab: Lab, updates: "Tensor") -> Float64[np.ndarray, "m m"]:
     return found
 
 
-signal = Held(reveals="nothing that the updates don't", make=gram, pairs=True)
+signal = Derived(reveals="nothing that the updates don't", make=gram, pairs=True)

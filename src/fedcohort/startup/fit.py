@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import messages
 from fedcohort.host.commands import command
-from fedcohort.host.interrupt import NOTHING, PIPE, Phase, watch
+from fedcohort.host.interrupt import NOTHING, PIPE, Phase, interrupts
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.record import folder, provenance
@@ -60,7 +60,7 @@ def fit(
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", home.path, where)
         training = trainer.Training(config, home.path, loop, watchers.callbacks, processes, origin)
-        watch.phase = Phase.FORKED  # until `GracefulStop` says otherwise, which it does in the process that trains
+        interrupts.phase = Phase.FORKED  # until `GracefulStop` says otherwise, which it does in the process that trains
         training.fit(network, home.checkpoint if done else None)
 
 
@@ -80,17 +80,17 @@ def _ending(path: Path, again: str) -> Iterator[None]:
         if refused := trainer.refusal(error):
             raise refused from error
         forked = trainer.died(error)
-        stopped = forked or isinstance(error, KeyboardInterrupt | SystemExit) or watch.phase is Phase.DEAF
-        if forked and not watch.code:
+        stopped = forked or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.phase is Phase.DEAF
+        if forked and not interrupts.code:
             raise FedcohortError(trainer.death_of_a_rank(error)) from error
-        if not watch.code or not stopped:
+        if not interrupts.code or not stopped:
             raise
     finally:
-        watch.phase = Phase.START
-        watch.listen()
-    if watch.code:
+        interrupts.phase = Phase.START
+        interrupts.listen()
+    if interrupts.code:
         _say_how_far(path, again)
-        raise SystemExit(watch.code)
+        raise SystemExit(interrupts.code)
 
 
 def _say_how_far(path: Path, again: str) -> None:
@@ -98,7 +98,7 @@ def _say_how_far(path: Path, again: str) -> None:
     if done := status.get("rounds_done"):
         if status["status"] != "finished":
             log.warning("stopped after round %d; go on with: %s", done, again)
-    elif watch.code != PIPE:
+    elif interrupts.code != PIPE:
         log.warning("%s", NOTHING)
 
 

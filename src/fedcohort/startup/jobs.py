@@ -20,7 +20,7 @@ STATES = ("running", "done", "skipped", "failed", "stopped")
 
 
 @dataclass(frozen=True)
-class Record:
+class JobRecord:
     """words: what the job was given. how: one of STATES. folder: of its run, once it has one. reason: of a failure."""
 
     words: tuple[str, ...]
@@ -30,7 +30,7 @@ class Record:
 
 
 @dataclass
-class Job:
+class SweepJob:
     """One job of a sweep, in the process that runs it.
 
     sweep: the sweep's folder. number: from 0 on. folder: of its run, once it has one. end: how it is where nothing
@@ -51,7 +51,7 @@ class Job:
     def note(self, how: str, folder: Path | None = None, reason: str = "") -> None:
         """Write down how it is. A folder stays known once it was given."""
         self.folder = folder or self.folder
-        record = asdict(Record(self.words, how, self.folder, reason))
+        record = asdict(JobRecord(self.words, how, self.folder, reason))
         try:
             (self.sweep / NAME).mkdir(parents=True, exist_ok=True)
             write_atomically(self.sweep / NAME / f"{self.number}.json", json.dumps(record, default=str) + "\n")
@@ -59,11 +59,11 @@ class Job:
             log.warning("%s can't be written (%s)", self.sweep / NAME, error)
 
 
-def read(sweep: Path) -> Mapping[int, Record]:
+def read(sweep: Path) -> Mapping[int, JobRecord]:
     """The records in a sweep's folder by the job's number, in that order."""
     found = {}
     for path in sorted((sweep / NAME).glob("*.json"), key=lambda path: int(path.stem)):
         facts = json.loads(path.read_text())
         folder = Path(facts["folder"]) if facts["folder"] else None
-        found[int(path.stem)] = Record(tuple(facts["words"]), facts["how"], folder, facts["reason"])
+        found[int(path.stem)] = JobRecord(tuple(facts["words"]), facts["how"], folder, facts["reason"])
     return found

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import disk, slurm
-from fedcohort.host.interrupt import watch
+from fedcohort.host.interrupt import interrupts
 from fedcohort.observe.tracking import membership
 from fedcohort.record import folder, provenance
 from fedcohort.startup import assemble, nearest
 from fedcohort.startup.assemble import Composed
-from fedcohort.startup.jobs import Job
+from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.observers import watchers_of
 
 if TYPE_CHECKING:
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 log = logging.getLogger("fedcohort")
 
 
-def run(made: Composed, job: Job | None = None) -> Path:
+def run(made: Composed, job: SweepJob | None = None) -> Path:
     """One run from start-up checks to artifacts; returns its folder. job: of a sweep, None for a run by itself.
 
     Raises `FedcohortError`; `SystemExit` or `interrupt.Stop` with the code of a signal.
     """
-    with watch.on():
+    with interrupts.on():
         return _run(made, job)
 
 
-def _run(made: Composed, job: Job | None) -> Path:
+def _run(made: Composed, job: SweepJob | None) -> Path:
     config = made.config
     assemble.check_keys(made)
     assemble.check_numbers(config)
@@ -82,7 +82,7 @@ def _run(made: Composed, job: Job | None) -> Path:
     return home.path
 
 
-def _skip(job: Job, path: Path) -> None:
+def _skip(job: SweepJob, path: Path) -> None:
     """The run had finished before; unless it is this very job that SLURM has started again."""
     before = membership.sweeps_of(path)
     membership.join(path, job.id)
@@ -93,16 +93,16 @@ def _skip(job: Job, path: Path) -> None:
 @contextmanager
 def _claimed(logs: Path, name: str, wanted: folder.Wanted, resume: bool) -> Iterator[folder.RunFolder]:
     """The run's folder, until the end. One that was made for a run which came to nothing goes."""
-    watch.check()
-    with watch.held(), disk.in_one_line(logs):
+    interrupts.check()
+    with interrupts.held(), disk.in_one_line(logs):
         home = folder.claim(logs, name, wanted, resume)
     try:
-        watch.check()
+        interrupts.check()
         with disk.in_one_line(home.path):
             yield home
     except BaseException as error:
         if isinstance(error, FedcohortError | KeyboardInterrupt | SystemExit) or not folder.status_of(home.path):
-            with watch.held():
+            with interrupts.held():
                 home.discard()
         raise
     finally:

@@ -13,9 +13,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import messages, slurm
-from fedcohort.host.interrupt import NOTHING, Stop, watch
+from fedcohort.host.interrupt import NOTHING, Stop, interrupts
 from fedcohort.startup import assemble, objective_metric
-from fedcohort.startup.jobs import Job
+from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.run import run
 from fedcohort.startup.sweep import searches, text_of
 
@@ -34,8 +34,8 @@ def start(cfg: DictConfig) -> float | None:
     messages.to_terminal()
     job = None
     if hydra.mode == RunMode.MULTIRUN:
-        job = Job(Path(hydra.sweep.dir).absolute(), hydra.job.num, overrides)
-    with _by_itself(), watch.on(), _told_to_slurm():
+        job = SweepJob(Path(hydra.sweep.dir).absolute(), hydra.job.num, overrides)
+    with _by_itself(), interrupts.on(), _told_to_slurm():
         if job is None:
             try:
                 return _ran(cfg, hydra, overrides, None)
@@ -45,7 +45,7 @@ def start(cfg: DictConfig) -> float | None:
         return _in_sweep(cfg, hydra, job)
 
 
-def _ran(cfg: DictConfig, hydra: Any, overrides: tuple[str, ...], job: Job | None) -> float | None:
+def _ran(cfg: DictConfig, hydra: Any, overrides: tuple[str, ...], job: SweepJob | None) -> float | None:
     """The run, and its `objective_metric`."""
     made = assemble.composed(cfg, hydra.runtime.choices, overrides)
     assemble.check_keys(made)
@@ -55,7 +55,7 @@ def _ran(cfg: DictConfig, hydra: Any, overrides: tuple[str, ...], job: Job | Non
     return objective_metric.value(folder, made.config["objective_metric"])
 
 
-def _in_sweep(cfg: DictConfig, hydra: Any, job: Job) -> float | None:
+def _in_sweep(cfg: DictConfig, hydra: Any, job: SweepJob) -> float | None:
     """The job, and a record of what becomes of it."""
     job.note("running")
     try:
@@ -64,7 +64,7 @@ def _in_sweep(cfg: DictConfig, hydra: Any, job: Job) -> float | None:
         job.note("stopped")
         raise
     except Exception as error:
-        watch.check()  # an import that a signal broke off raises what it likes
+        interrupts.check()  # an import that a signal broke off raises what it likes
         expected = isinstance(error, FedcohortError)
         log.error("%s", error if expected else traceback.format_exc().rstrip())
         job.note("failed", reason=str(error) if expected else text_of(error))
@@ -78,7 +78,7 @@ def _in_sweep(cfg: DictConfig, hydra: Any, job: Job) -> float | None:
 @contextmanager
 def _by_itself() -> Iterator[None]:
     """In a process that a launcher started, where nobody else does: a signal ends it in one line, with its code."""
-    ours = watch.on_already
+    ours = interrupts.on_already
     try:
         yield
     except Stop as stop:
@@ -94,7 +94,7 @@ def _told_to_slurm() -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
-        if watch.code:
-            with watch.held():  # the requeue itself sends another signal
+        if interrupts.code:
+            with interrupts.held():  # the requeue itself sends another signal
                 slurm.requeue_if_preempted()
         raise

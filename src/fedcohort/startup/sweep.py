@@ -24,7 +24,7 @@ from fedcohort.observe.tracking import comparison, identity, membership
 from fedcohort.record import card
 from fedcohort.record.observer import RunInfo
 from fedcohort.startup import jobs
-from fedcohort.startup.jobs import Record
+from fedcohort.startup.jobs import JobRecord
 
 log = logging.getLogger("fedcohort")
 POLL_S = 10.0  # seconds between two looks at SLURM's queue
@@ -44,13 +44,15 @@ class Sweep:
     launcher: str = ""
     expected: Sequence[Sequence[str]] = field(default_factory=list)
 
-    def results(self) -> list[Record]:
+    def results(self) -> list[JobRecord]:
         """What became of all jobs: one that never said how it ended has failed."""
         if self.folder is None:
             return []
         found = jobs.read(self.folder)
-        missing = {n: Record(tuple(words), "failed", None, NEVER) for n, words in enumerate(self.expected)}
-        ended = {n: Record(r.words, "failed", r.folder, KILLED) if r.how == "running" else r for n, r in found.items()}
+        missing = {n: JobRecord(tuple(words), "failed", None, NEVER) for n, words in enumerate(self.expected)}
+        ended = {
+            n: JobRecord(r.words, "failed", r.folder, KILLED) if r.how == "running" else r for n, r in found.items()
+        }
         return [record for _, record in sorted({**missing, **ended}.items())]
 
     def exit_code(self) -> int:
@@ -63,7 +65,7 @@ class Sweep:
         log.info("%s", self.overview(results))
         return 0 if all(record.how in ("done", "skipped") for record in results) else 1
 
-    def overview(self, results: Sequence[Record]) -> str:
+    def overview(self, results: Sequence[JobRecord]) -> str:
         """The counts, and the command that compares the runs, where MLflow has any."""
         hows = {"done": "done", "skipped": "skipped (finished before)", "failed": "failed", "stopped": "stopped"}
         counts = {text: sum(record.how == how for record in results) for how, text in hows.items()}
@@ -140,14 +142,14 @@ def text_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _name_failed(results: Sequence[Record]) -> None:
+def _name_failed(results: Sequence[JobRecord]) -> None:
     """Once more: their own lines have long gone by, or were written by another process."""
     for record in results:
         if record.how == "failed":
             log.error("failed: %s: %s", " ".join(record.words), record.reason)
 
 
-def _tracked(record: Record) -> RunInfo | None:
+def _tracked(record: JobRecord) -> RunInfo | None:
     """The run of a job that is done, where MLflow knows it."""
     if record.how not in ("done", "skipped") or record.folder is None:
         return None

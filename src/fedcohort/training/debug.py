@@ -18,7 +18,7 @@ class Debug:
     def __init__(self, trainer: LocalTrainer) -> None:
         self.trainer = trainer
         trainer.chain = None
-        trainer.watch = self._watched
+        trainer.watched = self._watched
 
     def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Everybody alone."""

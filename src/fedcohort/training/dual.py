@@ -30,7 +30,7 @@ ENTRIES = 2**20  # of the Gram matrices held at once
 
 
 @dataclass(frozen=True)
-class Shape:
+class GroupShape:
     """What clients must share to be trained side by side. steps: of one pass; width: samples a step, padded."""
 
     steps: int
@@ -43,7 +43,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Group:
+class PaddedClients:
     """Some clients' samples, padded to `rows`: X W_t' + b_t, X X' + 1, labels.
 
     share: one over the size of the mini-batch that stands in this place, 0 for padding.
@@ -54,11 +54,11 @@ class Group:
     y: Int64[Tensor, "k rows"]
     share: Float[Tensor, "k rows"]
 
-    def ordered(self, order: Int64[Tensor, "k rows"]) -> "Group":
+    def ordered(self, order: Int64[Tensor, "k rows"]) -> "PaddedClients":
         """The samples in another order; mini-batches stay where they are."""
         down, across = order[:, :, None], order[:, None, :]
         gram = self.gram.gather(1, down.expand_as(self.gram))
-        return Group(
+        return PaddedClients(
             self.logits.gather(1, down.expand_as(self.logits)),
             gram.gather(2, across.expand_as(gram)),
             self.y.gather(1, order),
@@ -98,7 +98,7 @@ class Dual:
             else:
                 yield from self._side_by_side(group, shape)
 
-    def _shape(self, task: ClientTask) -> Shape | None:
+    def _shape(self, task: ClientTask) -> GroupShape | None:
         """None for a client that has more samples than pays."""
         trainer = self.trainer
         n, batch = trainer.count(task), trainer.client.batch
@@ -109,11 +109,11 @@ class Dual:
         once = 4.0 * n * inputs * classes
         plain_s = passes * (once / RATE + steps * STEP_S)
         dual_s = (once + 2.0 * n * n * (inputs + passes * classes)) / RATE
-        shape = Shape(steps, width, task.units)
+        shape = GroupShape(steps, width, task.units)
         return shape if dual_s < plain_s and shape.rows**2 <= ENTRIES and task.units else None
 
     @torch.no_grad()
-    def _side_by_side(self, tasks: Sequence[ClientTask], shape: Shape) -> Iterator[ClientUpdate]:
+    def _side_by_side(self, tasks: Sequence[ClientTask], shape: GroupShape) -> Iterator[ClientUpdate]:
         trainer = self.trainer
         trainer.worker.load(trainer.server)
         samples = [trainer.samples(task) for task in tasks]
@@ -139,7 +139,7 @@ class Dual:
                 torch.add(trainer.server.w, delta, out=trainer.worker.w)
             yield trainer.update(task, delta, seen[k], ())
 
-    def _gathered(self, inputs: Sequence[Tensor], labels: Sequence[Tensor], shape: Shape) -> Group:
+    def _gathered(self, inputs: Sequence[Tensor], labels: Sequence[Tensor], shape: GroupShape) -> PaddedClients:
         """One product of each client's samples with the weights and themselves."""
         weight, bias, rows, k = self.layer.weight, self.layer.bias, shape.rows, len(inputs)
         classes = len(bias)
@@ -156,9 +156,9 @@ class Dual:
             y[i, :n] = mine
             last = (shape.steps - 1) * shape.width
             share[i, last:n], share[i, n:] = 1.0 / (n - last), 0.0
-        return Group(logits, gram.add_(1.0), y, torch.from_numpy(share).to(weight))
+        return PaddedClients(logits, gram.add_(1.0), y, torch.from_numpy(share).to(weight))
 
-    def _pass(self, group: Group, a: Tensor, width: int, steps: int, lr: float) -> Float64[np.ndarray, "k s"]:
+    def _pass(self, group: PaddedClients, a: Tensor, width: int, steps: int, lr: float) -> Float64[np.ndarray, "k s"]:
         """Take one pass in the group's order, changing `a`; the samples' cross-entropies, [k, steps * width]."""
         targets = onehot(a.shape[2], a.dtype, a.device)[group.y] if self.simple else group.logits.softmax(2)
         tensors = (group.logits, group.gram, a, group.share[:, :, None], targets, group.y)

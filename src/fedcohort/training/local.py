@@ -18,7 +18,7 @@ from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.hook import Correction, Hook, Job, weigher
+from fedcohort.hook import ClientContext, ClientHook, Correction, weigher
 from fedcohort.objective.base import Objective
 from fedcohort.rng import Rekeyed, generator, torch_scope
 from fedcohort.training.chain import Chain, layers_of
@@ -69,10 +69,10 @@ class LocalTrainer:
         objective: Objective,
         client: Client,
         codec: Codec,
-        hooks: Sequence[Hook],
+        hooks: Sequence[ClientHook],
         seed: int,
         closed_form: bool = True,
-        regularisers: Sequence[Hook] = (),
+        regularisers: Sequence[ClientHook] = (),
     ) -> None:
         self.server, self.worker, self.federation = server, worker, federation
         self.objective, self.client, self.codec, self.hooks, self.seed = objective, client, codec, hooks, seed
@@ -80,7 +80,7 @@ class LocalTrainer:
         self.chain = layers_of(worker) if closed_form and not worker.bf16 and not self.weighs else None
         self.response = Response(client, regularisers)
         self.rng = Rekeyed()
-        self.watch: Callable[[Step], Step] = lambda step: step
+        self.watched: Callable[[Step], Step] = lambda step: step
 
     def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Everybody alone."""
@@ -108,9 +108,9 @@ class LocalTrainer:
     def begin(self, task: ClientTask, down: Mapping[str, Tensor]) -> list[Correction]:
         """The hooks of one client's training."""
         rng = partial(self._rng_of, task)
-        job = Job(task.round, task.client, self.server.layout, rng, int(self.federation.n_train[task.client]))
+        ctx = ClientContext(task.round, task.client, self.server.layout, rng, int(self.federation.n_train[task.client]))
         hooks = self.codec.hooks if task.plain else self.hooks
-        return [hook.begin(self.server.w, down, task.stored, job) for hook in hooks]
+        return [hook.begin(self.server.w, down, task.stored, ctx) for hook in hooks]
 
     def _rng_of(self, task: ClientTask, purpose: str) -> np.random.Generator:
         return generator(self.seed, purpose, task.round, task.client)
@@ -172,12 +172,12 @@ class LocalTrainer:
         lr = task.lr
         if self.weighs and not task.plain:
             given = (self.worker, self.objective, self.client, lr, corrections)
-            return Stepwise(self.watch(Weighted(*given, self._positions(task), self._validation(task))))
+            return Stepwise(self.watched(Weighted(*given, self._positions(task), self._validation(task))))
         if self.chain is not None:
             return Chain(self.worker, self.chain, self.objective, self.client, lr, corrections)
         if self.client.plain and not corrections:
-            return Stepwise(self.watch(Plain(self.worker, self.objective, lr)))
-        return Stepwise(self.watch(Corrected(self.worker, self.objective, self.client, lr, corrections)))
+            return Stepwise(self.watched(Plain(self.worker, self.objective, lr)))
+        return Stepwise(self.watched(Corrected(self.worker, self.objective, self.client, lr, corrections)))
 
     def _positions(self, task: ClientTask) -> Iterator[Tensor]:
         """Of each mini-batch's samples in T_k."""

@@ -14,7 +14,7 @@ import torch
 
 from fedcohort.client.base import Client
 from fedcohort.flat import Block, Layout
-from fedcohort.hook import Hook, Job
+from fedcohort.hook import ClientContext, ClientHook
 from fedcohort.rng import generator
 
 SCALAR = Layout((Block("x", (1,), 0),), (), ())
@@ -23,7 +23,7 @@ SCALAR = Layout((Block("x", (1,), 0),), (), ())
 class Response:
     """hooks: the regularisers'; they see the scalar as their model."""
 
-    def __init__(self, client: Client, hooks: Sequence[Hook]) -> None:
+    def __init__(self, client: Client, hooks: Sequence[ClientHook]) -> None:
         self.client, self.hooks = client, hooks
         self._lr = float("nan")
         self._norms: list[float] = []
@@ -46,8 +46,8 @@ class Response:
         optimizer = self.client.optimizer(x, lr)
         for group in optimizer.param_groups:
             group["weight_decay"] = 0.0
-        job = Job(0, 0, SCALAR, lambda purpose: generator(0, purpose))
-        corrections = [hook.begin(torch.zeros_like(g), {}, {}, job) for hook in self.hooks]
+        ctx = ClientContext(0, 0, SCALAR, lambda purpose: generator(0, purpose))
+        corrections = [hook.begin(torch.zeros_like(g), {}, {}, ctx) for hook in self.hooks]
         while True:
             g.fill_(1.0)
             for correction in corrections:

@@ -29,14 +29,14 @@ def drawn(upload: Values | None, clients: Ids, layout: Layout, draws: Draws) -> 
 
 
 @dataclass(frozen=True)
-class Part:
+class SentPart:
     """The layout of the tensors that are sent, one after the other, and where they lie in the whole vector."""
 
     layout: Layout
     positions: Int64[Tensor, "q"]
 
 
-def part(layout: Layout, kept: Kept) -> Part:
+def part(layout: Layout, kept: Kept) -> SentPart:
     """The part of a model that is sent."""
     blocks: list[Block] = []
     offset = 0
@@ -46,4 +46,4 @@ def part(layout: Layout, kept: Kept) -> Part:
             blocks.append(replace(block, offset=offset))
             offset += block.size
             pieces.append(torch.arange(block.offset, block.offset + block.size))
-    return Part(Layout(tuple(blocks), layout.buffers, layout.counters), torch.cat(pieces))
+    return SentPart(Layout(tuple(blocks), layout.buffers, layout.counters), torch.cat(pieces))

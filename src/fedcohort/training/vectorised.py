@@ -21,7 +21,7 @@ from fedcohort.types import ClientUpdate
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """positions: of each client's samples in its own T_k, [steps, clients, batch]. mask: 1 where there is a sample.
 
     rows: the same in the tensor of all clients.
@@ -58,7 +58,7 @@ class Vectorised:
         count = mask.sum().clamp(min=1.0)
         return objective.outer((value * mask).sum() / count), ce.detach()
 
-    def _plan(self, tasks: Sequence[ClientTask]) -> Plan:
+    def _plan(self, tasks: Sequence[ClientTask]) -> BatchPlan:
         trainer = self.trainer
         orders = [list(trainer.orders(task)) for task in tasks]
         steps, width = max(len(o) for o in orders), max(len(part) for o in orders for part in o)
@@ -74,7 +74,7 @@ class Vectorised:
                 rows[s, k, : len(at)] = first + (at if chosen is None else chosen[at])
                 mask[s, k, : len(at)] = 1.0
         device = trainer.server.w.device
-        return Plan(positions.to(device), rows.to(device), mask.to(device))
+        return BatchPlan(positions.to(device), rows.to(device), mask.to(device))
 
     def _references(self, tasks: Sequence[ClientTask]) -> Tensor:
         """Probabilities of w_t on each client's samples, padded, [clients, samples, classes]; empty where unused."""
@@ -134,7 +134,7 @@ class Vectorised:
         w.copy_(torch.where(active[:, None], w, before))
 
     def _update(
-        self, k: int, task: ClientTask, w: Tensor, plan: Plan, table: Tensor, corrections: Sequence[Correction]
+        self, k: int, task: ClientTask, w: Tensor, plan: BatchPlan, table: Tensor, corrections: Sequence[Correction]
     ) -> ClientUpdate:
         trainer = self.trainer
         n = trainer.count(task)

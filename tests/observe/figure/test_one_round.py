@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from fedcohort.command.figures import main
 from fedcohort.errors import OptionError
-from fedcohort.observe.explained import ARRIVED, AWAY, BEST, IDLE, LATE, MOST, Round, explained, load, shown
+from fedcohort.observe.explained import ARRIVED, AWAY, BEST, IDLE, LATE, MOST, ExplainedRound, explained, load, shown
 from fedcohort.observe.figure import one_round
 from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
@@ -38,9 +38,9 @@ def ids(*clients: int) -> np.ndarray:
     return np.array(clients)
 
 
-def round_of(score: list[float], fate: list[int], **parts: list[float]) -> Round:
+def round_of(score: list[float], fate: list[int], **parts: list[float]) -> ExplainedRound:
     columns = {name: np.array(values, float) for name, values in parts.items()}
-    return Round(3, np.array(score, float), columns, None, np.array(fate))
+    return ExplainedRound(3, np.array(score, float), columns, None, np.array(fate))
 
 
 def test_the_best_come_first_and_those_without_a_score_last() -> None:

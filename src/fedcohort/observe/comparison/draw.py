@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.observe.comparison.render import Unit, unit, unit_of
+from fedcohort.observe.comparison.render import MetricUnit, unit, unit_of
 from fedcohort.observe.comparison.runs import Cell, Run, Sorted
 from fedcohort.observe.comparison.table import Table
 from fedcohort.observe.figure import style
@@ -174,7 +174,7 @@ def _line(axes: "Axes", band: Band, x_factor: float, y_factor: float, look: Mapp
         axes.fill_between(x, mean - std, mean + std, color=look["color"], alpha=0.16, linewidth=0)
 
 
-def _axis(name: str, u: Unit) -> str:
+def _axis(name: str, u: MetricUnit) -> str:
     return f"{name}, {u.name}" if u.name else name
 
 

@@ -16,32 +16,32 @@ ESCAPED |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
 
 
 @dataclass(frozen=True)
-class Unit:
+class MetricUnit:
     """What a metric's values are shown in: value * factor, `name` after them."""
 
     factor: float
     name: str
 
 
-def unit_of(metric: str, largest: float = 0.0) -> Unit:
+def unit_of(metric: str, largest: float = 0.0) -> MetricUnit:
     """largest: the largest value shown; seconds, bytes and operations take a prefix by it."""
     last = metric.rpartition("/")[2]
     if last.startswith("acc") and last != "acc_var":
-        return Unit(100.0, "%")
+        return MetricUnit(100.0, "%")
     if last == "acc_var":
-        return Unit(1.0, "%²")
+        return MetricUnit(1.0, "%²")
     if "loss" in last:
-        return Unit(1.0, "nats")
+        return MetricUnit(1.0, "nats")
     for prefix, name in (("time/", "s"), ("comm/", "B"), ("comp/", "FLOP")):
         if metric.startswith(prefix):
             if name == "s":
-                return Unit(1.0, "s")
+                return MetricUnit(1.0, "s")
             power = min(max(int(math.log10(largest) // 3), 0), 5) if largest > 0 else 0
-            return Unit(1000.0**-power, ("", "k", "M", "G", "T", "P")[power] + name)
-    return Unit(1.0, "")
+            return MetricUnit(1000.0**-power, ("", "k", "M", "G", "T", "P")[power] + name)
+    return MetricUnit(1.0, "")
 
 
-def unit(table: Table) -> Unit:
+def unit(table: Table) -> MetricUnit:
     return unit_of(table.metric, max(abs(entry.value.mean) for entry in table.entries.values()))
 
 

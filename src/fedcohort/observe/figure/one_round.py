@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.observe.explained import ARRIVED, AWAY, IDLE, LATE, Round, explained, load, shown, summed
+from fedcohort.observe.explained import ARRIVED, AWAY, IDLE, LATE, ExplainedRound, explained, load, shown, summed
 from fedcohort.observe.figure import style
 from fedcohort.ranges import refuse
 from fedcohort.record.history import History
@@ -48,7 +48,7 @@ def draw(info: RunInfo, history: History, path: Path, step: int | None = None) -
     return True
 
 
-def _drawn(info: RunInfo, round: Round, path: Path) -> None:
+def _drawn(info: RunInfo, round: ExplainedRound, path: Path) -> None:
     rows, panels = shown(round), _panels(round)
     everybody = len(rows) == len(round.key)
     height = float(np.clip(0.19 * len(rows), 1.2, 5.4))
@@ -73,14 +73,14 @@ def _drawn(info: RunInfo, round: Round, path: Path) -> None:
     style.save(figure, path)
 
 
-def _title(round: Round) -> str:
+def _title(round: ExplainedRound) -> str:
     here, chosen = int((round.fate != AWAY).sum()), int(round.selected.sum())
     came, unscored = int((round.fate == ARRIVED).sum()), int((np.isnan(round.key) & (round.fate != AWAY)).sum())
     lacking = f"; {unscored:,} available without a score" if unscored else ""
     return f"Round {round.step}: {chosen:,} of {here:,} available clients selected, {came:,} arrived{lacking}"
 
 
-def _panels(round: Round) -> list[tuple[str, Sequence[tuple[Values, str | None]]]]:
+def _panels(round: ExplainedRound) -> list[tuple[str, Sequence[tuple[Values, str | None]]]]:
     """(label, layers of bars) of each panel; a layer without a colour has that of the client's fate."""
     if round.stacked:
         layers = [(values, colour) for values, colour in zip(round.parts.values(), _colours(round), strict=True)]
@@ -97,11 +97,11 @@ def _panels(round: Round) -> list[tuple[str, Sequence[tuple[Values, str | None]]
     return found
 
 
-def _colours(round: Round) -> list[str]:
+def _colours(round: ExplainedRound) -> list[str]:
     return [STACK[i % len(STACK)] for i in range(len(round.parts))]
 
 
-def _bars(axes: "Axes", round: Round, rows: Ids, layers: Sequence[tuple[Values, str | None]]) -> None:
+def _bars(axes: "Axes", round: ExplainedRound, rows: Ids, layers: Sequence[tuple[Values, str | None]]) -> None:
     """Bars to the right for what adds to the sum, to the left for what takes from it; a word for what is no number."""
     y = np.arange(len(rows))
     fates = [LOOKS[int(fate)][0] for fate in round.fate[rows]]
@@ -127,7 +127,7 @@ def _bars(axes: "Axes", round: Round, rows: Ids, layers: Sequence[tuple[Values, 
     axes.tick_params(axis="y", length=0)
 
 
-def _names(axes: "Axes", round: Round, rows: Ids, inches: "Affine2DBase") -> None:
+def _names(axes: "Axes", round: ExplainedRound, rows: Ids, inches: "Affine2DBase") -> None:
     """The clients' ids, each with the sign of its fate."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -144,7 +144,7 @@ def _names(axes: "Axes", round: Round, rows: Ids, inches: "Affine2DBase") -> Non
     axes.set_ylabel(f"client, best first ({len(rows)} of {len(round.key):,}{cut})")
 
 
-def _population(axes: "Axes", round: Round) -> None:
+def _population(axes: "Axes", round: ExplainedRound) -> None:
     """Everybody's score by rank, and where those who were selected stand."""
     ranking = round.ranking
     value, fate = round.key[ranking], round.fate[ranking]
@@ -172,7 +172,7 @@ def _population(axes: "Axes", round: Round) -> None:
     style.whole_numbers(axes.xaxis)
 
 
-def _handles(round: Round) -> "list[Artist]":
+def _handles(round: ExplainedRound) -> "list[Artist]":
     """The legend: what is there, parts first."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch

@@ -29,7 +29,7 @@ KEY_TAG = "fedcohort.startup.run"
 
 
 @dataclass(frozen=True)
-class Identity:
+class TrackedRun:
     """What `mlflow.json` holds for each place. The ids are None until the server has answered.
 
     complete: all rounds and files are there, and the run is ended.
@@ -49,7 +49,7 @@ class Identity:
         return Place(self.tracking_uri, self.experiment, self.artifacts)
 
 
-def load(folder: "Path") -> Identity | None:
+def load(folder: "Path") -> TrackedRun | None:
     """What the folder knows of the MLflow run that it was sent to last, or None where it was never tracked."""
     known = _known_places(folder)
     return known[0] if known else None
@@ -72,12 +72,12 @@ def is_complete(folder: "Path", where: Place) -> bool:
     return any(known.complete for known in _known_places(folder) if known.place == where)
 
 
-def _intend(folder: "Path", where: Place) -> Identity:
+def _intend(folder: "Path", where: Place) -> TrackedRun:
     """The identity at this place, written down. The run is another one at each place, the same when it comes back."""
     for known in _known_places(folder):
         if known.place == where:
             return known
-    fresh = Identity(where.uri, where.experiment, where.artifacts, uuid.uuid4().hex)
+    fresh = TrackedRun(where.uri, where.experiment, where.artifacts, uuid.uuid4().hex)
     _write(folder, fresh)
     return fresh
 
@@ -111,7 +111,7 @@ def describe(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
         client.log_inputs(run.info.run_id, [record.dataset(info)])
 
 
-def _known(client: "MlflowClient", identity: Identity) -> "Run | None":
+def _known(client: "MlflowClient", identity: TrackedRun) -> "Run | None":
     """The run with the known id, or None where it was deleted."""
     from mlflow.exceptions import MlflowException
 
@@ -126,18 +126,18 @@ def _known(client: "MlflowClient", identity: Identity) -> "Run | None":
     return run if run.info.lifecycle_stage == "active" else None
 
 
-def _orphan(client: "MlflowClient", identity: Identity, experiment: str) -> "Run | None":
+def _orphan(client: "MlflowClient", identity: TrackedRun, experiment: str) -> "Run | None":
     found = client.search_runs([experiment], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1)
     return found[0] if found else None
 
 
-def _create(client: "MlflowClient", info: RunInfo, identity: Identity, experiment: str) -> "Run":
+def _create(client: "MlflowClient", info: RunInfo, identity: TrackedRun, experiment: str) -> "Run":
     tags = {**record.tags(info, "running"), KEY_TAG: identity.key}
     name = info.name.replace(f"-{info.config_hash}", "")  # the folder's name; pages cut long ones before the seed
     return client.create_run(experiment, card.starts_ms(info.folder)[0], tags, run_name=name)
 
 
-def _known_places(folder: "Path") -> list[Identity]:
+def _known_places(folder: "Path") -> list[TrackedRun]:
     """The latest first."""
     path = folder / NAME
     if not path.exists():
@@ -145,13 +145,13 @@ def _known_places(folder: "Path") -> list[Identity]:
     try:
         latest = json.loads(path.read_text())
         earlier = latest.pop("earlier", [])
-        return [Identity(**fields) for fields in (latest, *earlier)]
+        return [TrackedRun(**fields) for fields in (latest, *earlier)]
     except (ValueError, TypeError, AttributeError) as error:
         raise TrackingError(
             f"{path} is damaged: without it the run would be in MLflow twice. Remove it once the run is deleted there"
         ) from error
 
 
-def _write(folder: "Path", latest: Identity) -> None:
+def _write(folder: "Path", latest: TrackedRun) -> None:
     earlier = [asdict(known) for known in _known_places(folder) if known.place != latest.place]
     write_atomically(folder / NAME, json.dumps({**asdict(latest), "earlier": earlier}, indent=1) + "\n")
