@@ -24,37 +24,30 @@ from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.strategy import strategy_for
+from fedcohort.record.observer import Observer
 from fedcohort.rng import Rekeyed
-from fedcohort.round.parts import Parts, Settings
+from fedcohort.round.parts import Parts
+from fedcohort.round.settings import Settings
+from fedcohort.selector.base import Selector
 from fedcohort.training.local import LocalTrainer
 from fedcohort.types import RoundReport, Selection
 from workloads import WORKLOADS, cpu_seconds, result
 
+EVALUATED = {"every": 1, "clients_every": 0}
 CONFIGS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "configs")
 
 
-class FixedCohorts:
+class FixedCohorts(Selector[None]):
     """Everybody trains the same cohorts."""
-
-    needs: frozenset[str] = frozenset()
-    advises = False
 
     def __init__(self, chosen: Callable[[int], np.ndarray]) -> None:
         self.chosen = chosen
 
-    def init(self, population: Any) -> None: ...
-
-    def plan(self, state: None, ctx: Any) -> tuple[()]:
-        return ()
+    def init(self, population: Any) -> None:
+        """No state."""
 
     def select(self, state: None, ctx: Any, probes: Any) -> tuple[Selection, None]:
         return Selection(self.chosen(ctx.round)), None
-
-    def observe(self, state: None, outcome: Any) -> tuple[None, None]:
-        return None, None
-
-    def trace(self, state: None) -> dict[str, tuple[float, float]]:
-        return {}
 
 
 class AsTheyLie(Rekeyed):
@@ -78,7 +71,7 @@ class Loop(FederatedLoop):
         return trainer
 
 
-class Clock:
+class Clock(Observer):
     """Wall and processor seconds between reports, of this process and its children.
 
     It watches in rank 0, which may be one of these: the result is printed there.
@@ -151,7 +144,9 @@ def run(
     objects = {group: part(group, words[group]) for group in groups}
     client = part("client", "sgd", lr=lr, epochs=1, batch=batch)
     parts = Parts(selector=FixedCohorts(chosen), client=client, **objects)
-    settings = Settings(0, cohort, rounds, 1, 1, 0, False, "bench", **engine)
+    config: dict[str, Any] = {str(k): v for k, v in OmegaConf.load(f"{CONFIGS}/train.yaml").items_ex(resolve=False)}
+    config["engine"] = {**OmegaConf.load(f"{CONFIGS}/engine/auto.yaml"), **engine}
+    settings = Settings.of({**config, "cohort": cohort, "rounds": rounds, "eval": EVALUATED}, "bench")
     accelerator = "gpu" if device == "cuda" else "cpu"
     loop, clock = Loop(parts, settings, federation), Clock(workload)
     loop.observers = [clock]
@@ -178,7 +173,7 @@ def main(name: str, rounds: str = "-", processes: str = "1", device: str = "cpu"
     held = federation_of(work.offsets(), *work.data(), work.n_classes)
     asked = os.environ.get("BENCH_ROUNDS", work.rounds) if rounds == "-" else rounds
     sizes = (work.cohort, work.batch, work.lr, int(asked), int(processes), device, name)
-    run(work.network(), held, work.chosen, *sizes, bf16=precision == "bf16")
+    run(work.network(), held, work.chosen, *sizes, precision=precision)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ class OptionError(FedcohortError, ValueError):
 
 
 class IncompatibleConfig(FedcohortError):
-    """Options that are legal alone and meaningless together (specs: part H)."""
+    """Options that are legal alone and meaningless together."""
 
 
 class DataError(FedcohortError):

@@ -1,6 +1,6 @@
 """The client half of a method: what it does to a gradient, what it sends, what it remembers.
 
-Order in a training step (specs G.2): backward, then each hook's `correct` in the order aggregator, regulariser,
+Order in a training step: backward, then each hook's `correct` in the order aggregator, regulariser,
 codec; the aggregator's hook sees the raw mini-batch gradient. A hook may also weigh the samples of each mini-batch
 (`Weigher`); it is asked before the forward pass, and the engine then trains clients one by one, through autograd.
 """
@@ -20,9 +20,12 @@ Vector = Float[Tensor, "_p"]
 
 @dataclass(frozen=True)
 class ClientContext:
-    """Whose job it is. layout: of the flat vectors. rng: makes the generator of (seed, purpose, round, client).
+    """Whose job it is.
 
-    samples: how many T_k has.
+    Attributes:
+        layout: of the flat vectors.
+        rng: makes the generator of (seed, purpose, round, client).
+        samples: how many T_k has.
     """
 
     round: int
@@ -53,7 +56,12 @@ class Correction(Protocol):
 
 
 class ClientHook(Protocol):
-    """downloads, uploads: names of the vectors of P floats that travel beside the model. remembers: kept by clients."""
+    """A method's half at the client.
+
+    Attributes:
+        downloads, uploads: names of the vectors of P floats that travel beside the model.
+        remembers: kept by clients.
+    """
 
     @property
     def downloads(self) -> tuple[str, ...]: ...
@@ -108,9 +116,10 @@ class Weighing(Correction, Protocol):
 class Weigher(ClientHook, Protocol):
     """A hook that weighs samples; a run has one at most.
 
-    per_sample: those of `remembers` that are a float for each sample of T_k, not P of them. averaged: those of
-    `uploads` that are averaged with the weights of the updates, not added up. passes: forward passes that weighing
-    costs, per sample and step.
+    Attributes:
+        per_sample: those of `remembers` that are a float for each sample of T_k, not P of them.
+        averaged: those of `uploads` that are averaged with the weights of the updates, not added up.
+        passes: forward passes that weighing costs, per sample and step.
     """
 
     @property

@@ -11,11 +11,15 @@ NUMBER = 4  # bytes of one float on the wire
 
 @dataclass(frozen=True)
 class Charge:
-    """One round's cost. down_bytes, up_bytes: everything on the wire; probe_bytes: the part due to probes.
+    """One round's cost.
 
-    client_flops: of all clients together. server_flops: of the networks that an aggregator trains or asks
-    (`agg.base.ServerModels`), not of evaluations, nor of what a selector tries out. virtual_s: seconds on the simulated
-    clock, in which the server's work takes no time.
+    Attributes:
+        down_bytes, up_bytes: everything on the wire.
+        probe_bytes: the part due to probes.
+        client_flops: of all clients together.
+        server_flops: of the networks that an aggregator trains or asks (`agg.base.ServerModels`), not of evaluations,
+            nor of what a selector tries out.
+        virtual_s: seconds on the simulated clock, in which the server's work takes no time.
     """
 
     down_bytes: float = 0.0

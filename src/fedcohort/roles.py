@@ -28,8 +28,12 @@ class Identity(enum.Enum):
 
 @dataclass(frozen=True)
 class Role:
-    """effect, identity: see there. announced: its word is in the table at the start. tracked: MLflow has it as a
-    parameter, so that `fedcohort compare` knows it.
+    """What an option is to a run.
+
+    Attributes:
+        effect, identity: see there.
+        announced: its word is in the table at the start.
+        tracked: MLflow has it as a parameter, so that `fedcohort compare` knows it.
     """
 
     effect: Effect

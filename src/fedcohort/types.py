@@ -49,8 +49,11 @@ class Signals(Mapping[str, Any]):
 class Population:
     """What a method may know when a run starts.
 
-    n_clients: K. n_classes: number of labels. cohort: clients asked for per round.
-    signals: the static signals that the method declares, each float64 or int64 [K] (`n_train`: training samples).
+    Attributes:
+        n_clients: K.
+        n_classes: number of labels.
+        cohort: clients asked for per round.
+        signals: the static signals that the method declares, each float64 or int64 [K] (`n_train`: training samples).
     """
 
     n_clients: int
@@ -63,9 +66,11 @@ class Population:
 class RoundContext:
     """What the server knows before it asks anybody.
 
-    available: sorted ids of the clients that are ready. signals: as in `Population`.
-    rng: the method's own generator, keyed by (seed, purpose, round), made afresh each round.
-    units: of local work that everybody does unless told otherwise (local epochs, or steps, as in `ClientUpdate`).
+    Attributes:
+        available: sorted ids of the clients that are ready.
+        signals: as in `Population`.
+        rng: the method's own generator, keyed by (seed, purpose, round), made afresh each round.
+        units: of local work that everybody does unless told otherwise (local epochs, or steps, as in `ClientUpdate`).
     """
 
     round: int
@@ -112,15 +117,18 @@ class ProbeResult:
 class Selection:
     """Who trains this round.
 
-    clients: sorted distinct ids, all available. At most the cohort, unless `uncapped`: everybody who is available
-    (FLASH's first round, selector=full). plain: this round is FedAvg's, whatever aggregator, regulariser and server
-    optimizer the run has; they see nothing of it, and it costs what FedAvg's costs (FedDiverse's pre-training).
-    scores: float64 [n_clients], NaN where none was given. parts: what a score is made of (exploit, explore, ...).
-    probability: float64 [n_clients] of being drawn, where the method draws.
-    units: int64 [n_clients], of local work asked of each client, at least 1; None asks what is asked of everybody.
-    upload: float64 [n_clients] in (0, 1], the share of its update that each client sends: each of the network's tensors
-    is sent with that chance, drawn by the engine. What wasn't sent counts as the weighted mean of what others sent of
-    it, or as zero with `zero_fill`. None sends everything.
+    Attributes:
+        clients: sorted distinct ids, all available. At most the cohort, unless `uncapped`: everybody who is available
+            (FLASH's first round, selector=full).
+        plain: this round is FedAvg's, whatever aggregator, regulariser and server optimizer the run has; they see
+            nothing of it, and it costs what FedAvg's costs (FedDiverse's pre-training).
+        scores: float64 [n_clients], NaN where none was given.
+        parts: what a score is made of (exploit, explore, ...).
+        probability: float64 [n_clients] of being drawn, where the method draws.
+        units: int64 [n_clients], of local work asked of each client, at least 1; None asks what is asked of everybody.
+        upload: float64 [n_clients] in (0, 1], the share of its update that each client sends: each of the network's
+            tensors is sent with that chance, drawn by the engine. What wasn't sent counts as the weighted mean of what
+            others sent of it, or as zero with `zero_fill`. None sends everything.
     """
 
     clients: Ids
@@ -138,9 +146,11 @@ class Selection:
 class Advice:
     """What a selector asks of the aggregation, aligned with the outcome's clients.
 
-    keep: False drops a client's update. weights: replace the aggregator's own weighting (normalised by the reader,
-    unless `absolute`: an unbiased estimate needs a sum other than 1). For the aggregation, whoever is dropped or weighs
-    nothing has not arrived; where that is everybody, the round is an empty one.
+    Attributes:
+        keep: False drops a client's update.
+        weights: replace the aggregator's own weighting (normalised by the reader, unless `absolute`: an unbiased
+            estimate needs a sum other than 1). For the aggregation, whoever is dropped or weighs nothing has not
+            arrived; where that is everybody, the round is an empty one.
     """
 
     keep: np.ndarray | None = None
@@ -152,9 +162,12 @@ class Advice:
 class RoundOutcome:
     """Who arrived, with what. A selector's `observe` and an aggregator's `direction` see the signals they declare.
 
-    clients: sorted ids of those whose update arrived and is finite. failed: sorted ids selected but not arrived.
-    signals: each [len(clients)], aligned with `clients`. probes: answers to the concurrent probes, by signal.
-    round_s: virtual seconds that the round took.
+    Attributes:
+        clients: sorted ids of those whose update arrived and is finite.
+        failed: sorted ids selected but not arrived.
+        signals: each [len(clients)], aligned with `clients`.
+        probes: answers to the concurrent probes, by signal.
+        round_s: virtual seconds that the round took.
     """
 
     round: int
@@ -170,14 +183,27 @@ class RoundOutcome:
 class ClientUpdate:
     """What one client sends back after local training.
 
-    n_train, n_used: samples it has, samples it trained on. steps: optimizer steps done; response: how far that
-    many go for a gradient that stays 1, in local learning rates (`training/response.py`). units_done of units_asked:
-    local epochs (or steps, where the client trains a number of steps). delta: y - w_t, float [P].
-    buffers: the network's float buffers and frozen parameters, [B]; counters: its integer buffers, int64 [I].
-    uploads: vectors that the hooks send beside the update. batch_loss: mean cross-entropy of each mini-batch before
-    its step, float64 [steps], and batch_size: samples in each, int64 [steps]. sample_loss: each sample's cross-entropy
-    when it was first trained on, float64 [n_used], NaN for one that never was. loss_after: mean cross-entropy of
-    y on all n_train samples, NaN where nobody reads it.
+    Attributes:
+        client: its id.
+        n_train: samples that it has.
+        n_used: samples that it trained on.
+        steps: optimizer steps done.
+        response: how far that many steps go for a gradient that stays 1, in local learning rates
+            (`training/response.py`).
+        units_done: local epochs done (steps, where the client trains a number of steps).
+        units_asked: those it was asked for.
+        lr: the round's local learning rate.
+        delta: y - w_t, the update, float [P].
+        buffers: the network's float buffers and frozen parameters, [B].
+        counters: its integer buffers, int64 [I].
+        uploads: vectors that the hooks send beside the update, by name, [P] each.
+        stored: what the hooks keep at the client once the server has acknowledged the update, by name.
+        batch_loss: mean cross-entropy of each mini-batch before its step, in nats, float64 [steps].
+        batch_size: samples in each mini-batch, int64 [steps].
+        sample_loss: each sample's cross-entropy when it was first trained on, in nats, float64 [n_used], NaN for one
+            that never was.
+        duration: virtual seconds from the broadcast to the arrival.
+        loss_after: mean cross-entropy of y on all n_train samples, in nats, NaN where nobody reads it.
     """
 
     client: int
@@ -204,9 +230,11 @@ class ClientUpdate:
 class RoundReport:
     """A finished round, for observers only. `step` counts completed rounds; step 0 is w_0 and has no cohort.
 
-    metrics: scalars by name (`test/acc`, `time/virtual_s`, ...). clients: one column per fact, each [n_clients].
-    trace: named mean and standard deviation of what the selector believes (FLASH: its theta).
-    wall_s: host seconds by stage since the report before; of no consequence to any result.
+    Attributes:
+        metrics: scalars by name (`test/acc`, `time/virtual_s`, ...).
+        clients: one column per fact, each [n_clients].
+        trace: named mean and standard deviation of what the selector believes (FLASH: its theta).
+        wall_s: host seconds by stage since the report before; of no consequence to any result.
     """
 
     step: int

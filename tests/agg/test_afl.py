@@ -1,4 +1,4 @@
-"""AFL's closed forms (specs/aggregators.md A12.6)."""
+"""AFL's closed forms."""
 
 import numpy as np
 import pytest

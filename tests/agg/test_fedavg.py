@@ -1,4 +1,4 @@
-"""FedAvg's closed forms (specs/aggregators.md A1.6)."""
+"""FedAvg's closed forms."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""FedDF's closed forms (specs/aggregators.md A7)."""
+"""FedDF's closed forms."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""FedMABA's closed forms (specs/aggregators.md A10.6); the root itself is tested with `maths/kl_ball.py`."""
+"""FedMABA's closed forms; the root itself is tested with `maths/kl_ball.py`."""
 
 from pathlib import Path
 

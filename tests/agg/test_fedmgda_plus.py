@@ -1,4 +1,4 @@
-"""FedMGDA+'s closed forms (specs/aggregators.md A14.6). Updates are -g: what is descended along has the other sign."""
+"""FedMGDA+'s closed forms. Updates are -g: what is descended along has the other sign."""
 
 from collections.abc import Sequence
 from dataclasses import replace

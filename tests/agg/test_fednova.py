@@ -1,4 +1,4 @@
-"""FedNova's closed forms (specs/aggregators.md A5.6)."""
+"""FedNova's closed forms."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -107,7 +107,7 @@ def _average(updates: Sequence[ClientUpdate]) -> float:
 
 
 def test_what_it_asks_for_is_a_and_k() -> None:
-    # specs part F: 8 bytes an update
+    # 8 bytes an update
     assert sum(find(word).bytes_up for word in make("agg", "fednova").needs) == 8
     assert find("response_norm").read(client(0, 0, 2.9, steps=2)) == 2.9
 

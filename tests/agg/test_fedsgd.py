@@ -1,4 +1,4 @@
-"""FedSGD (specs/aggregators.md A2.6): FedAvg whose clients take one step with the gradient of all their samples."""
+"""FedSGD: FedAvg whose clients take one step with the gradient of all their samples."""
 
 from pathlib import Path
 

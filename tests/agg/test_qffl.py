@@ -1,4 +1,4 @@
-"""q-FedAvg's closed forms (specs/aggregators.md A11.6)."""
+"""q-FedAvg's closed forms."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""RHFL's client confidence and alignment (specs/aggregators.md A8)."""
+"""RHFL's client confidence and alignment."""
 
 import math
 from pathlib import Path

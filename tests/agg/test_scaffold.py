@@ -1,4 +1,4 @@
-"""SCAFFOLD's closed forms (specs/aggregators.md A6.6): f_i = (w - a_i)^2 / 2, so that a gradient is w - a_i."""
+"""SCAFFOLD's closed forms: f_i = (w - a_i)^2 / 2, so that a gradient is w - a_i."""
 
 from collections.abc import Sequence
 from typing import Any

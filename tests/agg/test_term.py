@@ -1,4 +1,4 @@
-"""TERM's closed forms (specs/aggregators.md A13.6)."""
+"""TERM's closed forms."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Low-rank updates (specs/aggregators.md A16.6)."""
+"""Low-rank updates."""
 
 import pytest
 import torch

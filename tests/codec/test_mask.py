@@ -1,4 +1,4 @@
-"""Random masks (specs/aggregators.md A16.6)."""
+"""Random masks."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Quantised and rotated updates (specs/aggregators.md A16.6)."""
+"""Quantised and rotated updates."""
 
 import numpy as np
 import pytest

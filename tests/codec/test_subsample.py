@@ -1,4 +1,4 @@
-"""Subsampled updates (specs/aggregators.md A16.6)."""
+"""Subsampled updates."""
 
 import pytest
 import torch

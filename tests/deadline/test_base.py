@@ -13,7 +13,7 @@ def timing(*unit: float, down: float = 2, infer: float = 1, up: float = 3) -> Ti
 
 
 def test_partial_epochs_of_the_specification() -> None:
-    """Deadline 20, down 2, up 3, inference 1, epoch 4, E = 5: 14 seconds left are 3 epochs (specs D4)."""
+    """Deadline 20, down 2, up 3, inference 1, epoch 4, E = 5: 14 seconds left are 3 epochs."""
     closing = settle(timing(4.0), 5, 20.0, partial_work=True)
     assert closing.units.tolist() == [3]
     assert closing.finish.tolist() == [2 + 1 + 3 * 4 + 3]

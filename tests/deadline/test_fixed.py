@@ -1,4 +1,4 @@
-"""T = (1, 2, 3, 4, 10) has mean 4: 1T serves four of five, 2T = 8 four as well (specs D1)."""
+"""T = (1, 2, 3, 4, 10) has mean 4: 1T serves four of five, 2T = 8 four as well."""
 
 import numpy as np
 import pytest

@@ -14,7 +14,7 @@ def test_no_deadline_is_announced_and_the_slowest_closes_the_round() -> None:
     wait = WaitForAll(partial_work=False)
     announced = wait.announce(None, PaceContext(0, np.arange(5), 5, TIMING, TIMING))
     assert announced == math.inf
-    assert wait.close(None, T, announced) == 10  # specs D1
+    assert wait.close(None, T, announced) == 10
     assert wait.close(None, T[:0], announced) == 0
 
 

@@ -1,4 +1,4 @@
-"""N = 100 samples, alpha = 1, lambda = 10: T = 100 (1 + 10 X) has mean 1100 and standard deviation 1000 (specs E1)."""
+"""N = 100 samples, alpha = 1, lambda = 10: T = 100 (1 + 10 X) has mean 1100 and standard deviation 1000."""
 
 import math
 

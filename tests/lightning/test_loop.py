@@ -1,4 +1,4 @@
-"""The run as a whole: the traps of an epoch that is a round (DESIGN section 1), and what a round promises."""
+"""The run as a whole: the traps of an epoch that is a round, and what a round promises."""
 
 import logging
 from pathlib import Path

@@ -86,7 +86,7 @@ def only(logs: Path) -> tuple[Path, dict[str, Any]]:
 
 MOMENTS = [
     (folder, "_new", INT),  # the folder is there before anybody knows of it
-    (trainer.Training, "_trainer", TERM),
+    (trainer.Training, "trainer", TERM),
     (Collect, "start", INT),
     (Collect, "observe", TERM),  # step 0
 ]

@@ -1,4 +1,4 @@
-"""Cross-entropy (specs/aggregators.md B1)."""
+"""Cross-entropy."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""FLASH's robust loss (specs/aggregators.md B2.6, specs/selectors.md 6.6 b), at p = (.5, .3, .2)."""
+"""FLASH's robust loss, at p = (.5, .3, .2)."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Generalised cross-entropy (specs/aggregators.md B3), at p = (.5, .3, .2), y = 0."""
+"""Generalised cross-entropy, at p = (.5, .3, .2), y = 0."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""PropFair's transform of a mini-batch's mean loss (specs/aggregators.md A15)."""
+"""PropFair's transform of a mini-batch's mean loss."""
 
 from pathlib import Path
 from typing import Any

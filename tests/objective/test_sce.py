@@ -1,4 +1,4 @@
-"""Symmetric cross-entropy (specs/aggregators.md B4), at p = (.5, .3, .2)."""
+"""Symmetric cross-entropy, at p = (.5, .3, .2)."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""FedProx (specs/aggregators.md A4.6, B5)."""
+"""FedProx."""
 
 import pytest
 import torch

@@ -1,6 +1,6 @@
 """What travels beside the model, serialised, is what rounds are charged, and what the papers' table says.
 
-specs/aggregators.md parts F and I.f: downloads and uploads in vectors of P floats, bytes of the numbers reported.
+Downloads and uploads in vectors of P floats, bytes of the numbers reported.
 """
 
 from pathlib import Path

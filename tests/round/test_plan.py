@@ -1,4 +1,4 @@
-"""What a round costs, against the formulas of the papers' specs on a toy of known size."""
+"""What a round costs, against the papers' formulas on a toy of known size."""
 
 from pathlib import Path
 from types import SimpleNamespace

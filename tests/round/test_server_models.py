@@ -86,7 +86,7 @@ def test_accuracy_is_of_eval_mode_on_the_validation_set() -> None:
 
 
 def test_what_goes_through_is_counted() -> None:
-    """Of n samples, a pass forward is n, and one back 2 n more: a training step is 3 n (DESIGN 9.8)."""
+    """Of n samples, a pass forward is n, and one back 2 n more: a training step is 3 n."""
     bench = workshop(conv())
     network = bench.model(update(bench.server), None).eval()
     assert bench.passes == 0

@@ -1,4 +1,4 @@
-"""FedAvgM (specs/aggregators.md A3.6)."""
+"""FedAvgM."""
 
 import pytest
 import torch

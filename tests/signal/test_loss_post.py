@@ -135,7 +135,7 @@ def divergence(losses: list[float]) -> float:
 
 
 def test_losses_are_lower_and_more_alike_the_later_they_are_taken() -> None:
-    """A model that is sure and wrong, clients with rules of their own to learn (specs/aggregators.md A10.5 c)."""
+    """A model that is sure and wrong, clients with rules of their own to learn."""
     federation = federation_of(n=400, clients=6, dtype=torch.float64)
     with torch_scope(SEED, "weights"):
         network = nn.Linear(5, 3).double()

@@ -1,4 +1,4 @@
-"""FedNova's a_i (specs/aggregators.md A5.6): closed forms, and that updates are what it says they are."""
+"""FedNova's a_i: closed forms, and that updates are what it says they are."""
 
 from typing import Any
 

@@ -44,7 +44,13 @@ class State:
 
 @dataclass(frozen=True)
 class Afl(Aggregator[State]):
-    """gamma: step size of lambda, per nat. unbiased: ascend by N / m. loss, loss_cap: see `agg/losses.py`."""
+    """The aggregator, with its options.
+
+    Attributes:
+        gamma: step size of lambda, per nat.
+        unbiased: ascend by N / m.
+        loss, loss_cap: see `agg/losses.py`.
+    """
 
     gamma: float
     loss: str

@@ -52,12 +52,14 @@ class ServerModels(Protocol):
 class Arrived:
     """What `direction` sees: at least one client has arrived.
 
-    mean: sum_i p_i D_i in float64 [P], p_i from `weights` normalised over those who arrived, D_i = y_i - w_t.
-    totals: sum_i of each vector that the hooks uploaded, float64 [P]; sum_i p_i of those that a `Weigher` averages.
-    weights: p_i, aligned with `outcome.clients`. They sum to 1, unless a selector's advice is absolute, and are 0 for
-    whom it leaves out, who counts as one that has not arrived.
-    updates: D, [m, P] in the order of `outcome.clients`, for `stacked` aggregators, else None. buffers: float64 [m, B],
-    likewise. workshop: the server's, for this round.
+    Attributes:
+        mean: sum_i p_i D_i in float64 [P], p_i from `weights` normalised over those who arrived, D_i = y_i - w_t.
+        totals: sum_i of each vector that the hooks uploaded, float64 [P]; sum_i p_i of those that a `Weigher` averages.
+        weights: p_i, aligned with `outcome.clients`. They sum to 1, unless a selector's advice is absolute, and are 0
+            for whom it leaves out, who counts as one that has not arrived.
+        updates: D, [m, P] in the order of `outcome.clients`, for `stacked` aggregators, else None.
+        buffers: float64 [m, B], likewise.
+        workshop: the server's, for this round.
     """
 
     outcome: RoundOutcome
@@ -93,9 +95,11 @@ class Arrived:
 
 @dataclass(frozen=True)
 class Direction:
-    """displacement: what the server optimizer applies, float64 [P].
+    """What the server optimizer applies.
 
-    weights: those that each of `outcome.clients` has in it, [m]; None where they are `Arrived.weights`.
+    Attributes:
+        displacement: what the server optimizer applies, float64 [P].
+        weights: those that each of `outcome.clients` has in it, [m]; None where they are `Arrived.weights`.
     """
 
     displacement: Float[Tensor, "p"]

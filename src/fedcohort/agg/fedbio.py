@@ -119,7 +119,14 @@ class Cleaning:
 
 @dataclass(frozen=True)
 class FedBiO(Aggregator[State]):
-    """variant: "first_order" or "second_order". eta_x, tau: rates. u_max, x_max: bounds. weighting: as FedAvg's."""
+    """The aggregator, with its options.
+
+    Attributes:
+        variant: "first_order" or "second_order".
+        eta_x, tau: rates.
+        u_max, x_max: bounds.
+        weighting: as FedAvg's.
+    """
 
     variant: str
     eta_x: float

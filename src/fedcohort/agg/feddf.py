@@ -36,9 +36,15 @@ from fedcohort.types import Ids, Population, Values
 
 @dataclass(frozen=True)
 class FedDf(Aggregator[None]):
-    """steps, batch, lr: of the distillation. tau: temperature. eval_every: steps between looks at server_val, None for
-    the last student. patience: steps without a better one after which it ends. drop_worst: no teachers that are no
-    better than chance on server_val. weighting: of the student's start, as FedAvg's.
+    """The aggregator, with its options.
+
+    Attributes:
+        steps, batch, lr: of the distillation.
+        tau: temperature.
+        eval_every: steps between looks at server_val, None for the last student.
+        patience: steps without a better one after which it ends.
+        drop_worst: no teachers that are no better than chance on server_val.
+        weighting: of the student's start, as FedAvg's.
     """
 
     steps: int

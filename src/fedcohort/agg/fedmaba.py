@@ -47,10 +47,16 @@ class State:
 
 @dataclass(frozen=True)
 class FedMaba(Aggregator[State]):
-    """eta: step size, per nat. alpha: the bandit's share of the direction. rho: the ball's radius, nats.
+    """The aggregator, with its options.
 
-    loss: a word of `agg/losses.py`. sync: "mass" or "literal". weighting: of the mean that is mixed in, as FedAvg's.
-    loss_cap: times the median, see `agg/losses.py`.
+    Attributes:
+        eta: step size, per nat.
+        alpha: the bandit's share of the direction.
+        rho: the ball's radius, nats.
+        loss: a word of `agg/losses.py`.
+        sync: "mass" or "literal".
+        weighting: of the mean that is mixed in, as FedAvg's.
+        loss_cap: times the median, see `agg/losses.py`.
     """
 
     eta: float

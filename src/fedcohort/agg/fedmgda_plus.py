@@ -37,8 +37,13 @@ STATIONARY = 1e-8  # length of a mixture of unit vectors that is taken for none
 
 @dataclass(frozen=True)
 class FedMgdaPlus(Aggregator[None]):
-    """eta_g: length of a step along a direction that all agree on, times decay^round. epsilon: how far a client's
-    weight may move from lambda_0. rescale: "none", or times the "mean_norm" of the updates. weighting: as FedAvg's.
+    """The aggregator, with its options.
+
+    Attributes:
+        eta_g: length of a step along a direction that all agree on, times decay^round.
+        epsilon: how far a client's weight may move from lambda_0.
+        rescale: "none", or times the "mean_norm" of the updates.
+        weighting: as FedAvg's.
     """
 
     eta_g: float

@@ -36,7 +36,12 @@ LEAST = 1e-12  # an a_i that can be divided by
 
 @dataclass(frozen=True)
 class FedNova(Aggregator[None]):
-    """tau_eff: the mean of "response" (a_i) or of "steps" (K_i). weighting: as FedAvg's."""
+    """The aggregator, with its options.
+
+    Attributes:
+        tau_eff: the mean of "response" (a_i) or of "steps" (K_i).
+        weighting: as FedAvg's.
+    """
 
     tau_eff: str
     weighting: str

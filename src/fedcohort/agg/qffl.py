@@ -43,9 +43,13 @@ ZERO = 1e-10  # nats; added to every loss
 
 @dataclass(frozen=True)
 class QFfl(Aggregator[None]):
-    """q: how fair. lipschitz: L, None for one over the local learning rate. weighting: p_i, as FedAvg's.
+    """The aggregator, with its options.
 
-    loss_cap: times the median, see `agg/losses.py`.
+    Attributes:
+        q: how fair.
+        lipschitz: L, None for one over the local learning rate.
+        weighting: p_i, as FedAvg's.
+        loss_cap: times the median, see `agg/losses.py`.
     """
 
     q: float

@@ -56,9 +56,14 @@ class State:
 
 @dataclass(frozen=True)
 class Rhfl(Aggregator[State]):
-    """mode: "align_average", or "weights_only" without alignment. beta: how much confidence counts. lr, batch: of the
-    alignment; batches: how many, None for one pass over the proxy. fresh_adam: a new Adam for each batch, as the
-    authors' code has it.
+    """The aggregator, with its options.
+
+    Attributes:
+        mode: "align_average", or "weights_only" without alignment.
+        beta: how much confidence counts.
+        lr, batch: of the alignment.
+        batches: how many, None for one pass over the proxy.
+        fresh_adam: a new Adam for each batch, as the authors' code has it.
     """
 
     mode: str

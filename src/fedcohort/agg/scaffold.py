@@ -33,7 +33,12 @@ PLAIN_CLIENT = Want(
 
 @dataclass(frozen=True)
 class State:
-    """c: the server's control variate, float64 [P]. n_clients: N."""
+    """What changes between rounds.
+
+    Attributes:
+        c: the server's control variate, float64 [P].
+        n_clients: N.
+    """
 
     c: Tensor
     n_clients: int
@@ -77,7 +82,12 @@ class ControlVariate:
 
 @dataclass(frozen=True)
 class Scaffold(Aggregator[State]):
-    """control: "mean_gradient" or the printed "displacement" (plain SGD only). weighting: as FedAvg's."""
+    """The aggregator, with its options.
+
+    Attributes:
+        control: "mean_gradient" or the printed "displacement" (plain SGD only).
+        weighting: as FedAvg's.
+    """
 
     control: str
     weighting: str

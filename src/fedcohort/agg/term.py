@@ -45,9 +45,13 @@ class State:
 
 @dataclass(frozen=True)
 class Term(Aggregator[State]):
-    """tilt: t, per nat. smoothing: s, None for weights that sum to 1. weighting: p_i, as FedAvg's.
+    """The aggregator, with its options.
 
-    loss, loss_cap: see `agg/losses.py`.
+    Attributes:
+        tilt: t, per nat.
+        smoothing: s, None for weights that sum to 1.
+        weighting: p_i, as FedAvg's.
+        loss, loss_cap: see `agg/losses.py`.
     """
 
     tilt: float

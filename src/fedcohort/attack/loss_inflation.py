@@ -20,7 +20,13 @@ LOSSES = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_l
 
 @dataclass(frozen=True)
 class LossInflation(Attack):
-    """fraction: of the clients that lie. factor, shift (nats): of the lie. signals: the words that they lie about."""
+    """The attack, with its options.
+
+    Attributes:
+        fraction: of the clients that lie.
+        factor, shift (nats): of the lie.
+        signals: the words that they lie about.
+    """
 
     fraction: float
     factor: float

@@ -96,7 +96,13 @@ class LinUCB(Linear):
 
 @dataclass(frozen=True)
 class Neural:
-    """nu: of the bonus; pairs: of hidden units; steps, lr: of Adam, a round."""
+    """The neural bandit, with its options.
+
+    Attributes:
+        nu: of the bonus.
+        pairs: of hidden units.
+        steps, lr: of Adam, a round.
+    """
 
     lam: float
     nu: float
@@ -123,7 +129,12 @@ class Neural:
 
 @dataclass(frozen=True)
 class Restless:
-    """states: J. c: of the rounds of exploration."""
+    """The restless bandit, with its options.
+
+    Attributes:
+        states: J.
+        c: of the rounds of exploration.
+    """
 
     lam: float
     states: int

@@ -24,9 +24,13 @@ WIDEST = 1e300  # sums of two such don't overflow
 
 @dataclass(frozen=True)
 class Discounted:
-    """total: L, discounted rewards per arm. count: N, discounted pulls per arm. rounds: T, discounted rounds.
+    """Discounted sums over rounds.
 
-    pulled: whether an arm ever was, however long ago.
+    Attributes:
+        total: L, discounted rewards per arm.
+        count: N, discounted pulls per arm.
+        rounds: T, discounted rounds.
+        pulled: whether an arm ever was, however long ago.
     """
 
     total: Values

@@ -82,7 +82,12 @@ def fitted(
 
 @dataclass(frozen=True)
 class Group:
-    """Rows that lack the same clients. columns: those they have. R: what is left of them without the mean."""
+    """Rows that lack the same clients.
+
+    Attributes:
+        columns: those they have.
+        R: what is left of them without the mean.
+    """
 
     columns: Tensor
     R: Tensor

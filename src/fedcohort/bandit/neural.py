@@ -28,10 +28,14 @@ Rows = Float64[np.ndarray, "_n _d"]
 
 @dataclass(frozen=True)
 class Net:
-    """theta, origin: W_1 row by row, then W_2, now and at the start, [h (d + 1)]. Z: [q, q], or its diagonal [q].
+    """What the network has learnt.
 
-    X, r: rewarded contexts, as they came, and their rewards. count, mean, spread: of the contexts scored so far, spread
-    being the sum of their squared distances from the mean.
+    Attributes:
+        theta, origin: W_1 row by row, then W_2, now and at the start, [h (d + 1)].
+        Z: [q, q], or its diagonal [q].
+        X, r: rewarded contexts, as they came, and their rewards.
+        count, mean, spread: of the contexts scored so far, spread being the sum of their squared distances from the
+            mean.
     """
 
     theta: Values

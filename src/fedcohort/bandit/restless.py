@@ -30,9 +30,14 @@ Rows = Float64[np.ndarray, "_n _d"]
 
 @dataclass(frozen=True)
 class Hidden:
-    """belief: pi, [J]. counts: C, [J, J]. V: [J, d, d], b: [J, d]. squares, count: sigma^2 is squares / count.
+    """The belief about what is hidden.
 
-    explored: rounds in which everybody was alike.
+    Attributes:
+        belief: pi, [J].
+        counts: C, [J, J].
+        V: [J, d, d], b: [J, d].
+        squares, count: sigma^2 is squares / count.
+        explored: rounds in which everybody was alike.
     """
 
     belief: Values

@@ -21,7 +21,12 @@ LIMIT = 1e12
 
 @dataclass(frozen=True)
 class Ridge:
-    """V: lam I plus the sum of x x'. b: the sum of r x."""
+    """The sums of a ridge regression.
+
+    Attributes:
+        V: lam I plus the sum of x x'.
+        b: the sum of r x.
+    """
 
     V: Matrix
     b: Vector

@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Adam(LocalOptimization):
-    """beta1, beta2, eps: of Adam. The rest as in `client.base.LocalOptimization`."""
+    """Adam, with its options.
+
+    Attributes:
+        beta1, beta2, eps: of Adam. The rest as in `client.base.LocalOptimization`.
+    """
 
     beta1: float
     beta2: float

@@ -50,7 +50,11 @@ class Client(Part, Protocol):
 
 @dataclass(frozen=True)
 class LocalOptimization(Client):
-    """lr, decay, milestones, factor: the schedule over rounds. weight_decay: torch's, added to the gradient.
+    """What all kinds of local optimisation share.
+
+    Attributes:
+        lr, decay, milestones, factor: the schedule over rounds.
+        weight_decay: torch's, added to the gradient.
 
     The rest as in `Client`. Clients train in float32, which holds no factor far above 1e30.
     """

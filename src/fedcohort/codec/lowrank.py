@@ -86,7 +86,14 @@ class Subspace:
 
 @dataclass(frozen=True)
 class LowRank(Codec):
-    """k: rank. mode: "train" or "posthoc". dist: of A, "normal" or "uniform01". min_size: numbers worth compressing."""
+    """The codec, with its options.
+
+    Attributes:
+        k: rank.
+        mode: "train" or "posthoc".
+        dist: of A, "normal" or "uniform01".
+        min_size: numbers worth compressing.
+    """
 
     k: int
     mode: str

@@ -83,9 +83,12 @@ def hadamard(x: Values) -> Values:
 
 @dataclass(frozen=True)
 class Sketch:
-    """The linear part of one tensor of n numbers. signs: [its padded length], None for no rotation.
+    """The linear part of one tensor of n numbers.
 
-    kept: which of the rotated numbers are sent, None for all; length: how many there are.
+    Attributes:
+        signs: [its padded length], None for no rotation.
+        kept: which of the rotated numbers are sent, None for all.
+        length: how many there are.
     """
 
     n: int
@@ -109,7 +112,13 @@ class Sketch:
 
 @dataclass(frozen=True)
 class Quant(Codec):
-    """bits: of a number. rotate: by random signs and a Hadamard matrix. rho: share of the numbers that is sent."""
+    """The codec, with its options.
+
+    Attributes:
+        bits: of a number.
+        rotate: by random signs and a Hadamard matrix.
+        rho: share of the numbers that is sent.
+    """
 
     bits: int
     rotate: bool

@@ -22,7 +22,9 @@ from fedcohort.types import RoundReport
 class Laps:
     """The stages of every round but the first, which pays for caches and imports, added up.
 
-    ticks: host seconds at which rounds were reported. spent: seconds by stage.
+    Attributes:
+        ticks: host seconds at which rounds were reported.
+        spent: seconds by stage.
     """
 
     ticks: list[float] = field(default_factory=list)

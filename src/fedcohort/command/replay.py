@@ -29,8 +29,13 @@ USAGE = "fedcohort replay <run folder> [selector=<word>] [selector.<option>=<val
 
 @dataclass(frozen=True)
 class Replayed:
-    """rounds: of the log. step: the first round that differs, counting from 1, None where all are the same; then
-    chosen is what the run chose, instead what the selector would have."""
+    """What a replay found.
+
+    Attributes:
+        rounds: of the log.
+        step: the first round that differs, counting from 1, None where all are the same; then chosen is what the run
+            chose, instead what the selector would have.
+    """
 
     rounds: int
     step: int | None = None

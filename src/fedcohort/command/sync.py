@@ -23,8 +23,10 @@ EXPERIMENT = "fedcohort"  # for runs that were not tracked at all
 def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None = None) -> str:
     """Send the missing rounds and files of the run in `folder`; returns a line that says what was sent.
 
-    tracking_uri, experiment: None for where the run was tracked. Raises `CheckpointError` where `folder` holds no
-    run, `TrackingError` where the server is gone or none is known.
+    Args:
+        tracking_uri, experiment: None for where the run was tracked.
+
+    Raises `CheckpointError` where `folder` holds no run, `TrackingError` where the server is gone or none is known.
     """
     info = card.load(folder)
     where = _place(folder, tracking_uri, experiment)

@@ -31,7 +31,11 @@ class Rows:
 class Shard:
     """All clients' samples in one tensor; client k has the rows offsets[k]:offsets[k + 1].
 
-    x: [rows, ...]. y: labels that the client sees. true_y: labels before noise. offsets: int64 [K + 1].
+    Attributes:
+        x: [rows, ...].
+        y: labels that the client sees.
+        true_y: labels before noise.
+        offsets: int64 [K + 1].
     """
 
     x: Tensor
@@ -50,14 +54,19 @@ class Shard:
 
 @dataclass(frozen=True)
 class Federation:
-    """train, val, test: T, V, E of all clients. server_val, server_test: the server's; server_test is the whole split.
+    """n_train: sizes of T, int64 [K].
 
-    n_train: sizes of T, int64 [K]. class_counts: true labels over T and V, int64 [K, C]. noise_rate: [K].
-    inputs: what a sample's numbers are, for people; may be empty.
-    group_counts: samples of each T_k by class, as the client sees it, and attribute, int64 [K, C * A], class by class.
-    server_test_attribute: int64. Both None where the dataset's attributes are not known.
-    proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
-    class_names, standard: see `dataset.base.Raw`.
+    Attributes:
+        train, val, test: T, V, E of all clients.
+        server_val, server_test: the server's; server_test is the whole split.
+        class_counts: true labels over T and V, int64 [K, C].
+        noise_rate: [K].
+        inputs: what a sample's numbers are, for people; may be empty.
+        group_counts: samples of each T_k by class, as the client sees it, and attribute, int64 [K, C * A], class by
+            class.
+        server_test_attribute: int64. Both None where the dataset's attributes are not known.
+        proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
+        class_names, standard: see `dataset.base.Raw`.
     """
 
     name: str

@@ -30,7 +30,12 @@ PIECE = 512  # samples of a forward pass
 
 @dataclass(frozen=True)
 class Recipe:
-    """q: of the GCE loss. epochs, lr, batch: of plain SGD, for the biased model and for the attribute classifier."""
+    """How the estimate is trained.
+
+    Attributes:
+        q: of the GCE loss.
+        epochs, lr, batch: of plain SGD, for the biased model and for the attribute classifier.
+    """
 
     q: float
     epochs: int
@@ -41,7 +46,12 @@ class Recipe:
 def estimate(
     copy: Callable[[], nn.Module], x: Tensor, y: Tensor, recipe: Recipe, rng: np.random.Generator
 ) -> Int64[np.ndarray, "classes 2"]:
-    """The count matrix of one client's samples x, y. copy: makes networks with w_t in them; rng: batch orders."""
+    """The count matrix of one client's samples x, y.
+
+    Args:
+        copy: makes networks with w_t in them.
+        rng: batch orders.
+    """
     right = biased(copy, x, y, recipe, rng)
     n_classes = _classes(copy(), x)
     of = y.cpu().numpy()

@@ -1,4 +1,4 @@
-"""The clients' shares E_k of the test split (DESIGN 9.6): their own rows, or dealt in their class proportions."""
+"""The clients' shares E_k of the test split: their own rows, or dealt in their class proportions."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,12 @@ def owned(test_owner: Ids, owners: Ids) -> list[Ids]:
 
 
 def dealt(labels: Ids, counts: Counts, rng: np.random.Generator) -> list[Ids]:
-    """Sorted positions of each client's share; disjoint. labels: of the test split. counts: as in `quotas`."""
+    """Sorted positions of each client's share; disjoint.
+
+    Args:
+        labels: of the test split.
+        counts: as in `quotas`.
+    """
     shares = quotas(counts, np.bincount(labels, minlength=counts.shape[1]), rng)
     pieces: list[list[Ids]] = [[] for _ in counts]
     for c, quota in enumerate(shares.T):

@@ -16,15 +16,17 @@ from fedcohort.types import Ids
 class Raw:
     """A dataset as arrays.
 
-    train_x, test_x: float32 [N, ...]. train_y, test_y: int64 labels in [0, n_classes).
-    train_owner, test_owner: the natural client of each row, int64 counted from 0, or None.
-    train_attribute, test_attribute: what a row has besides its class (a background, a colour), int64 counted from 0, or
-    None where nobody knows; both or neither.
-    inputs: what a sample's numbers are and what was left out, for people; empty where the dataset's name says it.
-    class_names: what each class is called in the data, empty where they have whole numbers alone.
-    pooled_test: whether the test split is the server's alone, so that no client has a share of it.
-    standard: the mean and the standard deviation that each feature of a sample was standardised by, float32 [...], or
-    None.
+    Attributes:
+        train_x, test_x: float32 [N, ...].
+        train_y, test_y: int64 labels in [0, n_classes).
+        train_owner, test_owner: the natural client of each row, int64 counted from 0, or None.
+        train_attribute, test_attribute: what a row has besides its class (a background, a colour), int64 counted from
+            0, or None where nobody knows; both or neither.
+        inputs: what a sample's numbers are and what was left out, for people; empty where the dataset's name says it.
+        class_names: what each class is called in the data, empty where they have whole numbers alone.
+        pooled_test: whether the test split is the server's alone, so that no client has a share of it.
+        standard: the mean and the standard deviation that each feature of a sample was standardised by, float32 [...],
+            or None.
     """
 
     name: str

@@ -34,9 +34,14 @@ Groups = Int64[np.ndarray, "clients 2 2"]
 
 @dataclass(frozen=True)
 class Cmnist(Dataset):
-    """path: a local folder, or None for the hub. hub: the name there. clients: number of natural clients.
+    """The data set, with its options.
 
-    ci, ai: shares of the clients with mainly that imbalance; the others have spurious correlation. share: how strong.
+    Attributes:
+        path: a local folder, or None for the hub.
+        hub: the name there.
+        clients: number of natural clients.
+        ci, ai: shares of the clients with mainly that imbalance; the others have spurious correlation.
+        share: how strong.
     """
 
     path: str | None

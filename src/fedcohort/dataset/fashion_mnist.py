@@ -22,7 +22,12 @@ MEAN, SD = 0.2860, 0.3530
 
 @dataclass(frozen=True)
 class FashionMnist(Dataset):
-    """path: a local folder, or None for the hub. hub: the name there."""
+    """The data set, with its options.
+
+    Attributes:
+        path: a local folder, or None for the hub.
+        hub: the name there.
+    """
 
     path: str | None
     hub: str

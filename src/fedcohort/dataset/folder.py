@@ -31,14 +31,21 @@ FOR_NUMBERS = ", or dataset.missing=mean, which takes the feature's mean over th
 
 @dataclass(frozen=True)
 class Folder(Dataset):
-    """path: the folder. label: column of the labels. client: column of the owners' ids, texts or integers.
+    """The data set, with its options.
 
-    features: one column of lists or images; None for all columns of numbers besides label, client and `leave_out`.
-    n_classes: None for as many as there are. shape: of one sample, empty for what the columns give.
-    scale: inputs are divided by it. standardise: "none", or "train" for mean 0 and deviation 1 of each feature over the
-    training rows. missing: what becomes of rows with cells that hold no number: "error", "drop" or "mean".
-    test_share: of the training rows, cut for a test part where the folder has none. test: who holds the test rows,
-    "clients" (each its own, or a share) or "server" (it alone: no client has any, as where the test part is of others).
+    Attributes:
+        path: the folder.
+        label: column of the labels.
+        client: column of the owners' ids, texts or integers.
+        features: one column of lists or images; None for all columns of numbers besides label, client and `leave_out`.
+        n_classes: None for as many as there are.
+        shape: of one sample, empty for what the columns give.
+        scale: inputs are divided by it.
+        standardise: "none", or "train" for mean 0 and deviation 1 of each feature over the training rows.
+        missing: what becomes of rows with cells that hold no number: "error", "drop" or "mean".
+        test_share: of the training rows, cut for a test part where the folder has none.
+        test: who holds the test rows, "clients" (each its own, or a share) or "server" (it alone: no client has any, as
+            where the test part is of others).
     """
 
     path: str

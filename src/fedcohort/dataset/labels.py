@@ -21,7 +21,12 @@ WHOLE = r"^[+-]?\d{1,18}$"
 
 @dataclass(frozen=True)
 class Labels:
-    """train, test: int64 labels in [0, n_classes). names: what each class was called, empty for whole numbers."""
+    """A column of labels, read.
+
+    Attributes:
+        train, test: int64 labels in [0, n_classes).
+        names: what each class was called, empty for whole numbers.
+    """
 
     train: Ids
     test: Ids

@@ -14,8 +14,12 @@ KEPT = 4  # training rows that every client keeps: three for itself, one to spar
 def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Generator) -> Ids:
     """Sorted positions of a test part: `share` of each class of each client, to within one row.
 
-    The last row of each class, in a random order, stays, and so do the last KEPT of each client. labels, owner:
-    int64 [N]. Raises `DataError` where nothing is left to cut.
+    The last row of each class, in a random order, stays, and so do the last KEPT of each client.
+
+    Args:
+        labels, owner: int64 [N].
+
+    Raises `DataError` where nothing is left to cut.
     """
     groups = labels if owner is None else np.unique(np.stack([owner, labels]), axis=1, return_inverse=True)[1].ravel()
     order = rng.permutation(len(labels))

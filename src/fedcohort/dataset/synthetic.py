@@ -31,8 +31,13 @@ MOST = 50_000_000  # samples: 12 GB
 
 @dataclass(frozen=True)
 class Synthetic(Dataset):
-    """alpha, beta: variances. clients: number of natural clients. min_samples, max_samples: of a client, with its test
-    rows; max_samples None for as many as are drawn."""
+    """The data set, with its options.
+
+    Attributes:
+        alpha, beta: variances.
+        clients: number of natural clients.
+        min_samples, max_samples: of a client, with its test rows; max_samples None for as many as are drawn.
+    """
 
     alpha: float
     beta: float

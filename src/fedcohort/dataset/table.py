@@ -58,9 +58,12 @@ def _follows(before: str, name: str) -> bool:
 class Frame:
     """A table and where it comes from.
 
-    option: what named the table, for errors. named: the option that names a column, by column. rows: the row of the
-    file that each row was, int64, None where they are all of it. remedy: what a user can do about an empty cell, which
-    an error adds; for_numbers: and what else, where a number was meant.
+    Attributes:
+        option: what named the table, for errors.
+        named: the option that names a column, by column.
+        rows: the row of the file that each row was, int64, None where they are all of it.
+        remedy: what a user can do about an empty cell, which an error adds.
+        for_numbers: and what else, where a number was meant.
     """
 
     where: str

@@ -18,8 +18,11 @@ S = TypeVar("S")
 class PaceContext:
     """What is known before a round's training.
 
-    selected: sorted ids. units: units of local work asked of everybody, unless a selector asks otherwise.
-    expected_all: expected timing of every client of the population, on all of its data. expected: of the selected.
+    Attributes:
+        selected: sorted ids.
+        units: units of local work asked of everybody, unless a selector asks otherwise.
+        expected_all: expected timing of every client of the population, on all of its data.
+        expected: of the selected.
     """
 
     round: int
@@ -75,7 +78,7 @@ def settle(timing: Timing, units: "Ids | int", close: float, partial_work: bool)
 
     units: asked, of each or of all.
     A client with less than one unit is dropped. The server waits until `close` as soon as somebody is dropped,
-    otherwise until the last answer (specs D: the full deadline is charged if anyone selected misses it).
+    otherwise until the last answer: the full deadline is charged if anyone selected misses it.
     """
     full = timing.finish(units)
     done = np.where(full <= close, units, 0)

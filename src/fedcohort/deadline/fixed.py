@@ -15,7 +15,12 @@ from fedcohort.types import Population, Values
 
 @dataclass(frozen=True)
 class Fixed(Deadline[None]):
-    """k: the deadline in mean completion times. partial_work: late clients do as many units as fit."""
+    """The deadline, with its options.
+
+    Attributes:
+        k: the deadline in mean completion times.
+        partial_work: late clients do as many units as fit.
+    """
 
     k: float
     partial_work: bool

@@ -24,7 +24,12 @@ from fedcohort.types import Ids, Values
 
 @dataclass(frozen=True)
 class ShiftedExponential(Device):
-    """alpha, lam: shift and mean of the random part, sample-times a sample. unit_s: seconds of one sample-time."""
+    """The device model, with its options.
+
+    Attributes:
+        alpha, lam: shift and mean of the random part, sample-times a sample.
+        unit_s: seconds of one sample-time.
+    """
 
     alpha: float
     lam: float

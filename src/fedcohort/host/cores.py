@@ -17,8 +17,9 @@ def available() -> int:
 def quota(groups: Path = GROUPS, own: Path = OWN) -> float:
     """The smallest quota of this process's control group and those above it, in cores; infinite without one.
 
-    groups: where control groups are mounted. own: the file that names this process's; both as Linux has them, in the
-    first version and the second.
+    Args:
+        groups: where control groups are mounted.
+        own: the file that names this process's; both as Linux has them, in the first version and the second.
     """
     shares = [math.inf]
     with suppress(OSError):

@@ -28,9 +28,10 @@ from fedcohort.round.aggregate import ServerStep, keeps_updates, longest, report
 from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
 from fedcohort.round.cost import CostModel, forward_flops
-from fedcohort.round.parts import Parts, ServerState, Settings
+from fedcohort.round.parts import Parts, ServerState
 from fedcohort.round.plan import PlannedRound, RoundPlanner
 from fedcohort.round.report import columns, facts_of, registered, report_of, weights_hash
+from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore, store_for
 from fedcohort.training.engines import choose
 from fedcohort.training.evaluate import FederationLab, client_metrics, worst_group
@@ -70,7 +71,7 @@ class FederatedLoop(pl.Callback):
         self.federation = self.federation.to(module.device)
         flops = forward_flops(module.network, self.federation)
         last = self.lay_out(module.network)
-        worker = FlatModel(copy.deepcopy(module.network), last, self.settings.bf16)
+        worker = FlatModel(copy.deepcopy(module.network), last, self.settings.precision == "bf16")
         self.server = FlatModel(module.network, last)
         layout = self.server.layout
         alone = self._trainer_of(worker, self.parts.codec.hooks)
@@ -133,7 +134,7 @@ class FederatedLoop(pl.Callback):
             remembers={name: self.remembers[name] for hook in hooks for name in hook.remembers},
             words=reported(self.parts, self.planner.claims, planned.selection.plain),
             stacked=keeps_updates(self.parts),
-            moments=self.settings.bn_moments,
+            moments=self.settings.bn_var == "moments",
             device=self.server.w.device,
             ranks=trainer.world_size,
             longest=longest(self.server, self.settings.update_limit),

@@ -41,16 +41,17 @@ class Training:
     processes: Mapping[str, Any]
     origin: Mapping[str, Any]
 
-    def fit(self, network: nn.Module, checkpoint: Path | None) -> None:
-        """Train to the last round; checkpoint: what to go on from. Raises `IncompatibleConfig` for callbacks."""
-        self._trainer(fresh=checkpoint is None).fit(
+    def fit(self, trainer: pl.Trainer, network: nn.Module, checkpoint: Path | None) -> None:
+        """Train to the last round; checkpoint: what to go on from."""
+        trainer.fit(
             ClientModule(network),
             datamodule=CohortDataModule(self.loop.federation, self.config["engine"]["slices"]),
             ckpt_path=checkpoint,
             weights_only=True,
         )
 
-    def _trainer(self, *, fresh: bool) -> pl.Trainer:
+    def trainer(self, *, fresh: bool) -> pl.Trainer:
+        """Lightning's; fresh: it goes on from no checkpoint. Raises `IncompatibleConfig` for callbacks that clash."""
         pauses = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"])
         last = RoundCheckpoint(self.path, *pauses, self.loop.stopwatch, self.loop.checkpointed, self.origin)
         # On one node the processes are ours, forked: in a SLURM job Lightning would take each for SLURM's rank 0.

@@ -25,8 +25,9 @@ def project(v: Vector, low: Vector, high: Vector) -> Vector:
 def min_norm(Q: Float64[np.ndarray, "n n"], start: Vector, epsilon: float) -> Vector:
     """argmin w' Q w over {sum w = 1, max(0, start - epsilon) <= w <= min(1, start + epsilon)}.
 
-    Q: the Gram matrix of the vectors. start: on the simplex. Projected gradient steps from there (`descent`),
-    O(n^2) a step.
+    Args:
+        Q: the Gram matrix of the vectors.
+        start: on the simplex. Projected gradient steps from there (`descent`), O(n^2) a step.
     """
     low, high = np.maximum(start - epsilon, 0.0), np.minimum(start + epsilon, 1.0)
     steepest = float(np.linalg.eigvalsh(Q)[-1])

@@ -24,7 +24,11 @@ def length(n_params: int, rate: float) -> int:
 def sketch(
     gradient: Float64[np.ndarray, "p"], rate: float, way: str, rng: np.random.Generator
 ) -> Float64[np.ndarray, "d"]:
-    """[length(P, rate)]; way: "values" or "shared_projection". rng: made afresh from the same key for all clients.
+    """[length(P, rate)];
+
+    Args:
+        way: "values" or "shared_projection".
+        rng: made afresh from the same key for all clients.
 
     NaN where a number is not finite.
     """

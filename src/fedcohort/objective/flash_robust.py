@@ -25,7 +25,13 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class FlashRobust(Objective):
-    """alpha: weight of the pseudo-label term. beta: of the reverse cross-entropy. A: the value of log 0, negative."""
+    """The objective, with its options.
+
+    Attributes:
+        alpha: weight of the pseudo-label term.
+        beta: of the reverse cross-entropy.
+        A: the value of log 0, negative.
+    """
 
     alpha: float
     beta: float

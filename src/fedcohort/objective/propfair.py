@@ -27,8 +27,14 @@ from fedcohort.part import CLEAN_LABELS, Want
 
 @dataclass(frozen=True)
 class PropFair(Objective):
-    """base: the objective of a sample. M: the utility of no loss, above any loss to be told apart, nats. epsilon: the
-    room M - l from which on it is linear. tail: "huber", the tangent, or "ce", slope 1 / M."""
+    """The objective, with its options.
+
+    Attributes:
+        base: the objective of a sample.
+        M: the utility of no loss, above any loss to be told apart, nats.
+        epsilon: the room M - l from which on it is linear.
+        tail: "huber", the tangent, or "ce", slope 1 / M.
+    """
 
     base: Objective
     M: float

@@ -22,7 +22,12 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class Sce(Objective):
-    """a, b: weights of cross-entropy and of reverse cross-entropy. A: the value of log 0, negative."""
+    """The objective, with its options.
+
+    Attributes:
+        a, b: weights of cross-entropy and of reverse cross-entropy.
+        A: the value of log 0, negative.
+    """
 
     a: float
     b: float

@@ -15,9 +15,11 @@ BEST, MOST = 30, 60  # rows: the best by score and all who were selected, but no
 
 @dataclass(frozen=True)
 class ExplainedRound:
-    """One round by client. score, parts, probability: NaN where unknown; probability is None where nobody draws.
+    """One round by client.
 
-    fate: what became of each, IDLE, AWAY, LATE (selected, and nothing came of it) or ARRIVED.
+    Attributes:
+        score, parts, probability: NaN where unknown; probability is None where nobody draws.
+        fate: what became of each, IDLE, AWAY, LATE (selected, and nothing came of it) or ARRIVED.
     """
 
     step: int

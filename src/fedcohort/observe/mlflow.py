@@ -27,7 +27,10 @@ REVIVALS = 2  # of the worker, in a run: one that dies of the run itself is not 
 class MlflowTracker(Observer):
     """Has the journal's new rounds sent every few seconds, the run's files at the end, by a process beside the run.
 
-    tracking_uri: null for a SQLite file in `logs`. every_s: seconds between sends, 0 sends after every round.
+    Attributes:
+        tracking_uri: null for a SQLite file in `logs`.
+        every_s: seconds between sends, 0 sends after every round.
+
     Raises `OptionError` for an address that MLflow refuses. A server that is gone is no error: the metrics are in the
     run folder, and what it lacks is sent when it is back, by the next process, or by `fedcohort sync`.
     """

@@ -26,7 +26,10 @@ class Partition(Part, Protocol):
     ) -> list[Ids]:
         """Positions of each client's samples, sorted; disjoint.
 
-        labels: int64 [N]. n_clients: None where the partition decides (natural).
-        owner: int64 [N], the natural client of each sample, or None where the dataset has none.
+        Args:
+            labels: int64 [N].
+            n_clients: None where the partition decides (natural).
+            owner: int64 [N], the natural client of each sample, or None where the dataset has none.
+
         Raises `DataError` or `OptionError` where the split is impossible, naming what would be feasible.
         """

@@ -61,7 +61,12 @@ def top_up(parts: list[Ids], least: int) -> list[Ids]:
 
 @dataclass(frozen=True)
 class Dirichlet(Partition):
-    """alpha: concentration. min_samples: every client gets at least so many, of training and validation together."""
+    """The partition, with its options.
+
+    Attributes:
+        alpha: concentration.
+        min_samples: every client gets at least so many, of training and validation together.
+    """
 
     alpha: float
     min_samples: int

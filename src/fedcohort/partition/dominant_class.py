@@ -89,7 +89,12 @@ def level(total: int, low: Ids, high: Ids, tie: np.ndarray) -> Ids:
 
 @dataclass(frozen=True)
 class DominantClass(Partition):
-    """fraction: of the clients that are skewed. share: of a skewed client's samples that are of its dominant class."""
+    """The partition, with its options.
+
+    Attributes:
+        fraction: of the clients that are skewed.
+        share: of a skewed client's samples that are of its dominant class.
+    """
 
     fraction: float
     share: float

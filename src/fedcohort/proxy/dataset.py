@@ -18,7 +18,12 @@ from fedcohort.proxy.base import Proxy, drawn, foreign
 
 @dataclass(frozen=True)
 class OtherDataset(Proxy):
-    """source: the dataset, one whose yaml chooses nothing else. n: how many of its inputs, None for all."""
+    """The proxy set, with its options.
+
+    Attributes:
+        source: the dataset, one whose yaml chooses nothing else.
+        n: how many of its inputs, None for all.
+    """
 
     source: Dataset
     n: int | None

@@ -23,9 +23,13 @@ from fedcohort.proxy.base import Proxy, drawn, foreign
 
 @dataclass(frozen=True)
 class Folder(Proxy):
-    """path: the folder. features: one column of lists or images, None for all columns of numbers besides `leave_out`.
+    """The proxy set, with its options.
 
-    scale: inputs are divided by it, as the run's own. n: how many of the inputs, None for all.
+    Attributes:
+        path: the folder.
+        features: one column of lists or images, None for all columns of numbers besides `leave_out`.
+        scale: inputs are divided by it, as the run's own.
+        n: how many of the inputs, None for all.
     """
 
     path: str

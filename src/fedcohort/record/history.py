@@ -17,7 +17,12 @@ NAME = "journal.jsonl"
 
 @dataclass(frozen=True)
 class Line:
-    """One committed step. time_ms: when it was written, milliseconds since 1970. trace: (mean, sd) by name."""
+    """One committed step.
+
+    Attributes:
+        time_ms: when it was written, milliseconds since 1970.
+        trace: (mean, sd) by name.
+    """
 
     step: int
     time_ms: int

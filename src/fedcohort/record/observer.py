@@ -14,16 +14,24 @@ from fedcohort.types import Ids, RoundReport, Values
 class RunInfo:
     """What is known when a run starts.
 
-    folder: the run's own folder; it holds everything that is written. name: its last part.
-    choices: the word chosen in each group. config: the composed config as plain dictionaries.
-    config_hash: of the config without what doesn't change results. tags: anything to find the run by (`sweep_id`).
-    n_train: T_i sizes, int64 [K]. class_counts: true labels of T_i and V_i, int64 [K, n_classes].
-    noise_rate: each client's label-noise rate, [K]. expected_s: expected virtual seconds of a full local job, [K].
-    labels: what each class is called in the data, by its number; {} where that is all they have.
-    skew: FedDiverse's metrics of the federation, by name (`skew.metrics`); those that the dataset has.
-    n_params: P. rounds: the number that the run goes to. start: rounds done before (0 for a fresh run).
-    starts: every start of the run so far, this one last (`provenance.note_start`).
-    tags["tracking"]: the line that opens the tracking page. tags["engine"]: which engine trains, and why.
+    Attributes:
+        folder: the run's own folder; it holds everything that is written.
+        name: its last part.
+        choices: the word chosen in each group.
+        config: the composed config as plain dictionaries.
+        config_hash: of the config without what doesn't change results.
+        tags: anything to find the run by (`sweep_id`).
+        n_train: T_i sizes, int64 [K].
+        class_counts: true labels of T_i and V_i, int64 [K, n_classes].
+        noise_rate: each client's label-noise rate, [K].
+        expected_s: expected virtual seconds of a full local job, [K].
+        labels: what each class is called in the data, by its number; {} where that is all they have.
+        skew: FedDiverse's metrics of the federation, by name (`skew.metrics`); those that the dataset has.
+        n_params: P.
+        rounds: the number that the run goes to.
+        start: rounds done before (0 for a fresh run).
+        starts: every start of the run so far, this one last (`provenance.note_start`). tags["tracking"]: the line that
+            opens the tracking page. tags["engine"]: which engine trains, and why.
     """
 
     folder: Path

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoggedRound:
-    """What the log says of a round, t counting from 0. chosen, arrived: sorted ids. round_s: virtual seconds.
+    """What the log says of a round, t counting from 0.
 
-    told: the signals that were logged, each [n_clients] or [n_clients, d], NaN where a client told nothing.
+    Attributes:
+        chosen, arrived: sorted ids.
+        round_s: virtual seconds.
+        told: the signals that were logged, each [n_clients] or [n_clients, d], NaN where a client told nothing.
     """
 
     t: int

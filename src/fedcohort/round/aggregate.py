@@ -1,4 +1,4 @@
-"""Steps 7 to 9 of a round (DESIGN section 3): observe, aggregate, commit."""
+"""Steps 8 and 9 of a round (docs/architecture.md): observe, aggregate, commit."""
 
 import hashlib
 import logging
@@ -18,9 +18,10 @@ from fedcohort.ledger import Charge
 from fedcohort.ranks import rank
 from fedcohort.round.collected import Collected, filled, reweighted
 from fedcohort.round.hearing import ClientClaims
-from fedcohort.round.parts import Parts, ServerState, Settings
+from fedcohort.round.parts import Parts, ServerState
 from fedcohort.round.plan import PlannedRound
 from fedcohort.round.server_models import RoundModels
+from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
 from fedcohort.round.workload import verify_advice
 from fedcohort.signal.base import Derived, Lab, RawUpdate, Reported, find

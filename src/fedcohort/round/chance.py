@@ -27,9 +27,13 @@ from fedcohort.types import Ids, Values
 
 @dataclass(frozen=True)
 class Chance:
-    """expected: e_k, [n_clients]. drawn: how often the twin took each client, [n_clients].
+    """What chance would have selected, kept beside the run.
 
-    overlaps: their sum over the `rounds` in which somebody was selected. last: of the latest round, NaN where nobody.
+    Attributes:
+        expected: e_k, [n_clients].
+        drawn: how often the twin took each client, [n_clients].
+        overlaps: their sum over the `rounds` in which somebody was selected.
+        last: of the latest round, NaN where nobody.
     """
 
     expected: Values

@@ -1,6 +1,6 @@
 """Adding up what clients send, one by one in float64 in the order given, over ranks by one all-reduce.
 
-Never by slice subtotals: the sum is bit-equal for any number of slices (DESIGN 9.5). A client that sends
+Never by slice subtotals: the sum is bit-equal for any number of slices. A client that sends
 something that is not finite, or a longer update than allowed, is left out and counted; the others' weights are
 renormalised.
 """
@@ -25,12 +25,18 @@ Reduce = Callable[[Tensor], Tensor]  # sums a tensor over ranks
 class Collector:
     """Collects one round's updates on this rank.
 
-    cohort: sorted ids of all that train this round, over all ranks. weights: their raw weights, aligned.
-    uploads: names of the vectors that hooks send. remembers: floats of each that they keep, a shorter one is padded.
-    averaged: those of the uploads that are weighed as updates are. words: the columns to keep, each a function of an
-    update. stacked: keep the matrix of updates too. moments: average batch-norm variances by second moments.
-    ranks: processes that share the cohort. longest: the largest norm of an update that is let in. dtype: of what hooks
-    keep, the model's: a rank that none of it is trained on knows no other.
+    Args:
+        cohort: sorted ids of all that train this round, over all ranks.
+        weights: their raw weights, aligned.
+        uploads: names of the vectors that hooks send.
+        remembers: floats of each that they keep, a shorter one is padded.
+        averaged: those of the uploads that are weighed as updates are.
+        words: the columns to keep, each a function of an update.
+        stacked: keep the matrix of updates too.
+        moments: average batch-norm variances by second moments.
+        ranks: processes that share the cohort.
+        longest: the largest norm of an update that is let in.
+        dtype: of what hooks keep, the model's: a rank that none of it is trained on knows no other.
     """
 
     def __init__(

@@ -18,9 +18,13 @@ from fedcohort.types import Ids, Values
 class Each:
     """What came from each client beside its update, in the order of `Gathered.clients`; kept where the matrix is.
 
-    used: samples trained on, [m]. buffers: float64 [m, B]. counters: int64 [m, I]. uploads: float64 [m, P] by name.
-    averaged: names of those that are weighed as updates are. means, variances: of batch norm, where buffers are
-    averaged by second moments.
+    Attributes:
+        used: samples trained on, [m].
+        buffers: float64 [m, B].
+        counters: int64 [m, I].
+        uploads: float64 [m, P] by name.
+        averaged: names of those that are weighed as updates are.
+        means, variances: of batch norm, where buffers are averaged by second moments.
     """
 
     used: Values
@@ -44,10 +48,14 @@ class Each:
 class Collected:
     """Everything that arrived and is finite, in the order of `clients` (sorted ids).
 
-    mean, totals, buffers, counters, updates: see `agg.base.Arrived`; None where nobody arrived. weights: normalised.
-    reports: one float64 column per word asked for. dropped: ids whose update was left out. each: beside the matrix of
-    updates. held: what the server worked out of the updates, by word of `signal/`. step_dropped: whether the server's
-    step could not be taken, and the model is what it was.
+    Attributes:
+        mean, totals, buffers, counters, updates: see `agg.base.Arrived`; None where nobody arrived.
+        weights: normalised.
+        reports: one float64 column per word asked for.
+        dropped: ids whose update was left out.
+        each: beside the matrix of updates.
+        held: what the server worked out of the updates, by word of `signal/`.
+        step_dropped: whether the server's step could not be taken, and the model is what it was.
     """
 
     clients: Ids

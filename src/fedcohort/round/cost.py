@@ -38,9 +38,12 @@ def forward_flops(network: nn.Module, federation: Federation) -> float:
 class Rates:
     """What a client's job costs beside its training, with what is read of it and with the hooks that train it.
 
-    step_passes: forward passes that a sample in a training step costs. probed: the aggregator's own probes.
-    passes_after: over T_k, by each client that has trained. down_bytes: of a broadcast. beside_bytes: sent up with
-    every update.
+    Attributes:
+        step_passes: forward passes that a sample in a training step costs.
+        probed: the aggregator's own probes.
+        passes_after: over T_k, by each client that has trained.
+        down_bytes: of a broadcast.
+        beside_bytes: sent up with every update.
     """
 
     step_passes: float

@@ -66,31 +66,6 @@ class Parts:
         return self.selector.needs if plain else self.selector.needs | self.agg.needs
 
 
-@dataclass(frozen=True)
-class Settings:
-    """seed: of training and selection. cohort: clients asked for a round. clients_every: 0 for never.
-
-    engine, closed_form, channels_last, chunk: see configs/engine. bf16: precision of local training.
-    store_limit_gb: what clients keep lives in files above it. update_limit: see configs/train.yaml.
-    """
-
-    seed: int
-    cohort: int
-    rounds: int
-    slices: int
-    eval_every: int
-    clients_every: int
-    bn_moments: bool
-    config_hash: str
-    engine: str = "auto"
-    closed_form: bool = True
-    channels_last: str = "auto"
-    chunk: int = 16
-    bf16: bool = False
-    store_limit_gb: float = 4.0
-    update_limit: float = 1e6
-
-
 @dataclass
 class ServerState:
     """Everything of the server that changes between rounds, the model apart."""

@@ -16,7 +16,8 @@ from fedcohort.rng import Draws
 from fedcohort.round.chance import uniform
 from fedcohort.round.cost import CostModel, Rates
 from fedcohort.round.hearing import ClientClaims
-from fedcohort.round.parts import Parts, Populations, ServerState, Settings
+from fedcohort.round.parts import Parts, Populations, ServerState
+from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
 from fedcohort.round.workload import AskedWork, asked, verify
 from fedcohort.samples.base import SampleRequest
@@ -29,11 +30,15 @@ from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Va
 class PlannedRound:
     """A round before its local training.
 
-    tasks: of those who will arrive, by id. cost: samples that each processes. weights: raw, for the aggregation.
-    answers: to the selector's probes. concurrent: those of them that are delivered with the outcome.
-    measured: the aggregator's own probes of those who will arrive, none in a plain round. charge: the cost of the
-    whole round.
-    twin: whom chance would have selected (`round/chance.py`).
+    Attributes:
+        tasks: of those who will arrive, by id.
+        cost: samples that each processes.
+        weights: raw, for the aggregation.
+        answers: to the selector's probes.
+        concurrent: those of them that are delivered with the outcome.
+        measured: the aggregator's own probes of those who will arrive, none in a plain round.
+        charge: the cost of the whole round.
+        twin: whom chance would have selected (`round/chance.py`).
     """
 
     round: int

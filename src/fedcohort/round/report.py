@@ -1,4 +1,4 @@
-"""Step 10 of a round (DESIGN section 3): what observers are told of it."""
+"""The last step of a round (docs/architecture.md): what observers are told of it."""
 
 import hashlib
 from collections.abc import Mapping

@@ -17,7 +17,13 @@ from fedcohort.types import Advice, Ids, Selection, Values
 
 @dataclass(frozen=True)
 class AskedWork:
-    """Aligned with `clients`. units: of local work. kept: tensors that are sent. up: bytes of the whole answer."""
+    """Aligned with `clients`.
+
+    Attributes:
+        units: of local work.
+        kept: tensors that are sent.
+        up: bytes of the whole answer.
+    """
 
     clients: Ids
     units: Ids

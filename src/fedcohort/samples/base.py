@@ -15,11 +15,16 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class SampleRequest:
-    """client: its id. n: samples it has. deadline_s: what was announced, inf without a deadline.
+    """A client that asks which samples to train on.
 
-    unit_s: expected virtual seconds of one unit of work on all n samples. units: units asked.
-    losses: measures and returns the per-sample cross-entropy of w_t, float64 [n]; calling it is charged.
-    rng: makes the client's own generator for this round; only those who draw pay for it.
+    Attributes:
+        client: its id.
+        n: samples it has.
+        deadline_s: what was announced, inf without a deadline.
+        unit_s: expected virtual seconds of one unit of work on all n samples.
+        units: units asked.
+        losses: measures and returns the per-sample cross-entropy of w_t, float64 [n]; calling it is charged.
+        rng: makes the client's own generator for this round; only those who draw pay for it.
     """
 
     client: int

@@ -21,7 +21,13 @@ DOUBLINGS = 3  # of a rest
 
 @dataclass(frozen=True)
 class Backoff:
-    """clients: sorted ids of those that failed since they last arrived. failures: how often. last: the latest round."""
+    """Clients that failed, and how long they rest.
+
+    Attributes:
+        clients: sorted ids of those that failed since they last arrived.
+        failures: how often.
+        last: the latest round.
+    """
 
     clients: Ids
     failures: Ids

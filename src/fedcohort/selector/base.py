@@ -100,9 +100,10 @@ def finite_or_last(scores: Values) -> Values:
 def top(scores: Values, available: Ids, count: int, rng: np.random.Generator, tie: str = "random") -> Ids:
     """The `count` available clients with the highest scores, sorted by id; all of them where there are fewer.
 
-    scores: float64 [n_clients]. Two scores are tied when |a-b| <= 1e-9 max(1, |a|, |b|): dot products that are equal
-    on paper differ in the last bit, and a naive argmax then always prefers the same client.
-    tie: "random" draws among those tied at the cut, "id" takes the lowest ids. One vector is drawn either way.
+    Args:
+        scores: float64 [n_clients]. Two scores are tied when |a-b| <= 1e-9 max(1, |a|, |b|): dot products that are
+            equal on paper differ in the last bit, and a naive argmax then always prefers the same client.
+        tie: "random" draws among those tied at the cut, "id" takes the lowest ids. One vector is drawn either way.
     """
     order_noise = rng.random(len(scores))[available]
     if count >= len(available):

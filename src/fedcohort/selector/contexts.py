@@ -36,7 +36,12 @@ UNKNOWN = Unit()
 
 @dataclass(frozen=True)
 class Baseline:
-    """first: a client's first finite loss, NaN before. ratio: its last loss over that, 1 before."""
+    """What a client's signals are compared with.
+
+    Attributes:
+        first: a client's first finite loss, NaN before.
+        ratio: its last loss over that, 1 before.
+    """
 
     first: Values
     ratio: Values

@@ -37,9 +37,11 @@ Counts = Float64[np.ndarray, "_n c"]
 
 @dataclass(frozen=True)
 class State:
-    """rounds: T_k, one more than the number of rounds that each client was selected in.
+    """What changes between rounds.
 
-    rests: of clients that failed.
+    Attributes:
+        rounds: T_k, one more than the number of rounds that each client was selected in.
+        rests: of clients that failed.
     """
 
     rounds: Ids
@@ -48,7 +50,13 @@ class State:
 
 @dataclass(frozen=True)
 class FedCbs(Selector[State]):
-    """lam: weight of exploration. beta: exponents grow by it, draw by draw. eps: the least imbalance."""
+    """The selector, with its options.
+
+    Attributes:
+        lam: weight of exploration.
+        beta: exponents grow by it, draw by draw.
+        eps: the least imbalance.
+    """
 
     lam: float
     beta: float

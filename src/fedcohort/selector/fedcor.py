@@ -46,10 +46,14 @@ LIMIT = 1e12  # nats
 
 @dataclass(frozen=True)
 class State:
-    """X: features, None before the first fit. f, p, mu, alpha: see the module; p is n_k / sum n.
+    """What changes between rounds.
 
-    changes: dF by round, NaN where unknown. loss: of the last model that everybody was asked about, in round `asked`.
-    rests: of clients that failed.
+    Attributes:
+        X: features, None before the first fit.
+        f, p, mu, alpha: see the module; p is n_k / sum n.
+        changes: dF by round, NaN where unknown.
+        loss: of the last model that everybody was asked about, in round `asked`.
+        rests: of clients that failed.
     """
 
     X: Float64[np.ndarray, "d k"] | None

@@ -49,9 +49,14 @@ LEAST_WEIGHT = 1e-9  # of known_matrix: below it a client has none
 
 @dataclass(frozen=True)
 class State:
-    """delta: triplets, NaN where unknown. asked: who was. turn: groups of three so far, of all rounds that select.
+    """What changes between rounds.
 
-    weight: of each client's draw with known_matrix, otherwise zeros. rests: of clients that failed.
+    Attributes:
+        delta: triplets, NaN where unknown.
+        asked: who was.
+        turn: groups of three so far, of all rounds that select.
+        weight: of each client's draw with known_matrix, otherwise zeros.
+        rests: of clients that failed.
     """
 
     delta: Triplets
@@ -63,7 +68,11 @@ class State:
 
 @dataclass(frozen=True)
 class FedDiverse(Selector[State]):
-    """Options: see the module and configs/selector/feddiverse.yaml. q, epochs, lr, batch: of the clients' estimate."""
+    """Options: see the module and configs/selector/feddiverse.yaml.
+
+    Attributes:
+        q, epochs, lr, batch: of the clients' estimate.
+    """
 
     pretrain: int
     cross: str
@@ -141,7 +150,12 @@ class FedDiverse(Selector[State]):
         return None, replace(state, rests=backoff.after(state.rests, outcome))
 
     def ordered(self, delta: Triplets, known: Bool[np.ndarray, "_n"], ctx: RoundContext, turn: int) -> list[int]:
-        """The cohort as it is chosen: k_p, k_c, k_r, k_p, ... delta: zero where not known. turn: of the first three."""
+        """The cohort as it is chosen: k_p, k_c, k_r, k_p, ...
+
+        Args:
+            delta: zero where not known.
+            turn: of the first three.
+        """
         D = normalised(delta)
         chosen: list[int] = []
         left = ctx.available

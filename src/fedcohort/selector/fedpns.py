@@ -44,9 +44,12 @@ Gram = Float64[np.ndarray, "m m"]
 
 @dataclass(frozen=True)
 class State:
-    """prob: sums to 1. selected, labelled: how often each client arrived, and how often it was left out then.
+    """What changes between rounds.
 
-    rests: of clients that failed.
+    Attributes:
+        prob: sums to 1.
+        selected, labelled: how often each client arrived, and how often it was left out then.
+        rests: of clients that failed.
     """
 
     prob: Values
@@ -57,7 +60,13 @@ class State:
 
 @dataclass(frozen=True)
 class FedPns(Selector[State]):
-    """alpha, beta: what a label costs. keep: share of the arrived that is always aggregated. loss_check: see above."""
+    """The selector, with its options.
+
+    Attributes:
+        alpha, beta: what a label costs.
+        keep: share of the arrived that is always aggregated.
+        loss_check: see above.
+    """
 
     alpha: float
     beta: float

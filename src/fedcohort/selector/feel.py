@@ -41,9 +41,12 @@ FLOOR = 1e-12  # of the largest importance: everybody can be drawn
 
 @dataclass(frozen=True)
 class State:
-    """norm: of each client's last update, NaN before. weights: Des Raj's of the present cohort, 0 for others.
+    """What changes between rounds.
 
-    rests: of clients that failed.
+    Attributes:
+        norm: of each client's last update, NaN before.
+        weights: Des Raj's of the present cohort, 0 for others.
+        rests: of clients that failed.
     """
 
     norm: Values
@@ -53,9 +56,13 @@ class State:
 
 @dataclass(frozen=True)
 class Feel(Selector[State]):
-    """rho: how much latency counts. importance: "grad" or "update_lag". redraw: "renormalise" or "resolve".
+    """The selector, with its options.
 
-    agg: "fedavg" or "unbiased".
+    Attributes:
+        rho: how much latency counts.
+        importance: "grad" or "update_lag".
+        redraw: "renormalise" or "resolve".
+        agg: "fedavg" or "unbiased".
     """
 
     rho: float
@@ -152,7 +159,12 @@ def scaled(raw: Values) -> Values:
 
 
 def chances(a: Values, T: Values, rho: float) -> Values:
-    """q, which sums to 1; a, T: positive, of the same clients. rho: in [0, 1)."""
+    """q, which sums to 1;
+
+    Args:
+        a, T: positive, of the same clients.
+        rho: in [0, 1).
+    """
     if not len(a):
         return np.empty(0)
     T = np.where(a > 1e-9 * a.max(), T, T.max())  # nobody is chosen for its speed alone, without a usable norm
@@ -199,7 +211,9 @@ def _chances(a: Values, cost: Values, rho: float, s: float) -> Values:
 def des_raj(w: Values, at_draw: Values) -> Values:
     """The coefficient of each g in (1/m) sum t_j, in the order of drawing: w_i ((m - i) + 1 / q^(i)) / m, i from 1.
 
-    w: of the m clients drawn. at_draw: their chances, each at its own draw.
+    Args:
+        w: of the m clients drawn.
+        at_draw: their chances, each at its own draw.
     """
     m = len(w)
     return w * (np.arange(m - 1, -1, -1) + 1.0 / at_draw) / max(m, 1)

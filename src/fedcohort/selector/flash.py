@@ -49,10 +49,18 @@ from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundO
 
 @dataclass(frozen=True)
 class State:
-    """Per client: train, val: the loss ratios. loss: robust loss of the last model measured, NaN without an answer.
-    gain: reward at that measurement, whoever it is credited to. r: last reward credited. tau: last duration, seconds.
-    X: contexts of the next selection. p: n_k / sum of n (equal shares unless reward=global).
-    round_tau: duration of the last round, seconds. tau_unit, r_unit: the scales of tau and r. rests: of who failed.
+    """Per client: train, val: the loss ratios.
+
+    Attributes:
+        loss: robust loss of the last model measured, NaN without an answer.
+        gain: reward at that measurement, whoever it is credited to.
+        r: last reward credited.
+        tau: last duration, seconds.
+        X: contexts of the next selection.
+        p: n_k / sum of n (equal shares unless reward=global).
+        round_tau: duration of the last round, seconds.
+        tau_unit, r_unit: the scales of tau and r.
+        rests: of who failed.
     """
 
     posterior: Ridge | Net | Hidden
@@ -73,9 +81,13 @@ class State:
 
 @dataclass(frozen=True)
 class Flash(Selector[State]):
-    """Options: see the module. delta, lam, gamma_scale: the bandit's. alpha, beta, A: the robust loss's (Eq. 3).
+    """Options: see the module.
 
-    pairs, fit_steps, fit_lr: the neural bandit's. states, explore: the restless bandit's.
+    Attributes:
+        delta, lam, gamma_scale: the bandit's.
+        alpha, beta, A: the robust loss's (Eq. 3).
+        pairs, fit_steps, fit_lr: the neural bandit's.
+        states, explore: the restless bandit's.
     """
 
     context: str

@@ -18,9 +18,11 @@ from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundO
 
 @dataclass(frozen=True)
 class Foresight(Selector[Backoff]):
-    """limit: the largest population for which every client is trained in every round.
+    """The selector, with its options.
 
-    direction: where the server's loss goes with each pick, "down" or "up", as in `signal/greedy_gain.py`.
+    Attributes:
+        limit: the largest population for which every client is trained in every round.
+        direction: where the server's loss goes with each pick, "down" or "up", as in `signal/greedy_gain.py`.
     """
 
     limit: int

@@ -46,11 +46,14 @@ STRATA = {"paper": 10, "feddiverse_paper": 3}
 
 @dataclass(frozen=True)
 class State:
-    """X: sketches [K, d'], NaN where unknown; no columns before the first. asked: who was, or sent an update, since the
-    last `recluster` rounds were over.
+    """What changes between rounds.
 
-    stratum: of each client, -1 where unknown. stale: somebody's sketch is newer than the strata. rests: of those
-    who failed.
+    Attributes:
+        X: sketches [K, d'], NaN where unknown; no columns before the first.
+        asked: who was, or sent an update, since the last `recluster` rounds were over.
+        stratum: of each client, -1 where unknown.
+        stale: somebody's sketch is newer than the strata.
+        rests: of those who failed.
     """
 
     X: Float64[np.ndarray, "k d"]

@@ -40,10 +40,17 @@ from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome,
 
 @dataclass(frozen=True)
 class Oort(Selector[State]):
-    """eps, eps_decay, eps_min: share of exploration. preferred: T in "percentile" or "seconds" (`preferred_in`).
+    """The selector, with its options.
 
-    penalty: alpha. clip: the quantile c. cutoff: share of the n-th score. pacer: "paper", "code" or "none", with
-    `window` rounds (W) and `step` (Delta) in the unit of T. explore: "speed" or "size". cap: rounds a client, or null.
+    Attributes:
+        eps, eps_decay, eps_min: share of exploration.
+        preferred: T in "percentile" or "seconds" (`preferred_in`).
+        penalty: alpha.
+        clip: the quantile c.
+        cutoff: share of the n-th score.
+        pacer: "paper", "code" or "none", with `window` rounds (W) and `step` (Delta) in the unit of T.
+        explore: "speed" or "size".
+        cap: rounds a client, or null.
     """
 
     eps: float

@@ -55,7 +55,12 @@ LIMIT = 1e150  # the product of two such numbers doesn't overflow
 
 @dataclass(frozen=True)
 class State:
-    """importance: I, [n_clients]. ranked: with everybody's expected seconds."""
+    """What changes between rounds.
+
+    Attributes:
+        importance: I, [n_clients].
+        ranked: with everybody's expected seconds.
+    """
 
     ranked: Ranked
     importance: Values
@@ -63,9 +68,12 @@ class State:
 
 @dataclass(frozen=True)
 class PyramidFl(Selector[State]):
-    """overcommit, low, high, beta, passes: see the module. drop_agg: "per_tensor" or "zeros".
+    """The selector, with its options.
 
-    per_step: I_k is also divided by the steps that k took. The others are selector=oort's.
+    Attributes:
+        overcommit, low, high, beta, passes: see the module.
+        drop_agg: "per_tensor" or "zeros".
+        per_step: I_k is also divided by the steps that k took. The others are selector=oort's.
     """
 
     overcommit: float

@@ -19,10 +19,16 @@ from fedcohort.types import Ids, Population, RoundContext, RoundOutcome, Selecti
 
 @dataclass(frozen=True)
 class State:
-    """utility: U, NaN before the first round or where it is nonsense. last: 1-based, 0 before. seconds: t, NaN before.
+    """What changes between rounds.
 
-    rounds: how often a client arrived. preferred: T, in the unit of `preferred_in`. sums: of U, round by round, since
-    the round that is W before the pacer's last decision. rests: of clients that failed.
+    Attributes:
+        utility: U, NaN before the first round or where it is nonsense.
+        last: 1-based, 0 before.
+        seconds: t, NaN before.
+        rounds: how often a client arrived.
+        preferred: T, in the unit of `preferred_in`.
+        sums: of U, round by round, since the round that is W before the pacer's last decision.
+        rests: of clients that failed.
     """
 
     utility: Values
@@ -37,10 +43,17 @@ class State:
 
 @dataclass(frozen=True)
 class Ranking:
-    """eps, eps_decay, eps_min: share of exploration. preferred: T in "percentile" or "seconds" (`preferred_in`).
+    """The options that Oort's ranking takes.
 
-    penalty: alpha. clip: the quantile c. cutoff: share of the n-th score. pacer: "paper", "code" or "none", with
-    `window` rounds (W) and `step` (Delta) in the unit of T. explore: "speed" or "size". cap: rounds a client, or null.
+    Attributes:
+        eps, eps_decay, eps_min: share of exploration.
+        preferred: T in "percentile" or "seconds" (`preferred_in`).
+        penalty: alpha.
+        clip: the quantile c.
+        cutoff: share of the n-th score.
+        pacer: "paper", "code" or "none", with `window` rounds (W) and `step` (Delta) in the unit of T.
+        explore: "speed" or "size".
+        cap: rounds a client, or null.
     """
 
     eps: float

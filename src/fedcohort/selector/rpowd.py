@@ -31,9 +31,11 @@ from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, R
 
 @dataclass(frozen=True)
 class State:
-    """last: the loss of each client's last round in nats, inf before it and -inf where it was not finite.
+    """What changes between rounds.
 
-    rests: of clients that failed.
+    Attributes:
+        last: the loss of each client's last round in nats, inf before it and -inf where it was not finite.
+        rests: of clients that failed.
     """
 
     last: Values
@@ -44,7 +46,9 @@ class State:
 class RPowD(Selector[State]):
     """The clients of largest last loss among `candidates` (null: twice the cohort), drawn by "size" or "uniform".
 
-    loss_at: "path" or "start". tie: "random" or "id".
+    Attributes:
+        loss_at: "path" or "start".
+        tie: "random" or "id".
     """
 
     candidates: int | None

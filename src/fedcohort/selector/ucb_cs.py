@@ -38,10 +38,15 @@ from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome,
 
 @dataclass(frozen=True)
 class State:
-    """past: L, N and T. std: each client's latest, NaN before. sigma: nats.
+    """What changes between rounds.
 
-    mean, width: both terms of the index without p_k, per client. shunned: the last reported loss was not finite.
-    rests: of clients that failed.
+    Attributes:
+        past: L, N and T.
+        std: each client's latest, NaN before.
+        sigma: nats.
+        mean, width: both terms of the index without p_k, per client.
+        shunned: the last reported loss was not finite.
+        rests: of clients that failed.
     """
 
     past: Discounted
@@ -55,7 +60,13 @@ class State:
 
 @dataclass(frozen=True)
 class UcbCs(Selector[State]):
-    """discount: gamma per round. index: "eq4" or "algorithm1". sigma: "all_latest" or "last_round"."""
+    """The selector, with its options.
+
+    Attributes:
+        discount: gamma per round.
+        index: "eq4" or "algorithm1".
+        sigma: "all_latest" or "last_round".
+    """
 
     discount: float
     index: str

@@ -22,7 +22,13 @@ from fedcohort.server.moments import State, displaced, first
 
 @dataclass(frozen=True)
 class Adam(ServerOptimizer[State]):
-    """lr: the server learning rate eta. beta1, beta2: of the moments. tau: the degree of adaptivity."""
+    """The server optimizer, with its options.
+
+    Attributes:
+        lr: the server learning rate eta.
+        beta1, beta2: of the moments.
+        tau: the degree of adaptivity.
+    """
 
     lr: float
     beta1: float

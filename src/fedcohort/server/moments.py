@@ -12,7 +12,11 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class State:
-    """m, v: first and second moment of the directions, float64 [P]."""
+    """What changes between rounds.
+
+    Attributes:
+        m, v: first and second moment of the directions, float64 [P].
+    """
 
     m: Tensor
     v: Tensor

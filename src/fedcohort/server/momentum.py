@@ -28,7 +28,12 @@ class State:
 
 @dataclass(frozen=True)
 class Momentum(ServerOptimizer[State]):
-    """lr: the server learning rate eta_s. beta: the momentum."""
+    """The server optimizer, with its options.
+
+    Attributes:
+        lr: the server learning rate eta_s.
+        beta: the momentum.
+    """
 
     lr: float
     beta: float

@@ -100,11 +100,15 @@ class Measured:
 class Computed:
     """Asked of clients about w_t: anything that they can work out of it and T_k.
 
-    compute(lab, round, clients, options) -> float64 [len(clients)] or [len(clients), d]; every process computes all
-    of it. bytes_up: of one number. passes: the client's work in forward passes over T_k (a gradient is three), where it
-    depends on more a function of the options and the clients' label counts [len(clients), C], [len(clients)].
-    jobs(options): clients of those asked that do a whole job from w_t for it and send their updates; all those asked
-    then get the model that comes of it.
+    compute(lab, round, clients, options) -> float64 [len(clients)] or [len(clients), d]; every process computes all of
+    it.
+
+    Attributes:
+        bytes_up: of one number.
+        passes: the client's work in forward passes over T_k (a gradient is three), where it depends on more a function
+            of the options and the clients' label counts [len(clients), C], [len(clients)]. jobs(options): clients of
+            those asked that do a whole job from w_t for it and send their updates; all those asked then get the model
+            that comes of it.
     """
 
     reveals: str

@@ -38,8 +38,13 @@ OmegaConf.register_new_resolver("if_set", if_set, replace=True)
 
 @dataclass(frozen=True)
 class Composed:
-    """config: plain, resolved. choices: the word chosen in each group, and of a part inside another by its path
-    (`objective.base`); no `heterogeneity` where other words made the preset something else. overrides: what was typed.
+    """A composed config, and what was typed for it.
+
+    Attributes:
+        config: plain, resolved.
+        choices: the word chosen in each group, and of a part inside another by its path (`objective.base`); no
+            `heterogeneity` where other words made the preset something else.
+        overrides: what was typed.
     """
 
     config: Mapping[str, Any]

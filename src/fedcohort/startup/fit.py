@@ -60,8 +60,9 @@ def fit(
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", home.path, where)
         training = trainer.Training(config, home.path, loop, watchers.callbacks, processes, origin)
+        lightnings = training.trainer(fresh=not done)
         interrupts.phase = Phase.FORKED  # until `GracefulStop` says otherwise, which it does in the process that trains
-        training.fit(network, home.checkpoint if done else None)
+        training.fit(lightnings, network, home.checkpoint if done else None)
 
 
 def _checked(done: int, path: Path, rounds: int) -> int:

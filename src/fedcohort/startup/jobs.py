@@ -21,7 +21,14 @@ STATES = ("running", "done", "skipped", "failed", "stopped")
 
 @dataclass(frozen=True)
 class JobRecord:
-    """words: what the job was given. how: one of STATES. folder: of its run, once it has one. reason: of a failure."""
+    """What is known of a job.
+
+    Attributes:
+        words: what the job was given.
+        how: one of STATES.
+        folder: of its run, once it has one.
+        reason: of a failure.
+    """
 
     words: tuple[str, ...]
     how: str
@@ -33,8 +40,11 @@ class JobRecord:
 class SweepJob:
     """One job of a sweep, in the process that runs it.
 
-    sweep: the sweep's folder. number: from 0 on. folder: of its run, once it has one. end: how it is where nothing
-    goes wrong.
+    Attributes:
+        sweep: the sweep's folder.
+        number: from 0 on.
+        folder: of its run, once it has one.
+        end: how it is where nothing goes wrong.
     """
 
     sweep: Path

@@ -19,7 +19,10 @@ IDENTITY = (Identity.HASH, Identity.SEED)
 def line(runs: Path, new: Path, config: Mapping[str, Any]) -> str:
     """`the nearest run, <folder>, differs in client.lr=0.1 (here 0.2)`; "" where there is no other run.
 
-    runs: the folder of all runs. new: the folder that was made now. config: what was typed, composed.
+    Args:
+        runs: the folder of all runs.
+        new: the folder that was made now.
+        config: what was typed, composed.
     """
     wanted = kept(config, *IDENTITY)
     paths = [path for path in runs.glob("*/config.yaml") if path.parent != new]

@@ -3,7 +3,7 @@
 import difflib
 import re
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,21 +11,9 @@ from typing import Any
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.host import cores
+from fedcohort.round.settings import Check, choice, integer, number, options
 
-Check = Callable[[str, Any], None]
 PER_CORE = 8  # processes, or threads of one: more than cores may be wanted, to see that results don't depend on them
-
-
-def integer(interval: str, *, optional: bool = False) -> Check:
-    return partial(ranges.integer, interval=interval, optional=optional)
-
-
-def number(interval: str) -> Check:
-    return partial(ranges.number, interval=interval)
-
-
-def choice(*words: str) -> Check:
-    return lambda option, value: ranges.choice(option, value, *words)
 
 
 def name(option: str, value: Any) -> None:
@@ -83,32 +71,19 @@ def folder(option: str, value: Any) -> None:
         raise OptionError(f"{option} must be a folder that can be written, got {value!r} ({error.strerror})") from error
 
 
-CHECKS: Mapping[str, Check] = {
+CHECKS: Mapping[str, Check] = {  # those that the rounds read stand in `round/settings.py`
+    **{option: check for _, option, check in options()},
     "name": name,
-    "seed": integer("[0, inf)"),
     "data_seed": integer("[0, inf)", optional=True),
     "clients": integer("[1, inf)", optional=True),
-    "cohort": integer("[1, inf)"),
-    "rounds": integer("[1, inf)"),
     "resume": resume,
     "objective_metric": objective_metric,
     "split.server_val": number("(0, 0.5]"),
     "split.client_val": number("[0, 0.5]"),
     "split.limit": integer("[1, inf)", optional=True),
-    "eval.every": integer("[1, inf)"),
-    "eval.clients_every": integer("[0, inf)"),
     "checkpoint.every": integer("[1, inf)"),
     "checkpoint.every_s": number("[0, inf)"),
-    "update_limit": number("(0, inf)"),
-    "client_store.limit_gb": number("[0, inf)"),
     "paths.logs": folder,
-    "engine.kind": choice("auto", "sequential", "vectorised", "debug"),
-    "engine.slices": integer("[1, 100000]"),
-    "engine.bn_var": choice("plain", "moments"),
-    "engine.closed_form": ranges.flag,
-    "engine.channels_last": choice("auto", "yes", "no"),
-    "engine.chunk": integer("[1, inf)"),
-    "engine.precision": choice("float32", "bf16"),
     "trainer.accelerator": choice("cpu", "gpu"),
     "trainer.devices": partial(per_core, auto=True),
     "trainer.num_nodes": integer("[1, inf)"),

@@ -47,7 +47,9 @@ SAYINGS = (  # Hydra's first line, and what it comes to here
 def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path) -> int:
     """Call `main`, Hydra's. Returns 0, or 2 where the user's mistake has been printed.
 
-    words: what was typed. configs: the folder of the groups.
+    Args:
+        words: what was typed.
+        configs: the folder of the groups.
     """
     wanted = os.environ.get(FULL)
     os.environ[FULL] = "1"  # Hydra raises what it would print and end with

@@ -23,8 +23,11 @@ FALLS_BACK, FORCE = ("previous", "force"), "force"
 
 @dataclass(frozen=True)
 class Restart:
-    """rounds: that are done, 0 where there is no checkpoint. forced: what is other than it was, None where nothing was
-    forced.
+    """What a run goes on from.
+
+    Attributes:
+        rounds: that are done, 0 where there is no checkpoint.
+        forced: what is other than it was, None where nothing was forced.
     """
 
     rounds: int = 0

@@ -166,7 +166,7 @@ def _loop(made: Composed, parts: "Parts", federation: "Federation", network: Any
     from fedcohort.flat import has_batch_norm
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
-    from fedcohort.round.parts import Settings
+    from fedcohort.round.settings import Settings
     from fedcohort.startup import compatible
 
     config = made.config
@@ -176,23 +176,7 @@ def _loop(made: Composed, parts: "Parts", federation: "Federation", network: Any
     untried = processes.remarks(config["trainer"]["accelerator"], config["trainer"]["num_nodes"])
     for line in [*remarks, *federation.remarks(), *untried]:
         log.warning("%s", line)
-    settings = Settings(
-        seed=config["seed"],
-        cohort=config["cohort"],
-        rounds=config["rounds"],
-        slices=config["engine"]["slices"],
-        eval_every=config["eval"]["every"],
-        clients_every=config["eval"]["clients_every"],
-        bn_moments=config["engine"]["bn_var"] == "moments",
-        engine=config["engine"]["kind"],
-        closed_form=config["engine"]["closed_form"],
-        channels_last=config["engine"]["channels_last"],
-        chunk=config["engine"]["chunk"],
-        bf16=config["engine"]["precision"] == "bf16",
-        store_limit_gb=config["client_store"]["limit_gb"],
-        update_limit=config["update_limit"],
-        config_hash=f"{folder.config_hash(config)}-s{config['seed']}",
-    )
+    settings = Settings.of(config, f"{folder.config_hash(config)}-s{config['seed']}")
     return FederatedLoop(parts, settings, federation)
 
 

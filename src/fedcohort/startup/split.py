@@ -3,7 +3,7 @@
     training data -> server_val + partition;   client k's part, shuffled -> V_k (client_val of it, 2 at least) + T_k
     labels of T_k and V_k are flipped with the client's noise rate;   E_k: a share of the test split, original labels
 
-server_val (DESIGN 9.6) is cut before partitioning: a random share of each class, so that it has the classes of the
+server_val is cut before partitioning: a random share of each class, so that it has the classes of the
 whole. Where the dataset has natural clients, three random rows of each owner are never taken for it. server_val and
 server_test come from all owners, also where only some of them take part.
 

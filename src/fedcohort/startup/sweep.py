@@ -36,8 +36,10 @@ NEVER = "it was never started"
 class Sweep:
     """A sweep as the process sees it that was started by hand.
 
-    folder: its own, None where there is no sweep. launcher: the class of Hydra's that starts the jobs. expected: what
-    each job is given; none where the sweeper makes that up as it goes.
+    Attributes:
+        folder: its own, None where there is no sweep.
+        launcher: the class of Hydra's that starts the jobs.
+        expected: what each job is given; none where the sweeper makes that up as it goes.
     """
 
     folder: Path | None = None

@@ -31,7 +31,12 @@ ENTRIES = 2**20  # of the Gram matrices held at once
 
 @dataclass(frozen=True)
 class GroupShape:
-    """What clients must share to be trained side by side. steps: of one pass; width: samples a step, padded."""
+    """What clients must share to be trained side by side.
+
+    Attributes:
+        steps: of one pass.
+        width: samples a step, padded.
+    """
 
     steps: int
     width: int

@@ -82,7 +82,9 @@ def over_ranks(network: nn.Module, clients: Ids, *looks: tuple[Shard, PerSample]
 class FederationLab:
     """Where probes are measured: the global model beside every client's data (`signal.base.Lab`).
 
-    worker: a model whose weights nobody needs before the round's training. train: trains a client from w_t, [P].
+    Args:
+        worker: a model whose weights nobody needs before the round's training.
+        train: trains a client from w_t, [P].
     """
 
     def __init__(
@@ -160,7 +162,7 @@ def cross_entropy(logp: Tensor, y: Tensor) -> Tensor:
 
 
 def tails(values: Values, share: float = 0.05) -> tuple[float, float]:
-    """(worst, best): means of the ceil(share K) smallest and largest values (DESIGN 9.6)."""
+    """(worst, best): means of the ceil(share K) smallest and largest values."""
     count = max(1, int(np.ceil(share * len(values) - 1e-9)))
     ordered = np.sort(values)
     return float(ordered[:count].mean()), float(ordered[-count:].mean())

@@ -36,10 +36,16 @@ Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabi
 
 @dataclass(frozen=True)
 class ClientTask:
-    """One client's job. rows: positions of its samples, None for all of T_k. units: epochs (or steps) to do.
+    """One client's job.
 
-    duration: virtual seconds until its answer. stored: what it kept from earlier rounds. plain: only the codec's hooks.
-    kept: which of the network's tensors it uploads, None for all. loss_after: whether it measures what it has trained.
+    Attributes:
+        rows: positions of its samples, None for all of T_k.
+        units: epochs (or steps) to do.
+        duration: virtual seconds until its answer.
+        stored: what it kept from earlier rounds.
+        plain: only the codec's hooks.
+        kept: which of the network's tensors it uploads, None for all.
+        loss_after: whether it measures what it has trained.
     """
 
     round: int

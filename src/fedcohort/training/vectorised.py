@@ -22,9 +22,12 @@ from fedcohort.types import ClientUpdate
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """positions: of each client's samples in its own T_k, [steps, clients, batch]. mask: 1 where there is a sample.
+    """Which samples stand in which mini-batch.
 
-    rows: the same in the tensor of all clients.
+    Attributes:
+        positions: of each client's samples in its own T_k, [steps, clients, batch].
+        mask: 1 where there is a sample.
+        rows: the same in the tensor of all clients.
     """
 
     positions: Int64[Tensor, "s k b"]

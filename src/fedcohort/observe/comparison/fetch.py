@@ -18,7 +18,13 @@ PAGE = 1000  # runs that MLflow is asked for at a time
 
 @dataclass(frozen=True)
 class Query:
-    """tracking_uri: where. sweep: a sweep's id. filter: in MLflow's language. All of them must hold."""
+    """Where runs are looked for.
+
+    Attributes:
+        tracking_uri: where.
+        sweep: a sweep's id.
+        filter: in MLflow's language. All of them must hold.
+    """
 
     tracking_uri: str
     experiment: str

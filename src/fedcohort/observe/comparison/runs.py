@@ -56,10 +56,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Sorted:
-    """cells: runs by seed, in the order of rows and columns. notes: what was left out and why, what else differs.
+    """Runs, sorted for a comparison.
 
-    odd: cells that differ from most of their column in more than their row. yardsticks: cells whose runs read what no
-    server can know.
+    Attributes:
+        cells: runs by seed, in the order of rows and columns.
+        notes: what was left out and why, what else differs.
+        odd: cells that differ from most of their column in more than their row.
+        yardsticks: cells whose runs read what no server can know.
     """
 
     rows: Sequence[str]

@@ -21,7 +21,12 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Mean:
-    """Over n values. std: ddof 1, NaN for fewer than two. half: of the 95 % interval, NaN likewise."""
+    """Over n values.
+
+    Attributes:
+        std: ddof 1, NaN for fewer than two.
+        half: of the 95 % interval, NaN likewise.
+    """
 
     mean: float
     std: float
@@ -39,7 +44,12 @@ class Mean:
 
 @dataclass(frozen=True)
 class Difference:
-    """To the baseline over common seeds. p: of the paired t-test, NaN where it can't be done. why: the reason."""
+    """To the baseline over common seeds.
+
+    Attributes:
+        p: of the paired t-test, NaN where it can't be done.
+        why: the reason.
+    """
 
     over: Mean
     p: float
@@ -48,9 +58,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell. seeds: those averaged. difference: None where the cell has no baseline. best: its interval is clear
-    of all others in the column. odd: it differs from them in more than its row, and so can't be the best. yardstick: it
-    reads what no server can know."""
+    """One cell.
+
+    Attributes:
+        seeds: those averaged.
+        difference: None where the cell has no baseline.
+        best: its interval is clear of all others in the column.
+        odd: it differs from them in more than its row, and so can't be the best.
+        yardstick: it reads what no server can know.
+    """
 
     value: Mean
     seeds: Sequence[int]
@@ -62,7 +78,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Table:
-    """rows_name, cols_name: what is compared. baseline: None without one."""
+    """A comparison of runs.
+
+    Attributes:
+        rows_name, cols_name: what is compared.
+        baseline: None without one.
+    """
 
     rows_name: str
     cols_name: str | None

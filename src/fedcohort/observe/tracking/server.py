@@ -37,7 +37,12 @@ QUIET_AND_QUICK = {
 
 @dataclass(frozen=True)
 class Place:
-    """uri: of the server or database. artifacts: the folder where files go, or None where the server decides."""
+    """Where runs are tracked.
+
+    Attributes:
+        uri: of the server or database.
+        artifacts: the folder where files go, or None where the server decides.
+    """
 
     uri: str
     experiment: str

@@ -1,0 +1,73 @@
+"""The options of a run that belong to no part: a field here, with its range, and a line in a yaml, with its default.
+
+`startup/options.py` checks what is typed against these ranges; the rounds read the fields.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any
+
+from fedcohort import ranges
+
+Check = Callable[[str, Any], None]
+
+
+def integer(interval: str, *, optional: bool = False) -> Check:
+    """An integer in `interval`, or null where it is optional."""
+    return partial(ranges.integer, interval=interval, optional=optional)
+
+
+def number(interval: str) -> Check:
+    """A number in `interval`."""
+    return partial(ranges.number, interval=interval)
+
+
+def choice(*words: str) -> Check:
+    """One of `words`."""
+    return lambda option, value: ranges.choice(option, value, *words)
+
+
+def option(name: str, check: Check) -> Any:
+    """A field of `Settings`: the option that it is in the config, by its dotted name, and what it may be."""
+    return field(metadata={"option": name, "check": check})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the rounds read; configs/train.yaml and configs/engine say what each option means.
+
+    Attributes:
+        config_hash: of the config and the seed, which a checkpoint must have.
+    """
+
+    config_hash: str
+    seed: int = option("seed", integer("[0, inf)"))
+    cohort: int = option("cohort", integer("[1, inf)"))
+    rounds: int = option("rounds", integer("[1, inf)"))
+    eval_every: int = option("eval.every", integer("[1, inf)"))
+    clients_every: int = option("eval.clients_every", integer("[0, inf)"))
+    update_limit: float = option("update_limit", number("(0, inf)"))
+    store_limit_gb: float = option("client_store.limit_gb", number("[0, inf)"))
+    engine: str = option("engine.kind", choice("auto", "sequential", "vectorised", "debug"))
+    slices: int = option("engine.slices", integer("[1, 100000]"))
+    bn_var: str = option("engine.bn_var", choice("plain", "moments"))
+    closed_form: bool = option("engine.closed_form", ranges.flag)
+    channels_last: str = option("engine.channels_last", choice("auto", "yes", "no"))
+    chunk: int = option("engine.chunk", integer("[1, inf)"))
+    precision: str = option("engine.precision", choice("float32", "bf16"))
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], config_hash: str) -> "Settings":
+        """Those of a composed config."""
+        return cls(config_hash, **{name: _found(config, option) for name, option, _ in options()})
+
+
+def options() -> list[tuple[str, str, Check]]:
+    """(field, option, check) of each."""
+    return [(each.name, each.metadata["option"], each.metadata["check"]) for each in fields(Settings) if each.metadata]
+
+
+def _found(config: Mapping[str, Any], option: str) -> Any:
+    node, _, last = option.rpartition(".")
+    return (config[node] if node else config)[last]
