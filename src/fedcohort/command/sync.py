@@ -24,7 +24,9 @@ def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None =
     """Send the missing rounds and files of the run in `folder`; returns a line that says what was sent.
 
     Args:
-        tracking_uri, experiment: None for where the run was tracked.
+        folder: of the run.
+        tracking_uri: another server than the run's own, None for that.
+        experiment: another experiment than the run's own, None for that.
 
     Raises `CheckpointError` where `folder` holds no run, `TrackingError` where the server is gone or none is known.
     """

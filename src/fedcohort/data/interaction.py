@@ -50,7 +50,10 @@ def estimate(
 
     Args:
         copy: makes networks with w_t in them.
-        rng: batch orders.
+        x: the samples, [n, ...].
+        y: their labels, int64 [n].
+        recipe: how the biased model and the attribute classifier are trained.
+        rng: for the batch orders.
     """
     right = biased(copy, x, y, recipe, rng)
     n_classes = _classes(copy(), x)

@@ -29,8 +29,9 @@ def dealt(labels: Ids, counts: Counts, rng: np.random.Generator) -> list[Ids]:
     """Sorted positions of each client's share; disjoint.
 
     Args:
-        labels: of the test split.
+        labels: of the test split, int64 [N].
         counts: as in `quotas`.
+        rng: for the order in which rows are dealt.
     """
     shares = quotas(counts, np.bincount(labels, minlength=counts.shape[1]), rng)
     pieces: list[list[Ids]] = [[] for _ in counts]

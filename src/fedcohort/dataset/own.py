@@ -17,7 +17,10 @@ def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Genera
     The last row of each class, in a random order, stays, and so do the last KEPT of each client.
 
     Args:
-        labels, owner: int64 [N].
+        labels: int64 [N].
+        owner: the client of each row, int64 [N]; None where rows have none.
+        share: of the rows that are cut, in (0, 1).
+        rng: for the order of the rows.
 
     Raises `DataError` where nothing is left to cut.
     """

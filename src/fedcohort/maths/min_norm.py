@@ -28,6 +28,7 @@ def min_norm(Q: Float64[np.ndarray, "n n"], start: Vector, epsilon: float) -> Ve
     Args:
         Q: the Gram matrix of the vectors.
         start: on the simplex. Projected gradient steps from there (`descent`), O(n^2) a step.
+        epsilon: how far each weight may move from `start`.
     """
     low, high = np.maximum(start - epsilon, 0.0), np.minimum(start + epsilon, 1.0)
     steepest = float(np.linalg.eigvalsh(Q)[-1])

@@ -24,13 +24,13 @@ def length(n_params: int, rate: float) -> int:
 def sketch(
     gradient: Float64[np.ndarray, "p"], rate: float, way: str, rng: np.random.Generator
 ) -> Float64[np.ndarray, "d"]:
-    """[length(P, rate)];
+    """A short vector that stands for a gradient, float64 [length(P, rate)]; NaN where a number is not finite.
 
     Args:
+        gradient: float64 [P].
+        rate: numbers kept, as a share of P.
         way: "values" or "shared_projection".
         rng: made afresh from the same key for all clients.
-
-    NaN where a number is not finite.
     """
     d = length(len(gradient), rate)
     if not np.isfinite(gradient).all():

@@ -28,8 +28,10 @@ class Partition(Part, Protocol):
 
         Args:
             labels: int64 [N].
+            n_classes: how many there are.
             n_clients: None where the partition decides (natural).
             owner: int64 [N], the natural client of each sample, or None where the dataset has none.
+            rng: for whatever is drawn.
 
         Raises `DataError` or `OptionError` where the split is impossible, naming what would be feasible.
         """

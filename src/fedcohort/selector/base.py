@@ -103,6 +103,9 @@ def top(scores: Values, available: Ids, count: int, rng: np.random.Generator, ti
     Args:
         scores: float64 [n_clients]. Two scores are tied when |a-b| <= 1e-9 max(1, |a|, |b|): dot products that are
             equal on paper differ in the last bit, and a naive argmax then always prefers the same client.
+        available: sorted ids.
+        count: how many.
+        rng: for ties.
         tie: "random" draws among those tied at the cut, "id" takes the lowest ids. One vector is drawn either way.
     """
     order_noise = rng.random(len(scores))[available]

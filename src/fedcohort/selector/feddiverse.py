@@ -153,8 +153,10 @@ class FedDiverse(Selector[State]):
         """The cohort as it is chosen: k_p, k_c, k_r, k_p, ...
 
         Args:
-            delta: zero where not known.
-            turn: of the first three.
+            delta: the triplets, [n_clients, 3], zero where not known.
+            known: whether each client's are, bool [n_clients].
+            ctx: of the round.
+            turn: which of the three comes first.
         """
         D = normalised(delta)
         chosen: list[int] = []

@@ -159,10 +159,11 @@ def scaled(raw: Values) -> Values:
 
 
 def chances(a: Values, T: Values, rho: float) -> Values:
-    """q, which sums to 1;
+    """The chances q of being drawn, which sum to 1.
 
     Args:
-        a, T: positive, of the same clients.
+        a: what each client would add, positive, [n].
+        T: how long each takes, in seconds, positive, [n].
         rho: in [0, 1).
     """
     if not len(a):

@@ -48,6 +48,7 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
     """Call `main`, Hydra's. Returns 0, or 2 where the user's mistake has been printed.
 
     Args:
+        main: what may raise.
         words: what was typed.
         configs: the folder of the groups.
     """
