@@ -184,7 +184,7 @@ def test_what_the_log_lacks_is_named(ucb: Path, flash: Path) -> None:
 
 
 def test_an_interrupted_run_is_replayed_as_far_as_it_came(flash: Path, tmp_path: Path) -> None:
-    for name in ("info.json", "clients.parquet"):
+    for name in ("info.json", "info.npz", "clients.parquet"):
         (tmp_path / name).write_bytes((flash / name).read_bytes())
     lines = (flash / "journal.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "journal.jsonl").write_text("".join(lines[:4]))

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from fedcohort.data.ragged import Ragged
 from fedcohort.data.shards import dealt, natural_owners, nearest, owned, quotas
 
 
@@ -59,7 +60,7 @@ def test_dealt_rows_are_disjoint_and_of_the_right_classes() -> None:
     rng = np.random.default_rng(1)
     labels = rng.permutation(np.repeat([0, 1], [20, 10]))
     rows = dealt(labels, np.array([[80, 20], [20, 80], [100, 0]]), rng)
-    np.testing.assert_array_equal(np.sort(np.concatenate(rows)), np.arange(30))
+    np.testing.assert_array_equal(np.sort(rows.rows), np.arange(30))
     assert [np.bincount(labels[own], minlength=2).tolist() for own in rows] == [[8, 2], [2, 8], [10, 0]]
     assert all((np.diff(own) > 0).all() for own in rows)
 
@@ -67,9 +68,10 @@ def test_dealt_rows_are_disjoint_and_of_the_right_classes() -> None:
 def test_owners_are_natural_only_where_everybody_has_one_of_his_own() -> None:
     owner = np.array([4, 4, 7, 7, 9])
     parts = [np.array([2, 3]), np.array([0])]
-    assert natural_owners(owner, parts).tolist() == [7, 4]  # type: ignore[union-attr]
-    assert natural_owners(owner, [np.array([0, 2])]) is None
-    assert natural_owners(owner, [np.array([0]), np.array([1])]) is None
+    assert natural_owners(owner, Ragged.of(parts)).tolist() == [7, 4]  # type: ignore[union-attr]
+    assert natural_owners(owner, Ragged.of([np.array([0, 2])])) is None
+    assert natural_owners(owner, Ragged.of([np.array([0]), np.array([1])])) is None
+    assert natural_owners(owner, Ragged.of([np.array([0]), parts[0][:0]])) is None
 
 
 def test_owned_rows() -> None:

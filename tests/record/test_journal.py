@@ -208,6 +208,40 @@ def test_a_card_that_is_damaged_is_named(tmp_path: Path) -> None:
         card.load(tmp_path / "run")
 
 
+def test_arrays_that_are_damaged_or_missing_are_named(tmp_path: Path) -> None:
+    play([Journal()], info(tmp_path / "run"), last=1)
+    path = tmp_path / "run" / card.ARRAYS
+    for damaged in (path.read_bytes()[:100], b""):
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match=r"info\.npz is damaged"):
+            card.load(tmp_path / "run")
+    path.unlink()
+    with pytest.raises(CheckpointError, match=r"copied in part: it holds no info\.npz"):
+        card.load(tmp_path / "run")
+
+
+def test_a_card_that_holds_its_arrays_itself_is_still_read(tmp_path: Path) -> None:
+    """A folder of an older version."""
+    facts = info(tmp_path / "run")
+    play([Journal()], facts, last=1)
+    path = tmp_path / "run" / card.NAME
+    kept = json.loads(path.read_text())
+    for name, value in kept["info"].items():
+        if isinstance(value, dict) and value.keys() == {"dtype"}:
+            kept["info"][name] = {"dtype": value["dtype"], "array": getattr(facts, name).tolist()}
+    path.write_text(json.dumps(kept))
+    (tmp_path / "run" / card.ARRAYS).unlink()
+    np.testing.assert_array_equal(card.load(tmp_path / "run").class_counts, facts.class_counts)
+
+
+def test_integers_take_as_few_bytes_as_hold_them(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    facts = info(tmp_path / "run", class_counts=np.full((20_000, 10), 3))
+    card.save(facts)
+    assert (tmp_path / "run" / card.ARRAYS).stat().st_size < 200_000 + 12 * (8 + 8 + 8) + 2_000
+    assert card.load(tmp_path / "run").class_counts.dtype == np.int64
+
+
 @pytest.mark.parametrize(
     "reader", [Summary, Figures, lambda: MlflowTracker(**TRACKER)], ids=["summary", "figures", "mlflow"]
 )

@@ -147,3 +147,10 @@ def test_the_cohorts_imbalance_is_that_of_their_data_together(tmp_path: Path) ->
             assert report.metrics["select/class_imbalance"] == pytest.approx(class_imbalance(counts), abs=0.05)
         else:
             assert "select/class_imbalance" not in report.metrics
+
+
+def test_a_large_population_is_drawn_from_as_if_everybody_was_put_in_order() -> None:
+    draws, available = Draws(3, 5000), np.arange(0, 5000, 2)
+    noise = draws.uniform("uniform")[available]
+    expected = available[np.argsort(noise)[:100]]
+    assert np.sort(uniform(available, 100, draws)).tolist() == np.sort(expected).tolist()

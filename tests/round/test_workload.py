@@ -8,7 +8,7 @@ import pytest
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
-from fedcohort.round.workload import asked, verify, verify_advice
+from fedcohort.round.workload import among, asked, verify, verify_advice
 from fedcohort.training.upload import drawn
 from fedcohort.types import Advice, Ids, Selection
 from yaml_words import make
@@ -120,3 +120,12 @@ def test_nothing_sent_is_nothing_encoded() -> None:
     codec, tiny = make("codec", "quant"), np.full(40, 1e-12)
     found = asked(Selection(np.arange(40), upload=tiny), 1, LAYOUT, codec, 5, Draws(0, 40, 0))
     assert found.up.tolist() == [5.0] * 40
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_among_is_what_a_comparison_with_everybody_says(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    available = np.flatnonzero(rng.random(12) < rng.choice([0.0, 0.5, 1.0]))
+    for size in range(4):
+        clients = rng.integers(0, 12, size)
+        assert among(clients, available) == bool(np.isin(clients, available).all())

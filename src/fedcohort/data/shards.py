@@ -1,31 +1,35 @@
 """The clients' shares E_k of the test split: their own rows, or dealt in their class proportions."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from jaxtyping import Int64
 
+from fedcohort.data.ragged import Ragged
 from fedcohort.types import Ids
 
 Counts = Int64[np.ndarray, "clients classes"]
 
 
-def natural_owners(owner: Ids, parts: Sequence[Ids]) -> Ids | None:
-    """The owner of each part, [K], or None where a part has several or two parts have the same. owner: [N]."""
-    owners = [np.unique(owner[part]) for part in parts]
-    if any(len(own) != 1 for own in owners) or len(np.unique(owners)) < len(parts):
+def natural_owners(owner: Ids, parts: Ragged) -> Ids | None:
+    """The owner of each part, [K], or None where a part has none or several or two parts have the same. owner: [N]."""
+    if (parts.sizes == 0).any():
         return None
-    return np.concatenate(owners)
+    found = owner[parts.rows]
+    first: Ids = found[parts.offsets[:-1]]
+    if (found != np.repeat(first, parts.sizes)).any() or len(np.unique(first)) < len(parts):
+        return None
+    return first
 
 
-def owned(test_owner: Ids, owners: Ids) -> list[Ids]:
+def owned(test_owner: Ids, owners: Ids) -> Ragged:
     """Sorted positions of each owner's rows."""
     order = np.argsort(test_owner, kind="stable")
     starts, stops = (np.searchsorted(test_owner[order], owners, side) for side in ("left", "right"))
-    return [order[start:stop] for start, stop in zip(starts, stops, strict=True)]
+    sizes = stops - starts
+    places = np.arange(sizes.sum()) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+    return Ragged.sized(order[places], sizes)
 
 
-def dealt(labels: Ids, counts: Counts, rng: np.random.Generator) -> list[Ids]:
+def dealt(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
     """Sorted positions of each client's share; disjoint.
 
     Args:
@@ -34,12 +38,13 @@ def dealt(labels: Ids, counts: Counts, rng: np.random.Generator) -> list[Ids]:
         rng: for the order in which rows are dealt.
     """
     shares = quotas(counts, np.bincount(labels, minlength=counts.shape[1]), rng)
-    pieces: list[list[Ids]] = [[] for _ in counts]
+    rows, takers = [], []
     for c, quota in enumerate(shares.T):
         of_class = rng.permutation(np.flatnonzero(labels == c))
-        for k, piece in enumerate(np.split(of_class, np.cumsum(quota))[:-1]):
-            pieces[k].append(piece)
-    return [np.sort(np.concatenate(own)) for own in pieces]
+        rows.append(of_class[: quota.sum()])
+        takers.append(np.repeat(np.arange(len(counts)), quota))
+    given, taker = np.concatenate(rows), np.concatenate(takers)
+    return Ragged.sized(given[np.lexsort((given, taker))], shares.sum(1))
 
 
 def quotas(counts: Counts, pool: Ids, rng: np.random.Generator) -> Counts:

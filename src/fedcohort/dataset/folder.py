@@ -21,7 +21,7 @@ from fedcohort.dataset import cells, own
 from fedcohort.dataset.base import Dataset, Raw, checked
 from fedcohort.dataset.labels import MOST, labels_of
 from fedcohort.dataset.owners import owners_of
-from fedcohort.dataset.table import Frame, file_of, listed, part_of, read, text
+from fedcohort.dataset.table import Frame, file_of, give_back, listed, part_of, read, text
 from fedcohort.errors import DataError
 from fedcohort.rng import generator
 
@@ -96,6 +96,7 @@ class Folder(Dataset):
         said: list[str] = []
         train, test, names = self._frames(seed, said)
         labels = labels_of(train, test, self.label, self.n_classes)
+        owners = owners_of(train, test, self.client)
         train_x, test_x = self._inputs(train, names), self._inputs(test, names)
         if train_x.shape[1:] != test_x.shape[1:]:
             shapes = [list(x.shape[1:]) for x in (test_x, train_x)]
@@ -105,7 +106,6 @@ class Folder(Dataset):
             train_x, test_x = self._without_gaps(train, names, train_x, test_x, said)
         standard = self._standardise(train_x, test_x, said)
         said += ["the server alone holds the test rows: no clients/acc_*"] * (self.test == "server")
-        owners = owners_of(train, test, self.client)
         raw = Raw(
             "folder",
             train_x,
@@ -119,6 +119,8 @@ class Folder(Dataset):
             pooled_test=self.test == "server",
             standard=standard,
         )
+        del train, test
+        give_back()
         return checked(raw)
 
     def _frames(self, seed: int, said: list[str]) -> tuple[Frame, Frame, list[str]]:
@@ -191,7 +193,7 @@ class Folder(Dataset):
         """float32 [N, ...], divided by `scale`; NaN where a number is missing and `missing` is mean."""
         gaps = self.missing == "mean"
         x = frame.numbers(names, gaps=gaps) if self.features is None else frame.arrays(self.features, gaps=gaps)
-        x = x.astype(np.float32)
+        x = x.astype(np.float32, copy=False)  # both have made an array of their own
         with np.errstate(all="ignore"):
             divisor = np.float32(self.scale)
             x /= divisor

@@ -188,7 +188,8 @@ def read(file: Path) -> Frame:
     if file.suffix == ".csv":
         check_utf8(file)
     try:
-        table = pa.parquet.read_table(file) if file.suffix == ".parquet" else pa.csv.read_csv(file)
+        # All of a file's bytes beside its columns (pre_buffer) are as much memory again.
+        table = pa.parquet.read_table(file, pre_buffer=False) if file.suffix == ".parquet" else pa.csv.read_csv(file)
         names = list(table.column_names)
         for at, name in enumerate(names):
             if pa.types.is_dictionary(kind := table.schema.field(at).type):
@@ -204,6 +205,11 @@ def read(file: Path) -> Frame:
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(f"dataset.path: {file} has {names.count(twice)} columns called {twice!r}")
     return Frame(str(file), table)
+
+
+def give_back() -> None:
+    """Return the memory of tables that are gone to the system: Arrow would keep it for tables to come."""
+    pa.default_memory_pool().release_unused()
 
 
 def local(path: str) -> tuple[Frame, Frame]:

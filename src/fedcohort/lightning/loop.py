@@ -25,6 +25,7 @@ from fedcohort.lightning.stop import ended_by, finish, status_of
 from fedcohort.ranks import reduce_max, reduce_sum, share_of
 from fedcohort.record.observer import Observer
 from fedcohort.round.aggregate import ServerStep, keeps_updates, longest, reported
+from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
 from fedcohort.round.cost import CostModel, forward_flops
@@ -159,7 +160,7 @@ class FederatedLoop(pl.Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         step = trainer.current_epoch + 1
-        table = dict(columns(self.planned, self.collected, self.federation.n_clients))
+        table = columns(self.planned, self.collected, self.federation.n_clients)
         self._report(trainer, self._module(pl_module), step, self.planned, self.collected, table)
         code = int(reduce_max(torch.tensor(interrupts.code)))  # the same on all ranks, whenever a signal comes to one
         interrupts.note(code)
@@ -170,7 +171,7 @@ class FederatedLoop(pl.Callback):
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """The sanity check validates w_0: that is step 0."""
         if trainer.sanity_checking:
-            facts = dict(registered(self.parts, self.planner.populations))
+            facts = registered(self.parts, self.planner.populations)
             self._report(trainer, self._module(pl_module), 0, None, None, facts)
 
     def _report(
@@ -180,7 +181,7 @@ class FederatedLoop(pl.Callback):
         step: int,
         planned: PlannedRound | None,
         collected: Collected | None,
-        table: dict[str, np.ndarray],
+        table: ClientFacts,
     ) -> None:
         metrics = dict(module.evaluated)
         every = self.settings.clients_every

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 
 from fedcohort.record.history import History
 from fedcohort.types import Ids, Values
 
 IDLE, AWAY, LATE, ARRIVED = range(4)
+Fates = Int[np.ndarray, "_n"]
 BEST, MOST = 30, 60  # rows: the best by score and all who were selected, but no more than can be read
 
 
@@ -26,7 +27,7 @@ class ExplainedRound:
     score: Values
     parts: Mapping[str, Values]
     probability: Values | None
-    fate: Ids
+    fate: Fates
 
     @property
     def key(self) -> Values:
@@ -70,21 +71,31 @@ def explained(history: History) -> list[int]:
     return [int(step) for step in by_step.index[by_step.all(axis=1)]]
 
 
-def fates(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray) -> Ids:
+def fates(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray) -> Fates:
     """The code of each client, from its flags."""
     codes = np.select([selected & arrived, selected, ~available], [ARRIVED, LATE, AWAY], IDLE)
-    return codes.astype(np.int64)
+    return codes.astype(np.int8)
 
 
 def load(history: History, step: int) -> ExplainedRound:
-    """The facts of round `step`, from the per-client table."""
+    """The facts of round `step`: who was there, and the per-client table of those whom it concerned."""
     table = history.clients(first=step)
     rows = table[table["step"] == step]
+    known = history.available(step)
+    there = rows["available"].to_numpy(dtype=bool) if known is None else known
+    clients = rows["client"].to_numpy()
 
     def column(name: str) -> Values:
-        return rows[name].to_numpy(dtype=np.float64) if name in rows else np.full(len(rows), np.nan)
+        values = np.full(len(there), np.nan)
+        if name in rows:
+            values[clients] = rows[name].to_numpy(dtype=np.float64)
+        return values
 
-    available, selected, arrived = (rows[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived"))
+    def flags(name: str) -> Bool[np.ndarray, "_n"]:
+        held = np.zeros(len(there), dtype=bool)
+        held[clients] = rows[name].to_numpy(dtype=bool)
+        return held
+
     parts = {str(name)[5:]: column(str(name)) for name in rows.columns if str(name).startswith("part_")}
     chance = column("probability")
     return ExplainedRound(
@@ -92,7 +103,7 @@ def load(history: History, step: int) -> ExplainedRound:
         score=column("score"),
         parts={name: values for name, values in parts.items() if not np.isnan(values).all()},
         probability=None if np.isnan(chance).all() else chance,
-        fate=fates(available, selected, arrived),
+        fate=fates(there, flags("selected"), flags("arrived")),
     )
 
 

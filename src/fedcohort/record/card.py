@@ -1,11 +1,15 @@
 """`info.json`: the RunInfo of a folder, so that figures can be redrawn and rounds sent without the process that ran.
 
-It also keeps when each process of the run started: the wall time of a resumed run leaves out the gaps between them.
+Its arrays, which are as long as the population, are in `info.npz` beside it: integers in as few bytes as hold them, and
+`info.json` says what they are. It also keeps when each process of the run started: the wall time of a resumed run
+leaves out the gaps between them.
 """
 
 import dataclasses
+import io
 import json
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ from fedcohort.errors import CheckpointError
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import RunInfo
 
-NAME = "info.json"
+NAME, ARRAYS = "info.json", "info.npz"
 
 
 def save(info: RunInfo) -> None:
@@ -31,16 +35,43 @@ def correct(info: RunInfo) -> None:
 
 
 def _write(info: RunInfo, starts: list[int]) -> None:
-    facts = {field.name: _encode(getattr(info, field.name)) for field in dataclasses.fields(info)}
+    """The arrays first: an `info.json` that is there has all of them beside it."""
+    values = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    packed = io.BytesIO()
+    np.savez(packed, allow_pickle=False, **{name: _narrowed(value) for name, value in arrays.items()})
+    write_atomically(info.folder / ARRAYS, packed.getbuffer())
+    facts = {name: _encode(value) for name, value in values.items()}
     del facts["folder"]  # a folder may be copied to another machine
     write_atomically(info.folder / NAME, json.dumps({"starts_ms": starts, "info": facts}, default=str) + "\n")
+
+
+def _narrowed(values: np.ndarray) -> np.ndarray:
+    """Integers in the smallest type that holds them all."""
+    if values.dtype.kind not in "iu" or not values.size:
+        return values
+    return values.astype(np.result_type(*(np.min_scalar_type(int(end)) for end in (values.min(), values.max()))))
 
 
 def load(folder: Path) -> RunInfo:
     """The RunInfo of the newest process that ran in `folder`. Raises `CheckpointError` where there is no whole one."""
     facts = _read(folder)["info"]
-    known = {field.name for field in dataclasses.fields(RunInfo)}
-    return RunInfo(folder=folder, **{name: _decode(value) for name, value in facts.items() if name in known})
+    fields = {field.name for field in dataclasses.fields(RunInfo)}
+    known = {name: value for name, value in facts.items() if name in fields}
+    inside = {name: np.asarray(v["array"], v["dtype"]) for name, v in known.items() if _is(v, {"dtype", "array"})}
+    beside = {name: value["dtype"] for name, value in known.items() if _is(value, {"dtype"})}
+    return RunInfo(folder=folder, **{**known, **inside, **(_arrays(folder, beside) if beside else {})})
+
+
+def _arrays(folder: Path, dtypes: dict[str, str]) -> dict[str, np.ndarray]:
+    path = folder / ARRAYS
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            return {name: held[name].astype(dtype, copy=False) for name, dtype in dtypes.items()}
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{folder} was copied in part: it holds no {ARRAYS}, where {NAME} has arrays") from error
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise CheckpointError(f"{path} is damaged: it is no archive of the arrays of {NAME} ({error})") from error
 
 
 def starts_ms(folder: Path) -> list[int]:
@@ -61,7 +92,7 @@ def _read(folder: Path) -> dict[str, Any]:
 
 def _encode(value: object) -> object:
     if isinstance(value, np.ndarray):
-        return {"dtype": str(value.dtype), "array": value.tolist()}
+        return {"dtype": str(value.dtype)}
     if isinstance(value, list | tuple):
         return list(value)
     return value if isinstance(value, str | int | float | None) else _plain(value)
@@ -71,7 +102,8 @@ def _plain(value: object) -> object:
     return dict(value) if hasattr(value, "items") else str(value)  # type: ignore[call-overload]
 
 
-def _decode(value: Any) -> Any:
-    if isinstance(value, dict) and value.keys() == {"dtype", "array"}:
-        return np.asarray(value["array"], dtype=value["dtype"])
-    return value
+def _is(value: object, keys: set[str]) -> bool:
+    """Whether the value stands for an array: `dtype` alone in `info.npz`, with `array` in the `info.json` of an older
+    fedcohort.
+    """
+    return isinstance(value, dict) and value.keys() == keys

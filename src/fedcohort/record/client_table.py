@@ -1,7 +1,10 @@
 """The per-client facts of a run: one Parquet file a step while it runs, one file for all steps when it has finished.
 
-One row per step and client, ordered so; step 0 is the untrained model, with nobody available, selected or arrived.
-Null where a fact is unknown: a client that was not asked, or a step that did not measure it.
+Ordered by step and client; step 0 is the untrained model, with nobody available, selected or arrived. A client has a
+row in the steps in which it was selected, told something or was measured; of those whom the selector did no more than
+rank, the 1000 best have one. Nothing happened to the others: their flags are False, all else is null, and whether they
+were available is in the journal (`History.available`). Null where a fact is unknown: a client that was not asked, or a
+step that did not measure it.
 
     step, client             int32; completed rounds; the client's id
     available                bool; was ready at the start of the round
@@ -33,6 +36,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedcohort.round.client_facts import FLAGS, ClientFacts
+
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
@@ -41,7 +46,6 @@ PARTS = "clients"
 WHOLE = "clients.parquet"
 STEPS = b"fedcohort.steps"
 ROWS = 65_536  # a row group: steps of a small population share one
-FLAGS = ("available", "selected", "arrived")
 FAMILIES = ("part_", "signal_")
 ORDER = (
     *("step", "client", *FLAGS, "score", "part_", "probability"),
@@ -50,16 +54,21 @@ ORDER = (
 
 
 def write_part(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> None:
-    """`clients/000012.parquet`. Its rename reaches the disk with the journal's line, which is synced after it."""
+    """`clients/000012.parquet`. Its rename reaches the disk with the journal's line, which is synced after it.
+
+    columns: the facts of a round, or whole columns, each [n_clients].
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    count = len(next(iter(columns.values())))
-    ids = {"step": np.full(count, step, dtype=np.int32), "client": np.arange(count, dtype=np.int32)}
-    flags = {name: columns.get(name, np.zeros(count, dtype=bool)) for name in FLAGS}
+    facts = columns if isinstance(columns, ClientFacts) else ClientFacts.of(columns)
+    clients = facts.concerned
+    rows = facts.rows(clients)
+    ids = {"step": np.full(len(clients), step, dtype=np.int32), "client": clients.astype(np.int32)}
+    flags = {name: rows.get(name, np.zeros(len(clients), dtype=bool)) for name in FLAGS}
     numbers = {
         name: pa.array(values, pa.float64(), from_pandas=True)  # NaN is null: one word for the unknown
-        for name, values in columns.items()
+        for name, values in rows.items()
         if name not in FLAGS
     }
     table = pa.table({**ids, **flags, **numbers})

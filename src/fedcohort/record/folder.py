@@ -1,8 +1,8 @@
 """Run folders: one per run, never overwritten, found again by the hash of the config.
 
 <logs>/runs/<name>-<hash>-s<seed>[-2, -3, ...]/   config.yaml status.json run.log journal.jsonl clients.parquet
-                                                  starts.jsonl last.ckpt previous.ckpt weights.pt summary.json
-                                                  figures/
+                                                  info.json info.npz starts.jsonl last.ckpt previous.ckpt
+                                                  weights.pt summary.json figures/
 """
 
 import enum
@@ -27,12 +27,12 @@ def config_hash(config: Mapping[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """All of `text`, or what was there before."""
+def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
+    """All of `content`, or what was there before."""
     partial = path.with_name(path.name + ".partial")
     try:
-        with partial.open("w") as file:
-            file.write(text)
+        with partial.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from jaxtyping import Bool
+
 from fedcohort.errors import CheckpointError, IncompatibleConfig
-from fedcohort.record import client_table
+from fedcohort.record import client_table, presence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +25,8 @@ class Line:
     Attributes:
         time_ms: when it was written, milliseconds since 1970.
         trace: (mean, sd) by name.
+        present: who was there (`record/presence.py`); None at step 0, and where the per-client table has everybody's
+            row.
     """
 
     step: int
@@ -31,6 +36,7 @@ class Line:
     fingerprint: str
     cohort: Sequence[int]
     arrived: Sequence[int]
+    present: str | None = None
 
 
 @dataclass(frozen=True)
@@ -45,9 +51,14 @@ class History:
     fingerprints: Sequence[str]
     cohorts: Sequence[Sequence[int]]
     arrived: Sequence[Sequence[int]]
+    presence: Mapping[int, str]
+
+    def available(self, step: int) -> Bool[np.ndarray, "clients"] | None:
+        """Whether each client was there; None where only the per-client table knows, which then has everybody's row."""
+        return presence.decoded(self.presence[step]) if step in self.presence else None
 
     def clients(self, columns: Sequence[str] | None = None, *, first: int = 0) -> "pd.DataFrame":
-        """The per-client table from step `first` on, a row for each step and client.
+        """The per-client table from step `first` on; who has a row in a step, `record/client_table.py` says.
 
         columns: those wanted beside `step` and `client`; None for all.
         """
@@ -115,6 +126,7 @@ def read(folder: Path) -> History:
         fingerprints=[line.fingerprint for line in found],
         cohorts=[line.cohort for line in found],
         arrived=[line.arrived for line in found],
+        presence={line.step: line.present for line in found if line.present is not None},
     )
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import IO
 
 from fedcohort.errors import CheckpointError
-from fedcohort.record import card, client_table
+from fedcohort.record import card, client_table, presence
 from fedcohort.record.history import NAME, History, Line, lines, read
 from fedcohort.record.observer import Observer, RunInfo
+from fedcohort.round.client_facts import ClientFacts
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
@@ -106,10 +107,21 @@ def commit(file: IO[bytes], report: RoundReport) -> None:
         fingerprint=report.fingerprint,
         cohort=report.cohort.tolist(),
         arrived=report.arrived.tolist(),
+        present=_present(report),
     )
     file.write((json.dumps(asdict(line)) + "\n").encode())
     file.flush()
     os.fsync(file.fileno())
+
+
+def _present(report: RoundReport) -> str | None:
+    """Who was there, where the report knows."""
+    facts = report.clients
+    if "available" not in facts:
+        return None
+    if not isinstance(facts, ClientFacts):
+        facts = ClientFacts.of({"available": facts["available"]})
+    return presence.encoded(facts.flags["available"], facts.n_clients)
 
 
 def _refuse_gap(info: RunInfo, committed: dict[int, str]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Float64
 
 from fedcohort.errors import CheckpointError
 from fedcohort.types import Ids
@@ -14,6 +15,7 @@ from fedcohort.types import Ids
 if TYPE_CHECKING:
     import pandas as pd
 
+    from fedcohort.record.history import History
     from fedcohort.record.observer import RunInfo
 
 
@@ -70,24 +72,42 @@ def read(folder: Path) -> RunLog:
     table = past.clients()
     columns = signals_in([str(name) for name in table.columns]) | {"train_loss": "train_loss"}
     by_step = dict(iter(table.groupby("step")))
-    lacking = next((step for step in past.steps[1:] if step not in by_step), None)
+    lacking = next((step for step in past.steps[1:] if step not in by_step and past.cohorts[step]), None)
     if lacking is not None:
         raise CheckpointError(f"{folder} lacks the per-client table of round {lacking}")
     clock = past.metrics["time/virtual_s"].to_numpy()
     rounds = [
         LoggedRound(
             t=step - 1,
-            available=np.flatnonzero(by_step[step]["available"].to_numpy()),
+            available=available(past, step, by_step.get(step, table[:0])),
             chosen=np.asarray(past.cohorts[step], dtype=np.int64),
             arrived=np.asarray(past.arrived[step], dtype=np.int64),
-            told={word: by_step[step][found].to_numpy() for word, found in columns.items()},
+            told=told(by_step.get(step, table[:0]), columns, len(info.n_train)),
             round_s=float(clock[step] - clock[step - 1]),
         )
         for step in past.steps[1:]
     ]
     facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
-    told = registered(by_step[0], columns) if 0 in by_step else {}
-    return RunLog(info, rounds, {**told, **facts}, frozenset(columns))
+    once = registered(told(by_step[0], columns, len(info.n_train))) if 0 in by_step else {}
+    return RunLog(info, rounds, {**once, **facts}, frozenset(columns))
+
+
+def available(past: "History", step: int, rows: "pd.DataFrame") -> Ids:
+    """Ids of those who were there, sorted. rows: of the step, everybody's where the journal doesn't say who was."""
+    there = past.available(step)
+    return np.flatnonzero(rows["available"].to_numpy(dtype=bool) if there is None else there)
+
+
+def told(
+    rows: "pd.DataFrame", columns: Mapping[str, str | list[str]], n_clients: int
+) -> dict[str, Float64[np.ndarray, "clients *_d"]]:
+    """Each signal of a step, NaN for those who have no row in it."""
+    found = {}
+    for word, names in columns.items():
+        values = rows[names].to_numpy(dtype=np.float64)
+        found[word] = np.full((n_clients, *values.shape[1:]), np.nan)
+        found[word][rows["client"].to_numpy()] = values
+    return found
 
 
 def signals_in(names: Sequence[str]) -> dict[str, str | list[str]]:
@@ -104,11 +124,10 @@ def signals_in(names: Sequence[str]) -> dict[str, str | list[str]]:
     return found
 
 
-def registered(table: "pd.DataFrame", columns: Mapping[str, str | list[str]]) -> dict[str, np.ndarray]:
-    """What clients told once, from the rows of step 0; counts are whole numbers again."""
+def registered(told: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What clients told once, of what step 0 has; counts are whole numbers again."""
     facts = {}
-    for word, found in columns.items():
-        values = table[found].to_numpy()
+    for word, values in told.items():
         if not np.isnan(values).all():
             counts = values.ndim == 2 and np.array_equal(values, np.rint(values))
             facts[word] = values.astype(np.int64) if counts else values

@@ -25,7 +25,7 @@ from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
 from fedcohort.round.workload import verify_advice
 from fedcohort.signal.base import Derived, Lab, RawUpdate, Reported, find
-from fedcohort.types import Advice, ClientUpdate, RoundOutcome, Signals
+from fedcohort.types import Advice, ClientUpdate, Ids, RoundOutcome, Signals
 
 log = logging.getLogger("fedcohort")
 
@@ -86,8 +86,7 @@ class ServerStep:
             selector=planned.selector_state,
             spent=state.spent + planned.charge,
             choices=chained(state.choices, planned, collected),
-            times_selected=state.times_selected
-            + np.bincount(planned.selection.clients, minlength=len(state.times_selected)),
+            times_selected=counted(state.times_selected, planned.selection.clients),
             chance=state.chance.after(planned.selection.clients, planned.available, planned.twin),
         )
         if not len(planned.selection.clients):
@@ -203,6 +202,13 @@ class ServerStep:
             probes=planned.concurrent if reader == "the selector" else {},
             round_s=planned.charge.virtual_s,
         )
+
+
+def counted(times: Ids, clients: Ids) -> Ids:
+    """One more for each of `clients`, distinct ids."""
+    out = times.copy()
+    out[clients] += 1
+    return out
 
 
 def _known(tensor: Tensor | None) -> Tensor:

@@ -51,7 +51,8 @@ class Chance:
         if not len(selected):
             return Chance(self.expected, self.drawn, self.overlaps, self.rounds)
         expected, drawn = self.expected.copy(), self.drawn.copy()
-        expected[available] += len(selected) / len(available)
+        everybody = len(available) == len(expected)  # a slice is several times as fast as all ids
+        expected[slice(None) if everybody else available] += len(selected) / len(available)
         drawn[twin] += 1
         overlap = float(np.isin(selected, twin).mean())
         return Chance(expected, drawn, self.overlaps + overlap, self.rounds + 1, overlap)
@@ -68,7 +69,8 @@ class Chance:
         }
 
     def _departure(self, counts: Ids) -> float:
-        return float(np.abs(counts - self.expected).sum() / (2 * counts.sum()))
+        gaps = counts - self.expected
+        return float(np.abs(gaps, out=gaps).sum() / (2 * counts.sum()))
 
 
 def uniform(available: Ids, count: int, draws: Draws) -> Ids:
@@ -76,4 +78,7 @@ def uniform(available: Ids, count: int, draws: Draws) -> Ids:
     if count >= len(available):
         return available
     noise = draws.uniform("uniform")[available]
-    return available[np.argpartition(noise, count)[:count]]
+    some = np.flatnonzero(noise < 2 * (count + 50) / len(noise))  # about twice as many as are wanted
+    if len(some) <= count:
+        some = np.arange(len(noise))
+    return available[some[np.argpartition(noise[some], count)[:count]]]

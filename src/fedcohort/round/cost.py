@@ -147,6 +147,8 @@ class CostModel:
 
     def probe_s(self, probes: Sequence[Probe], draws: Draws) -> float:
         """A phase lasts until the slowest of those asked has run the forward passes that it was asked for."""
+        if not probes:
+            return 0.0
         inferred = np.zeros(self.federation.n_clients)
         for probe in probes:
             signal = find(probe.signal)

@@ -8,6 +8,7 @@ import numpy as np
 
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import DeadlineOutcome, PaceContext, settle
+from fedcohort.device.base import Timing
 from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.flat import Layout
 from fedcohort.host.stopwatch import Stopwatch
@@ -19,7 +20,7 @@ from fedcohort.round.hearing import ClientClaims
 from fedcohort.round.parts import Parts, Populations, ServerState
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
-from fedcohort.round.workload import AskedWork, asked, verify
+from fedcohort.round.workload import AskedWork, among, asked, verify
 from fedcohort.samples.base import SampleRequest
 from fedcohort.signal.base import Lab, Measured, Probed, find
 from fedcohort.training.local import ClientTask
@@ -72,7 +73,7 @@ class RoundPlanner:
         self.stopwatch = stopwatch
         self.parts, self.settings, self.federation = parts, settings, federation
         self.layout, self.lab, self.cost_model = layout, lab, cost_model
-        self.everybody = np.arange(federation.n_clients)
+        self.whole_jobs: dict[int, Timing] = {}  # by the id of `Rates`, of which the bill keeps two
         self.claims = ClientClaims(parts.attack, settings.seed, federation.n_clients)
         draws = Draws(settings.seed, federation.n_clients)
         self.populations = Populations.over(federation, settings.cohort, cost_model.timed(draws))
@@ -143,7 +144,7 @@ class RoundPlanner:
         if probe.signal not in self.parts.selector.needs:
             raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")
         signal = find(probe.signal)
-        if not isinstance(signal, Probed) or not np.isin(probe.clients, available).all():
+        if not isinstance(signal, Probed) or not among(probe.clients, available):
             raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
         with self.stopwatch.stage("probe"):
             if isinstance(signal, Measured):
@@ -165,12 +166,11 @@ class RoundPlanner:
     ) -> tuple[list[Ids | None], int, DeadlineOutcome]:
         """Announce a deadline, choose samples (and count those looked at), let the devices run, close the round."""
         parts, cost_model, n, selected = self.parts, self.cost_model, self.federation.n_train, asked.clients
-        inferred = cost_model.inferred(self.everybody, rates)
-        whole = cost_model.work(n, inferred, rates, cost_model.update_bytes + rates.beside_bytes)
-        everybody = parts.device.expected(self.everybody, whole, draws.once())
-        theirs = cost_model.work(n[selected], inferred[selected], rates, asked.up)
-        expected = parts.device.expected(selected, theirs, draws.once())
-        context = PaceContext(t, selected, cost_model.units, everybody, expected)
+        inferred = cost_model.inferred(selected, rates)
+        expected = parts.device.expected(
+            selected, cost_model.work(n[selected], inferred, rates, asked.up), draws.once()
+        )
+        context = PaceContext(t, selected, cost_model.units, self._whole_job(rates), expected)
         announced = parts.deadline.announce(state.deadline, context)
         rows: list[Ids | None] = []
         looked = np.zeros(len(selected), dtype=np.int64)
@@ -186,10 +186,20 @@ class RoundPlanner:
             )
             chosen = parts.samples.choose(state.samples, request)
             rows.append(None if len(chosen) == n[k] else chosen)
-        work = cost_model.work(cost_model.used(selected, rows), inferred[selected] + looked, rates, asked.up)
+        work = cost_model.work(cost_model.used(selected, rows), inferred + looked, rates, asked.up)
         timing = parts.device.sample(selected, work, draws)
         close = parts.deadline.close(state.deadline, timing.finish(asked.units), announced) if len(selected) else 0.0
         return rows, int(looked.sum()), settle(timing, asked.units, close, parts.deadline.partial_work)
+
+    def _whole_job(self, rates: Rates) -> Timing:
+        """Of everybody, expected: what no round changes, worked out once for plain rounds and once for the others."""
+        if id(rates) not in self.whole_jobs:
+            cost_model, everybody = self.cost_model, np.arange(self.federation.n_clients)
+            sent = cost_model.update_bytes + rates.beside_bytes
+            work = cost_model.work(self.federation.n_train, cost_model.inferred(everybody, rates), rates, sent)
+            draws = Draws(self.settings.seed, self.federation.n_clients)
+            self.whole_jobs[id(rates)] = self.parts.device.expected(everybody, work, draws)
+        return self.whole_jobs[id(rates)]
 
     def _losses(self, position: int, client: int, looked: Ids) -> Values:
         """Per-sample cross-entropy of w_t on T_k, [n_k]; the forward pass is charged in time and FLOPs."""

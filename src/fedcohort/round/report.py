@@ -8,11 +8,12 @@ import numpy as np
 from fedcohort.data.federation import Federation
 from fedcohort.data.skew import class_imbalance
 from fedcohort.flat import FlatModel
+from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.collected import Collected
 from fedcohort.round.parts import Parts, Populations, ServerState
 from fedcohort.round.plan import PlannedRound
 from fedcohort.signal.base import Static, find
-from fedcohort.types import ProbeResult, RoundReport
+from fedcohort.types import Ids, RoundReport
 
 ROW = 64  # numbers of a row that the per-client table takes
 
@@ -28,44 +29,29 @@ def weights_hash(server: FlatModel) -> str:
     return digest.hexdigest()
 
 
-def columns(planned: PlannedRound, collected: Collected, n_clients: int) -> Mapping[str, np.ndarray]:
-    """One row per client of the population, for the per-client table."""
-    chosen = planned.selection.clients
-
-    def flags(ids: np.ndarray) -> np.ndarray:
-        out = np.zeros(n_clients, dtype=bool)
-        out[ids] = True
-        return out
-
-    def numbers(ids: np.ndarray, values: np.ndarray) -> np.ndarray:
-        out = np.full(n_clients, np.nan)
-        out[ids] = values
-        return out
-
-    table = {
-        "available": flags(planned.available),
-        "selected": flags(chosen),
-        "arrived": flags(collected.clients),
-        "units": numbers(chosen, planned.closing.units),
-        "finish_s": numbers(chosen, planned.closing.finish),
-        "train_loss": numbers(collected.clients, collected.reports["train_loss"]),
-        "weight": numbers(collected.clients, collected.weights),
+def columns(planned: PlannedRound, collected: Collected, n_clients: int) -> ClientFacts:
+    """What the per-client table is told of a round. n_clients: K."""
+    selection, came = planned.selection, collected.clients
+    flags = {"available": planned.available, "selected": selection.clients, "arrived": came}
+    table: dict[str, tuple[Ids | None, np.ndarray]] = {
+        "units": (selection.clients, planned.closing.units),
+        "finish_s": (selection.clients, planned.closing.finish),
+        "train_loss": (came, collected.reports["train_loss"]),
+        "weight": (came, collected.weights),
     }
-    if planned.selection.scores is not None:
-        table["score"] = planned.selection.scores
-    table |= {f"part_{name}": part for name, part in planned.selection.parts.items()}
-    if planned.selection.probability is not None:
-        table["probability"] = planned.selection.probability
-    told = {word: (collected.clients, values) for word, values in collected.reports.items() if word != "train_loss"}
-    told |= {word: (collected.clients, made) for word, made in collected.held.items() if isinstance(made, np.ndarray)}
+    ranking = {"score": selection.scores, **{f"part_{name}": part for name, part in selection.parts.items()}}
+    ranking["probability"] = selection.probability
+    table |= {name: (None, values) for name, values in ranking.items() if values is not None}
+    told = {word: (came, values) for word, values in collected.reports.items() if word != "train_loss"}
+    told |= {word: (came, made) for word, made in collected.held.items() if isinstance(made, np.ndarray)}
     told |= {word: (answer.clients, answer.values) for word, answer in planned.answers.items()}
     for word, (ids, values) in told.items():
-        table |= spread(word, ProbeResult(ids, values).dense(n_clients))
-    return table
+        table |= {name: (ids, column) for name, column in spread(word, values).items()}
+    return ClientFacts(n_clients, flags, table)
 
 
 def spread(word: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
-    """A signal as columns: `signal_<word>`, or `signal_<word>.0`, `.1`, ... where it is rows, [n_clients, d].
+    """A signal as columns: `signal_<word>`, or `signal_<word>.0`, `.1`, ... where it is rows, [n, d].
 
     {} where rows are longer than `ROW`: compressed gradients can be as long as the model. Rows of pairs are as wide as
     the round, and what a wider round adds is null in this one.
@@ -75,13 +61,13 @@ def spread(word: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
     return {f"signal_{word}.{i}": column for i, column in enumerate(values.T)} if values.shape[1] <= ROW else {}
 
 
-def registered(parts: Parts, populations: Populations) -> Mapping[str, np.ndarray]:
+def registered(parts: Parts, populations: Populations) -> ClientFacts:
     """What clients told the selector when they registered, as columns."""
     found: dict[str, np.ndarray] = {}
     for word in sorted(parts.selector.needs):
         if isinstance(signal := find(word), Static):
             found |= spread(word, populations.facts[signal.fact].astype(np.float64))
-    return found
+    return ClientFacts.of(found)
 
 
 def facts_of(federation: Federation, collected: Collected | None, liars: np.ndarray) -> Mapping[str, float]:
@@ -126,14 +112,13 @@ def report_of(
     arrived = collected.clients if collected else np.empty(0, np.int64)
     scalars = {**metrics, **state.spent.metrics()}
     if planned is not None:
-        share = state.times_selected / step
         scalars |= {
             "round/cohort": float(len(chosen)),
             "round/arrived": float(len(arrived)),
             "round/dropped_nonfinite": float(len(collected.dropped)) if collected else 0.0,
             "round/dropped_step": float(collected.step_dropped) if collected else 0.0,
-            "select/share_max": float(share.max()),
-            "select/share_min": float(share.min()),
+            "select/share_max": float(state.times_selected.max() / step),
+            "select/share_min": float(state.times_selected.min() / step),
             **state.chance.metrics(state.times_selected),
         }
     return RoundReport(step, chosen, arrived, scalars, table, trace, f"{state.choices or '-'}:{weights}")

@@ -34,7 +34,7 @@ class AskedWork:
 def verify(selection: Selection, available: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
     """Raise where a selector chose whom it can't have, or asks what can't be done."""
     chosen, units, upload = selection.clients, selection.units, selection.upload
-    if len(np.unique(chosen)) != len(chosen) or not np.isin(chosen, available).all():
+    if len(np.unique(chosen)) != len(chosen) or not among(chosen, available):
         raise FedcohortError(f"the selector chose {chosen.tolist()}: not distinct, or not available")
     if len(chosen) > cohort and not selection.uncapped:
         raise FedcohortError(f"the selector chose {len(chosen)} clients where cohort={cohort}")
@@ -48,6 +48,14 @@ def verify(selection: Selection, available: Ids, cohort: int, n_clients: int, co
         raise IncompatibleConfig(
             "the selector leaves tensors out of updates, and the codec trains for its own upload: choose codec=none"
         )
+
+
+def among(clients: Ids, available: Ids) -> bool:
+    """Whether all of `clients` are in `available`, which is sorted: a search for each, whatever the population."""
+    if not len(available):
+        return not len(clients)
+    places = np.minimum(np.searchsorted(available, clients), len(available) - 1)
+    return bool((available[places] == clients).all())
 
 
 def verify_advice(advice: Advice | None, selector: Selector[Any], m: int) -> None:

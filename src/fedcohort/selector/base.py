@@ -138,12 +138,10 @@ def successive(weights: Values, available: Ids, count: int, rng: np.random.Gener
     without replacement (Efraimidis and Spirakis 2006), with one vector a round, indexed by client. Clients of weight
     zero come in, uniformly, only where too few others are left.
     """
-    noise = rng.standard_exponential(len(weights))[available]
-    weight = weights[available]
+    noise, weight = rng.standard_exponential(len(weights))[available], weights[available]
     usable = np.isfinite(weight) & (weight > 0)
     keys = np.divide(noise, weight, out=np.full(len(available), np.inf), where=usable)
-    some = np.arange(len(keys))
-    if 0 < count < len(keys):  # the rest need no order
-        some = np.flatnonzero(keys <= np.partition(keys, count - 1)[count - 1])
+    cut = np.partition(keys, count - 1)[count - 1] if 0 < count < len(keys) else np.inf
+    some = np.flatnonzero(keys <= cut)  # the rest need no order
     order = some[np.lexsort((noise[some], keys[some]))]
     return available[order[:count]]

@@ -11,21 +11,22 @@ E_k of a natural client are its own test rows, otherwise its share of the test s
 few samples may have an empty E_k, and everybody has where the test split is the server's alone (of other people).
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import torch
 
 from fedcohort import ranges
 from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.data.ragged import Ragged
 from fedcohort.data.shards import Counts, dealt, natural_owners, owned
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError, FedcohortError, OptionError
 from fedcohort.label_noise.base import LabelNoise, flip
 from fedcohort.partition.base import Partition
-from fedcohort.rng import Draws, generator
-from fedcohort.types import Ids
+from fedcohort.rng import Draws, Rekeyed, generator
+from fedcohort.types import Ids, Values
 
 LEAST = 3  # samples of a client: one to train on, two in V_k
 
@@ -51,29 +52,27 @@ def build(
     ranges.integer("split.limit", limit, "[1, inf)", optional=True)
     raw = thinned(raw, limit, seed)
     held = _server_rows(raw, server_val, generator(seed, "server_val"))
-    parts = _parts(raw, np.setdiff1d(np.arange(len(raw.train_y)), held), partition, clients, limit, seed)
-    parts = [generator(seed, "client_split", client=k).permutation(part) for k, part in enumerate(parts)]
+    parts = _parts(raw, _others(held, len(raw.train_y)), partition, clients, limit, seed)
+    _shuffle(parts, seed)
     rates = label_noise.rates(Draws(seed, len(parts)))
-    seen = [
-        flip(raw.train_y[part], rates[k], raw.n_classes, generator(seed, "label_flip", client=k))
-        for k, part in enumerate(parts)
-    ]
-    n_val = [min(max(2, round(client_val * len(part))), len(part) - 1) for part in parts]
-    cut = list(zip(parts, seen, n_val, strict=True))
-    counts = np.stack([np.bincount(raw.train_y[part], minlength=raw.n_classes) for part in parts])
+    true_y = raw.train_y[parts.rows]
+    seen = _seen(parts, true_y, rates, raw.n_classes, seed)
+    counts = parts.counts(true_y, raw.n_classes)
+    n_val = np.rint(client_val * parts.sizes).astype(np.int64)
+    is_val, val, train = parts.cut(np.minimum(np.maximum(2, n_val), parts.sizes - 1))
     test = _test_rows(raw, parts, counts, seed)
     return Federation(
         name=raw.name,
         n_classes=raw.n_classes,
-        train=_shard(raw.train_x, raw.train_y, [(rows[n:], y[n:]) for rows, y, n in cut]),
-        val=_shard(raw.train_x, raw.train_y, [(rows[:n], y[:n]) for rows, y, n in cut]),
-        test=_shard(raw.test_x, raw.test_y, [(rows, raw.test_y[rows]) for rows in test]),
+        train=_shard(raw.train_x, train, seen[~is_val], true_y[~is_val]),
+        val=_shard(raw.train_x, val, seen[is_val], true_y[is_val]),
+        test=_shard(raw.test_x, test, raw.test_y[test.rows], raw.test_y[test.rows]),
         server_val=_rows(raw.train_x[held], raw.train_y[held]),
         server_test=_rows(raw.test_x, raw.test_y),
         class_counts=counts,
         noise_rate=rates,
         inputs=raw.inputs,
-        group_counts=_group_counts(raw, [(rows[n:], y[n:]) for rows, y, n in cut]),
+        group_counts=_group_counts(raw, train, seen[~is_val]),
         server_test_attribute=raw.test_attribute,
         class_names=raw.class_names,
         standard=raw.standard,
@@ -100,13 +99,36 @@ def thinned(raw: Raw, limit: int | None, seed: int) -> Raw:
     )
 
 
-def _group_counts(raw: Raw, clients: Sequence[tuple[Ids, Ids]]) -> Counts | None:
-    """From each client's (positions, labels that it sees)."""
+def _others(held: Ids, n: int) -> Ids:
+    """The positions below n that the server does not hold, sorted."""
+    free = np.ones(n, dtype=bool)
+    free[held] = False
+    return np.flatnonzero(free)
+
+
+def _shuffle(parts: Ragged, seed: int) -> None:
+    """Put each client's positions into a random order of its own, in place."""
+    keyed, ends = Rekeyed(), parts.offsets.tolist()
+    for k, (start, stop) in enumerate(pairwise(ends)):
+        keyed.at(seed, "client_split", client=k).shuffle(parts.rows[start:stop])
+
+
+def _seen(parts: Ragged, true_y: Ids, rates: Values, n_classes: int, seed: int) -> Ids:
+    """The labels that clients see, [N]; nothing is drawn for a client whose labels are all right."""
+    noisy = np.flatnonzero(rates > 0).tolist()
+    seen, keyed = true_y.copy() if noisy else true_y, Rekeyed()
+    for k in noisy:
+        own = slice(parts.offsets[k], parts.offsets[k + 1])
+        seen[own] = flip(true_y[own], rates[k], n_classes, keyed.at(seed, "label_flip", client=k))
+    return seen
+
+
+def _group_counts(raw: Raw, train: Ragged, seen: Ids) -> Counts | None:
+    """Of each T_k, by the label that the client sees and the attribute. seen: aligned with `train.rows`."""
     if raw.train_attribute is None:
         return None
     A = raw.n_attributes
-    groups = [A * y + raw.train_attribute[rows] for rows, y in clients]
-    return np.stack([np.bincount(group, minlength=A * raw.n_classes) for group in groups])
+    return train.counts(A * seen + raw.train_attribute[train.rows], A * raw.n_classes)
 
 
 def _rank(groups: Ids, rng: np.random.Generator) -> Ids:
@@ -134,8 +156,8 @@ def _server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
     return rows
 
 
-def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit: int | None, seed: int) -> list[Ids]:
-    """Each client's positions in the training data, out of `rows`."""
+def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit: int | None, seed: int) -> Ragged:
+    """Each client's positions in the training data, out of `rows`, in an array of their own."""
     if clients is not None and LEAST * clients > len(rows):
         larger = "" if limit is None else f", or a larger split.limit than {limit}"
         raise OptionError(
@@ -147,38 +169,36 @@ def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit
         split = partition.split(raw.train_y[rows], raw.n_classes, clients, owner, generator(seed, "partition"))
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
-    poor = [k for k, part in enumerate(split) if len(part) < LEAST]
-    if poor:
+    parts = Ragged.of(split)
+    if len(poor := np.flatnonzero(parts.sizes < LEAST)):
         raise DataError(
             f"dataset={raw.name}: {len(poor)} clients have fewer than {LEAST} training samples (client {poor[0]} has "
-            f"{len(split[poor[0]])}); take fewer clients, leave such clients out of the data, or set "
+            f"{parts.sizes[poor[0]]}); take fewer clients, leave such clients out of the data, or set "
             f"partition.min_samples={LEAST} where the partition has it"
         )
-    return [rows[part] for part in split]
+    return Ragged(rows[parts.rows], parts.offsets)
 
 
-def _test_rows(raw: Raw, parts: Sequence[Ids], counts: Counts, seed: int) -> list[Ids]:
+def _test_rows(raw: Raw, parts: Ragged, counts: Counts, seed: int) -> Ragged:
     """Positions of each client's E_k in the test split; none where that is the server's alone."""
     if raw.pooled_test:
-        return [np.empty(0, dtype=np.int64) for _ in parts]
+        return Ragged.sized(np.empty(0, dtype=np.int64), np.zeros(len(parts), dtype=np.int64))
     owners = None if raw.train_owner is None else natural_owners(raw.train_owner, parts)
     if owners is None or raw.test_owner is None:
         return dealt(raw.test_y, counts, generator(seed, "test_shards"))
-    rows = owned(raw.test_owner, owners)
-    if not any(len(own) for own in rows):
+    test = owned(raw.test_owner, owners)
+    if not len(test.rows):
         raise DataError(
             f"dataset={raw.name}: no client of the training data has test rows; choose dataset.test=server, which "
             "leaves them all to the server, or split the data within clients, or leave the client column out of the "
             "test file, so that test rows are dealt by classes"
         )
-    return rows
+    return test
 
 
-def _shard(x: np.ndarray, true_y: Ids, clients: Sequence[tuple[Ids, Ids]]) -> Shard:
-    """Gather each client's (positions, labels that it sees); `x` is copied once."""
-    rows, y = (np.concatenate(part) for part in zip(*clients, strict=True))
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part, _ in clients])])
-    return Shard(torch.from_numpy(x[rows]), torch.from_numpy(y), torch.from_numpy(true_y[rows]), offsets)
+def _shard(x: np.ndarray, clients: Ragged, y: Ids, true_y: Ids) -> Shard:
+    """Gather the clients' rows of `x`, which is copied once; y and true_y are aligned with `clients.rows`."""
+    return Shard(torch.from_numpy(x[clients.rows]), torch.from_numpy(y), torch.from_numpy(true_y), clients.offsets)
 
 
 def _rows(x: np.ndarray, y: Ids) -> Rows:

@@ -97,7 +97,7 @@ def test_eight_processes_may_start_on_a_database_that_is_not_there(tmp_path: Pat
 
 def test_a_kill_while_tables_are_made_leaves_no_half_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = Logs(tmp_path / "logs")
-    killed_at(monkeypatch, server.os, "replace", 3, "before", lambda: play(watchers(fresh), run_info(fresh)))
+    killed_at(monkeypatch, server.os, "replace", 4, "before", lambda: play(watchers(fresh), run_info(fresh)))
     assert not (fresh.path / "mlflow.db").exists()
     assert (fresh.path / ".mlflow.db.draft").exists()
 

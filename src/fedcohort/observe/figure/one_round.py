@@ -14,6 +14,7 @@ from fedcohort.observe.figure import style
 from fedcohort.ranges import refuse
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
+from fedcohort.round.client_facts import SCORED
 from fedcohort.types import Ids, Values
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ def _drawn(info: RunInfo, round: ExplainedRound, path: Path) -> None:
 def _title(round: ExplainedRound) -> str:
     here, chosen = int((round.fate != AWAY).sum()), int(round.selected.sum())
     came, unscored = int((round.fate == ARRIVED).sum()), int((np.isnan(round.key) & (round.fate != AWAY)).sum())
-    lacking = f"; {unscored:,} available without a score" if unscored else ""
+    cut = np.isfinite(round.key).sum() >= SCORED  # then those who have no row may have had a score
+    lacking = f"; {unscored:,} available without a score" if unscored and not cut else ""
     return f"Round {round.step}: {chosen:,} of {here:,} available clients selected, {came:,} arrived{lacking}"
 
 

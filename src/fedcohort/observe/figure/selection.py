@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Int, Int64
 
 from fedcohort.observe import explained
 from fedcohort.observe.explained import ARRIVED, AWAY, IDLE, LATE
@@ -22,7 +22,7 @@ WORDS = ("idle", "unavailable", "selected, too late", "selected, arrived")
 COLUMNS = 700  # rounds that a heat map shows one by one
 FEW, MOST_PEAKS = 2.0, 3  # a cohort above twice the median is a peak; this many are cut
 
-Fates = Int64[np.ndarray, "clients rounds"]
+Fates = Int[np.ndarray, "clients rounds"]
 
 
 def draw(info: RunInfo, history: History, path: Path) -> bool:
@@ -49,13 +49,15 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
 def fates(history: History, n_clients: int) -> Fates:
     """What each client did in each round: one of IDLE, AWAY, LATE, ARRIVED."""
     table = history.clients(["available", "selected", "arrived"], first=1)
-    steps = np.unique(table["step"].to_numpy(dtype=np.int64))
-    fate = np.full((n_clients, len(steps)), IDLE, dtype=np.int64)
-    if not len(steps):
-        return fate
-    at = table["client"].to_numpy(), np.searchsorted(steps, table["step"].to_numpy())
-    facts = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
-    fate[at] = explained.fates(*facts)
+    steps = np.array([step for step in history.steps if step], dtype=np.int64)
+    fate = np.full((n_clients, len(steps)), IDLE, dtype=np.int8)
+    for i, step in enumerate(steps.tolist()):
+        if (there := history.available(step)) is not None:
+            fate[~there, i] = AWAY
+    if len(table):
+        at = table["client"].to_numpy(), np.searchsorted(steps, table["step"].to_numpy())
+        facts = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
+        fate[at] = explained.fates(*facts)
     return fate
 
 
@@ -68,7 +70,7 @@ def coarse(fate: Fates, rows: Ids, columns: Ids) -> Int64[np.ndarray, "rows colu
 
 
 def _counted(flags: np.ndarray, rows: Ids, columns: Ids) -> np.ndarray:
-    counts: np.ndarray = np.add.reduceat(np.add.reduceat(flags.astype(np.int64), rows, axis=0), columns, axis=1)
+    counts: np.ndarray = np.add.reduceat(np.add.reduceat(flags, rows, axis=0, dtype=np.int64), columns, axis=1)
     return counts
 
 

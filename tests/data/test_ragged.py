@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from fedcohort.data.ragged import Ragged
+from fedcohort.label_noise.base import flip
+from fedcohort.rng import generator
+from fedcohort.startup.split import _seen, _shuffle
+
+
+@pytest.fixture
+def lists() -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.integers(0, 50, n) for n in (3, 0, 7, 4, 1)]
+
+
+def test_it_holds_what_a_list_of_arrays_holds(lists: list[np.ndarray]) -> None:
+    ragged = Ragged.of(lists)
+    assert len(ragged) == len(lists)
+    assert [own.tolist() for own in ragged] == [own.tolist() for own in lists]
+    assert ragged.sizes.tolist() == [len(own) for own in lists]
+    assert ragged.owner.tolist() == [k for k, own in enumerate(lists) for _ in own]
+
+
+def test_a_cut_parts_each_clients_first_positions_from_the_others(lists: list[np.ndarray]) -> None:
+    sizes = np.array([1, 0, 7, 2, 0])
+    first, head, tail = Ragged.of(lists).cut(sizes)
+    assert [own.tolist() for own in head] == [own[:n].tolist() for own, n in zip(lists, sizes, strict=True)]
+    assert [own.tolist() for own in tail] == [own[n:].tolist() for own, n in zip(lists, sizes, strict=True)]
+    np.testing.assert_array_equal(np.concatenate(lists)[first], head.rows)
+
+
+def test_kinds_are_counted_client_by_client(lists: list[np.ndarray]) -> None:
+    kinds = [own % 3 for own in lists]
+    expected = [np.bincount(own, minlength=3) for own in kinds]
+    np.testing.assert_array_equal(Ragged.of(lists).counts(np.concatenate(kinds), 3), expected)
+
+
+def test_the_order_of_a_clients_samples_is_a_function_of_seed_and_client_alone(lists: list[np.ndarray]) -> None:
+    ragged = Ragged.of(lists)
+    _shuffle(ragged, 5)
+    for k, own in enumerate(lists):
+        np.testing.assert_array_equal(ragged[k], generator(5, "client_split", client=k).permutation(own))
+
+
+def test_labels_are_flipped_as_by_a_generator_of_each_client_and_untouched_at_rate_zero() -> None:
+    ragged = Ragged.sized(np.arange(600), np.full(3, 200))
+    true_y, rates = np.arange(600) % 7, np.array([0.5, 0.0, 0.9])
+    seen = _seen(ragged, true_y, rates, 7, seed=2)
+    expected = [flip(true_y[own], rates[k], 7, generator(2, "label_flip", client=k)) for k, own in enumerate(ragged)]
+    np.testing.assert_array_equal(seen, np.concatenate(expected))
+    np.testing.assert_array_equal(seen[200:400], true_y[200:400])
