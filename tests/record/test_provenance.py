@@ -1,11 +1,19 @@
 """Where a result comes from."""
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fedcohort.record import provenance
+
+
+@pytest.fixture(autouse=True)
+def _asked_anew() -> Iterator[None]:
+    provenance.commit.cache_clear()
+    yield
+    provenance.commit.cache_clear()
 
 
 def git(where: Path, *words: str) -> None:
@@ -46,6 +54,7 @@ def test_what_decides_a_result_is_code(tree: Path, name: str, changed: bool) -> 
     assert not dirty
     (tree / name).parent.mkdir(exist_ok=True)
     (tree / name).write_text("b")
+    provenance.commit.cache_clear()
     assert provenance.commit() == (found, changed)
 
 

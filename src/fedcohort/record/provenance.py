@@ -10,6 +10,7 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,15 +24,18 @@ STARTS = "starts.jsonl"
 Start = Mapping[str, Any]
 
 
-def versions() -> dict[str, str]:
+@cache
+def versions() -> Mapping[str, str]:
     """Of Python and of the packages that results depend on."""
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
 
 
+@cache
 def commit() -> tuple[str, bool]:
     """The commit of the code that runs, and whether it was changed since; ("unknown", True) outside of git.
 
-    A new file of the code counts, committed or not; the tables that the papers' scripts write don't.
+    Asked once: what a process has imported stays what it is. A new file of the code counts, committed or not; the
+    tables that the papers' scripts write don't.
     """
     here = str(PACKAGE)
     try:
