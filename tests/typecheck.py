@@ -20,17 +20,20 @@ def check(function: Callable[..., Any]) -> Callable[..., Any]:
     shaped = {name: hint for name, hint in function.__annotations__.items() if _shaped(hint)}
     if not shaped:
         return function
-    signature = inspect.signature(function)
+    result_hint = shaped.pop("return", None)
+    names = list(inspect.signature(function).parameters)  # none of ours takes *args
+    hints = [(names.index(name), name, hint) for name, hint in shaped.items()]
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs).arguments
-        for name, hint in shaped.items():
-            if name in bound and not isinstance(bound[name], hint):
-                raise TypeError(f"{function.__qualname__}: {name} is {bound[name]!r:.200}, not {hint}")
+        for place, name, hint in hints:
+            if place < len(args) or name in kwargs:
+                value = args[place] if place < len(args) else kwargs[name]
+                if not isinstance(value, hint):
+                    raise TypeError(f"{function.__qualname__}: {name} is {value!r:.200}, not {hint}")
         result = function(*args, **kwargs)
-        if "return" in shaped and not isinstance(result, shaped["return"]):
-            raise TypeError(f"{function.__qualname__}: returns {result!r:.200}, not {shaped['return']}")
+        if result_hint is not None and not isinstance(result, result_hint):
+            raise TypeError(f"{function.__qualname__}: returns {result!r:.200}, not {result_hint}")
         return result
 
     return checked
