@@ -109,6 +109,20 @@ def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
     assert kept == (RELATIVE_ADVICE not in agg.wants)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_where_nobody_tells_a_finite_loss_the_step_is_a_plain_mean(agg: Any, value: float) -> None:
+    if not any(word.endswith("loss") for word in agg.needs):
+        pytest.skip("it reads no loss")
+    rows, state = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)]), fresh(agg)
+    for one in (False, True):  # and what one client says counts for itself alone
+        signals = dict.fromkeys(agg.needs, np.array([0.7 if one else value, value, value]))
+        direction, after = agg.direction(state, arrived(rows, signals, agg.needs))
+        assert torch.isfinite(direction.displacement).all()
+        if not one:
+            torch.testing.assert_close(direction.displacement, rows.mean, atol=1e-12, rtol=0)
+            assert_same(pack(after), pack(state), 0)
+
+
 def test_who_says_stacked_reads_the_matrix_and_nobody_else(agg: Any) -> None:
     """It is kept for those alone, at the price of a cohort of updates in memory."""
     whole = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)])
