@@ -1,6 +1,6 @@
 """What a round's work comes to, by hand, on a model and a federation of known sizes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -188,6 +188,12 @@ def test_what_is_expected_of_everybody() -> None:
 @pytest.mark.parametrize(("batch", "passes"), [(16, [1, 2, 3]), (10, [1, 2, 4]), (None, [1, 1, 1])])
 def test_steps_of_a_pass(batch: int | None, passes: list[int]) -> None:
     assert cost_model(steps=5, batch=batch).timed(DRAWS)["pass_units"].tolist() == passes
+
+
+def test_a_client_without_samples_takes_no_pass() -> None:
+    model = cost_model(steps=5, batch=None)
+    model.federation = replace(model.federation, train=shard(np.array([10, 0, 40])))
+    assert model.timed(DRAWS)["pass_units"].tolist() == [1, 0, 1]
 
 
 def test_a_phase_lasts_until_the_slowest_is_done() -> None:

@@ -11,10 +11,11 @@ import torch
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.bandit import gaussian
 from fedcohort.flat import FlatModel
+from fedcohort.selector import fedcor
 from fedcohort.selector.fedcor import FedCor, State
 from fedcohort.signal.base import find
 from fedcohort.training.evaluate import FederationLab
-from fedcohort.types import Population
+from fedcohort.types import Population, ProbeResult
 from run_harness import go
 from selector_harness import World, cohorts, context, outcome, play, stored
 from yaml_words import make
@@ -268,3 +269,10 @@ def test_what_a_shadow_round_costs(tmp_path: Path) -> None:
     least, most = (3 * 2 * part.sum() + 2 * n.sum() for part in (np.sort(n)[:m], np.sort(n)[-m:]))
     assert least <= passes[3] <= most
     assert np.diff(total[:, 4])[3] > np.diff(total[:, 4])[4], "it delays the round"
+
+
+def test_a_loss_of_1e12_nats_or_more_is_none() -> None:
+    told = ProbeResult(np.arange(4), np.array([0.5, 1e12, -1e12, np.nextafter(1e12, 0)]))
+    found = fedcor.measured(told, 5)
+    assert found[0] == 0.5
+    assert np.isnan(found).tolist() == [False, True, True, False, True]

@@ -1,5 +1,6 @@
 """Local training against plain loops written here with torch alone."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.rng import generator, torch_scope
 from fedcohort.training.chain import layers_of
 from fedcohort.training.engines import choose
-from fedcohort.training.local import ClientTask
+from fedcohort.training.local import ClientTask, LocalTrainer
 from yaml_words import make
 
 
@@ -196,3 +197,24 @@ def test_clipping_bounds_the_step() -> None:
     federation, network = federation_of(), network_of()
     update = trainer_of(federation, network, batch=None, clip=0.01).train(task_of(0, units=1, lr=1.0), {})
     assert float(update.delta.norm()) == pytest.approx(0.01, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("closed_form", "bf16", "hooks", "chain"),
+    [
+        (True, False, (), True),
+        (False, False, (), False),
+        (True, True, (), False),
+        (False, True, (), False),
+        (True, False, "fedbio", False),
+    ],
+)
+def test_a_closed_form_is_taken_where_it_is_wanted_and_holds(
+    closed_form: bool, bf16: bool, hooks: Any, chain: bool
+) -> None:
+    """A network of Linear and ReLU: not in bfloat16, whose products round otherwise; not where samples are weighed."""
+    network, federation = nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), federation_of()
+    server, worker = FlatModel(network), FlatModel(copy.deepcopy(network), bf16=bf16)
+    parts = (make("objective", "ce"), make("client", "sgd"), make("codec", "none"))
+    given = make("agg", hooks).hooks if hooks else ()
+    assert (LocalTrainer(server, worker, federation, *parts, given, SEED, closed_form).chain is not None) == chain

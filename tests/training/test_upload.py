@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import update_of
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.errors import FedcohortError
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
-from fedcohort.round.collect import Collector
-from fedcohort.round.collected import Collected, filled
 from fedcohort.round.workload import asked, verify
 from fedcohort.training.upload import drawn, part
 from fedcohort.types import Selection
@@ -21,44 +18,6 @@ from yaml_words import make
 
 LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)), (), ())
 NONE = make("codec", "none")
-
-
-def collected(rows: list[list[float]], weights: list[float], stacked: bool = True) -> Collected:
-    cohort, device = np.arange(len(rows)), torch.device("cpu")
-    found = Collector(LAYOUT, cohort, np.array(weights, float), [], {}, {}, stacked, False, device, 1)
-    for k, row in enumerate(rows):
-        found.add(update_of(k, row))
-    return found.finish(lambda tensor: tensor, lambda tensor: tensor)
-
-
-KEPT = {0: None, 1: np.array([True, False, False]), 2: np.array([True, True, False]), 3: np.zeros(3, bool)}
-ROWS = [[1.0, 1, 2, 3, 3, 3, 3], [4.0, 4, 0, 0, 0, 0, 0], [7.0, 7, 8, 0, 0, 0, 0], [0.0] * 7]
-P = [1.0, 2.0, 1.0, 4.0]
-
-
-def test_a_tensor_is_averaged_over_those_who_sent_it() -> None:
-    """a: (1 + 2 * 4 + 7) / 4 = 4; b: (2 + 8) / 2 = 5; c: 3 of client 0 alone."""
-    for stacked in (True, False):
-        found = filled(collected(ROWS, P, stacked), KEPT, LAYOUT)
-        assert found.mean.tolist() == [4, 4, 5, 3, 3, 3, 3]  # type: ignore[union-attr]
-    matrix = filled(collected(ROWS, P), KEPT, LAYOUT).updates
-    assert matrix.tolist()[1] == [4, 4, 5, 3, 3, 3, 3]  # type: ignore[union-attr]
-    assert matrix.tolist()[3] == [4, 4, 5, 3, 3, 3, 3]  # type: ignore[union-attr]
-    weights = torch.tensor(P, dtype=torch.float64) / 8
-    torch.testing.assert_close(weights @ matrix, filled(collected(ROWS, P), KEPT, LAYOUT).mean)
-
-
-def test_zeros_would_shrink_it() -> None:
-    """a: (1 + 8 + 7) / 8 = 2, half of the mean of those who sent it."""
-    assert collected(ROWS, P).mean[0] == 2.0  # type: ignore[index]
-
-
-def test_what_nobody_sends_stays() -> None:
-    lost = {0: np.array([True, False, True]), 1: np.array([True, False, True])}
-    found = filled(collected([[1.0] * 2 + [0] + [1.0] * 4] * 2, [1, 3]), lost, LAYOUT)
-    assert found.mean.tolist() == [1, 1, 0, 1, 1, 1, 1]  # type: ignore[union-attr]
-    whole = collected(ROWS, P)
-    assert filled(whole, dict.fromkeys(range(4)), LAYOUT) is whole
 
 
 def test_each_tensor_stays_with_its_share() -> None:
