@@ -164,3 +164,9 @@ def test_who_is_read_after_training_measures_it(tmp_path: Path) -> None:
     """The loss after training, of all who arrived, where the aggregator weighs by it."""
     last = go(tmp_path, "agg=fedmaba", "agg.loss=loss_post", "rounds=1").last
     assert np.isfinite(last.clients["signal_loss_post"][last.arrived]).all()
+
+
+def test_a_round_without_anybody_takes_no_time(tmp_path: Path) -> None:
+    ran = go(tmp_path, "availability=bernoulli", "availability.p=1e-9", "rounds=2")
+    assert [len(report.cohort) for report in ran.reports] == [0, 0, 0]
+    assert [report.metrics["time/virtual_s"] for report in ran.reports] == [0.0, 0.0, 0.0]

@@ -105,3 +105,26 @@ def test_divergence_names_its_step() -> None:
     trainer = trainer_of(federation_of(), network_of(), batch=None)
     with pytest.raises(ClientError, match=r"client 2, step \d+: .*not finite"):
         list(choose("debug", trainer, 4)[0].updates([task_of(2, units=50, lr=1e20)], {}))
+
+
+class Trains(nn.Module):
+    """A layer that does twice as much while it is trained."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 2 * x if self.training else x
+
+
+@pytest.mark.parametrize("kind", ["sequential", "vectorised"])
+def test_a_network_is_trained_in_training_mode(kind: str) -> None:
+    """A step of w <- w - lr grad with inputs twice as large is that of a network without the layer on such inputs."""
+    federation = federation_of(dtype=torch.float64)
+    network = nn.Sequential(Trains(), *network_of(torch.float64))
+    trainer = trainer_of(federation, network, batch=4)
+    trainer.worker.network.eval()  # as an evaluation leaves it
+    (seen,) = choose(kind, trainer, 3)[0].updates([task_of(1, units=1)], {})
+    doubled = federation_of(dtype=torch.float64)
+    doubled.train.x.mul_(2)
+    (expected,) = choose(kind, trainer_of(doubled, network_of(torch.float64), batch=4), 3)[0].updates(
+        [task_of(1, units=1)], {}
+    )
+    torch.testing.assert_close(seen.delta, expected.delta, atol=1e-12, rtol=0)

@@ -1,0 +1,79 @@
+"""What a round tells of its clients, from facts made up by hand."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.round.report import ROW, columns, imbalance_of, spread, weight_of
+from fedcohort.types import ProbeResult, Selection
+
+NAN = float("nan")
+
+
+def ids(*clients: int) -> np.ndarray:
+    return np.array(clients, np.int64)
+
+
+def collected(**others: Any) -> Any:
+    """Clients 1 and 4 of five arrived, with weights of 1/4 and 3/4."""
+    facts = {"clients": ids(1, 4), "weights": np.array([0.25, 0.75]), "reports": {}, "held": {}}
+    return SimpleNamespace(**{**facts, **others})
+
+
+def planned() -> Any:
+    scores = np.array([0.1, 0.2, 0.3, NAN, 0.5])
+    selection = Selection(ids(1, 2, 4), scores, {"explore": scores / 2}, probability=np.full(5, 0.6))
+    closing = SimpleNamespace(units=ids(2, 0, 1), finish=np.array([3.0, NAN, 7.0]))
+    answers = {"loss": ProbeResult(ids(0, 1), np.array([2.0, 3.0]))}
+    return SimpleNamespace(available=ids(0, 1, 2, 4), selection=selection, closing=closing, answers=answers)
+
+
+def test_a_column_for_each_thing_that_is_known() -> None:
+    reports = {"train_loss": np.array([0.7, 0.9]), "duration": np.array([3.0, 7.0])}
+    made = {"update_gram": np.array([[1.0, 2.0], [3.0, 4.0]]), "server_loss": lambda: 0.0}  # a function is no column
+    table = columns(planned(), collected(reports=reports, held=made), 5)
+    expected: dict[str, list[Any]] = {
+        "available": [True, True, True, False, True],
+        "selected": [False, True, True, False, True],
+        "arrived": [False, True, False, False, True],
+        "units": [NAN, 2, 0, NAN, 1],
+        "finish_s": [NAN, 3, NAN, NAN, 7],
+        "train_loss": [NAN, 0.7, NAN, NAN, 0.9],
+        "weight": [NAN, 0.25, NAN, NAN, 0.75],
+        "score": [0.1, 0.2, 0.3, NAN, 0.5],
+        "part_explore": [0.05, 0.1, 0.15, NAN, 0.25],
+        "probability": [0.6] * 5,
+        "signal_duration": [NAN, 3, NAN, NAN, 7],
+        "signal_update_gram.0": [NAN, 1, NAN, NAN, 3],
+        "signal_update_gram.1": [NAN, 2, NAN, NAN, 4],
+        "signal_loss": [2, 3, NAN, NAN, NAN],
+    }
+    assert set(table) == set(expected)
+    for name, column in expected.items():
+        np.testing.assert_allclose(table[name].astype(float), np.array(column, float), err_msg=name)
+
+
+def test_rows_become_columns_unless_they_are_long() -> None:
+    """By the length of a row, however many rows there are."""
+    assert list(spread("x", np.zeros(3))) == ["signal_x"]
+    assert len(spread("x", np.zeros((1, ROW)))) == ROW
+    assert spread("x", np.zeros((1, ROW + 1))) == {}
+    assert len(spread("x", np.zeros((ROW + 1, 2)))) == 2
+
+
+def test_what_liars_had_is_a_share_of_all_weights() -> None:
+    """Client 4 lies: 3/4 of the weight, half of those who came; weights may have any sum."""
+    liars = np.array([False, False, True, False, True])
+    found = weight_of(liars, collected(weights=np.array([0.5, 1.5])))
+    assert found == pytest.approx({"attack/weight": 0.75, "attack/share": 0.5})
+    assert weight_of(liars, collected(weights=np.zeros(2))) == {}
+
+
+def test_the_imbalance_is_of_what_they_have_together() -> None:
+    """Each of the two has one class alone; together they have as many of each, and nobody has nothing."""
+    counts = np.array([[9, 0], [5, 0], [9, 0], [9, 0], [0, 5]])
+    assert imbalance_of(counts, collected())["select/class_imbalance"] == pytest.approx(0, abs=1e-12)
+    assert imbalance_of(counts, collected(clients=ids(1)))["select/class_imbalance"] > 0.1
+    assert imbalance_of(counts, collected(clients=ids())) == {}
