@@ -218,3 +218,14 @@ def test_a_closed_form_is_taken_where_it_is_wanted_and_holds(
     parts = (make("objective", "ce"), make("client", "sgd"), make("codec", "none"))
     given = make("agg", hooks).hooks if hooks else ()
     assert (LocalTrainer(server, worker, federation, *parts, given, SEED, closed_form).chain is not None) == chain
+
+
+def test_what_a_client_sends_is_its_own() -> None:
+    """Statistics and counters of a batch norm: the next client, with another number of steps, leaves them alone."""
+    network = nn.Sequential(nn.Flatten(), nn.Linear(5, 3), nn.BatchNorm1d(3))
+    trainer = trainer_of(federation_of(dtype=torch.float32), network, batch=4)
+    first = trainer.train(task_of(0, units=1), {})
+    kept = (first.buffers.clone(), first.counters.clone(), first.delta.clone())
+    second = trainer.train(task_of(1, units=3), {})
+    assert not torch.equal(first.counters, second.counters)
+    assert all(torch.equal(a, b) for a, b in zip((first.buffers, first.counters, first.delta), kept, strict=True))
