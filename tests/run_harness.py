@@ -11,7 +11,7 @@ import torch
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from torch import nn
 
 from fedcohort.flat import has_batch_norm
@@ -79,10 +79,11 @@ def made(*overrides: str) -> assemble.Composed:
     Hydra takes a third of a second for it, as long as a small run: it composes each set of words once, and plain
     `option=value` is written into a copy.
     """
-    parsed = PARSER.parse_overrides(list(overrides))
+    parsed = [_parsed(text) for text in overrides]
     chosen = tuple(text for text, each in zip(overrides, parsed, strict=True) if not _plain(each))
     values = [each for each in parsed if _plain(each)]
-    cfg = copy.deepcopy(composed_by_hydra(chosen))
+    choices = composed_by_hydra(chosen).hydra.runtime.choices
+    cfg = copy.deepcopy(_ours(chosen))
     for each in values:
         holder, _, option = each.key_or_group.rpartition(".")
         known = OmegaConf.select(cfg, holder) if holder else cfg
@@ -91,7 +92,12 @@ def made(*overrides: str) -> assemble.Composed:
             cfg = composed_by_hydra(overrides)  # Hydra knows what is wrong
             break
         OmegaConf.update(cfg, each.key_or_group, each.value(), force_add=each.is_add())
-    return assemble.composed(cfg, cfg.hydra.runtime.choices, overrides)
+    return assemble.composed(cfg, choices, overrides)
+
+
+@cache
+def _parsed(override: str) -> Override:
+    return PARSER.parse_override(override)
 
 
 def _plain(override: Override) -> bool:
@@ -106,6 +112,15 @@ def _plain(override: Override) -> bool:
 def composed_by_hydra(overrides: tuple[str, ...]) -> DictConfig:
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         return compose("train", overrides=list(overrides), return_hydra_config=True)
+
+
+@cache
+def _ours(overrides: tuple[str, ...]) -> DictConfig:
+    """Without Hydra's own part, which would take as long to copy."""
+    cfg = copy.deepcopy(composed_by_hydra(overrides))
+    with open_dict(cfg):
+        del cfg["hydra"]
+    return cfg
 
 
 def go(logs: Path, *overrides: str, small: bool = True) -> Ran:

@@ -97,7 +97,8 @@ def test_the_sources_of_a_run_are_those_that_it_runs(tmp_path: Path) -> None:
 
 def test_the_package_is_the_whole_one() -> None:
     assert (provenance.PACKAGE / "selector" / "random.py").exists()
-    config = {"selector": {"_target_": "fedcohort.selector.random.Random"}}
-    found = {path.relative_to(provenance.PACKAGE).as_posix() for path in provenance._run_by(config, provenance.PACKAGE)}
+    targets = frozenset({"fedcohort.selector.random.Random"})
+    run_by = provenance._run_by(targets, provenance.PACKAGE)
+    found = {path.relative_to(provenance.PACKAGE).as_posix() for path in run_by}
     assert {"selector/random.py", "selector/base.py", "lightning/loop.py", "training/step.py", "part.py"} <= found
     assert "selector/flash.py" not in found

@@ -51,22 +51,31 @@ def sources(config: Mapping[str, Any], top: Path | None = None) -> str:
     Words that it didn't choose don't count: who adds a method goes on with yesterday's runs. Nor does what is
     shown of a run, or typed beside it. top: the package's folder, None for this one.
     """
-    top = top or PACKAGE
+    chosen = frozenset(targets({k: node for k, node in config.items() if k not in ("callback", "logger")}))
+    return _imported_sources(chosen) if top is None else _sources(chosen, top)
+
+
+@cache
+def _imported_sources(targets: frozenset[str]) -> str:
+    """Read once for the same words: what a process has imported stays what it is."""
+    return _sources(targets, PACKAGE)
+
+
+def _sources(targets: frozenset[str], top: Path) -> str:
     digest = hashlib.blake2b(digest_size=6)
-    for path in sorted(_run_by(config, top)):
+    for path in sorted(_run_by(targets, top)):
         for part in (path.relative_to(top).as_posix().encode(), path.read_bytes()):
             digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()
 
 
-def _run_by(config: Mapping[str, Any], top: Path) -> set[Path]:
-    """All files, but in the folders of groups those of the words in `config`, `base`, and what these import there."""
-    parts = {group: node for group, node in config.items() if group not in ("callback", "logger")}
-    chosen = {top.joinpath(*name.split(".")[1:-1]).with_suffix(".py") for name in targets(parts)}
+def _run_by(targets: frozenset[str], top: Path) -> set[Path]:
+    """All files, but in the folders of groups those of the words behind `targets`, `base`, and what these import."""
+    chosen = {top.joinpath(*name.split(".")[1:-1]).with_suffix(".py") for name in targets}
     words = {path for path in chosen if path.exists()}
     rooms = {path.parent for path in words} - {top}
-    shown = [top / room for room in ("command", "observe")]
-    found = {path for path in top.rglob("*.py") if path.parent not in rooms and not {*path.parents} & {*shown}}
+    here = len(top.parts)
+    found = {p for p in top.rglob("*.py") if p.parent not in rooms and p.parts[here] not in ("command", "observe")}
     todo = words | {path for room in rooms for path in room.glob("*.py") if path.stem in ("base", "__init__")}
     while todo:
         found |= todo

@@ -55,26 +55,28 @@ class Composed:
 def composed(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composed:
     """The config as plain data. Raises `OptionError` for a value that is missing or can't be resolved."""
     try:
-        ours = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
-        plain = OmegaConf.to_container(ours, resolve=True, throw_on_missing=True)
+        config = {str(key): _resolved(cfg, key) for key in cfg if key != "hydra"}
     except OmegaConfBaseException as error:
         raise OptionError(str(error).split("\n")[0]) from error
-    if not isinstance(plain, dict):
-        raise OptionError("the config must be a mapping")
-    config = {str(key): value for key, value in plain.items()}
     words = {
         group.split("@")[-1]: str(word) for group, word in choices.items() if word is not None and "/" not in group
     }
-    _name_what_came(ours, config, words)
+    _name_what_came(cfg, config, words)
     _check_preset(config, words, overrides)
     return Composed(config, words, overrides)
 
 
-def _name_what_came(ours: DictConfig, config: Mapping[str, Any], words: dict[str, str]) -> None:
+def _resolved(cfg: DictConfig, key: Any) -> Any:
+    """What stands behind `key`, as plain data."""
+    value = cfg[key]
+    return OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
+
+
+def _name_what_came(cfg: DictConfig, config: Mapping[str, Any], words: dict[str, str]) -> None:
     """A word whose class depends on the data (partition=own) is called after what it came to, and so is its preset."""
     for group, word in list(words.items()):
-        node = ours.get(group)
-        if isinstance(node, DictConfig) and OmegaConf.is_interpolation(node, "_target_"):
+        node = cfg.get(group)
+        if isinstance(node, DictConfig) and "_target_" in node and OmegaConf.is_interpolation(node, "_target_"):
             words[group] = str(config[group]["_target_"]).split(".")[-2]
             words.update({preset: words[group] for preset in ("heterogeneity",) if words.get(preset) == word})
 
