@@ -97,7 +97,8 @@ def made(*overrides: str) -> assemble.Composed:
 
 @cache
 def _parsed(override: str) -> Override:
-    return PARSER.parse_override(override)
+    (parsed,) = PARSER.parse_overrides([override])
+    return parsed
 
 
 def _plain(override: Override) -> bool:
