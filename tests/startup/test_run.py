@@ -6,27 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+from command_harness import Command
 from yaml_words import ROOT
 
 SMALL = ["clients=12", "cohort=4", "model=logreg", "client.epochs=1", "logger=none", "callback.figures=null"]
 
 
-def started(logs: Path, *words: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "train.py", *words, *SMALL, f"paths.logs={logs}"]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def wait_for(process: subprocess.Popen[str], text: str) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        if text in line:
-            return
-    raise AssertionError(f"it ended without saying {text!r}")
-
-
 def test_a_signal_while_torch_is_imported_is_one_line(tmp_path: Path) -> None:
-    process = started(tmp_path, "-m", "seed=0,1")
-    wait_for(process, "#0 : seed=0")
+    line = [sys.executable, "train.py", "-m", "seed=0,1", *SMALL, f"paths.logs={tmp_path}"]
+    process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert any("#0 : seed=0" in said for said in process.stdout)
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate()
     assert (process.returncode, said) == (143, "stopped before a round was trained\n")
@@ -34,13 +24,13 @@ def test_a_signal_while_torch_is_imported_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_signal_ends_the_whole_sweep(tmp_path: Path) -> None:
-    process = started(tmp_path, "-m", "seed=0,1,2", "rounds=2000")
-    wait_for(process, "round 1/2000")
+    process = Command("-m", "seed=0,1,2", "rounds=2000", *SMALL, f"paths.logs={tmp_path}")
+    process.wait_for("round 1/2000")
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate()
-    assert process.returncode == 143
-    assert "go on with: the same sweep and resume=true" in said
-    assert "Traceback" not in said
+    done = process.finish()
+    assert done.returncode == 143
+    assert "go on with: the same sweep and resume=true" in done.stderr
+    assert "Traceback" not in done.stderr
     (path,) = (tmp_path / "runs").iterdir()
     assert json.loads((path / "status.json").read_text())["status"] == "interrupted"
     (sweep,) = (tmp_path / "sweeps").iterdir()
@@ -50,15 +40,13 @@ def test_a_signal_ends_the_whole_sweep(tmp_path: Path) -> None:
 
 def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path: Path) -> None:
     """`python train.py | head -1`: where the pipe closes is up to the machine, but never in the middle of a round."""
-    process = started(tmp_path, "rounds=2000")
-    wait_for(process, "random-fedavg-digits")
-    assert process.stdout is not None
+    process = Command("rounds=2000", *SMALL, f"paths.logs={tmp_path}")
+    process.wait_for("random-fedavg-digits")
     process.stdout.close()
-    assert process.stderr is not None
-    said = process.stderr.read()
-    assert process.wait() == 128 + signal.SIGPIPE
+    done = process.finish()
+    assert done.returncode == 128 + signal.SIGPIPE
     left = list((tmp_path / "runs").iterdir())
-    assert said.count("\n") == len(left), "how to go on, if there is anything to go on with"
+    assert done.stderr.count("\n") == len(left), "how to go on, if there is anything to go on with"
     for path in left:
         assert (path / "last.ckpt").exists()
         assert json.loads((path / "status.json").read_text())["status"] == "interrupted"

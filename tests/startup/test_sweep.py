@@ -2,14 +2,12 @@
 
 import importlib.util
 import json
-import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from command_harness import Done, command
 from fedcohort.command.compare import compare, parsed
 from fedcohort.startup.sweep import KILLED, NEVER
 from yaml_words import ROOT
@@ -18,14 +16,10 @@ SMALL = ["clients=12", "rounds=2", "model=logreg", "client.epochs=1", "callback=
 TRACKED = ("callback=default", "callback.figures=null", "logger=mlflow")
 
 
-def train(logs: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def train(logs: Path, *words: str) -> Done:
     given = {word.split("=")[0] for word in words}
     base = [word for word in SMALL if word.split("=")[0] not in given]
-    command = [sys.executable, "train.py", *words, *base, f"paths.logs={logs}"]
-    path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": path}
-    )
+    return command(*words, *base, f"paths.logs={logs}")
 
 
 def finished(logs: Path) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from command_harness import command
 from fedcohort.lightning import checkpoint
 from fedcohort.observe.tracking import worker
 from fedcohort.record import client_table, journal
@@ -129,25 +130,24 @@ def test_the_real_command_survives_too(whole: tuple[Ran, Any], template: Path, t
     shutil.copy(template, tmp_path / "mlflow.db")
     words = ["clients=12", "cohort=4", "model=logreg", "client.epochs=2", f"paths.logs={tmp_path}", *WORDS]
     words += ["callback.figures=null", "callback.summary=null", "checkpoint.every_s=0"]
-    command = [sys.executable, "train.py", *words]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    line = [sys.executable, "train.py", *words]
+    process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith("round 3/"):
+    for said in process.stdout:
+        if said.startswith("round 3/"):
             process.kill()
             break
     process.wait()
     process.stdout.close()
     assert process.returncode == -signal.SIGKILL
-    done = subprocess.run([*command, "resume=true"], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run([*line, "resume=true"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "round 2/" not in done.stdout, "it began again"
     (folder,) = (tmp_path / "runs").iterdir()
     lines = journal.read(folder)
     assert lines.steps[-1] == 5
     assert tracked(tmp_path) == whole[1]
     assert time.time() - (folder / "status.json").stat().st_mtime < 600
-    again = subprocess.run([*command, "resume=true"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "already finished" in again.stdout + again.stderr
+    assert "already finished" in command(*words, "resume=true").stderr
 
 
 def test_a_resume_of_a_finished_run_sends_what_mlflow_lacks(

@@ -1,4 +1,4 @@
-"""CohortDataModule: a training batch is a slice of the cohort, a validation batch a piece of the server's data."""
+"""CohortDataModule: a training batch is a slice of the cohort, the validation batch all of the server's data."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import lightning.pytorch as pl
 from torch import Tensor
 
-from fedcohort.data.federation import Federation
+from fedcohort.data.federation import Federation, Rows
 from fedcohort.ranks import rank, ranks
 from fedcohort.training.local import ClientTask
 
@@ -36,26 +36,28 @@ class Slices:
             yield self._dealt[index]
 
 
-class Pieces:
-    """This rank's share of tensors in memory, in batches; a DataLoader would copy them row by row.
-
-    Always the same number of batches on every rank (Lightning asks for one at least): the last may be empty.
+class ServerData:
+    """One batch, of all the data that the server scores: Lightning's work between two batches takes longer than a small
+    model's. A DataLoader would copy the samples one by one.
     """
 
-    def __init__(self, x: Tensor, y: Tensor, batch: int = EVAL_BATCH) -> None:
-        self.x, self.y, self.batch = x, y, batch
+    def __init__(self, *parts: Rows) -> None:
+        self.parts = parts
 
     def __len__(self) -> int:
-        return max(1, -(-len(self.y) // (self.batch * ranks())))
+        return 1
 
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        parts = len(self) * ranks()
-        bounds = [len(self.y) * i // parts for i in range(parts + 1)] if ranks() > 1 else self._plain()
-        for i in range(rank() * len(self), (rank() + 1) * len(self)):
-            yield self.x[bounds[i] : bounds[i + 1]], self.y[bounds[i] : bounds[i + 1]]
+    def __iter__(self) -> Iterator[list[Iterator[tuple[Tensor, Tensor]]]]:
+        yield [share(part) for part in self.parts]
 
-    def _plain(self) -> list[int]:
-        return [min(i * self.batch, len(self.y)) for i in range(len(self) + 1)]
+
+def share(rows: Rows, batch: int = EVAL_BATCH) -> Iterator[tuple[Tensor, Tensor]]:
+    """This rank's samples, in pieces of at most `batch`; there may be none."""
+    mine, n = max(1, -(-len(rows.y) // (batch * ranks()))), len(rows.y)
+    parts = mine * ranks()
+    bounds = [min(i * batch, n) if ranks() == 1 else n * i // parts for i in range(parts + 1)]
+    for start, stop in itertools.pairwise(bounds[rank() * mine : (rank() + 1) * mine + 1]):
+        yield rows.x[start:stop], rows.y[start:stop]
 
 
 class CohortDataModule(pl.LightningDataModule):
@@ -67,6 +69,5 @@ class CohortDataModule(pl.LightningDataModule):
     def train_dataloader(self) -> Slices:
         return self.slices
 
-    def val_dataloader(self) -> list[Pieces]:
-        held = self.federation
-        return [Pieces(held.server_val.x, held.server_val.y), Pieces(held.server_test.x, held.server_test.y)]
+    def val_dataloader(self) -> ServerData:
+        return ServerData(self.federation.server_val, self.federation.server_test)

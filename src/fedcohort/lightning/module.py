@@ -1,6 +1,6 @@
 """ClientModule: the LightningModule that is every client in turn, and the global model when it is evaluated."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import lightning.pytorch as pl
@@ -22,8 +22,10 @@ MONITORED = ("server_val/acc", "server_val/loss")
 class ClientModule(pl.LightningModule):
     """One training batch is a slice of the cohort; the registered parameters are the global model.
 
-    network: inputs [B, ...] to logits [B, n_classes]. evaluated: the server's metrics after the latest validation, over
-    all ranks; a diverged model's loss is NaN. `engine`, `collector`, `down` and `stopwatch` are set by the loop.
+    network: inputs [B, ...] to logits [B, n_classes]. watched: callbacks of Lightning's may read `MONITORED`; to log
+    for nobody would take as long as to score a small model. evaluated: the server's metrics after the latest
+    validation, over all ranks; a diverged model's loss is NaN. `engine`, `collector`, `down` and `stopwatch` are set by
+    the loop.
     """
 
     engine: Engine
@@ -31,10 +33,10 @@ class ClientModule(pl.LightningModule):
     down: Mapping[str, Tensor]
     stopwatch: Stopwatch
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, watched: bool = False) -> None:
         super().__init__()
         self.automatic_optimization = False
-        self.network = network
+        self.network, self.watched = network, watched
         self._scores = [scores() for _ in LOADERS]  # a plain list: no part of the model's state_dict
         self.evaluated: dict[str, float] = {}
 
@@ -51,14 +53,13 @@ class ClientModule(pl.LightningModule):
             collection.to(self.device).set_dtype(torch.float64)  # in this order: a move forgets the precision
             collection.reset()
 
-    def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int, dataloader_idx: int = 0) -> None:
-        """Score a piece of the server's data; this rank's share may hold an empty one."""
-        x, y = batch
+    def validation_step(self, batch: Sequence[Iterable[tuple[Tensor, Tensor]]], batch_idx: int) -> None:
+        """Score this rank's share of the server's data, all of it; it may be empty."""
         with self.stopwatch.stage("evaluate"):
-            nobody = y.new_empty(0, dtype=torch.float64)
-            right, loss = judged(self.network(x), y) if len(y) else (nobody, nobody)
-            self._scores[dataloader_idx]["acc"].update(right)
-            self._scores[dataloader_idx]["loss"].update(loss)
+            for metrics, pieces in zip(self._scores, batch, strict=True):
+                found = [judged(self.network(x), y) for x, y in pieces if len(y)]
+                for name, values in zip(("acc", "loss"), zip(*found, strict=True), strict=False):
+                    metrics[name].update(torch.cat(values))
 
     def on_validation_epoch_end(self) -> None:
         """Each rank has seen its part of the data: one exchange, and every rank knows the whole.
@@ -72,7 +73,7 @@ class ClientModule(pl.LightningModule):
                 for name, collection in zip(LOADERS, self._scores, strict=True)
                 for metric, value in collection.compute().items()
             }
-        for name in MONITORED:
+        for name in MONITORED if self.watched else ():
             # Not for Lightning to add up, nor for rank 0 alone: EarlyStopping compares on every rank.
             self.log(name, self.evaluated[name], batch_size=1)
 

@@ -44,7 +44,7 @@ class Training:
     def fit(self, trainer: pl.Trainer, network: nn.Module, checkpoint: Path | None) -> None:
         """Train to the last round; checkpoint: what to go on from."""
         trainer.fit(
-            ClientModule(network),
+            ClientModule(network, watched=bool(self.callbacks)),
             datamodule=CohortDataModule(self.loop.federation, self.config["engine"]["slices"]),
             ckpt_path=checkpoint,
             weights_only=True,
