@@ -1,5 +1,10 @@
 """Shapes and types are checked at run time in every test (they cost nothing outside of them)."""
 
+import functools
+import importlib.metadata
+
 from jaxtyping import install_import_hook
 
 hook = install_import_hook("fedcohort", "typecheck.check")
+# Lightning looks through all installed packages for each Trainer; a session installs none.
+importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)
