@@ -60,7 +60,7 @@ def update_of(client: int, agg: Any) -> ClientUpdate:
         units_done=1,
         units_asked=1,
         lr=0.1,
-        delta=delta,
+        vector=delta,
         buffers=torch.empty(0),
         counters=torch.empty(0, dtype=torch.int64),
         uploads={name: delta for hook in agg.hooks for name in hook.uploads},

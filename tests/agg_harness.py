@@ -36,7 +36,7 @@ def update_of(client: int, delta: Sequence[float], n: int = 1, **fields: Any) ->
         "units_done": 1,
         "units_asked": 1,
         "lr": 0.1,
-        "delta": torch.tensor(delta, dtype=torch.float64),
+        "vector": torch.tensor(delta, dtype=torch.float64),
         "buffers": torch.empty(0),
         "counters": torch.empty(0, dtype=torch.int64),
         "uploads": {},

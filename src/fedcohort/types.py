@@ -4,8 +4,9 @@
 `w_t` is the global model at the start of round t.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -180,6 +181,19 @@ class RoundOutcome:
 
 
 @dataclass(frozen=True)
+class SideBySide:
+    """Clients that were trained as one group, whose updates one product adds up without making any of them.
+
+    Attributes:
+        norms: of each client's update, by id.
+        total: weights by id -> the sum of weight x update, float [P]; whoever has no weight there is left out.
+    """
+
+    norms: Mapping[int, float]
+    total: "Callable[[Mapping[int, float]], Tensor]"
+
+
+@dataclass(frozen=True)
 class ClientUpdate:
     """What one client sends back after local training.
 
@@ -193,7 +207,7 @@ class ClientUpdate:
         units_done: local epochs done (steps, where the client trains a number of steps).
         units_asked: those it was asked for.
         lr: the round's local learning rate.
-        delta: y - w_t, the update, float [P].
+        vector: y - w_t, the update, float [P], or what makes it: see `delta`.
         buffers: the network's float buffers and frozen parameters, [B].
         counters: its integer buffers, int64 [I].
         uploads: vectors that the hooks send beside the update, by name, [P] each.
@@ -204,6 +218,7 @@ class ClientUpdate:
             that never was.
         duration: virtual seconds from the broadcast to the arrival.
         loss_after: mean cross-entropy of y on all n_train samples, in nats, NaN where nobody reads it.
+        together: those whom it was trained side by side with, None where its update can't be added to theirs unseen.
     """
 
     client: int
@@ -214,7 +229,7 @@ class ClientUpdate:
     units_done: int
     units_asked: int
     lr: float
-    delta: "Tensor"
+    vector: "Tensor | Callable[[], Tensor]"
     buffers: "Tensor"
     counters: "Tensor"
     uploads: Mapping[str, "Tensor"]
@@ -224,6 +239,12 @@ class ClientUpdate:
     sample_loss: Values
     duration: float = float("nan")
     loss_after: float = float("nan")
+    together: "SideBySide | None" = None
+
+    @cached_property
+    def delta(self) -> "Tensor":
+        """The update y - w_t, [P]; made when somebody looks at it, where the engine can do without."""
+        return self.vector() if callable(self.vector) else self.vector
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeyp
 
     def broken(self: LocalTrainer, task: Any, down: Any) -> Any:
         update = train(self, task, down)
-        return replace(update, delta=update.delta * float("nan")) if (task.round, task.client) == (1, 2) else update
+        return replace(update, vector=update.delta * float("nan")) if (task.round, task.client) == (1, 2) else update
 
     monkeypatch.setattr(LocalTrainer, "train", broken)
     after = kept(go(tmp_path / "two", *words, "rounds=2"))

@@ -108,7 +108,7 @@ def test_long_updates_are_added_in_pieces_and_kept_whole() -> None:
     deltas[1][-1] = float("inf")
     agg = make("agg", "fedavg")
     for stacked in (False, True):
-        long = [replace(row, delta=delta) for row, delta in zip(rows, deltas, strict=True)]
+        long = [replace(row, vector=delta) for row, delta in zip(rows, deltas, strict=True)]
         got = gather(agg, long, stacked=stacked)
         assert got.clients.tolist() == [0, 2]
         assert torch.equal(got.mean, (deltas[0].double() + 3 * deltas[2].double()) / 4)

@@ -6,7 +6,7 @@ It is the update that a codec encodes. What travels beside it travels as it is, 
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -21,7 +21,10 @@ class Codec(Part, Protocol):
     Attributes:
         hooks: what it does to local training, where the update is kept within what can be sent; () where it works on
             finished updates. Aggregators that need updates to be free of that want `part.FREE_UPDATE`.
+        identity: whether every update arrives as it is.
     """
+
+    identity: ClassVar[bool] = False
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from fedcohort.hook import Vector
 
 @dataclass(frozen=True)
 class NoCodec(Codec):
+    identity: ClassVar[bool] = True
+
     def bytes_up(self, layout: Layout) -> int:
         return 4 * layout.n_params
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fedcohort.flat import Layout
 from fedcohort.round.collected import Collected, Each
-from fedcohort.types import ClientUpdate, Ids, Values
+from fedcohort.types import ClientUpdate, Ids, SideBySide, Values
 
 PIECE = 131_072  # numbers of an update that are added at a time on a CPU
 
@@ -76,18 +76,23 @@ class Collector:
         self.each_counters = self.counters.new_zeros(len(cohort) if stacked else 0, len(self.counters))
         self.each_upload = {name: blank(len(cohort), layout.n_params) for name in uploads} if stacked else {}
         self.table = np.zeros((len(cohort), 2 + len(words)))
+        self.waiting: dict[int, float | None] = {}
         self.stored: dict[int, Mapping[str, Tensor]] = {}
         means, variances = layout.batch_norm() if moments else (torch.empty(0, dtype=torch.int64),) * 2
         self.means, self.variances = means.to(device), variances.to(device)
 
     def add(self, update: ClientUpdate) -> None:
-        row = self.row[update.client]
-        if not self._sound(update):
-            return
+        """Let it in, if it is sound; `training.dual` trains side by side, and such a group comes without a break."""
+        row, sound = self.row[update.client], self._sound(update)
         weight = float(self.weights[row])
+        if update.together is not None and self.matrix is None:
+            self._add_together(update.together, update.client, weight if sound else None)
+        elif sound:
+            self._add(self.sum, update.delta, weight, None if self.matrix is None else self.matrix[row])
+        if not sound:
+            return
         self.table[row, 0], self.table[row, 1] = 1.0, update.n_used
         self.table[row, 2:] = [read(update) for read in self.words.values()]
-        self._add(self.sum, update.delta, weight, None if self.matrix is None else self.matrix[row])
         for name, total in self.totals.items():
             own = self.each_upload[name][row] if name in self.each_upload else None
             self._add(total, update.uploads[name], weight if name in self.averaged else 1.0, own)
@@ -103,6 +108,13 @@ class Collector:
                 self.each_counters[row] = update.counters
         self.stored[update.client] = update.stored
 
+    def _add_together(self, group: SideBySide, client: int, weight: float | None) -> None:
+        """With the last of them, all of them; those without a weight were not sound."""
+        self.waiting[client] = weight
+        if len(self.waiting) == len(group.norms):
+            self._add(self.sum, group.total({k: w for k, w in self.waiting.items() if w is not None}), 1.0)
+            self.waiting = {}
+
     def _add(self, total: Tensor, vector: Tensor, weight: float, row: Tensor | None = None) -> None:
         """weight x vector to the total, and the vector into its row, in pieces that a processor's cache holds."""
         for start in range(0, len(total), self.piece):
@@ -112,13 +124,16 @@ class Collector:
 
     def _sound(self, update: ClientUpdate) -> bool:
         """A norm is finite where all entries are, and don't overflow."""
-        norm = float(torch.linalg.vector_norm(update.delta))
+        group = update.together
+        norm = float(torch.linalg.vector_norm(update.delta)) if group is None else group.norms[update.client]
         beside = (*update.uploads.values(), update.buffers)
         rest = all(math.isfinite(float(torch.linalg.vector_norm(vector))) for vector in beside if len(vector))
         return math.isfinite(norm) and norm <= self.longest and rest
 
     def finish(self, reduce: Reduce, reduce_max: Reduce) -> Collected:
         """Sum over ranks; every rank gets the same result."""
+        if self.waiting:
+            raise ValueError(f"of a group that was trained side by side only {sorted(self.waiting)} came")
         table = reduce(torch.from_numpy(self.table)).numpy()
         here = table[:, 0] > 0
         raw = np.where(here, self.weights, 0.0)

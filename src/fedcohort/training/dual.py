@@ -12,6 +12,7 @@ where the 1 is the bias. X W_t' and X X' are computed once a round, however many
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from torch.nn import functional as F
 from fedcohort.training.chain import onehot
 from fedcohort.training.local import ClientTask, LocalTrainer
 from fedcohort.training.passes import Seen, cut
-from fedcohort.types import ClientUpdate
+from fedcohort.types import ClientUpdate, SideBySide
 
 RATE = 5e10  # FLOPs a second of a small matrix product; with STEP_S it only decides which way is taken
 STEP_S = 6e-5  # a mini-batch step's other costs
@@ -138,11 +139,35 @@ class Dual:
             a.scatter_(1, everywhere, moved)
             for mine, row, (taken, pieces) in zip(seen, table, passes, strict=True):
                 mine.add(taken, pieces, row)
+        together = self._together(tasks, group.gram, a, inputs)
         for k, (task, x) in enumerate(zip(tasks, inputs, strict=True)):
-            delta = self._primal(a[k, : len(x)], x, task.lr)
+            delta = partial(self._primal, a[k, : len(x)], x, task.lr)
             if task.loss_after:
-                torch.add(trainer.server.w, delta, out=trainer.worker.w)
-            yield trainer.update(task, delta, seen[k], ())
+                torch.add(trainer.server.w, delta(), out=trainer.worker.w)
+            yield trainer.update(task, delta, seen[k], (), together)
+
+    def _together(
+        self, tasks: Sequence[ClientTask], gram: Tensor, a: Tensor, inputs: Sequence[Tensor]
+    ) -> SideBySide | None:
+        """Their sum without each of them: |lr A' X|^2 = lr^2 sum of A * (X X') A, where gram is X X' + 1 for the bias.
+
+        None where what the server gets is not what they have.
+        """
+        if not all(self.trainer.sends_all(task) for task in tasks):
+            return None
+        lr, place = tasks[0].lr, {task.client: k for k, task in enumerate(tasks)}
+        squares = (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
+        norms = dict(zip(place, (lr * squares.clamp(min=0).sqrt()).tolist(), strict=True))
+
+        @torch.no_grad()
+        def total(weights: Mapping[int, float]) -> Tensor:
+            out = torch.zeros_like(self.trainer.worker.w)
+            for client, share in weights.items():
+                x = inputs[place[client]]
+                self._add_primal(out, a[place[client], : len(x)], x, share * lr)
+            return out
+
+        return SideBySide(norms, total)
 
     def _gathered(self, inputs: Sequence[Tensor], labels: Sequence[Tensor], shape: GroupShape) -> PaddedClients:
         """One product of each client's samples with the weights and themselves."""
@@ -191,10 +216,15 @@ class Dual:
             (gradient,) = torch.autograd.grad(objective.outer(means).sum(), leaf)
         return gradient, plain.detach()
 
+    @torch.no_grad()
     def _primal(self, a: Tensor, x: Tensor, lr: float) -> Tensor:
         """The update of the flat model, [P]."""
-        weight, bias = self.trainer.worker.layout.parameters
         delta = torch.zeros_like(self.trainer.worker.w)
-        weight.of(delta).addmm_(a.t(), x, alpha=-lr)
-        bias.of(delta).sub_(a.sum(0), alpha=lr)
+        self._add_primal(delta, a, x, lr)
         return delta
+
+    def _add_primal(self, out: Tensor, a: Tensor, x: Tensor, lr: float) -> None:
+        """Add (-lr A' X, -lr sum of A's rows) to `out`, [P]."""
+        weight, bias = self.trainer.worker.layout.parameters
+        weight.of(out).addmm_(a.t(), x, alpha=-lr)
+        bias.of(out).sub_(a.sum(0), alpha=lr)

@@ -29,7 +29,7 @@ from fedcohort.training.response import Response
 from fedcohort.training.step import Corrected, Pass, Plain, Step, Stepwise
 from fedcohort.training.upload import Kept, part
 from fedcohort.training.weighted import Weighted
-from fedcohort.types import ClientUpdate, Ids
+from fedcohort.types import ClientUpdate, Ids, SideBySide
 
 Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
 
@@ -198,7 +198,14 @@ class LocalTrainer:
             yield gather(x, rows), y.index_select(0, rows)
 
     @torch.no_grad()
-    def update(self, task: ClientTask, delta: Tensor, seen: Seen, corrections: Sequence[Correction]) -> ClientUpdate:
+    def update(
+        self,
+        task: ClientTask,
+        delta: Tensor | Callable[[], Tensor],
+        seen: Seen,
+        corrections: Sequence[Correction],
+        together: SideBySide | None = None,
+    ) -> ClientUpdate:
         """What the client sends; `worker` holds its model where anything else than `delta` is read off it."""
         losses = seen.batch_loss
         worker = self.worker
@@ -212,7 +219,7 @@ class LocalTrainer:
             units_done=task.units,
             units_asked=task.units_asked,
             lr=task.lr,
-            delta=self._transmitted(task, delta),
+            vector=delta if self.sends_all(task) else self._transmitted(task, delta() if callable(delta) else delta),
             buffers=worker.buffers.clone() if len(worker.buffers) else worker.buffers,
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
             uploads={name: vector for part in sent for name, vector in part.uploads.items()},
@@ -222,6 +229,7 @@ class LocalTrainer:
             sample_loss=seen.first,
             duration=task.duration,
             loss_after=self._loss_after(task),
+            together=together,
         )
 
     def _loss_after(self, task: ClientTask) -> float:
@@ -231,6 +239,10 @@ class LocalTrainer:
         alone = np.array([task.client])
         (loss,) = mean_over_samples(self.worker.network, self.federation.train, alone, [cross_entropy])
         return float(loss[0])
+
+    def sends_all(self, task: ClientTask) -> bool:
+        """Whether the server gets the update as it is."""
+        return task.kept is None and self.codec.identity
 
     def _transmitted(self, task: ClientTask, delta: Tensor) -> Tensor:
         """The update as the server has it; zero where it wasn't sent. A codec sees a model of what is sent."""
