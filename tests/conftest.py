@@ -3,8 +3,11 @@
 import functools
 import importlib.metadata
 
-from jaxtyping import install_import_hook
+import jaxtyping
 
-hook = install_import_hook("fedcohort", "typecheck.check")
+import typecheck
+
+jaxtyping.jaxtyped = typecheck.where_shapes_are(jaxtyping.jaxtyped)
+hook = jaxtyping.install_import_hook("fedcohort", "typecheck.check")
 # Lightning looks through all installed packages for each Trainer; a session installs none.
 importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)

@@ -6,6 +6,7 @@ A general checker would also look at protocols and at names that only mypy impor
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from jaxtyping import AbstractArray
@@ -15,8 +16,26 @@ def _shaped(annotation: object) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, AbstractArray)
 
 
-def check(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Raise TypeError where an array has not the shape or dtype that its annotation names."""
+def where_shapes_are(jaxtyped: Callable[..., Any]) -> Callable[..., Any]:
+    """`jaxtyping.jaxtyped` for what has a shape to check: it would bind the arguments of every call of anything."""
+
+    def decorator(*, typechecker: Any) -> Callable[[Any], Any]:
+        def decorate(item: Any) -> Any:
+            if not inspect.isclass(item):
+                return check(item, jaxtyped)
+            some = any(map(_shaped, inspect.get_annotations(item).values()))
+            return jaxtyped(item, typechecker=typechecker) if some else item
+
+        return decorate
+
+    return decorator
+
+
+def check(function: Callable[..., Any], jaxtyped: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Raise TypeError where an array has not the shape or dtype that its annotation names.
+
+    jaxtyped: makes the context in which a letter stands for one length, None where the caller has made it.
+    """
     shaped = {name: hint for name, hint in function.__annotations__.items() if _shaped(hint)}
     if not shaped:
         return function
@@ -26,14 +45,15 @@ def check(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        for place, name, hint in hints:
-            if place < len(args) or name in kwargs:
-                value = args[place] if place < len(args) else kwargs[name]
-                if not isinstance(value, hint):
-                    raise TypeError(f"{function.__qualname__}: {name} is {value!r:.200}, not {hint}")
-        result = function(*args, **kwargs)
-        if result_hint is not None and not isinstance(result, result_hint):
-            raise TypeError(f"{function.__qualname__}: returns {result!r:.200}, not {result_hint}")
-        return result
+        with jaxtyped("context") if jaxtyped else nullcontext():
+            for place, name, hint in hints:
+                if place < len(args) or name in kwargs:
+                    value = args[place] if place < len(args) else kwargs[name]
+                    if not isinstance(value, hint):
+                        raise TypeError(f"{function.__qualname__}: {name} is {value!r:.200}, not {hint}")
+            result = function(*args, **kwargs)
+            if result_hint is not None and not isinstance(result, result_hint):
+                raise TypeError(f"{function.__qualname__}: returns {result!r:.200}, not {result_hint}")
+            return result
 
     return checked
