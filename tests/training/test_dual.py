@@ -1,5 +1,7 @@
 """Training linear models through their Gram matrices ends where training their weights does."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +12,8 @@ from torch import nn
 
 from engine_toy import SEED, federation_of, task_of, trainer_of
 from fedcohort.rng import torch_scope
+from fedcohort.round.collect import Collector
+from fedcohort.round.collected import Collected
 from fedcohort.training.dual import Dual
 from fedcohort.training.engines import choose
 from fedcohort.training.local import LocalTrainer
@@ -67,6 +71,65 @@ def test_nobody_depends_on_company() -> None:
     alone = {k: deltas(1, [k])[k] for k in range(6)}
     for company in (deltas(6, list(range(6))), deltas(2, [5, 3, 1, 0, 2, 4])):
         assert {k: torch.equal(alone[k].delta, company[k].delta) for k in alone} == dict.fromkeys(alone, True)
+
+
+def collected(made: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool = False) -> Collected:
+    clients = np.array([update.client for update in updates])
+    weights = np.array([float(update.n_used) for update in updates])
+    layout, device = made.server.layout, torch.device("cpu")
+    collector = Collector(layout, clients, weights, [], {}, {}, stacked, False, device, 1, longest=1e6)
+    for update in updates:
+        collector.add(update)
+    return collector.finish(lambda tensor: tensor, lambda tensor: tensor)
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=str)
+def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
+    """In the dual, and one by one where somebody looks at the matrix; their norms are those of the updates."""
+    made = trainer(torch.float64, **client)
+    updates = list(Dual(made, 3).updates(tasks(client), {}))
+    groups = [update.together for update in updates if update.together is not None]
+    assert groups, "everybody fell back: nothing is compared"
+    for update in updates:
+        if update.together is not None:
+            norm = float(torch.linalg.vector_norm(update.delta))
+            assert update.together.norms[update.client] == pytest.approx(norm, rel=1e-10)
+    together, separate = (collected(made, updates, stacked) for stacked in (False, True))
+    torch.testing.assert_close(together.mean, separate.mean, atol=1e-12, rtol=1e-10)
+    assert together.clients.tolist() == separate.clients.tolist()
+
+
+def test_nobody_makes_an_update_that_nobody_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = trainer(torch.float64, batch=4)
+    monkeypatch.setattr(Dual, "_primal", lambda *_: pytest.fail("somebody made an update"))
+    assert collected(made, list(Dual(made, 6).updates([task_of(k) for k in range(6)], {}))).mean is not None
+
+
+def test_a_client_that_diverged_is_left_out_of_the_sum() -> None:
+    """Its numbers are no part of the product: 0 x NaN would be NaN."""
+    made = trainer(torch.float64, batch=4)
+    train = made.federation.train
+    train.x[int(train.offsets[2])] = float("nan")
+    found = collected(made, list(Dual(made, 6).updates([task_of(k) for k in range(6)], {})))
+    assert found.dropped.tolist() == [2]
+    others = [update for update in made.updates([task_of(k) for k in range(6)], {}) if update.client != 2]
+    torch.testing.assert_close(found.mean, collected(made, others).mean, atol=1e-10, rtol=0)
+
+
+def test_what_a_codec_changes_or_leaves_out_is_not_added_up_unseen() -> None:
+    made = trainer(torch.float64, batch=4)
+    kept = np.array([True, False])
+    partly = [replace(task_of(k), kept=kept if k == 1 else None) for k in range(3)]
+    assert all(update.together is None for update in Dual(made, 3).updates(partly, {}))
+    made.codec = make("codec", "quant")
+    assert all(update.together is None for update in Dual(made, 3).updates([task_of(0), task_of(1)], {}))
+
+
+def test_a_group_comes_whole() -> None:
+    made = trainer(torch.float64, batch=4)
+    updates = list(Dual(made, 6).updates([task_of(k) for k in range(6)], {}))
+    with pytest.raises(ValueError, match=r"trained side by side only \[0, 1\] came"):
+        collected(made, updates[:2])
 
 
 def test_one_step_in_closed_form() -> None:
