@@ -18,7 +18,7 @@ from fedcohort.flat import has_batch_norm
 from fedcohort.record.observer import Observer
 from fedcohort.startup import assemble, compatible, run
 from fedcohort.types import RoundReport
-from yaml_words import CONFIGS
+from yaml_words import CONFIGS, OURS
 
 SMALL = (
     "clients=12",
@@ -76,21 +76,26 @@ PARSER = OverridesParser.create()
 def made(*overrides: str) -> assemble.Composed:
     """The composed config of `python train.py <overrides>`.
 
-    Hydra takes a third of a second for it, as long as a small run: it composes each set of words once, and plain
-    `option=value` is written into a copy.
+    Hydra takes as long for it as a small run takes: it composes each set of words once, words that stand for nothing
+    but their own options are laid over, and plain `option=value` is written into a copy. A test compares.
     """
     parsed = [_parsed(text) for text in overrides]
-    chosen = tuple(text for text, each in zip(overrides, parsed, strict=True) if not _plain(each))
-    values = [each for each in parsed if _plain(each)]
-    choices = composed_by_hydra(chosen).hydra.runtime.choices
-    cfg = copy.deepcopy(_ours(chosen))
-    for each in values:
+    words = [text for text, each in zip(overrides, parsed, strict=True) if not _plain(each)]
+    over = {each.key_or_group: str(each.value()) for each in parsed if not _plain(each) and _is_own(each)}
+    rest = tuple(text for text in words if text.split("=")[0] not in over)
+    if any(_reaches_out(_parsed(text)) for text in rest):
+        over, rest = {}, tuple(words)
+    cfg, choices = copy.deepcopy(_ours(rest)), dict(composed_by_hydra(rest).hydra.runtime.choices)
+    for group, word in over.items():
+        cfg[group] = _options(group, word)
+        choices[group] = word
+    for each in (each for each in parsed if _plain(each)):
         holder, _, option = each.key_or_group.rpartition(".")
         known = OmegaConf.select(cfg, holder) if holder else cfg
         there = isinstance(known, DictConfig) and option in known
         if there == each.is_add():
-            cfg = composed_by_hydra(overrides)  # Hydra knows what is wrong
-            break
+            cfg = composed_by_hydra(overrides)  # it knows what is wrong
+            return assemble.composed(cfg, cfg.hydra.runtime.choices, overrides)
         OmegaConf.update(cfg, each.key_or_group, each.value(), force_add=each.is_add())
     return assemble.composed(cfg, choices, overrides)
 
@@ -99,6 +104,33 @@ def made(*overrides: str) -> assemble.Composed:
 def _parsed(override: str) -> Override:
     (parsed,) = PARSER.parse_overrides([override])
     return parsed
+
+
+@cache
+def _options(group: str, word: str) -> DictConfig:
+    loaded = OmegaConf.load(CONFIGS / group / f"{word}.yaml")
+    assert isinstance(loaded, DictConfig)
+    return loaded
+
+
+def _text_of(override: Override) -> str:
+    path = CONFIGS / override.key_or_group / f"{override.value()}.yaml"
+    return path.read_text() if path.is_file() else ""
+
+
+def _is_own(override: Override) -> bool:
+    """Whether it chooses a word of ours whose yaml has its own options, and nothing else."""
+    text = _text_of(override)
+    dealt = ("partition", "label_noise", "dataset")  # presets and what the data name have a say in these
+    own = override.key_or_group in OURS and override.key_or_group not in dealt
+    return own and "\n_target_: " in text and "defaults:" not in text and "@package" not in text
+
+
+def _reaches_out(override: Override) -> bool:
+    """Whether it may set options of words that are laid over; a preset of heterogeneity has none of those."""
+    if override.key_or_group == "heterogeneity":
+        return False
+    return "@" in override.key_or_group or "@package" in _text_of(override) or override.is_delete()
 
 
 def _plain(override: Override) -> bool:

@@ -1,0 +1,43 @@
+"""What tests run is what `python train.py` would run: the harness composes as Hydra does."""
+
+import pytest
+
+from fedcohort.startup.assemble import Composed, composed
+from run_harness import composed_by_hydra, made
+from yaml_words import words
+
+
+def by_hydra(*overrides: str) -> Composed:
+    cfg = composed_by_hydra(overrides)
+    return composed(cfg, cfg.hydra.runtime.choices, overrides)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("model=logreg", "selector=ucb_cs", "agg=scaffold", "server=adam", "codec=quant", "selector.discount=0.5"),
+        (
+            "callback=none",
+            "logger=none",
+            "deadline=fixed",
+            "device=instant",
+            "proxy=noise",
+            "clients=9",
+            "engine=debug",
+        ),
+        ("partition=dirichlet", "objective=gce", "client=adam", "+callback.x._target_=a.B", "heterogeneity=noise15"),
+        ("agg=fedsgd", "client=adam", "selector=neural_bandit", "availability=bernoulli", "dataset=synthetic"),
+        ("experiment=flash", "selector=random", "agg=term", "samples=random", "attack=loss_inflation"),
+        ("objective=propfair", "objective@objective.base=gce", "regulariser=prox", "~callback.progress"),
+        ("agg=propfair", "selector=oort", "heterogeneity=natural", "partition=iid"),
+        ("heterogeneity=noniid30", "agg=qffl", "proxy=noise", "deadline=fixed", "deadline.k=2"),
+    ],
+)
+def test_it_composes_as_hydra_does(overrides: tuple[str, ...]) -> None:
+    assert made(*overrides) == by_hydra(*overrides)
+
+
+@pytest.mark.parametrize("group", ["agg", "server", "objective", "codec", "client", "deadline", "device"])
+def test_each_kind_of_word_is_laid_over_as_hydra_would(group: str) -> None:
+    word = words(group)[-1]
+    assert made("model=mlp", f"{group}={word}") == by_hydra("model=mlp", f"{group}={word}")
