@@ -96,7 +96,7 @@ class World:
         self, round: int, selection: Selection, needs: frozenset[str], later: dict[str, ProbeResult]
     ) -> RoundOutcome:
         """Everybody arrives."""
-        m, told = len(selection.clients), {}
+        m, told = len(selection.clients), dict[str, Any]()
         for word in needs:
             if isinstance(find(word), RawUpdate | Reported):
                 told[word] = self.values(word, round, m).astype(np.float64)

@@ -13,6 +13,7 @@ from fedcohort.errors import DataError, OptionError
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.natural import Natural
 from fedcohort.startup.split import build
+from known import known
 from yaml_words import node
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "uci_har"
@@ -37,8 +38,8 @@ def csv(tmp_path: Path) -> Path:
 
 def test_every_column_of_numbers_is_a_feature_by_name_not_by_place(csv: Path) -> None:
     raw = folder(csv).load(0)
-    np.testing.assert_array_equal(raw.train_x, np.float32([[31, 70.5], [62, 81], [45, 66]]))
-    np.testing.assert_array_equal(raw.test_x, np.float32([[50, 77], [20, 60]]))
+    np.testing.assert_array_equal(raw.train_x, np.array([[31, 70.5], [62, 81], [45, 66]], np.float32))
+    np.testing.assert_array_equal(raw.test_x, np.array([[50, 77], [20, 60]], np.float32))
     assert raw.train_x.dtype == np.float32
     assert (raw.train_y.tolist(), raw.test_y.tolist(), raw.n_classes) == ([0, 1, 2], [1, 0], 3)
     assert raw.train_owner is raw.test_owner is None
@@ -46,8 +47,8 @@ def test_every_column_of_numbers_is_a_feature_by_name_not_by_place(csv: Path) ->
 
 def test_owners_are_numbered_in_sorted_order(csv: Path) -> None:
     raw = folder(csv, client="site").load(0)
-    assert raw.train_owner.tolist() == [1, 2, 1]  # type: ignore[union-attr]
-    assert raw.test_owner.tolist() == [2, 0]  # type: ignore[union-attr]
+    assert known(raw.train_owner).tolist() == [1, 2, 1]
+    assert known(raw.test_owner).tolist() == [2, 0]
 
 
 def test_owners_may_be_integers_and_are_no_feature(tmp_path: Path) -> None:
@@ -55,14 +56,14 @@ def test_owners_may_be_integers_and_are_no_feature(tmp_path: Path) -> None:
         write(tmp_path, part, x=[1.0, 2.0, 3.0], who=[70, -5, 70], label=[0, 1, 0])
     raw = folder(tmp_path, client="who").load(0)
     assert raw.train_x.shape == (3, 1)
-    assert raw.train_owner.tolist() == raw.test_owner.tolist() == [1, 0, 1]  # type: ignore[union-attr]
+    assert known(raw.train_owner).tolist() == known(raw.test_owner).tolist() == [1, 0, 1]
 
 
 def test_a_test_file_may_lack_the_owners(tmp_path: Path) -> None:
     write(tmp_path, "train", x=[1.0, 2.0], who=["b", "a"], label=[0, 1])
     write(tmp_path, "test", x=[1.0], label=[1])
     raw = folder(tmp_path, client="who").load(0)
-    assert raw.train_owner.tolist() == [1, 0]  # type: ignore[union-attr]
+    assert known(raw.train_owner).tolist() == [1, 0]
     assert raw.test_owner is None
 
 
@@ -329,7 +330,7 @@ def test_standardising_knows_the_training_rows_alone(tmp_path: Path) -> None:
     np.testing.assert_allclose(raw.test_x[:, 0], (x[0] + 100 - x[0].mean()) / x[0].std(), rtol=1e-4)
     assert raw.test_x[:, 2].tolist() == [0] * 40
     assert raw.inputs.endswith("; standardised by mean and deviation of the 40 training rows")
-    np.testing.assert_allclose(raw.standard, [[*x.mean(1), 7], [*x.std(1), 1]], rtol=1e-5)  # type: ignore[arg-type]
+    np.testing.assert_allclose(known(raw.standard), [[*x.mean(1), 7], [*x.std(1), 1]], rtol=1e-5)
     with pytest.raises(OptionError, match=r"^scale must be 1 where standardise=train undoes it, got 255"):
         folder(tmp_path, standardise="train", scale=255)
 
@@ -341,12 +342,14 @@ def test_a_test_part_is_cut_from_each_class_of_each_client(tmp_path: Path) -> No
     raw, again, other = made.load(0), made.load(0), made.load(1)
     assert raw.inputs.startswith("1: x (left out: who); 100 rows cut for the test part; standardised by mean and ")
     assert raw.inputs.endswith("of the 300 training rows")
-    pairs = np.stack([raw.test_owner, raw.test_y])  # type: ignore[arg-type]
+    pairs = np.stack([known(raw.test_owner), raw.test_y])
     assert set(np.unique(pairs, axis=1, return_counts=True)[1]) <= {8, 9}
     values = np.concatenate([raw.train_x, raw.test_x])[:, 0]
     assert len(np.unique(values)) == 400
     np.testing.assert_array_equal(raw.test_x, again.test_x)
-    assert not np.array_equal(raw.test_y, other.test_y) or not np.array_equal(raw.test_owner, other.test_owner)  # type: ignore[arg-type]
+    assert not np.array_equal(raw.test_y, other.test_y) or not np.array_equal(
+        known(raw.test_owner), known(other.test_owner)
+    )
     write(tmp_path, "train", x=[0.0, 1.0, 2.0, 3.0], label=[0, 1, 0, 1])
     assert len(folder(tmp_path, test_share=0.25).load(0).test_y) == 1
     write(tmp_path, "train", x=[0.0, 1.0], label=[0, 1])
@@ -361,7 +364,7 @@ def test_a_test_part_is_cut_from_each_class_of_each_client(tmp_path: Path) -> No
 
 def test_a_wide_table_is_read_in_one_look(tmp_path: Path) -> None:
     """Names were looked up in a list for each column: 3,000 columns took longer than anybody waits."""
-    table(tmp_path, **{f"c{j}": np.zeros(40) for j in range(500)})
+    table(tmp_path, **dict[str, Any]({f"c{j}": np.zeros(40) for j in range(500)}))
     assert folder(tmp_path).load(0).inputs == "501: x, c0 ... c499"
 
 
@@ -371,17 +374,17 @@ def test_real_sensor_data_with_their_subjects() -> None:
     raw = folder(SHARED, features="body_acc_x", client="subject", shape=[1, 128]).load(0)
     assert raw.train_x.shape == (7352, 1, 128)
     assert np.bincount(raw.test_y).tolist() == [496, 471, 420, 491, 532, 537]
-    assert np.unique(raw.test_owner).tolist() == [1, 3, 8, 9, 11, 12, 17, 19, 23]
-    assert len(np.unique(raw.train_owner)) == 21
+    assert np.unique(known(raw.test_owner)).tolist() == [1, 3, 8, 9, 11, 12, 17, 19, 23]
+    assert len(np.unique(known(raw.train_owner))) == 21
 
 
 def test_an_official_split_by_subject_leaves_the_test_part_to_the_server() -> None:
     if not SHARED.is_dir():
         pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")
     har = folder(SHARED, features="body_acc_x", client="subject", test="server", standardise="train")
-    kinds = {"seed": 0, "clients": None, "server_val": 0.05, "client_val": 0.1}
-    federation = build(har.load(0), Natural(), NoNoise(), **kinds)  # type: ignore[arg-type]
+    kinds: dict[str, Any] = {"seed": 0, "clients": None, "server_val": 0.05, "client_val": 0.1}
+    federation = build(har.load(0), Natural(), NoNoise(), **kinds)
     assert (federation.n_clients, len(federation.server_test.y), len(federation.test.y)) == (21, 2947, 0)
     assert not federation.test.offsets.any()
     with pytest.raises(DataError, match=r"no client of the training data has test rows; choose dataset.test=server"):
-        build(replace(har, test="clients").load(0), Natural(), NoNoise(), **kinds)  # type: ignore[arg-type]
+        build(replace(har, test="clients").load(0), Natural(), NoNoise(), **kinds)
