@@ -21,7 +21,7 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from fedcohort.agg.base import Arrived
+from fedcohort.agg.base import Aggregator, Arrived
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import averaged, remembered
 from fedcohort.host.memory import keep_freed_memory
@@ -48,7 +48,7 @@ def common() -> torch.Tensor:
     return torch.randn(PARAMETERS, generator=torch.Generator().manual_seed(CLIENTS))
 
 
-def update_of(client: int, agg: Any) -> ClientUpdate:
+def update_of(client: int, agg: Aggregator[Any]) -> ClientUpdate:
     rng = torch.Generator().manual_seed(client)
     delta = 0.1 * common() + 0.1 * torch.randn(PARAMETERS, generator=rng)
     return ClientUpdate(
@@ -71,7 +71,7 @@ def update_of(client: int, agg: Any) -> ClientUpdate:
     )
 
 
-def collected(agg: Any, updates: list[ClientUpdate]) -> Collected:
+def collected(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Collected:
     n = np.array([update.n_used for update in updates])
     collector = Collector(
         layout=Layout((Block("w", (PARAMETERS,), 0),), (), ()),
@@ -91,7 +91,7 @@ def collected(agg: Any, updates: list[ClientUpdate]) -> Collected:
     return collector.finish(lambda tensor: tensor, lambda tensor: tensor)
 
 
-def arrived(agg: Any, found: Collected) -> Arrived:
+def arrived(agg: Aggregator[Any], found: Collected) -> Arrived:
     rng, nobody = np.random.default_rng(0), np.empty(0, dtype=np.int64)
     told = Signals({word: 0.1 + rng.random(CLIENTS) for word in sorted(agg.needs)}, agg.needs, "the aggregator")
     outcome = RoundOutcome(0, Selection(found.clients), found.clients, nobody, told, {}, 1.0)

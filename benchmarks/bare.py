@@ -10,15 +10,19 @@ import json
 import os
 import sys
 import time
+from multiprocessing.synchronize import Barrier
 from typing import Any
 
 import numpy as np
 import torch
 import torch.multiprocessing as mp
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from workloads import WORKLOADS, Workload, cpu_seconds, result
+
+State = dict[str, Tensor]
+Shared = tuple[State, list[State], Tensor, tuple[Tensor, ...]]  # the server, sums and scores of ranks, the data
 
 
 def share(clients: np.ndarray, sizes: np.ndarray, rank: int, processes: int) -> list[int]:
@@ -33,7 +37,12 @@ def share(clients: np.ndarray, sizes: np.ndarray, rank: int, processes: int) -> 
 
 
 def train(
-    model: torch.nn.Module, work: Workload, data: tuple[Tensor, ...], offsets: np.ndarray, mine: list[int], server: Any
+    model: torch.nn.Module,
+    work: Workload,
+    data: tuple[Tensor, ...],
+    offsets: np.ndarray,
+    mine: list[int],
+    server: State,
 ) -> dict[str, Tensor]:
     """The sum of the clients' models, each by its samples."""
     total = {key: torch.zeros_like(value) for key, value in server.items()}
@@ -52,13 +61,13 @@ def train(
 
 
 @torch.no_grad()
-def evaluate(model: torch.nn.Module, x: Tensor, y: Tensor) -> float:
+def evaluate(model: nn.Module, x: Tensor, y: Tensor) -> float:
     """Summed cross-entropy."""
     parts = [F.cross_entropy(model(x[i : i + 1000]), y[i : i + 1000], reduction="sum") for i in range(0, len(y), 1000)]
     return float(torch.stack(parts).sum())
 
 
-def worker(rank: int, processes: int, name: str, rounds: int, shared: Any, barrier: Any) -> None:
+def worker(rank: int, processes: int, name: str, rounds: int, shared: Shared, barrier: Barrier) -> None:
     torch.set_num_threads(1)
     work, (server, sums, scores, data) = WORKLOADS[name], shared
     offsets, model = work.offsets(), work.network().to(data[0].device)
@@ -75,7 +84,8 @@ def worker(rank: int, processes: int, name: str, rounds: int, shared: Any, barri
         barrier.wait()
         if rank == 0:
             for key, value in server.items():
-                value.copy_(sum(one[key] for one in sums) / int(work.sizes[chosen].sum()))
+                together: Any = sum(one[key] for one in sums)
+                value.copy_(together / int(work.sizes[chosen].sum()))
         barrier.wait()
         model.load_state_dict(server)
         rows = slice(bounds[rank], bounds[rank + 1])

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import lightning.pytorch as pl
@@ -18,19 +18,22 @@ import numpy as np
 import torch
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
+from torch import Tensor, nn
 
 from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.flat import FlatModel
+from fedcohort.hook import ClientHook
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.strategy import strategy_for
-from fedcohort.record.observer import Observer
-from fedcohort.rng import Rekeyed
+from fedcohort.record.observer import Observer, RunInfo
+from fedcohort.rng import NOBODY, ONCE, Rekeyed
 from fedcohort.round.parts import Parts
 from fedcohort.round.settings import Settings
 from fedcohort.selector.base import Selector
 from fedcohort.training.local import LocalTrainer
-from fedcohort.types import RoundReport, Selection
+from fedcohort.types import Population, ProbeResult, RoundContext, RoundReport, Selection
 from workloads import WORKLOADS, cpu_seconds, result
 
 EVALUATED = {"every": 1, "clients_every": 0}
@@ -43,18 +46,18 @@ class FixedCohorts(Selector[None]):
     def __init__(self, chosen: Callable[[int], np.ndarray]) -> None:
         self.chosen = chosen
 
-    def init(self, population: Any) -> None:
+    def init(self, population: Population) -> None:
         """No state."""
 
-    def select(self, state: None, ctx: Any, probes: Any) -> tuple[Selection, None]:
+    def select(self, state: None, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, None]:
         return Selection(self.chosen(ctx.round)), None
 
 
 class AsTheyLie(Rekeyed):
     """A client's samples in the order of the bare loop; what a shuffle costs is spent all the same."""
 
-    def at(self, *key: Any) -> Any:
-        self.draws = super().at(*key)
+    def at(self, seed: int, purpose: str, round: int = ONCE, client: int = NOBODY) -> Any:  # noqa: ANN401  stands in for it
+        self.draws = super().at(seed, purpose, round, client)
         return self
 
     def permutation(self, n: int) -> np.ndarray:
@@ -65,8 +68,8 @@ class AsTheyLie(Rekeyed):
 class Loop(FederatedLoop):
     """The loop of every run, but for the order of samples."""
 
-    def _trainer_of(self, *parts: Any) -> LocalTrainer:
-        trainer = super()._trainer_of(*parts)
+    def _trainer_of(self, worker: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
+        trainer = super()._trainer_of(worker, hooks)
         trainer.rng = AsTheyLie()
         return trainer
 
@@ -85,7 +88,7 @@ class Clock(Observer):
         self.busy: list[float] = []
         self.losses: list[float] = []
 
-    def start(self, info: Any) -> None:
+    def start(self, info: RunInfo) -> None:
         self.last, self.spent = time.perf_counter(), cpu_seconds(self.pid)
 
     def observe(self, report: RoundReport) -> None:
@@ -105,12 +108,14 @@ class Clock(Observer):
         sys.stdout.flush()
 
 
-def part(group: str, word: str, **changes: Any) -> Any:
-    node = OmegaConf.to_container(OmegaConf.load(f"{CONFIGS}/{group}/{word}.yaml"))
-    return instantiate({**node, **changes}, _convert_="all")  # type: ignore[dict-item]
+def part(group: str, word: str, **changes: object) -> Any:  # noqa: ANN401  of whatever class the yaml names
+    node: Any = OmegaConf.to_container(OmegaConf.load(f"{CONFIGS}/{group}/{word}.yaml"))
+    return instantiate({**node, **changes}, _convert_="all")
 
 
-def federation_of(offsets: np.ndarray, x: Any, y: Any, x_eval: Any, y_eval: Any, n_classes: int) -> Federation:
+def federation_of(
+    offsets: np.ndarray, x: Tensor, y: Tensor, x_eval: Tensor, y_eval: Tensor, n_classes: int
+) -> Federation:
     """Exactly the workload's samples: nothing is held out of a client's data."""
     clients = len(offsets) - 1
     nothing = np.zeros(clients + 1, dtype=np.int64)
@@ -122,7 +127,7 @@ def federation_of(offsets: np.ndarray, x: Any, y: Any, x_eval: Any, y_eval: Any,
 
 
 def run(
-    network: Any,
+    network: nn.Module,
     federation: Federation,
     chosen: Callable[[int], np.ndarray],
     cohort: int,
@@ -132,7 +137,7 @@ def run(
     processes: int = 1,
     device: str = "cpu",
     workload: str = "",
-    **engine: Any,
+    **engine: object,
 ) -> Clock:
     """The run; every option as `train.py` has it, but for the fixed cohorts and the order of samples."""
     warnings.filterwarnings("ignore")

@@ -24,6 +24,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from fedcohort.rng import generator
+from fedcohort.selector.base import Selector
 from fedcohort.signal.base import Derived, RawUpdate, Reported, Static, find
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 
@@ -49,13 +50,14 @@ def words() -> list[str]:
     return sorted(path.stem for path in CONFIGS.glob("*.yaml"))
 
 
-def selector_of(word: str, **changes: Any) -> Any:
+def selector_of(word: str, **changes: object) -> Selector[Any]:
     """The selector with its yaml's options; an alias is its base with the options that it sets."""
     loaded: Any = OmegaConf.to_container(OmegaConf.load(CONFIGS / f"{word}.yaml"))
     if "_target_" not in loaded:
         base: Any = OmegaConf.to_container(OmegaConf.load(CONFIGS / f"{loaded['defaults'][0].split('@')[0]}.yaml"))
         loaded = {**base, **loaded["selector"]}
-    return instantiate({**loaded, **OPTIONS.get(word, {}), **changes}, _convert_="all")
+    made: Selector[Any] = instantiate({**loaded, **OPTIONS.get(word, {}), **changes}, _convert_="all")
+    return made
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class World:
         self, round: int, selection: Selection, needs: frozenset[str], later: dict[str, ProbeResult]
     ) -> RoundOutcome:
         """Everybody arrives."""
-        m, told = len(selection.clients), {}
+        m, told = len(selection.clients), dict[str, Any]()
         for word in needs:
             if isinstance(find(word), RawUpdate | Reported):
                 told[word] = self.values(word, round, m).astype(np.float64)
@@ -108,7 +110,7 @@ class World:
         )
 
 
-def rounds(selector: Any, world: World, count: int) -> Iterator[tuple[float, int]]:
+def rounds(selector: Selector[Any], world: World, count: int) -> Iterator[tuple[float, int]]:
     """(seconds of plan, select and observe, clients that were asked) of each round."""
     needs = selector.needs
     signals = world.signals(needs)

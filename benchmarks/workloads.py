@@ -62,8 +62,8 @@ class Workload:
     def data(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """x, y of all clients, one after the other; x, y of the server."""
         inputs = int(np.prod(self.shape))
-        centres = np.random.RandomState(CLASSES).standard_normal((self.n_classes, inputs))
-        centres = centres.astype(np.float32) * DISTANCE
+        drawn = np.random.RandomState(CLASSES).standard_normal((self.n_classes, inputs))
+        centres = drawn.astype(np.float32) * DISTANCE
         draws = np.random.Generator(np.random.PCG64(SAMPLES))
         parts: list[Tensor] = []
         for n in (int(self.sizes.sum()), self.n_eval):

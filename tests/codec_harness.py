@@ -37,7 +37,8 @@ def ctx(layout: Layout, client: int = 0) -> ClientContext:
 
 def begun(codec: Any, w: torch.Tensor, layout: Layout, client: int = 0) -> Correction:
     (hook,) = codec.hooks
-    return hook.begin(w, {}, {}, ctx(layout, client))
+    correction: Correction = hook.begin(w, {}, {}, ctx(layout, client))
+    return correction
 
 
 def normal(n: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:

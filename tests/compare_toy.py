@@ -1,6 +1,6 @@
 """Runs to compare, made up."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fedcohort.observe.comparison.runs import Run, Sorted, sort
 from fedcohort.observe.comparison.table import Table, tabulate
@@ -8,8 +8,17 @@ from fedcohort.observe.comparison.table import Table, tabulate
 ACC = "test/acc"
 
 
-def run(selector: str, seed: int, acc: float, agg: str = "fedavg", started: int = 0, **params: str) -> Run:
-    facts = {"selector": selector, "agg": agg, "seed": str(seed), "rounds": "5", **params}
+def run(
+    selector: str,
+    seed: int,
+    acc: float,
+    agg: str = "fedavg",
+    started: int = 0,
+    options: Mapping[str, str] | None = None,
+    **params: str,
+) -> Run:
+    """options: those with a dot in their name, beside `params`."""
+    facts = {"selector": selector, "agg": agg, "seed": str(seed), "rounds": "5", **params, **(options or {})}
     number = f"{selector}-{agg}-s{seed}-{started}"
     return Run(number, number, "finished", started, facts, {"sweep_id": "one"}, {ACC: acc, "test/loss": 1.0})
 

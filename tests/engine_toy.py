@@ -1,6 +1,7 @@
 """Three toy clients and a trainer for them, in the precision that a test needs."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from torch import nn
 
 from fedcohort.dataset.base import Raw
 from fedcohort.flat import FlatModel
+from fedcohort.hook import ClientHook
 from fedcohort.rng import torch_scope
 from fedcohort.startup.split import build
 from fedcohort.training.local import ClientTask, LocalTrainer
@@ -28,12 +30,14 @@ def federation_of(n: int = 90, clients: int = 3, dtype: torch.dtype = torch.floa
     return held
 
 
-def network_of(dtype: torch.dtype = torch.float32, *extra: nn.Module) -> nn.Module:
+def network_of(dtype: torch.dtype = torch.float32, *extra: nn.Module) -> nn.Sequential:
     with torch_scope(SEED, "weights"):
         return nn.Sequential(nn.Linear(5, 8), *extra, nn.ReLU(), nn.Linear(8, 3)).to(dtype)
 
 
-def trainer_of(federation: Any, network: nn.Module, objective: str = "ce", hooks: tuple = (), **client: Any) -> Any:
+def trainer_of(
+    federation: Any, network: nn.Module, objective: str = "ce", hooks: Sequence[ClientHook] = (), **client: Any
+) -> Any:
     word = client.pop("word", "sgd")
     server, worker = FlatModel(copy.deepcopy(network)), FlatModel(copy.deepcopy(network))
     parts = (make("objective", objective), make("client", word, **client), make("codec", "none"))

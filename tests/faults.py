@@ -92,7 +92,8 @@ class Mutant:
                 raise OSError("a mutant is in no cache")
             return stats(loader, path)
 
-        SourceFileLoader.get_data, SourceFileLoader.path_stats = get_data, path_stats
+        for function in (get_data, path_stats):
+            setattr(SourceFileLoader, function.__name__, function)
 
     def difference(self) -> str:
         lines = difflib.unified_diff(self.path.read_text().splitlines(), self.code.splitlines(), n=2, lineterm="")

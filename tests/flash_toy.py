@@ -1,22 +1,22 @@
 """A FLASH that is told what it measures: toy losses and durations, round by round."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from fedcohort.bandit.ridge import Ridge
 from fedcohort.selector.flash import Flash, State
 from fedcohort.types import Population, ProbeResult
 from selector_harness import context, outcome
-from yaml_words import make
+from yaml_words import make_a
 
 NAN, INF = float("nan"), float("inf")
 RAW: dict[str, Any] = {"scale": "none"}
 
 
 def flash(**changes: Any) -> Flash:
-    return make("selector", "flash", **changes)
+    return make_a(Flash, "selector", "flash", **changes)
 
 
 def answered(robust_loss: Sequence[float], val_loss: Sequence[float]) -> Mapping[str, ProbeResult]:
@@ -40,7 +40,8 @@ def run(
     state = selector.init(Population(K, 2, 1, {"n_train": np.array(n_train)}))
     fresh = selector.context == "fresh"
     states = []
-    for t, (measured, seconds) in enumerate(itertools.zip_longest(losses, trained, fillvalue={})):
+    nobody: Sequence[Mapping[int, float]] = [{}] * (len(losses) - len(trained))
+    for t, (measured, seconds) in enumerate(zip(losses, [*trained, *nobody], strict=True)):
         probes = answered(*measured)
         chosen = sorted({*seconds, *(failed[t] if t < len(failed) else ())}) or [0]
         ctx = context(t, len(chosen), K, available=chosen)
@@ -52,8 +53,13 @@ def run(
     return states
 
 
+def ridge(state: State) -> Ridge:
+    assert isinstance(state.posterior, Ridge)
+    return state.posterior
+
+
 def theta(state: State) -> np.ndarray:
-    return np.linalg.solve(state.posterior.V, state.posterior.b)
+    return np.linalg.solve(ridge(state).V, ridge(state).b)
 
 
 # Two clients, both trained in round 0 (1 s and 2 s), then client 1 alone (1 s). w_0, w_1, w_2 as measured:

@@ -8,17 +8,22 @@ import numpy as np
 import torch
 
 
+def state() -> tuple[object, bytes, list[int]]:
+    """Of Python's generator, of numpy's and of torch's."""
+    numpys = np.random.get_state(legacy=False)["state"]["key"].tobytes()  # noqa: NPY002
+    return random.getstate(), numpys, torch.get_rng_state().tolist()
+
+
 @contextmanager
 def untouched() -> Iterator[None]:
     """Inside, global generators must neither move nor matter: they are seeded differently at each entry."""
     saved = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     for set_seed in (random.seed, np.random.seed, torch.manual_seed):
         set_seed(int.from_bytes(random.randbytes(3)))
-    before = random.getstate(), np.random.get_state()[1].tobytes(), torch.get_rng_state().tolist()  # type: ignore[union-attr]  # noqa: NPY002
+    before = state()
     try:
         yield
-        after = random.getstate(), np.random.get_state()[1].tobytes(), torch.get_rng_state().tolist()  # type: ignore[union-attr]  # noqa: NPY002
-        assert before == after, "a global generator was used"
+        assert before == state(), "a global generator was used"
     finally:
         random.setstate(saved[0])
         np.random.set_state(saved[1])  # noqa: NPY002

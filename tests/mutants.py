@@ -90,7 +90,11 @@ def stages(module: str) -> list[list[str]]:
     tests = [own_tests(module), laws(module), [str(ROOT / f"{name.replace('.', '/')}.py") for name in beside]]
     tests += [[test for name in users if name.startswith("fedcohort.") for test in own_tests(name) + laws(name)]]
     seen: set[str] = set()
-    return [fresh for stage in tests if (fresh := [x for x in dict.fromkeys(stage) if not (x in seen or seen.add(x))])]
+    found: list[list[str]] = []
+    for stage in tests:
+        found.append([test for test in dict.fromkeys(stage) if test not in seen])
+        seen.update(stage)
+    return [stage for stage in found if stage]
 
 
 class Only:

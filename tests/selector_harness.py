@@ -13,6 +13,7 @@ from fedcohort import rng
 from fedcohort.signal.base import Derived, Probed, RawUpdate, Reported, Static, find
 from fedcohort.state import pack, unpack
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
+from signal_kinds import BareLab, derived
 
 Corrupt = Callable[[str, np.ndarray], np.ndarray]
 EVERY_WORD = sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name != "base")
@@ -82,7 +83,7 @@ class World:
     cohort: int = 3
     seed: int = 0
     available: Callable[[int], Sequence[int]] | None = None
-    lost: Callable[[int, Ids], Sequence[int]] = field(default=lambda round, cohort: ())
+    lost: Callable[[int, Ids], Sequence[int] | Ids] = field(default=lambda round, cohort: ())
     corrupt: Corrupt = field(default=lambda word, values: values)
     facts: Corrupt = field(default=lambda word, values: values)
     read: set[str] = field(default_factory=set)
@@ -90,7 +91,7 @@ class World:
     def values(self, word: str, round: int = rng.ONCE) -> np.ndarray:
         """What each client would say."""
         draws = rng.generator(self.seed, f"world/{word}", round).random(self.n_clients)
-        made_up = MADE_UP.get(word, lambda draws: 0.2 + draws)(draws)
+        made_up = MADE_UP[word](draws) if word in MADE_UP else 0.2 + draws
         if isinstance(find(word), Static):
             return self.facts(word, made_up)
         if made_up.ndim == 1:
@@ -174,13 +175,14 @@ def has_pairs(word: str) -> bool:
 
 def pairs_of(word: str, updates: np.ndarray) -> np.ndarray:
     """What the server works out of these updates, without a model or data."""
-    made: np.ndarray = find(word).make(None, torch.from_numpy(updates))  # type: ignore[union-attr, arg-type]
+    made: np.ndarray = derived(word).make(BareLab(), torch.from_numpy(updates))
     return made
 
 
 def reordered(word: str, values: np.ndarray, order: Ids) -> np.ndarray:
     """A signal of clients who arrived, in another order."""
-    return values[np.ix_(order, order)] if has_pairs(word) else values[order]
+    turned: np.ndarray = values[np.ix_(order, order)] if has_pairs(word) else values[order]
+    return turned
 
 
 def play_round(selector: Any, state: Any, world: World, round: int) -> Step:
@@ -209,5 +211,10 @@ def stored(state: Any) -> Any:
     return unpack(pack(state), type(state))
 
 
+def listed(clients: Ids) -> list[int]:
+    found: list[int] = clients.tolist()
+    return found
+
+
 def cohorts(steps: Sequence[Step]) -> list[list[int]]:
-    return [step.selection.clients.tolist() for step in steps]
+    return [listed(step.selection.clients) for step in steps]

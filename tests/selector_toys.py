@@ -67,7 +67,7 @@ class LowIdsAmongDraws(Toy):
     """Thompson sampling that likes low ids a little better."""
 
     def scored(self, state: State, rng: np.random.Generator) -> Values:
-        return PerClientThompson().scored(state, rng) - 1e-3 * np.arange(len(state.mean))
+        return np.asarray(PerClientThompson().scored(state, rng) - 1e-3 * np.arange(len(state.mean)))
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,8 @@ def federation(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     def sorted_(*parts: Any) -> Federation:
         held = build(*parts)
-        clients = {name: doubled(getattr(held, name)) for name in ("train", "val", "test")}
-        server = {name: by_label(getattr(held, name)) for name in ("server_val", "server_test")}
+        clients: dict[str, Any] = {name: doubled(getattr(held, name)) for name in ("train", "val", "test")}
+        server: dict[str, Any] = {name: by_label(getattr(held, name)) for name in ("server_val", "server_test")}
         attribute = np.arange(len(held.server_test.y)) % 2
         proxy = None if held.proxy is None else held.proxy.double()
         held = replace(held, **clients, **server, server_test_attribute=attribute, proxy=proxy)
@@ -91,8 +91,8 @@ def assert_same_journal(one: Path, other: Path) -> None:
 
 
 def assert_same_rest(one: Path, other: Path) -> None:
-    tables = [pd.read_parquet(folder / "clients.parquet") for folder in (one, other)]
-    pd.testing.assert_frame_equal(*tables, rtol=1e-9, atol=1e-9)
+    first, second = (pd.read_parquet(folder / "clients.parquet") for folder in (one, other))
+    pd.testing.assert_frame_equal(first, second, rtol=1e-9, atol=1e-9)
     a, b = (json.loads((folder / "summary.json").read_text()) for folder in (one, other))
     for part in ("final", *a["best"]):
         values = [found["final"] if part == "final" else found["best"].get(part) for found in (a, b)]

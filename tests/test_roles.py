@@ -1,24 +1,28 @@
 """One row for each option: what it changes, whose it is, where it is shown."""
 
+from pathlib import Path
+
 import pytest
-from omegaconf import OmegaConf
 
 from fedcohort.observe.comparison.runs import settings
 from fedcohort.record import folder
 from fedcohort.roles import PART, TABLE, Effect, Identity, flat, role_of, rows_of
 from fedcohort.startup import options
 from run_harness import made
-from yaml_words import CONFIGS, OURS
+from yaml_words import CONFIGS, OURS, loaded_from, plain
 
 GROUPS = sorted(path.name for path in CONFIGS.iterdir() if path.is_dir() and path.name != "hydra")
 BENEATH = {"experiment", "heterogeneity"}  # they stand for words of other groups
 
 
+def names(path: Path) -> list[str]:
+    """The options in a yaml file, dotted."""
+    return [name for name, _ in flat(plain(loaded_from(path), resolve=False))]
+
+
 def own() -> list[str]:
     """The options of configs/train.yaml."""
-    config = OmegaConf.to_container(OmegaConf.load(CONFIGS / "train.yaml"), resolve=False)
-    assert isinstance(config, dict)
-    return [name for name, _ in flat(config) if not name.startswith(("defaults", "hydra."))]
+    return [name for name in names(CONFIGS / "train.yaml") if not name.startswith(("defaults", "hydra."))]
 
 
 def of_groups() -> list[str]:
@@ -26,10 +30,8 @@ def of_groups() -> list[str]:
     found: dict[str, None] = {}
     for path in (path for group in GROUPS for path in (CONFIGS / group).glob("*.yaml")):
         group = path.parent.name
-        node = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
-        assert isinstance(node, dict)
         if group not in BENEATH and "# @package _global_" not in path.read_text():
-            found |= dict.fromkeys(f"{group}.{name}" for name, _ in flat(node) if not name.startswith("defaults"))
+            found |= dict.fromkeys(f"{group}.{name}" for name in names(path) if not name.startswith("defaults"))
     return list(found)
 
 
@@ -82,5 +84,5 @@ def test_what_changes_no_result_is_no_difference_between_runs() -> None:
     from compare_toy import run
 
     other = {"checkpoint.every": "9", "engine.slices": "4", "trainer.threads": "2", "trainer": "cpu_all"}
-    assert settings(run("random", 0, 0.5)) == settings(run("random", 1, 0.5, **other))
-    assert settings(run("random", 0, 0.5)) != settings(run("random", 0, 0.5, **{"client.lr": "0.2"}))
+    assert settings(run("random", 0, 0.5)) == settings(run("random", 1, 0.5, options=other))
+    assert settings(run("random", 0, 0.5)) != settings(run("random", 0, 0.5, options={"client.lr": "0.2"}))

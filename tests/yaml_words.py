@@ -3,13 +3,14 @@
 import copy
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hydra.utils import instantiate
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 import fedcohort.startup.assemble  # noqa: F401  the resolvers that the yamls use
 
+P = TypeVar("P")
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / "configs"
 OURS = (
@@ -33,6 +34,20 @@ OURS = (
 )
 
 
+def loaded_from(path: Path) -> DictConfig:
+    """The mapping in a yaml file."""
+    loaded = OmegaConf.load(path)
+    assert isinstance(loaded, DictConfig)
+    return loaded
+
+
+def plain(config: DictConfig, resolve: bool = True) -> dict[str, Any]:
+    """Its values, by name."""
+    found = OmegaConf.to_container(config, resolve=resolve)
+    assert isinstance(found, dict)
+    return {str(name): value for name, value in found.items()}
+
+
 def node(group: str, word: str) -> dict[str, Any]:
     """The node of a yaml whose `_target_` is ours, {} for an alias, a preset, or a word that the data decide on."""
     return copy.deepcopy(_node(group, word))
@@ -40,19 +55,19 @@ def node(group: str, word: str) -> dict[str, Any]:
 
 @cache
 def _node(group: str, word: str) -> dict[str, Any]:
-    loaded = OmegaConf.load(CONFIGS / group / f"{word}.yaml")
+    loaded = loaded_from(CONFIGS / group / f"{word}.yaml")
     found = loaded if "_target_" in loaded else loaded.get(group)
     if found is None or "_target_" not in found or OmegaConf.is_interpolation(found, "_target_"):
         return {}
     root = OmegaConf.create({"clients": 12, "paths": {"logs": "logs"}, group: found})
-    plain = dict(OmegaConf.to_container(root[group], resolve=True))  # type: ignore[arg-type]
-    plain.pop("defaults", None)
-    return plain | {name: node(*other) for name, other in inside(group, word).items()}
+    values = plain(root[group])
+    values.pop("defaults", None)
+    return values | {name: node(*other) for name, other in inside(group, word).items()}
 
 
 def inside(group: str, word: str) -> dict[str, tuple[str, str]]:
     """The parts that a part is made of, as (group, word) by option: `- /objective@base: ce` in its defaults."""
-    loaded = OmegaConf.load(CONFIGS / group / f"{word}.yaml")
+    loaded = loaded_from(CONFIGS / group / f"{word}.yaml")
     entries = [entry for entry in loaded.get("defaults", []) if not isinstance(entry, str)]
     found = {str(key): str(value) for entry in entries for key, value in entry.items() if str(key).startswith("/")}
     return {key.split("@")[1]: (key[1:].split("@")[0], value) for key, value in found.items() if "@" in key}
@@ -66,3 +81,10 @@ def words(group: str) -> list[str]:
 def make(group: str, word: str, **changes: Any) -> Any:
     """The part with its yaml's defaults, and `changes`."""
     return instantiate({**node(group, word), **changes}, _convert_="all")
+
+
+def make_a(kind: type[P], group: str, word: str, **changes: Any) -> P:
+    """The same of a class that is known."""
+    part = make(group, word, **changes)
+    assert isinstance(part, kind)
+    return part

@@ -23,9 +23,9 @@ FASHION_MNIST=/data/fashion_mnist benchmarks/papers/flash_settings.sh
 
 `python benchmarks/papers/page.py` writes this page.
 """
-ORDER = ("ucb_cs_table1", "ucb_cs_fig3", "flash_settings", "flash_gamma", "flash_table1", "flash_table1_robust")
-ORDER += ("regret", "feddiverse", "feddiverse_ablation", "fedmaba_table2", "fedmaba_term", "fedmaba_full")
-ORDER += ("fedmaba_alpha", "drift")
+ORDER: tuple[str, ...] = ("ucb_cs_table1", "ucb_cs_fig3", "flash_settings", "flash_gamma", "flash_table1")
+ORDER += ("flash_table1_robust", "regret", "feddiverse", "feddiverse_ablation", "fedmaba_table2", "fedmaba_term")
+ORDER += ("fedmaba_full", "fedmaba_alpha", "drift")
 
 
 def section(name: str) -> str:

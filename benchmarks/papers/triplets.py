@@ -27,6 +27,7 @@ def truth(config: dict[str, Any], choices: dict[str, str]) -> np.ndarray:
     objects = {group: assemble.part(made, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
     federation = run._federation(made, objects, run._parts(made, objects))
     counts = federation.group_counts
+    assert counts is not None, "these data have attributes"
     return skew.triplets(counts.reshape(len(counts), federation.n_classes, -1))
 
 
@@ -34,7 +35,8 @@ def told(folder: Path) -> np.ndarray:
     """What the clients' estimates were, [K, 3]."""
     table = pd.read_parquet(folder / "clients.parquet")
     last = table[table["step"] == table["step"].max()].sort_values("client")
-    return last[[f"part_{name}" for name in skew.COMPONENTS]].to_numpy()
+    found: np.ndarray = last[[f"part_{name}" for name in skew.COMPONENTS]].to_numpy()
+    return found
 
 
 def main(logs: Path) -> str:

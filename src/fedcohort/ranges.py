@@ -22,7 +22,7 @@ def _inside(value: float, interval: str) -> bool:
     return above and below and not math.isinf(value)
 
 
-def number(option: str, value: Any, interval: str, *, optional: bool = False) -> None:
+def number(option: str, value: object, interval: str, *, optional: bool = False) -> None:
     """Check that `value` is a finite number inside `interval`, written like "(0, 1]" or "[0, inf)"."""
     allowed = f"a number in {interval}" + (" or null" if optional else "")
     if value is None and optional:
@@ -31,7 +31,7 @@ def number(option: str, value: Any, interval: str, *, optional: bool = False) ->
         raise refuse(option, allowed, value)
 
 
-def integer(option: str, value: Any, interval: str, *, optional: bool = False) -> None:
+def integer(option: str, value: object, interval: str, *, optional: bool = False) -> None:
     """Check that `value` is an integer inside `interval`."""
     allowed = f"an integer in {interval}" + (" or null" if optional else "")
     if value is None and optional:
@@ -40,19 +40,19 @@ def integer(option: str, value: Any, interval: str, *, optional: bool = False) -
         raise refuse(option, allowed, value)
 
 
-def choice(option: str, value: Any, *words: str) -> None:
+def choice(option: str, value: object, *words: str) -> None:
     """Check that `value` is one of `words`."""
     if not isinstance(value, str) or value not in words:
         raise refuse(option, "one of " + ", ".join(words), value)
 
 
-def flag(option: str, value: Any) -> None:
+def flag(option: str, value: object) -> None:
     """Check that `value` is true or false."""
     if not isinstance(value, bool):
         raise refuse(option, "true or false", value)
 
 
-def text(option: str, value: Any, *, optional: bool = False) -> None:
+def text(option: str, value: object, *, optional: bool = False) -> None:
     """Check that `value` is a text that is not empty."""
     if value is None and optional:
         return
@@ -60,24 +60,23 @@ def text(option: str, value: Any, *, optional: bool = False) -> None:
         raise refuse(option, "a text that is not empty" + (" or null" if optional else ""), value)
 
 
-def texts(option: str, value: Any) -> None:
+def texts(option: str, value: object) -> None:
     """Check that `value` is a list of texts; it may be empty."""
-    is_list = isinstance(value, Sequence) and not isinstance(value, str)
-    if not is_list or not all(isinstance(item, str) for item in value):
+    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(item, str) for item in value):
         raise refuse(option, "a list of texts, as [id,age]", value)
 
 
-def integers(option: str, value: Any, interval: str) -> None:
+def integers(option: str, value: object, interval: str) -> None:
     """Check that `value` is a list of integers inside `interval`; it may be empty."""
     _each(integer, option, value, interval, f"a list of integers in {interval}")
 
 
-def numbers(option: str, value: Any, interval: str) -> None:
+def numbers(option: str, value: object, interval: str) -> None:
     """Check that `value` is a list of numbers inside `interval`; it may be empty."""
     _each(number, option, value, interval, f"a list of numbers in {interval}")
 
 
-def words(option: str, value: Any, *known: str) -> None:
+def words(option: str, value: object, *known: str) -> None:
     """Check that `value` is a list of different words of `known`, one at least."""
     allowed = "a list of one or more of " + ", ".join(known) + ", none twice"
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
@@ -86,7 +85,7 @@ def words(option: str, value: Any, *known: str) -> None:
         raise refuse(option, allowed, value)
 
 
-def _each(check: Callable[[str, Any, str], None], option: str, value: Any, interval: str, allowed: str) -> None:
+def _each(check: Callable[[str, Any, str], None], option: str, value: object, interval: str, allowed: str) -> None:
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise refuse(option, allowed, value)
     for item in value:

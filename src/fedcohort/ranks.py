@@ -2,7 +2,6 @@
 
 import heapq
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch.distributed as dist
@@ -33,7 +32,7 @@ def reduce_max(tensor: Tensor) -> Tensor:
     return _reduce(tensor, dist.ReduceOp.MAX)
 
 
-def _reduce(tensor: Tensor, operation: Any) -> Tensor:
+def _reduce(tensor: Tensor, operation: "dist.ReduceOp.RedOpType") -> Tensor:
     if _spread() and tensor.numel():
         if dist.get_backend() == "nccl" and not tensor.is_cuda:  # NCCL knows tensors on cards alone
             moved = tensor.cuda()

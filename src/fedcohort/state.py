@@ -14,8 +14,11 @@ import torch
 
 from fedcohort.errors import CheckpointError
 
+Packed = Any  # None, numbers, strings, tensors, and lists and dictionaries of these
+Unpacked = Any  # a State, or whatever stands in one
 
-def pack(value: Any) -> Any:
+
+def pack(value: object) -> Packed:
     """Plain data for a checkpoint: tensors, numbers, strings, lists and dictionaries with string keys."""
     if value is None or isinstance(value, bool | int | float | str | torch.Tensor):
         return value
@@ -32,7 +35,7 @@ def pack(value: Any) -> Any:
     raise TypeError(f"a State can't hold a {type(value).__name__}: {value!r:.80}")
 
 
-def unpack(payload: Any, like: Any = Any) -> Any:
+def unpack(payload: Packed, like: object = Any) -> Unpacked:
     """The value that `pack` was given. like: its type, so that dataclasses find their classes again.
 
     Raises `CheckpointError` where the payload has other fields than the class.
@@ -53,7 +56,7 @@ def unpack(payload: Any, like: Any = Any) -> Any:
     return tuple(items) if kind == "tuple" else items
 
 
-def _record(fields: dict[str, Any], like: Any) -> Any:
+def _record(fields: dict[str, Packed], like: object) -> Unpacked:
     classes = [c for c in _alternatives(like) if isinstance(c, type) and dataclasses.is_dataclass(c)]
     if not classes:
         raise CheckpointError(f"the checkpoint holds a record where this version expects {like}")
@@ -65,7 +68,7 @@ def _record(fields: dict[str, Any], like: Any) -> Any:
     return cls(**{name: unpack(value, hints[name]) for name, value in fields.items()})
 
 
-def _alternatives(like: Any) -> tuple[Any, ...]:
+def _alternatives(like: object) -> tuple[Any, ...]:
     if typing.get_origin(like) in (typing.Union, types.UnionType):
         return typing.get_args(like)
     return (like,)

@@ -32,7 +32,7 @@ class Signals(Mapping[str, Any]):
         self._declared = declared
         self._reader = reader
 
-    def __getitem__(self, word: str) -> Any:
+    def __getitem__(self, word: str) -> Any:  # noqa: ANN401  an array, or a function where the server derives one
         if word not in self._declared:
             raise UndeclaredSignal(
                 f"{self._reader} reads the signal {word!r} but declares only {sorted(self._declared)} in `needs`"

@@ -13,12 +13,15 @@ from agg_harness import arrived, gather, update_of
 from fedcohort.agg import fedmgda_plus
 from fedcohort.round.collected import reweighted
 from run_harness import go, remarks
+from tolerances import Absolutely
 from yaml_words import make
 
-LOOSE = {"abs": 1e-9}
+LOOSE: Absolutely = {"abs": 1e-9}
 
 
-def mgda(rows: Sequence[Sequence[float]], n: Sequence[int] = (), round: int = 0, **options: Any) -> tuple:
+def mgda(
+    rows: Sequence[Sequence[float]], n: Sequence[int] = (), round: int = 0, **options: Any
+) -> tuple[list[float], list[float]]:
     """(displacement, lambda) for updates `rows`; lambda where eta_g = 1 and nothing is rescaled."""
     agg = make("agg", "fedmgda_plus", **options)
     sizes = n or [1] * len(rows)
@@ -50,7 +53,7 @@ def test_an_obtuse_angle() -> None:
 
 def test_the_client_between_two_others() -> None:
     # (.5, .5) is the point of the segment from e1 to e2 nearest to 0; (.6, .8) lies beyond it.
-    three = [[1, 0], [0.6, 0.8], [0, 1]]
+    three = [[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]]
     moved, shares = mgda(three, epsilon=1.0)
     assert shares == pytest.approx([0.5, 0, 0.5], **LOOSE)
     assert moved == pytest.approx([0.5, 0.5], **LOOSE)
@@ -101,7 +104,7 @@ def test_an_update_without_a_direction_is_left_out() -> None:
 
 def test_a_mixture_as_long_as_the_bound_still_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     # lambda (3/4, 1/4) of e1 and -e1: |d| = 1/2, exactly; only what is below the bound is taken for nothing
-    rows, options = [[1.0, 0.0], [-1.0, 0.0]], {"n": [3, 1], "epsilon": 0.0}
+    rows, options = [[1.0, 0.0], [-1.0, 0.0]], dict[str, Any](n=[3, 1], epsilon=0.0)
     monkeypatch.setattr(fedmgda_plus, "STATIONARY", 0.5)
     assert mgda(rows, **options)[0] == [0.5, 0.0]
     monkeypatch.setattr(fedmgda_plus, "STATIONARY", 0.5 + 1e-12)

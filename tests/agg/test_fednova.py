@@ -13,23 +13,27 @@ from fedcohort.round.collected import reweighted
 from fedcohort.signal.base import find
 from fedcohort.types import ClientUpdate
 from run_harness import go, remarks
+from signal_kinds import reported
+from tolerances import Absolutely
 from yaml_words import make
 
-EXACT = {"abs": 1e-12}
+EXACT: Absolutely = {"abs": 1e-12}
 
 
 def client(k: int, D: float, a: float, n: int = 1, steps: int | None = None) -> ClientUpdate:
     return update_of(k, [D], n=n, response=a, steps=int(a) if steps is None else steps)
 
 
-def nova(updates: Sequence[ClientUpdate], weights: Sequence[float] | None = None, **options: Any) -> tuple:
+def nova(
+    updates: Sequence[ClientUpdate], weights: Sequence[float] | None = None, **options: Any
+) -> tuple[float, list[float]]:
     """(displacement, weights) of a one-parameter model; weights: what a selector advises."""
     agg = make("agg", "fednova", **options)
     collected = gather(agg, updates, layout_of(1))
     if weights is not None:
         collected = reweighted(collected, np.array(weights, dtype=np.float64), absolute=True)
     rows = {update.client: update for update in updates}
-    signals = {w: np.array([find(w).read(rows[int(k)]) for k in collected.clients]) for w in agg.needs}
+    signals = {w: np.array([reported(w).read(rows[int(k)]) for k in collected.clients]) for w in agg.needs}
     made, _ = agg.direction(None, arrived(collected, signals, agg.needs))
     return float(made.displacement), made.weights.tolist()
 
@@ -109,7 +113,7 @@ def _average(updates: Sequence[ClientUpdate]) -> float:
 def test_what_it_asks_for_is_a_and_k() -> None:
     # 8 bytes an update
     assert sum(find(word).bytes_up for word in make("agg", "fednova").needs) == 8
-    assert find("response_norm").read(client(0, 0, 2.9, steps=2)) == 2.9
+    assert reported("response_norm").read(client(0, 0, 2.9, steps=2)) == 2.9
 
 
 def test_a_run_charges_and_reports_it(tmp_path: Path) -> None:

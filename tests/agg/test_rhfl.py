@@ -14,6 +14,7 @@ from fedcohort.agg.rhfl import EQUAL_ABSENCE, State, confidence, peers
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.maths.distil import distance
 from fedcohort.round.server_models import RoundModels
+from known import known
 from run_harness import go, remarks
 from yaml_words import make
 
@@ -109,8 +110,8 @@ def test_a_loss_that_is_not_finite_leaves_its_client_out(mode: str) -> None:
     agg = make("agg", "rhfl", mode=mode)
     state = State(np.array([2.0, 2.0, 2.0]))
     found, after = step(agg, state, {0: [1.0], 1: [50.0], 2: [1.0]}, [1, math.nan, 1.5])
-    assert found.weights.tolist()[1] == 0
-    assert found.weights.sum() == pytest.approx(1, abs=1e-12)
+    assert known(found.weights).tolist()[1] == 0
+    assert known(found.weights).sum() == pytest.approx(1, abs=1e-12)
     assert found.displacement.tolist() == pytest.approx([1.0], abs=1e-9)
     assert after.before.tolist() == [1.0, 2.0, 1.5]
     nobody, same = step(agg, state, {0: [1.0], 1: [3.0]}, [math.inf, math.nan])
@@ -124,7 +125,7 @@ def aligned(x: list[float], **options: Any) -> float:
     bench = workshop(1, torch.tensor(x, dtype=torch.float64)[:, None])
     agg = make("agg", "rhfl", lr=0.01, **options)
     found, _ = step(agg, State(np.array([2.0, 2.0])), {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
-    assert found.weights.tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
+    assert known(found.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
     return float(found.displacement) / (2 * omega - 1)
 
 
@@ -151,7 +152,7 @@ def test_a_model_whose_predictions_overflow_has_no_weight() -> None:
     bench = workshop(1, torch.full((1, 1), 10.0, dtype=torch.float64))
     state = State(np.array([2.0, 2.0, 2.0]))
     found, _ = step(make("agg", "rhfl"), state, {0: [1.0], 1: [1.0], 2: [1e308]}, [1.0, 1.0, 1.0], bench)
-    assert found.weights.tolist() == [0.5, 0.5, 0.0]
+    assert known(found.weights).tolist() == [0.5, 0.5, 0.0]
     assert found.displacement.tolist() == pytest.approx([1.0], abs=1e-12)
 
 

@@ -29,11 +29,11 @@ def train(agg: Any, state: Any, w: float, client: int, steps: int, c_i: float, l
     return update_of(client, (y - start).tolist(), uploads=sent.uploads, stored=sent.stored)
 
 
-def play(agg: Any, rounds: Sequence[Sequence[int]], steps: Sequence[int], w: float = 1.0) -> list[tuple]:
+def play(agg: Any, rounds: Sequence[Sequence[int]], steps: Sequence[int], w: float = 1.0) -> list[tuple[float, ...]]:
     """(w, c, c_0, c_1) after each round."""
     state = agg.init(population(2), 1)
     c_i = {0: 0.0, 1: 0.0}
-    history = []
+    history: list[tuple[float, ...]] = []
     for cohort in rounds:
         updates = [train(agg, state, w, k, steps[k], c_i[k]) for k in cohort]
         collected = gather(agg, updates, layout_of(1))

@@ -9,8 +9,8 @@ import pytest
 from agg_harness import update_of
 from fedcohort.rng import generator
 from fedcohort.round.hearing import ClientClaims
-from fedcohort.signal.base import find
 from run_harness import Ran, go, same_bits
+from signal_kinds import reported
 from yaml_words import make
 
 LIES = ("attack=loss_inflation", "attack.fraction=0.25")  # 3 of 12
@@ -67,9 +67,9 @@ def test_the_server_hears_liars_lie_and_others_not() -> None:
 
 def test_reports_pass_through_the_client_that_sends_them() -> None:
     claims = ClientClaims(make("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
-    read = claims.through("train_loss", find("train_loss").read)
-    after = claims.through("loss_post", find("loss_post").read)
-    steps = claims.through("steps", find("steps").read)
+    read = claims.through("train_loss", reported("train_loss").read)
+    after = claims.through("loss_post", reported("loss_post").read)
+    steps = claims.through("steps", reported("steps").read)
     for k in range(4):
         update = update_of(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
         assert read(update) == (20.0 if claims.liars[k] else 2.0)

@@ -25,7 +25,7 @@ def test_covariance_by_hand() -> None:
 def test_conditioning_by_hand() -> None:
     """Given 1, of variance 1.2: .9^2 / 1.2 = .675, .9 * .2 / 1.2 = .15, .2^2 / 1.2 = .03333."""
     sigma = np.array([[1, 0.9, 0.1], [0.9, 1.2, 0.2], [0.1, 0.2, 0.8]])
-    expected = [[0.325, 0, -0.05], [0, 0, 0], [-0.05, 0, 0.766667]]
+    expected = [[0.325, 0.0, -0.05], [0.0, 0.0, 0.0], [-0.05, 0.0, 0.766667]]
     np.testing.assert_allclose(gaussian.conditioned(sigma, 1), expected, atol=5e-7)
 
 

@@ -60,7 +60,8 @@ def test_dead_units_have_a_bonus_of_zero() -> None:
 
 def torch_output(theta: torch.Tensor, X: torch.Tensor, h: int) -> torch.Tensor:
     d = X.shape[1]
-    return h**0.5 * torch.relu(X @ theta[: h * d].view(h, d).T) @ theta[h * d :]
+    found: torch.Tensor = h**0.5 * torch.relu(X @ theta[: h * d].view(h, d).T) @ theta[h * d :]
+    return found
 
 
 def test_gradients_are_torchs() -> None:
@@ -83,7 +84,7 @@ def test_fitting_is_torchs_adam() -> None:
     for _ in range(50):
         adam.zero_grad()
         error = torch_output(theta, torch.tensor(X), 8) - torch.tensor(r)
-        (0.5 * (error**2).sum() + 0.5 * 8 * 0.3 * ((theta - origin) ** 2).sum()).backward()  # type: ignore[no-untyped-call]
+        (0.5 * (error**2).sum() + 0.5 * 8 * 0.3 * ((theta - origin) ** 2).sum()).backward()
         adam.step()
     found = neural.fitted(start, net.origin, X, r, 0.3, 50, 0.02)
     np.testing.assert_allclose(found, theta.detach().numpy(), rtol=1e-8, atol=1e-10)

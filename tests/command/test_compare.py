@@ -79,7 +79,7 @@ def test_missing_seeds_are_named() -> None:
 
 
 def test_a_run_of_other_settings_is_left_out_and_named() -> None:
-    odd = run("ucb", 2, 0.9, **{"selector.discount": "0.9"})
+    odd = run("ucb", 2, 0.9, options={"selector.discount": "0.9"})
     found = sort([*both([0.1, 0.2], [0.3, 0.4]), odd], "selector", None, ACC)
     assert sorted(found.cells["ucb", ONE]) == [0, 1]
     (line,) = noted(found, "left out")
@@ -132,8 +132,8 @@ def test_a_cell_of_other_settings_is_marked_and_not_bold() -> None:
 
 
 def test_options_of_what_is_compared_are_no_other_difference() -> None:
-    plain = [run("random", s, 0.1, **{"selector.weights": "uniform"}) for s in (0, 1)]
-    prox = [run("random", s, 0.2, agg="fedprox", regulariser="prox", **{"agg.mu": "1"}) for s in (0, 1)]
+    plain = [run("random", s, 0.1, options={"selector.weights": "uniform"}) for s in (0, 1)]
+    prox = [run("random", s, 0.2, agg="fedprox", regulariser="prox", options={"agg.mu": "1"}) for s in (0, 1)]
     found = sort([*plain, *prox, run("ucb", 0, 0.1)], "selector", "agg", ACC)
     assert noted(found, "also differs") == ["also differs: regulariser is none for fedavg; prox for fedprox"]
     assert found.odd == frozenset()

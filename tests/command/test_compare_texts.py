@@ -55,7 +55,8 @@ def test_latex_is_escaped() -> None:
 )
 def test_units(metric: str, largest: float, factor: float, name: str) -> None:
     found = render.unit_of(metric, largest)
-    assert (found.factor, found.name) == (pytest.approx(factor), name)
+    assert found.factor == pytest.approx(factor)
+    assert found.name == name
 
 
 # --- curves ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The input of row i is i itself, so that every row can be followed to where it ends up."""
+"""Every row is followed to where it ends up."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,63 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from fedcohort.data.federation import Federation, Shard
-from fedcohort.dataset.base import Raw
 from fedcohort.dataset.digits import Digits
 from fedcohort.errors import DataError, OptionError
 from fedcohort.label_noise.beta import Beta
-from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.dirichlet import Dirichlet
-from fedcohort.partition.dominant_class import DominantClass
 from fedcohort.partition.iid import Iid
 from fedcohort.partition.natural import Natural
-from fedcohort.startup.split import LEAST, build, thinned
+from federation_toy import FLASH, C, M, N, ids, made, natural, raw, sizes
 from global_rng import untouched
-
-N, M, C = 2000, 500, 10
-FLASH = DominantClass(0.3, 0.8)
-
-
-def rows(n: int) -> np.ndarray:
-    return np.arange(n, dtype=np.float32)[:, None]
-
-
-def raw(n: int = N, m: int = M, **changes: Any) -> Raw:
-    made = Raw("made", rows(n), np.arange(n) % C, rows(m), np.arange(m) % C, C)
-    return replace(made, **changes)
-
-
-def natural(n: int = N, owners: int = 20, **changes: Any) -> Raw:
-    return raw(n, **{"train_owner": np.arange(n) // C % owners, "test_owner": np.arange(M) // C % owners, **changes})
-
-
-def made(
-    data: Raw | None = None,
-    partition: Any = FLASH,
-    noise: Any = None,
-    seed: int = 0,
-    clients: int | None = 20,
-    server_val: float = 0.05,
-    client_val: float = 0.1,
-) -> Federation:
-    return build(
-        raw() if data is None else data,
-        partition,
-        NoNoise() if noise is None else noise,
-        seed=seed,
-        clients=clients,
-        server_val=server_val,
-        client_val=client_val,
-    )
-
-
-def ids(x: torch.Tensor) -> list[int]:
-    return x[:, 0].to(torch.int64).tolist()
-
-
-def sizes(shard: Shard) -> np.ndarray:
-    return np.diff(shard.offsets)
-
 
 PARTITIONS = [Iid(), FLASH, Dirichlet(0.3, 10), Natural()]
 
@@ -285,33 +236,3 @@ def test_groups_are_counted_over_each_training_set_with_the_labels_that_the_clie
 def test_without_attributes_no_groups_are_counted() -> None:
     assert made().group_counts is None
     assert made().server_test_attribute is None
-
-
-@pytest.mark.parametrize("limit", [300, 61])
-def test_a_limit_keeps_a_share_of_each_class(limit: int) -> None:
-    source = raw()
-    few = thinned(source, limit, 0)
-    share = np.bincount(source.train_y) * limit / N
-    np.testing.assert_allclose(np.bincount(few.train_y, minlength=source.n_classes), np.maximum(share, LEAST), atol=0.5)
-    kept = few.train_x.reshape(len(few.train_y), -1)[:, 0]
-    np.testing.assert_array_equal(source.train_y[np.isin(source.train_x.reshape(N, -1)[:, 0], kept)], few.train_y)
-    assert few.test_x is source.test_x
-
-
-def test_a_limit_leaves_every_owner_enough() -> None:
-    assert np.bincount(thinned(natural(), 30, 0).train_owner).tolist() == [LEAST] * 20
-    few = thinned(natural(), 100, 0)
-    assert np.bincount(few.train_owner).tolist() == [5] * 20
-    assert len(build(few, Natural(), NoNoise(), seed=0, clients=None, server_val=0.1, client_val=0.1).train.y) > 0
-
-
-def test_without_a_limit_nothing_changes() -> None:
-    source = raw()
-    assert thinned(source, None, 0) is source
-    assert thinned(source, N, 0) is source
-
-
-def test_a_limit_that_leaves_too_few_is_named() -> None:
-    splits = {"seed": 0, "clients": 20, "server_val": 0.05, "client_val": 0.1}
-    with pytest.raises(OptionError, match=r"needs 60 .* feasible: clients<=19, or a larger split.limit than 61"):
-        build(raw(), FLASH, NoNoise(), limit=61, **splits)

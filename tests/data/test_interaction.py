@@ -55,6 +55,7 @@ def test_a_head_of_two_replaces_the_last_layer_and_starts_from_zero() -> None:
     network = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 3), nn.Dropout(0.0))
     first = network[1]
     changed = two_way(network, torch.ones(1, 4))
+    assert isinstance(changed, nn.Sequential)
     assert changed[1] is first
     torch.testing.assert_close(changed(torch.ones(5, 4)), torch.zeros(5, 2))
     assert two_way(nn.Linear(4, 3), torch.ones(1, 4)).out_features == 2

@@ -13,10 +13,14 @@ def lists() -> list[np.ndarray]:
     return [rng.integers(0, 50, n) for n in (3, 0, 7, 4, 1)]
 
 
+def each(ragged: Ragged) -> list[np.ndarray]:
+    return [ragged[k] for k in range(len(ragged))]
+
+
 def test_it_holds_what_a_list_of_arrays_holds(lists: list[np.ndarray]) -> None:
     ragged = Ragged.of(lists)
     assert len(ragged) == len(lists)
-    assert [own.tolist() for own in ragged] == [own.tolist() for own in lists]
+    assert [own.tolist() for own in each(ragged)] == [own.tolist() for own in lists]
     assert ragged.sizes.tolist() == [len(own) for own in lists]
     assert ragged.owner.tolist() == [k for k, own in enumerate(lists) for _ in own]
 
@@ -24,8 +28,8 @@ def test_it_holds_what_a_list_of_arrays_holds(lists: list[np.ndarray]) -> None:
 def test_a_cut_parts_each_clients_first_positions_from_the_others(lists: list[np.ndarray]) -> None:
     sizes = np.array([1, 0, 7, 2, 0])
     first, head, tail = Ragged.of(lists).cut(sizes)
-    assert [own.tolist() for own in head] == [own[:n].tolist() for own, n in zip(lists, sizes, strict=True)]
-    assert [own.tolist() for own in tail] == [own[n:].tolist() for own, n in zip(lists, sizes, strict=True)]
+    assert [own.tolist() for own in each(head)] == [own[:n].tolist() for own, n in zip(lists, sizes, strict=True)]
+    assert [own.tolist() for own in each(tail)] == [own[n:].tolist() for own, n in zip(lists, sizes, strict=True)]
     np.testing.assert_array_equal(np.concatenate(lists)[first], head.rows)
 
 
@@ -46,6 +50,7 @@ def test_labels_are_flipped_as_by_a_generator_of_each_client_and_untouched_at_ra
     ragged = Ragged.sized(np.arange(600), np.full(3, 200))
     true_y, rates = np.arange(600) % 7, np.array([0.5, 0.0, 0.9])
     seen = _seen(ragged, true_y, rates, 7, seed=2)
-    expected = [flip(true_y[own], rates[k], 7, generator(2, "label_flip", client=k)) for k, own in enumerate(ragged)]
+    draws = [generator(2, "label_flip", client=k) for k in range(3)]
+    expected = [flip(true_y[own], r, 7, g) for own, r, g in zip(each(ragged), rates, draws, strict=True)]
     np.testing.assert_array_equal(seen, np.concatenate(expected))
     np.testing.assert_array_equal(seen[200:400], true_y[200:400])

@@ -12,6 +12,7 @@ from fedcohort.data import skew
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.cmnist import MEAN, SD, Cmnist
 from fedcohort.errors import DataError, OptionError
+from known import known
 from run_harness import go
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "mnist"
@@ -34,9 +35,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def counts_of(raw: Raw) -> np.ndarray:
-    assert raw.train_owner is not None
-    counts = np.zeros((raw.train_owner.max() + 1, 2, 2), np.int64)
-    np.add.at(counts, (raw.train_owner, raw.train_y, raw.train_attribute), 1)
+    owner = known(raw.train_owner)
+    counts = np.zeros((owner.max() + 1, 2, 2), np.int64)
+    np.add.at(counts, (owner, raw.train_y, known(raw.train_attribute)), 1)
     return counts
 
 

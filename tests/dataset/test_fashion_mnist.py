@@ -86,10 +86,15 @@ def test_a_truncated_download_is_named(tmp_path: Path) -> None:
 def test_without_a_path_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     import datasets
 
-    asked = []
+    asked: list[str] = []
     columns = {"image": pixels(2).tolist(), "label": [3, 4]}
     parts = datasets.DatasetDict({part: datasets.Dataset.from_dict(columns) for part in ("train", "test")})
-    monkeypatch.setattr(datasets, "load_dataset", lambda name: asked.append(name) or parts)
+
+    def load(name: str) -> datasets.DatasetDict:
+        asked.append(name)
+        return parts
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
     monkeypatch.setattr(hub, "out_of_reach", lambda: "")
     raw = FashionMnist(None, HUB).load(0)
     assert asked == [HUB]

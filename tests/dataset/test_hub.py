@@ -1,7 +1,10 @@
 """The Hugging Face hub, without a network: what it gives, and what is said when it gives nothing."""
 
 import logging
+import os
+import ssl
 import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +57,7 @@ def test_without_a_network_the_cache_is_asked_and_nobody_waits(monkeypatch: pyte
     monkeypatch.setattr(module, "out_of_reach", lambda: "https://huggingface.co: no route")
 
     def fail(name: str) -> None:
-        assert module.os.environ["HF_HUB_OFFLINE"] == "1"
+        assert os.environ["HF_HUB_OFFLINE"] == "1"
         raise ConnectionError("Couldn't reach it on the Hub (OfflineModeIsEnabled)")
 
     monkeypatch.setattr(datasets, "load_dataset", fail)
@@ -68,7 +71,7 @@ def test_without_a_network_the_cache_is_asked_and_nobody_waits(monkeypatch: pyte
         (None, ""),
         (urllib.error.HTTPError("https://h", 405, "no HEAD here", None, None), ""),  # type: ignore[arg-type]
         (urllib.error.URLError(OSError("Name or service not known")), "https://h: Name or service not known"),
-        (urllib.error.URLError(module.ssl.SSLError("whose certificate is this")), ""),
+        (urllib.error.URLError(ssl.SSLError("whose certificate is this")), ""),
         (TimeoutError("timed out"), "https://h: timed out"),
     ],
 )
@@ -82,7 +85,7 @@ def test_whether_the_hub_can_be_reached(
         return (tmp_path / "answer").open("w")
 
     monkeypatch.setenv("HF_ENDPOINT", "https://h")
-    monkeypatch.setattr(module.urllib.request, "urlopen", answer)
+    monkeypatch.setattr(urllib.request, "urlopen", answer)
     assert out_of_reach() == said
 
 

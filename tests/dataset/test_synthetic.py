@@ -5,6 +5,7 @@ import pytest
 
 from fedcohort.dataset.synthetic import Synthetic
 from fedcohort.errors import OptionError
+from known import known
 
 ONE = Synthetic(alpha=1.0, beta=1.0, clients=20, min_samples=50, max_samples=200)
 
@@ -13,7 +14,7 @@ def test_shapes_owners_and_a_tenth_for_the_test() -> None:
     raw = ONE.load(0)
     assert raw.train_x.shape[1:] == raw.test_x.shape[1:] == (60,)
     assert raw.train_x.dtype == np.float32
-    n_train, n_test = np.bincount(raw.train_owner), np.bincount(raw.test_owner)  # type: ignore[arg-type]
+    n_train, n_test = np.bincount(known(raw.train_owner)), np.bincount(known(raw.test_owner))
     assert len(n_train) == len(n_test) == 20
     np.testing.assert_array_equal(n_train, (n_train + n_test) * 9 // 10)
     assert ((n_train + n_test >= 50) & (n_train + n_test <= 200)).all()

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import assemble
 from run_harness import made
-from yaml_words import CONFIGS
+from yaml_words import CONFIGS, plain
 
 MAIN = """
 defaults: [{partition: iid}, {label_noise: none}, {heterogeneity: noniid30_noise15}, {dataset: digits}, _self_]
@@ -25,7 +24,7 @@ def composed(tmp_path: Path) -> Any:
 
     def compose_with(*overrides: str) -> dict[str, Any]:
         with initialize_config_dir(str(tmp_path), version_base="1.3"):
-            return dict(OmegaConf.to_container(compose("main", overrides=list(overrides)), resolve=True))  # type: ignore[arg-type]
+            return plain(compose("main", overrides=list(overrides)))
 
     return compose_with
 

@@ -1,5 +1,6 @@
 """What the C library and the garbage collector are asked."""
 
+import ctypes
 import gc
 from typing import Any
 
@@ -21,10 +22,10 @@ def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """By malloc.h M_MMAP_THRESHOLD is -3 and M_TRIM_THRESHOLD -1: blocks below 2^30 bytes come from the heap, and less
     than 2^31 - 1, the largest int, never goes back to the system."""
     library = Library("mallopt")
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: library)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
     memory.keep_freed_memory()
     assert sorted(library.asked) == [("mallopt", -3, 2**30), ("mallopt", -1, 2**31 - 1)]
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: Library())
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Library())
     memory.keep_freed_memory()
     memory.share_with_children()
     gc.unfreeze()
@@ -32,7 +33,7 @@ def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_children_share_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     library = Library("malloc_trim")
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: library)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
     memory.share_with_children()
     frozen = gc.get_freeze_count()
     gc.unfreeze()

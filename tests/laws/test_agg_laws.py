@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import global_rng
 from agg_harness import arrived, gather, population, update_of
 from fedcohort.part import PROXY, RELATIVE_ADVICE
 from fedcohort.round.collected import Collected, reweighted
@@ -153,10 +154,9 @@ def test_the_state_that_goes_in_is_not_changed(agg: Any) -> None:
 
 
 def test_global_generators_are_untouched(agg: Any) -> None:
-    before = (torch.get_rng_state(), np.random.get_state()[1].copy())  # noqa: NPY002
+    before = global_rng.state()
     step(agg, fresh(agg), [update(agg, k, vector(k)) for k in range(3)])
-    assert torch.equal(before[0], torch.get_rng_state())
-    assert np.array_equal(before[1], np.random.get_state()[1])  # noqa: NPY002
+    assert global_rng.state() == before
 
 
 def test_what_its_hooks_download_is_broadcast(agg: Any) -> None:

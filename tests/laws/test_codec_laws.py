@@ -29,7 +29,9 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("quant", {"bits": 16, "rotate": True}),
     ("quant", {"bits": 5, "rotate": True, "rho": 0.3}),
 ]
-CASES = [(word, {}) for word in words("codec")] + [case for case in VARIANTS if case[0] in words("codec")]
+CASES: list[tuple[str, dict[str, Any]]] = [(word, {}) for word in words("codec")] + [
+    case for case in VARIANTS if case[0] in words("codec")
+]
 SHAPES = ((64, 32), (64,), (40, 3, 3, 3), (40,), (1,), (), (3, 5), (1, 1), (2, 1, 1))
 LAYOUTS = {
     "mixed": layout_of(*SHAPES),

@@ -54,7 +54,7 @@ def test_a_kill_in_the_middle_of_training(whole: Ran, tmp_path: Path, monkeypatc
 def test_a_kill_around_the_commit_of_a_checkpoint(
     whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    owner = checkpoint if moment == "rename" else checkpoint.os
+    owner = checkpoint if moment == "rename" else os
     stop_after(monkeypatch, owner, moment, 3, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *HARD) and None))
     monkeypatch.undo()

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from fedcohort.data.federation import Federation
 from fedcohort.startup import run
 from fedcohort.training.evaluate import correct, mean_over_samples
 from run_harness import Ran, go, same_bits
@@ -177,18 +178,19 @@ def test_the_model_counts_the_batches_of_whoever_took_most(tmp_path: Path, monke
     assert int(state["2.num_batches_tracked"]) == sum(most)
 
 
-def _federation():
+def _federation() -> Federation:
+    from fedcohort.startup import assemble
     from fedcohort.startup import run as entry
     from run_harness import SMALL, made
 
     composed = made(*SMALL)
-    objects = {group: entry.assemble.part(composed, group) for group in (*entry.assemble.LIGHT, *entry.assemble.HEAVY)}
+    objects = {group: assemble.part(composed, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
     return entry._federation(composed, objects, entry._parts(composed, objects))
 
 
-def _network(federation, ran: Ran):
+def _network(federation: Federation, ran: Ran) -> nn.Module:
     from yaml_words import make
 
-    network = make("model", "logreg").build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
+    network: nn.Module = make("model", "logreg").build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
     network.load_state_dict(torch.load(ran.folder / "weights.pt", weights_only=True))
     return network

@@ -158,7 +158,7 @@ def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
     signals(monkeypatch, Collect, "finish", INT, number)
     code, _ = child(tmp_path, *WORDS)
     path, status = only(tmp_path / "logs")
-    expected = {TERM: (130, "interrupted"), signal.SIGKILL: (-signal.SIGKILL, "running")}[number]
+    expected = (130, "interrupted") if number == TERM else (-signal.SIGKILL, "running")
     assert (code, status["status"]) == expected
     assert (status["rounds_done"], status["early"]) == (4, False)
     monkeypatch.undo()

@@ -9,7 +9,8 @@ from fedcohort.maths.kl_ball import tilted
 
 
 def divergence(p: np.ndarray) -> np.ndarray:
-    return rel_entr(p, 1 / p.shape[-1]).sum(-1)
+    found: np.ndarray = rel_entr(p, 1 / p.shape[-1]).sum(-1)
+    return found
 
 
 def test_a_ball_that_does_not_bind() -> None:

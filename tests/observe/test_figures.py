@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from fedcohort.command.figures import main
 from fedcohort.errors import CheckpointError
 from fedcohort.observe import figures as module
+from fedcohort.observe.explained import ARRIVED, AWAY, IDLE, LATE
 from fedcohort.observe.figure import belief, curves, partition, selection, style
 from fedcohort.observe.figures import Figures, draw
 from fedcohort.record.history import read
@@ -130,15 +131,15 @@ def test_the_selection_map_shows_who_did_what_when(tmp_path: Path) -> None:
     for step in range(1, 7):
         made = report(step)
         late = set(made.cohort.tolist()) - set(made.arrived.tolist())
-        assert np.flatnonzero(fate[:, step - 1] == selection.ARRIVED).tolist() == made.arrived.tolist()
-        assert set(np.flatnonzero(fate[:, step - 1] == selection.LATE).tolist()) == late
+        assert np.flatnonzero(fate[:, step - 1] == ARRIVED).tolist() == made.arrived.tolist()
+        assert set(np.flatnonzero(fate[:, step - 1] == LATE).tolist()) == late
         away = np.flatnonzero(~made.clients["available"])
-        assert np.flatnonzero(fate[:, step - 1] == selection.AWAY).tolist() == away.tolist()
+        assert np.flatnonzero(fate[:, step - 1] == AWAY).tolist() == away.tolist()
 
 
 def test_a_coarse_map_keeps_the_rare() -> None:
     """Groups of two clients and two rounds: an arrival wins over lateness, that over absence of at least half."""
-    idle, away, late, arrived = selection.IDLE, selection.AWAY, selection.LATE, selection.ARRIVED
+    idle, away, late, arrived = IDLE, AWAY, LATE, ARRIVED
     fate = np.array(
         [[idle, idle, late, idle], [idle, arrived, idle, late], [away, idle, away, idle], [away] + 3 * [idle]]
     )
@@ -257,7 +258,7 @@ def test_a_figure_that_cant_be_drawn_does_not_fail_the_run(
     def refuse(*args: object) -> None:
         raise ValueError("a font is missing")
 
-    monkeypatch.setattr(module.partition, "draw", refuse)
+    monkeypatch.setattr(partition, "draw", refuse)
     play([Journal(), Figures()], info(tmp_path / "run"))
     assert re.search(r"no figures \(a font is missing\); try again: \S*fedcohort figures /", said.text)
 

@@ -5,6 +5,7 @@ import json
 import logging
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from fedcohort.observe.summary import Summary
 from fedcohort.observe.tracking import courier as courier_module
 from fedcohort.observe.tracking import record
 from fedcohort.observe.tracking.courier import Courier
+from fedcohort.observe.tracking.feed import open_feed
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
+from known import known
 from observe.databases import EXPERIMENT, Logs
 from observe.made_up import play, report
 from observe.tracked import DEAD, check, run_info, watchers
@@ -45,7 +48,7 @@ def test_a_run_with_all_its_facts(logs: Logs) -> None:
     assert params["client.lr"] == "0.1"
     assert not {"selector._target_", "paths.logs", "name"} & params.keys()
     assert "best" in tags["mlflow.note.content"]
-    (used,) = run.inputs.dataset_inputs
+    (used,) = known(run.inputs).dataset_inputs
     assert (used.dataset.name, used.tags[0].value) == ("fashion_mnist", "noniid30_noise15")
     assert tags["heterogeneity"] == params["heterogeneity"] == "noniid30_noise15"
     found = {file.path for file in logs.client().list_artifacts(run.info.run_id)}
@@ -113,8 +116,8 @@ def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Lo
 def test_the_first_rounds_are_sent_soon(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long importing MLflow and connecting took."""
     clock = [0.0]
-    monkeypatch.setattr(courier_module.time, "monotonic", lambda: clock[0])
-    planned = courier_module.open_feed
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    planned = open_feed
 
     def slow(*args: Any) -> Any:
         clock[0] += 30
@@ -140,12 +143,12 @@ def test_a_deleted_experiment_is_named(logs: Logs) -> None:
 
 def test_an_experiment_shows_the_columns_that_matter(logs: Logs) -> None:
     play(watchers(logs), run_info(logs), last=0, status="interrupted")
-    tags = logs.client().get_experiment_by_name(EXPERIMENT).tags
+    tags = known(logs.client().get_experiment_by_name(EXPERIMENT)).tags
     view = json.loads(json.loads(tags["mlflow.sharedViewState.fedcohort"])["state"])
     assert view["selectedColumns"][:3] == ["params.`selector`", "params.`agg`", "tags.`rounds`"]
     assert [section["name"] for section in view["compareRunSections"]][:2] == ["test", "clients"]
     assert {name.split("/")[0] for name in report(1).metrics} <= {each["name"] for each in view["compareRunSections"]}
-    number = logs.client().get_experiment_by_name(EXPERIMENT).experiment_id
+    number = known(logs.client().get_experiment_by_name(EXPERIMENT)).experiment_id
     link = f"#/experiments/{number}/runs?workflowType=machine_learning&viewStateShareKey=fedcohort"
     assert tags["mlflow.note.content"].count(link) == 2
 

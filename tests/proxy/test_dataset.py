@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from engine_toy import federation_of
-from fedcohort.dataset.base import Raw
+from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.errors import DataError, OptionError
 from fedcohort.proxy.dataset import OtherDataset
 
 
 @dataclass(frozen=True)
-class Given:
+class Given(Dataset):
     """A dataset of these training inputs."""
 
     x: np.ndarray

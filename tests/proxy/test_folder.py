@@ -16,7 +16,7 @@ from run_harness import go
 X = np.random.default_rng(5).normal(size=(8, 5)).astype(np.float32)
 
 
-def public(path: Path, **columns: object) -> Folder:
+def public(path: Path, **columns: str | int) -> Folder:
     pd.DataFrame(X, columns=list("abcde")).assign(**columns).to_parquet(path / "train.parquet")
     return Folder(str(path), None, [], 1.0, None)
 
@@ -28,7 +28,7 @@ def test_its_numbers_are_inputs_in_the_order_of_the_file(tmp_path: Path) -> None
 
 
 def test_it_is_standardised_as_the_runs_own_inputs_are(tmp_path: Path) -> None:
-    mean, sd = np.arange(5, dtype=np.float32), np.float32([1, 2, 3, 4, 5])
+    mean, sd = np.arange(5, dtype=np.float32), np.array([1, 2, 3, 4, 5], np.float32)
     x = replace(public(tmp_path), scale=2.0).inputs(replace(federation_of(), standard=(mean, sd)), 0)
     assert torch.allclose(x, torch.from_numpy((X / 2 - mean) / sd))
 

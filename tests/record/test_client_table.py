@@ -9,6 +9,7 @@ import pytest
 
 from fedcohort.record import client_table
 from fedcohort.record.client_table import consolidate, load, write_part
+from fedcohort.round.client_facts import FLAGS
 from run_harness import go
 
 NAN = float("nan")
@@ -42,7 +43,7 @@ def test_columns_and_types_do_not_depend_on_what_was_measured_first(
     assert list(table.columns) == COLUMNS
     kinds = {name: str(kind) for name, kind in table.dtypes.items()}
     assert {kinds[name] for name in ("step", "client")} == {"int32"}
-    assert {kinds[name] for name in client_table.FLAGS} == {"bool"}
+    assert {kinds[name] for name in FLAGS} == {"bool"}
     assert {kinds[name] for name in COLUMNS[5:]} == {"float64"}
     assert table[table.step == 1]["test_acc"].isna().all()
     assert table[table.step == 2]["part_explore"].tolist() == [1.0, 2.0, 3.0]
@@ -51,7 +52,7 @@ def test_columns_and_types_do_not_depend_on_what_was_measured_first(
 def test_nobody_is_selected_at_step_0(tmp_path: Path) -> None:
     write_part(tmp_path, 0, STEP_0)
     table = load(tmp_path, {0})
-    assert not table[list(client_table.FLAGS)].to_numpy().any()
+    assert not table[list(FLAGS)].to_numpy().any()
 
 
 def test_the_unknown_is_null_in_the_file(tmp_path: Path) -> None:

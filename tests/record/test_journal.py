@@ -3,7 +3,9 @@
 import dataclasses
 import json
 import math
+import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,7 +88,7 @@ def test_numbers_that_are_not_finite_survive(tmp_path: Path) -> None:
     writer.start(info(tmp_path / "run"))
     odd = dict(zip("abc", (float("nan"), float("inf"), float("-inf")), strict=True))
     writer.observe(dataclasses.replace(report(0), metrics=odd))
-    values = read(tmp_path / "run").metrics.loc[0]
+    values = read(tmp_path / "run").metrics.loc[0].to_dict()
     assert math.isnan(values["a"])
     assert (values["b"], values["c"]) == (math.inf, -math.inf)
 
@@ -115,8 +117,8 @@ KILLS = [
     (client_table, "write_part", "after"),
     (journal, "commit", "before"),
     (journal, "commit", "after"),
-    (client_table.os, "fsync", "before"),
-    (client_table.os, "replace", "before"),
+    (os, "fsync", "before"),
+    (os, "replace", "before"),
 ]
 
 
@@ -136,7 +138,7 @@ def test_a_kill_anywhere_loses_and_doubles_nothing(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize(("owner", "name"), [(client_table, "_replace"), (client_table.shutil, "rmtree")])
+@pytest.mark.parametrize(("owner", "name"), [(client_table, "_replace"), (shutil, "rmtree")])
 def test_a_kill_while_tables_are_put_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str
 ) -> None:

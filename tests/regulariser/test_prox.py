@@ -4,12 +4,14 @@ import pytest
 import torch
 
 from agg_harness import JOB
+from fedcohort.hook import Correction
 from yaml_words import make
 
 
-def correction(mu: float, w: list[float]):
+def correction(mu: float, w: list[float]) -> Correction:
     (hook,) = make("regulariser", "prox", mu=mu).hooks
-    return hook.begin(torch.tensor(w, dtype=torch.float64), {}, {}, JOB)
+    begun: Correction = hook.begin(torch.tensor(w, dtype=torch.float64), {}, {}, JOB)
+    return begun
 
 
 def test_gradient_of_the_term() -> None:

@@ -31,7 +31,8 @@ def trained_flops(ran: Ran, t: int) -> float:
 
 
 def n_val(ran: Ran) -> np.ndarray:
-    return ran.info.class_counts.sum(1) - ran.info.n_train
+    left: np.ndarray = ran.info.class_counts.sum(1) - ran.info.n_train
+    return left
 
 
 def test_random_costs_a_broadcast_and_an_upload(tmp_path: Path) -> None:

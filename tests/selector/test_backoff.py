@@ -5,7 +5,7 @@ import pytest
 
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import NOBODY, Backoff
-from selector_harness import context, ids, outcome, stored
+from selector_harness import context, ids, listed, outcome, stored
 
 
 def failed(times: int, clients: list[int], start: int = 0) -> Backoff:
@@ -16,7 +16,7 @@ def failed(times: int, clients: list[int], start: int = 0) -> Backoff:
 
 
 def here(past: Backoff, round: int, cohort: int = 2, n: int = 8, available: list[int] | None = None) -> list[int]:
-    return backoff.ready(past, context(round, cohort, n, available)).available.tolist()
+    return listed(backoff.ready(past, context(round, cohort, n, available)).available)
 
 
 def test_two_failures_are_chance() -> None:

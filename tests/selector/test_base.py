@@ -1,6 +1,8 @@
 """The choice that all share: which scores are tied, and drawing without replacement, where only those who are drawn are
 put in order, which must not be seen."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def in_full(weights: np.ndarray, available: np.ndarray, count: int, rng: np.rand
 
 
 @pytest.mark.parametrize("make", [np.random.default_rng, Coarse])
-def test_the_first_are_those_of_the_whole_order(make) -> None:
+def test_the_first_are_those_of_the_whole_order(make: Callable[[int], np.random.Generator]) -> None:
     rng = np.random.default_rng(0)
     for seed in range(500):
         K = int(rng.integers(1, 40))

@@ -12,22 +12,22 @@ from torch import Tensor, nn
 from fedcohort.errors import OptionError
 from fedcohort.selector.backoff import NOBODY
 from fedcohort.selector.cpowd import CPowD
-from fedcohort.signal.base import find
 from fedcohort.types import Population, ProbeResult
 from run_harness import go
-from selector_harness import World, context, ids, play
-from yaml_words import make
+from selector_harness import World, context, ids, listed, play
+from signal_kinds import BareLab, computed, passes_of
+from yaml_words import make, make_a
 
 NAN = float("nan")
 
 
 def cpowd(**changes: Any) -> CPowD:
-    return make("selector", "cpowd", **changes)
+    return make_a(CPowD, "selector", "cpowd", **changes)
 
 
 def chosen(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"batch_loss": ProbeResult(ids(*polled), np.array(losses))}
-    return cpowd().select(NOBODY, context(**kwargs), answers)[0].clients.tolist()
+    return listed(cpowd().select(NOBODY, context(**kwargs), answers)[0].clients)
 
 
 def test_the_largest_losses_win() -> None:
@@ -75,7 +75,7 @@ class Echo(nn.Module):
 
 
 @dataclass
-class OneNetwork:
+class OneNetwork(BareLab):
     """As much of a Lab as the signal uses; client k has k samples 0, 1, ... of class 0."""
 
     network: Echo
@@ -89,7 +89,7 @@ class OneNetwork:
 
 def batch(client: int, round: int = 0, key: int = 7, size: int = 3) -> tuple[float, list[float]]:
     network = Echo()
-    answer = find("batch_loss").compute(OneNetwork(network), round, ids(client), {"batch": size, "key": key})
+    answer = computed("batch_loss").compute(OneNetwork(network), round, ids(client), {"batch": size, "key": key})
     return float(answer[0]), network.seen
 
 
@@ -115,7 +115,7 @@ def test_every_sample_is_as_likely() -> None:
 def test_the_work_is_that_of_the_mini_batch() -> None:
     """n = 20, 2 and 0 samples of two classes, b = 5: a quarter of a pass, a whole one, none."""
     counts = np.array([[15, 5], [1, 1], [0, 0]])
-    assert find("batch_loss").passes({"batch": 5}, counts).tolist() == [0.25, 1.0, 0.0]
+    assert passes_of("batch_loss", {"batch": 5}, counts).tolist() == [0.25, 1.0, 0.0]
 
 
 def test_a_run_is_charged_for_it(tmp_path: Path) -> None:

@@ -13,12 +13,13 @@ from fedcohort.bandit import gaussian
 from fedcohort.flat import FlatModel
 from fedcohort.selector import fedcor
 from fedcohort.selector.fedcor import FedCor, State
-from fedcohort.signal.base import find
 from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import Population, ProbeResult
+from known import known
 from run_harness import go
 from selector_harness import World, cohorts, context, outcome, play, stored
-from yaml_words import make
+from signal_kinds import computed
+from yaml_words import make_a
 
 SIGMA = np.array([[1, 0.9, 0.1], [0.9, 1.2, 0.2], [0.1, 0.2, 0.8]])
 P = np.array([0.2, 0.3, 0.5])
@@ -26,7 +27,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 def cor(**changes: Any) -> FedCor:
-    return make("selector", "fedcor", **{"tie": "id", **changes})
+    return make_a(FedCor, "selector", "fedcor", **{"tie": "id", **changes})
 
 
 def quick(**changes: Any) -> FedCor:
@@ -156,7 +157,7 @@ def test_correlated_clients_are_not_chosen_together() -> None:
         selector = cor(warmup=1, dim=6, gamma=1.0, update_mean=False)
         selection, after = selector.select(state, context(2, 3, K, seed=seed), {})
         assert sorted(selection.clients // 4) == [0, 1, 2]
-        sigma = after.X.T @ after.X  # type: ignore[union-attr]
+        sigma = known(after.X).T @ known(after.X)
         correlation = sigma / np.sqrt(np.outer(np.diag(sigma), np.diag(sigma)))
         same = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
         assert correlation[same].min() > 0.9
@@ -172,7 +173,7 @@ def test_so_does_the_squared_exponential() -> None:
     selector = cor(warmup=1, dim=6, gamma=1.0, update_mean=False, kernel="se")
     selection, after = selector.select(state, context(2, 3, K), {})
     assert sorted(selection.clients // 4) == [0, 1, 2]
-    sigma = gaussian.smooth_covariance(after.X, after.f, 1.0, 0.0)
+    sigma = gaussian.smooth_covariance(known(after.X), after.f, 1.0, 0.0)
     same = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
     assert after.f != 1.0
     assert sigma[same].min() > 0.9 * after.f**2 > 2 * sigma[~same].max()
@@ -185,7 +186,7 @@ def test_the_kernels_choose_by_their_covariance() -> None:
     ctx = context(30, 1, K)
     chosen = cor(kernel="se", length=2.0).select(state, ctx, {})[0]
     sums = [1 + 0.7788008 + 0.1053992, 1 + 0.7788008 + 0.3678794, 1 + 0.1053992 + 0.3678794]
-    np.testing.assert_allclose(chosen.scores, np.array(sums) / 3, atol=1e-4)
+    np.testing.assert_allclose(known(chosen.scores), np.array(sums) / 3, atol=1e-4)
     assert chosen.clients.tolist() == [1]
     assert cor().select(state, ctx, {})[0].clients.tolist() == [2], "linear: 4 / 3 for 1 and 2, but for the noise"
 
@@ -234,13 +235,13 @@ def test_the_shadow_model_is_the_mean_of_its_trainers() -> None:
     deltas = {k: trainer.update_of(4, k).clone().double() for k in (0, 2)}
     mean = sum(n[k] * delta for k, delta in deltas.items()) / (n[0] + n[2])
     w = trainer.server.w.clone()
-    found = find("shadow_loss").compute(lab, 4, everybody, {"trainers": (0, 2)})
+    found = computed("shadow_loss").compute(lab, 4, everybody, {"trainers": (0, 2)})
     np.testing.assert_allclose(found, lab.losses_after(mean, everybody), rtol=1e-6)
     assert torch.equal(trainer.server.w, w), "w_t is as it was"
     before = lab.losses_after(0 * mean, everybody)
     assert np.abs(found - before).max() > 1e-6
     lost = replace_trained(lab)
-    assert np.isnan(find("shadow_loss").compute(lost, 4, everybody, {"trainers": (0, 2)})).all()
+    assert np.isnan(computed("shadow_loss").compute(lost, 4, everybody, {"trainers": (0, 2)})).all()
 
 
 def replace_trained(lab: FederationLab) -> FederationLab:

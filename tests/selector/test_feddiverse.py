@@ -164,7 +164,7 @@ def known(source: str, counts: np.ndarray = GROUPS) -> tuple[FedDiverse, State]:
 def test_known_triplets_come_from_the_true_matrices() -> None:
     """[[40,10],[10,40]] is (0, 0, .278072), [[50,0],[0,0]] is (1, 1, 0)."""
     selector, start = known("known_dht")
-    np.testing.assert_allclose(start.delta[[2, 3]], [[1, 1, 0], [0, 0, 0.278072]], atol=1e-6)
+    np.testing.assert_allclose(start.delta[[2, 3]], [[1.0, 1.0, 0.0], [0.0, 0.0, 0.278072]], atol=1e-6)
     assert selector.plan(start, context(1, 2, 4)) == ()
     chosen = selector.select(start, context(1, 3, 4), {})[0]
     assert 2 in chosen.clients, "the only one with imbalances complements any other"

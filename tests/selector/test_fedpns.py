@@ -14,16 +14,18 @@ from fedcohort.selector.fedpns import FedPns, State, against, agreement, per_ste
 from fedcohort.signal.base import Derived, find
 from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import Population, RoundOutcome, Selection
+from known import known
 from run_harness import go
 from selector_harness import World, context, ids, pairs_of, play
-from yaml_words import make
+from signal_kinds import derived, reported
+from yaml_words import make_a
 
 G = np.array([[1.0, 0.0], [1.0, 0.5], [0.5, 1.0], [-1.0, 0.2]])
 NAN = float("nan")
 
 
 def pns(**changes: Any) -> FedPns:
-    return make("selector", "fedpns", **changes)
+    return make_a(FedPns, "selector", "fedpns", **changes)
 
 
 def arrived(clients: list[int], updates: np.ndarray, steps: list[float] | None = None) -> RoundOutcome:
@@ -112,7 +114,7 @@ def test_a_round() -> None:
     advice, state = selector.observe(fresh(5), arrived([0, 1, 2, 3], G))
     assert advice is not None
     assert advice.keep is not None
-    assert advice.keep.tolist() == [True, True, True, False]
+    assert known(known(advice).keep).tolist() == [True, True, True, False]
     assert advice.weights is None
     assert state.selected.tolist() == [1, 1, 1, 1, 0]
     assert state.labelled.tolist() == [0, 0, 0, 1, 0]
@@ -129,7 +131,7 @@ def test_keep_is_a_share_of_the_arrived() -> None:
     g = np.concatenate([np.ones((5, 1)), -np.ones((4, 1)), np.ones((1, 1))])
     advice = pns().observe(fresh(10), arrived(list(range(10)), g))[0]
     assert advice is not None
-    assert np.flatnonzero(~advice.keep).tolist() == [5, 6]  # type: ignore[operator]
+    assert np.flatnonzero(~known(advice.keep)).tolist() == [5, 6]
 
 
 def test_updates_count_a_step() -> None:
@@ -148,7 +150,7 @@ def test_an_update_that_is_no_number(bad: float) -> None:
     g = G.copy()
     g[1] = bad
     advice, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], g))
-    assert advice.keep.tolist() == [True, True, True, False]  # type: ignore[union-attr]
+    assert known(known(advice).keep).tolist() == [True, True, True, False]
     assert state.labelled.tolist() == [0, 0, 0, 1]
     assert state.prob.sum() == pytest.approx(1.0)
 
@@ -158,7 +160,7 @@ def test_an_update_that_is_no_number(bad: float) -> None:
 def test_the_size_of_updates_does_not_matter(size: float) -> None:
     """At 1e154 each product is a number, and a sum of all of them, 5.14e308, is none."""
     advice, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], size * G))
-    assert advice.keep.tolist() == [True, True, True, False]  # type: ignore[union-attr]
+    assert known(known(advice).keep).tolist() == [True, True, True, False]
     assert state.labelled.tolist() == [0, 0, 0, 1]
     assert not scaled(np.zeros((2, 2))).any()
 
@@ -172,13 +174,13 @@ def test_ties_go_by_id_whatever_the_order_of_arrival() -> None:
 
 def test_the_draw_follows_the_probabilities() -> None:
     """4 sigma of 4000 draws; a client with nearly none is drawn where nobody else is there."""
-    state = State(np.array([0.5, 0.3, 0.2 - 1e-8, 1e-8]), *[np.zeros(4, np.int64)] * 2)
+    state = State(np.array([0.5, 0.3, 0.2 - 1e-8, 1e-8]), np.zeros(4, np.int64), np.zeros(4, np.int64))
     selector = pns()
     picks = [selector.select(state, context(0, 1, 4, seed=seed), {})[0].clients[0] for seed in range(4000)]
     p = state.prob
     assert (np.abs(np.bincount(picks, minlength=4) / 4000 - p) <= 4 * np.sqrt(p * (1 - p) / 4000)).all()
     selection = pns().select(state, context(0, 1, 4, available=[1, 2]), {})[0]
-    np.testing.assert_allclose(selection.probability, [0, 0.6, 0.4, 0], atol=1e-7)  # type: ignore[arg-type]
+    np.testing.assert_allclose(known(selection.probability), [0, 0.6, 0.4, 0], atol=1e-7)
     assert pns().select(state, context(0, 1, 4, available=[3]), {})[0].clients.tolist() == [3]
 
 
@@ -201,10 +203,10 @@ def test_the_loss_check() -> None:
     """E(all) = 0; without 4 it is 4 / 4, then without 3 it is 9 / 3. Who lowers the loss is labelled, and stays."""
     everybody, four, three = (0, 1, 2, 3, 4), (0, 1, 2, 3), (0, 1, 2)
     advice, state = checked({everybody: 3.0, four: 2.0, three: 1.0})
-    assert advice.keep.tolist() == [True, True, True, False, False]
+    assert known(known(advice).keep).tolist() == [True, True, True, False, False]
     assert state.labelled.tolist() == [0, 0, 0, 1, 1]
     advice, state = checked({everybody: 3.0, four: 2.0, three: 2.5})
-    assert advice.keep.tolist() == [True, True, True, True, False]
+    assert known(known(advice).keep).tolist() == [True, True, True, True, False]
     assert state.labelled.tolist() == [0, 0, 0, 1, 1], "labelled all the same"
     assert state.prob[3] == pytest.approx(1e-8, rel=1e-3)
     advice, state = checked({everybody: 1.0, four: 2.0})
@@ -224,7 +226,7 @@ def test_the_loss_is_that_of_the_moved_model() -> None:
     lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
     updates = torch.stack([trainer.update_of(4, k).double() for k in range(3)])
     w = trainer.server.w.clone()
-    trial = find("server_loss").make(lab, updates)
+    trial = derived("server_loss").make(lab, updates)
     assert trial(np.array([0.5, 0.0, 0.25])) == lab.server_loss_after(0.5 * updates[0] + 0.25 * updates[2])
     assert trial(np.array([1.0, 0.0, 0.0])) != trial(np.zeros(3))
     assert torch.equal(trainer.server.w, w), "w_t is as it was"
@@ -249,4 +251,4 @@ def test_probabilities_always_sum_to_one() -> None:
 
 def test_signals() -> None:
     assert isinstance(find("update_gram"), Derived)
-    assert find("steps").read(update_of(0, [0.0], steps=7)) == 7.0
+    assert reported("steps").read(update_of(0, [0.0], steps=7)) == 7.0

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from agg_harness import update_of
 from fedcohort.selector.feel import Feel, State, chances, des_raj, lagged, multiplier, scaled
-from fedcohort.signal.base import find
 from fedcohort.types import Advice, ProbeResult, Selection
+from known import known
 from selector_harness import World, context, ids, outcome, play
+from signal_kinds import BareLab, computed, reported
 from yaml_words import make
 
 NAN, INF = float("nan"), float("inf")
@@ -87,8 +88,8 @@ def test_a_selection_scales_both_by_their_means() -> None:
     """a over sqrt((1 + .09 + 1) / 3), T over 70 / 3: the scores, which are the probabilities."""
     selection, _ = chosen([2.0, 1.0, 5.0])
     expected = chances(A / np.sqrt(2.09 / 3), T / (7 / 3), 0.5)
-    np.testing.assert_allclose(selection.scores, expected, rtol=1e-10)
-    np.testing.assert_allclose(selection.probability, expected, rtol=1e-10)
+    np.testing.assert_allclose(known(selection.scores), expected, rtol=1e-10)
+    np.testing.assert_allclose(known(selection.probability), expected, rtol=1e-10)
     np.testing.assert_allclose(selection.parts["importance"], A / np.sqrt(2.09 / 3))
     np.testing.assert_allclose(selection.parts["latency"], T / (7 / 3))
 
@@ -161,7 +162,7 @@ def test_who_arrives_stands_for_who_fails() -> None:
     state = State(np.full(4, NAN), np.array([0.4, 0.0, 0.3, 0.5]))
     advice, _ = selector.observe(state, outcome(0, [0, 3], failed=[2]))
     assert isinstance(advice, Advice)
-    np.testing.assert_allclose(advice.weights, [0.4 * 1.2 / 0.9, 0.5 * 1.2 / 0.9])
+    np.testing.assert_allclose(known(advice.weights), [0.4 * 1.2 / 0.9, 0.5 * 1.2 / 0.9])
     assert selector.observe(state, outcome(0, [], failed=[0, 2, 3]))[0] is None
 
 
@@ -207,7 +208,7 @@ def test_the_last_update_stands_in_for_the_gradient() -> None:
     np.testing.assert_array_equal(state.norm, [2.0, NAN, 5.0])
     selection, _ = selector.select(state, context(1, 1, 3, signals=SIGNALS), {})
     expected = chances(scaled(W * [2.0, 3.5, 5.0]), T / (7 / 3), 0.5)
-    np.testing.assert_allclose(selection.probability, expected, rtol=1e-10)
+    np.testing.assert_allclose(known(selection.probability), expected, rtol=1e-10)
 
 
 def test_shares_are_those_of_the_available() -> None:
@@ -221,7 +222,7 @@ def test_shares_are_those_of_the_available() -> None:
 
 
 @dataclass
-class Slope:
+class Slope(BareLab):
     """As much of a Lab as the signal uses."""
 
     def gradient(self, client: int) -> Tensor:
@@ -229,6 +230,6 @@ class Slope:
 
 
 def test_norms_by_hand() -> None:
-    assert find("grad_norm").compute(Slope(), 0, ids(0, 2), {}).tolist() == [0.0, 10.0]
-    assert find("grad_norm").passes == 3
-    assert find("update_norm").read(update_of(0, [3.0, -4.0])) == 5.0
+    assert computed("grad_norm").compute(Slope(), 0, ids(0, 2), {}).tolist() == [0.0, 10.0]
+    assert computed("grad_norm").passes == 3
+    assert reported("update_norm").read(update_of(0, [3.0, -4.0])) == 5.0

@@ -1,17 +1,18 @@
 """FLASH: contexts, rewards and their credit by hand; the bandit itself is in tests/bandit/test_ridge.py."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from omegaconf import OmegaConf
 
 from fedcohort.selector.contexts import FEATURES
 from fedcohort.signal.robust_loss import robust
-from flash_toy import RAW, SECONDS, STORY, flash, run, theta
+from flash_toy import RAW, SECONDS, STORY, flash, ridge, run, theta
+from known import known
 from selector_harness import World, cohorts, play
-from yaml_words import CONFIGS, node
+from yaml_words import CONFIGS, loaded_from, node, plain
 
 
 def test_causal_credit_by_hand() -> None:
@@ -21,8 +22,8 @@ def test_causal_credit_by_hand() -> None:
     x = np.array([0.5, 0.6, 2.0, 0.25])
     V = np.eye(4) + 2 * np.outer([1, 1, 0, 0], [1, 1, 0, 0]) + np.outer(x, x)
     b = np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x
-    np.testing.assert_allclose(state.posterior.V, V, rtol=1e-14)
-    np.testing.assert_allclose(state.posterior.b, b, rtol=1e-14)
+    np.testing.assert_allclose(ridge(state).V, V, rtol=1e-14)
+    np.testing.assert_allclose(ridge(state).b, b, rtol=1e-14)
     np.testing.assert_allclose(theta(state), [0.07373518, 0.07996049, 0.12450612, 0.01556326], atol=1e-8)
 
 
@@ -38,8 +39,8 @@ def test_a_lagged_context_is_a_round_older() -> None:
     state = run(flash(**RAW), STORY, SECONDS)[-1]
     x = np.array([1.0, 1.0, 2.0, 0.0])
     V = np.eye(4) + 2 * np.outer([1, 1, 0, 0], [1, 1, 0, 0]) + np.outer(x, x)
-    np.testing.assert_allclose(state.posterior.V, V, rtol=1e-14)
-    np.testing.assert_allclose(state.posterior.b, np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x, rtol=1e-14)
+    np.testing.assert_allclose(ridge(state).V, V, rtol=1e-14)
+    np.testing.assert_allclose(ridge(state).b, np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x, rtol=1e-14)
 
 
 def test_the_contexts_of_the_next_selection() -> None:
@@ -78,7 +79,7 @@ def test_running_scale() -> None:
     state = run(flash(context="fresh"), STORY, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
     b = np.array([2.0, 2.0, 0.0, 0.0]) + 0.4 / 0.25 * x  # (.1 + .25) / .175 = 2
-    np.testing.assert_allclose(state.posterior.b, b, rtol=1e-12)
+    np.testing.assert_allclose(ridge(state).b, b, rtol=1e-12)
     assert state.tau_unit.value() == pytest.approx(4 / 3)
     np.testing.assert_allclose(state.X[1], [0.1, 0.6, 1.0 * 3 / 4, 0.4 / 0.25], rtol=1e-12)
 
@@ -94,7 +95,7 @@ def test_first_round_scale() -> None:
     """As above, with the units of round 0 kept: 1.5 s and .175."""
     state = run(flash(context="fresh", scale="first_round"), STORY, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
-    np.testing.assert_allclose(state.posterior.b, [2, 2, 0, 0] + 0.4 / 0.175 * x, rtol=1e-12)
+    np.testing.assert_allclose(ridge(state).b, [2, 2, 0, 0] + 0.4 / 0.175 * x, rtol=1e-12)
     assert state.tau_unit.value() == 1.5
 
 
@@ -113,7 +114,7 @@ def test_the_first_contexts_can_be_left_out() -> None:
     """Their rewards stay known: as a feature, and as a scale."""
     for credit in ("causal", "literal"):
         states = run(flash(context="fresh", credit=credit, skip_first_update=True, **RAW), STORY[:2], [SECONDS[0], {}])
-        np.testing.assert_array_equal(states[1].posterior.V, np.eye(4))
+        np.testing.assert_array_equal(ridge(states[1]).V, np.eye(4))
         np.testing.assert_allclose(states[1].r, [0.1, 0.25] if credit == "causal" else [0.0, 0.0], rtol=1e-12)
 
 
@@ -139,14 +140,14 @@ def test_the_draw_for_the_first_choice_has_gamma_0() -> None:
         step = play(flash(gamma_scale=gamma_scale), world, 2)[1]
         z = world.context(1, frozenset()).rng.standard_normal(4)
         gamma = gamma_scale * (1 + np.sqrt(4 * np.log(20)))
-        np.testing.assert_allclose(step.selection.scores, step.before.X @ z * gamma, rtol=1e-12)
+        np.testing.assert_allclose(known(step.selection.scores), step.before.X @ z * gamma, rtol=1e-12)
 
 
 def test_without_exploration_it_is_greedy_ridge_regression() -> None:
     """gamma_scale = 0: scores are x'theta_hat, and the best of them train."""
     for step in play(flash(gamma_scale=0.0), World(), 8)[1:]:
         scores = step.before.X @ theta(step.before)
-        np.testing.assert_allclose(step.selection.scores, scores, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(known(step.selection.scores), scores, rtol=1e-9, atol=1e-12)
         np.testing.assert_array_equal(step.selection.parts["explore"], np.zeros(12))
         if scores.any():  # all zero before the first reward
             assert step.selection.clients.tolist() == sorted(np.argsort(-scores)[:3].tolist())
@@ -171,11 +172,11 @@ def test_trace_is_theta_with_its_deviation() -> None:
     trace = selector.trace(state)
     assert tuple(trace) == FEATURES == ("train_ratio", "val_ratio", "duration", "prev_reward")
     np.testing.assert_allclose([mean for mean, _ in trace.values()], theta(state), rtol=1e-10)
-    sd = np.sqrt(np.diag(np.linalg.inv(state.posterior.V)))
+    sd = np.sqrt(np.diag(np.linalg.inv(ridge(state).V)))
     np.testing.assert_allclose([sd for _, sd in trace.values()], sd, rtol=1e-10)
 
 
-OPTIONS = {
+OPTIONS: dict[str, list[Any]] = {
     "context": ["lagged", "fresh"],
     "credit": ["causal", "literal"],
     "reward": ["client", "global"],
@@ -191,7 +192,7 @@ def test_every_combination_of_options_learns_and_reads_what_it_declares() -> Non
         selector, world = flash(**dict(zip(OPTIONS, values, strict=True))), World()
         last = play(selector, world, 4)[-1]
         assert last.after.posterior.b.any(), values
-        assert np.isfinite(last.selection.scores).all(), values
+        assert np.isfinite(known(last.selection.scores)).all(), values
         assert world.read == selector.needs, values
 
 
@@ -204,7 +205,7 @@ def test_the_robust_loss_it_asks_for() -> None:
 
 
 def test_the_literal_experiment_overrides_options_that_there_are() -> None:
-    literal = OmegaConf.to_container(OmegaConf.load(CONFIGS / "selector" / "flash_literal.yaml"))["selector"]  # type: ignore[index,call-overload]
+    literal = plain(loaded_from(CONFIGS / "selector" / "flash_literal.yaml"))["selector"]
     assert set(literal) < set(node("selector", "flash"))
     made = flash(**literal)
     assert (made.context, made.credit, made.change, made.scale, made.gamma_scale) == (

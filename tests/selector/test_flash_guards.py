@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedcohort.types import Population, ProbeResult
-from flash_toy import INF, NAN, RAW, SECONDS, STORY, answered, flash, run
+from flash_toy import INF, NAN, RAW, SECONDS, STORY, answered, flash, ridge, run
 from selector_harness import World, context, ids, outcome, play
 
 
@@ -54,7 +54,7 @@ def test_a_reward_is_of_one_round_only() -> None:
 def test_failed_clients_teach_nothing_and_do_not_set_the_time() -> None:
     """Client 0 fails in round 0: only client 1's row, over its own 2 s."""
     state = run(flash(context="fresh", **RAW), STORY[:2], [{1: 2.0}, {1: 1.0}], failed=[[0]])[1]
-    np.testing.assert_allclose(state.posterior.V, np.eye(4) + np.outer([1, 1, 0, 0], [1, 1, 0, 0]), rtol=1e-14)
+    np.testing.assert_allclose(ridge(state).V, np.eye(4) + np.outer([1, 1, 0, 0], [1, 1, 0, 0]), rtol=1e-14)
     np.testing.assert_allclose(state.r, [0.0, 0.25], rtol=1e-12)
 
 
@@ -84,12 +84,12 @@ def test_a_round_without_anybody_postpones_the_reward() -> None:
     state = selector.select(state, context(1, 2, 2, available=[]), {})[1]
     state = selector.select(state, context(2, 2, 2), answered(*STORY[1]))[1]
     np.testing.assert_allclose(state.r, [0.1, 0.25], rtol=1e-12)
-    np.testing.assert_array_equal(state.posterior.V, np.eye(4))  # they are round 0's contexts still
+    np.testing.assert_array_equal(ridge(state).V, np.eye(4))  # they are round 0's contexts still
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, NAN, INF])
 def test_rounds_that_take_no_time_teach_nothing(seconds: float) -> None:
     """device=instant is refused at start-up; here a division by zero would end all learning."""
     state = run(flash(context="fresh"), STORY[:2], [{0: seconds, 1: seconds}, {}])[1]
-    np.testing.assert_array_equal(state.posterior.V, np.eye(4))
+    np.testing.assert_array_equal(ridge(state).V, np.eye(4))
     assert np.isfinite(state.X).all()

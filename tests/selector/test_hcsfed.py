@@ -10,11 +10,12 @@ from fedcohort.flat import FlatModel
 from fedcohort.maths.sketch import sketch
 from fedcohort.rng import generator
 from fedcohort.selector.hcsfed import HcsFed, State, shares
-from fedcohort.signal.base import find
 from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import ProbeResult, RoundOutcome, Selection
+from known import known
 from selector_harness import World, cohorts, context, ids, play, stored
-from yaml_words import make
+from signal_kinds import computed
+from yaml_words import make_a
 
 NAN = float("nan")
 # three strata, of 6, 3 and 1 clients, apart from one another; all of norm 10 but client 9, whose is 20
@@ -22,7 +23,7 @@ X = np.array([[10.0, 0.01 * k] for k in range(6)] + [[-1 + k, 10.0] for k in ran
 
 
 def hcs(**changes: Any) -> HcsFed:
-    return make("selector", "hcsfed", **changes)
+    return make_a(HcsFed, "selector", "hcsfed", **changes)
 
 
 def blank(n_clients: int = 10) -> State:
@@ -56,7 +57,7 @@ def test_chances_within_a_stratum_follow_the_norms() -> None:
     """(3, 4), (6, 8), (0, 5) in one stratum: 5, 10 and 5 of 20. 4 sigma of 4000 draws."""
     sketches = np.array([[3.0, 4], [6, 8], [0, 5]])
     selection, state = asked(1, sketches=sketches, strata=1)
-    np.testing.assert_allclose(selection.probability, [0.25, 0.5, 0.25])
+    np.testing.assert_allclose(known(selection.probability), [0.25, 0.5, 0.25])
     np.testing.assert_allclose(selection.parts["norm"], [5, 10, 5])
     selector = hcs()
     picks = [selector.select(state, context(1, 1, 3, seed=seed), {})[0].clients[0] for seed in range(4000)]
@@ -65,7 +66,7 @@ def test_chances_within_a_stratum_follow_the_norms() -> None:
 
 
 def test_without_norms_chances_are_equal() -> None:
-    np.testing.assert_allclose(asked(1, sketches=np.zeros((4, 2)))[0].probability, 0.25)
+    np.testing.assert_allclose(known(asked(1, sketches=np.zeros((4, 2)))[0].probability), 0.25)
 
 
 def test_weights_by_hand() -> None:
@@ -87,7 +88,7 @@ def test_advice() -> None:
     outcome = updates(selection.clients.tolist(), np.zeros((4, 2)))
     advice, _ = hcs(agg="stratified").observe(state, outcome)
     assert advice is not None
-    np.testing.assert_allclose(advice.weights, shares(state.stratum, selection.clients))
+    np.testing.assert_allclose(known(advice.weights), shares(state.stratum, selection.clients))
     assert advice.keep is None
     assert hcs(agg="stratified").advises
     assert not hcs().advises
@@ -100,7 +101,7 @@ def test_those_not_known_yet_are_a_stratum_of_their_own() -> None:
     state = State(X[:4], np.ones(4, bool), np.array([0, 0, 1, -1]), False)
     advice, _ = hcs(agg="stratified").observe(state, updates([0, 3], np.zeros((2, 2))))
     assert advice is not None
-    np.testing.assert_allclose(advice.weights, [0.5, 0.25])
+    np.testing.assert_allclose(known(advice.weights), [0.5, 0.25])
     strange = State(X[:4], np.ones(4, bool), np.full(4, -1), False)
     assert hcs(agg="stratified").observe(strange, updates([0, 3], np.zeros((2, 2))))[0] is None
 
@@ -200,7 +201,7 @@ def test_feddiverses_version() -> None:
     sizes = np.bincount(state.stratum)
     selection, _ = selector.select(state, context(2, 3, 10), {})
     assert np.bincount(state.stratum[selection.clients]).tolist() == [1, 1, 1]
-    np.testing.assert_allclose(selection.probability, 1 / 3 / sizes[state.stratum])
+    np.testing.assert_allclose(known(selection.probability), 1 / 3 / sizes[state.stratum])
     assert selector.needs == {"update"}
     assert not selector.plan(state, context(2, 3, 10))
 
@@ -251,7 +252,7 @@ def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
     lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
-    signal = find("compressed_gradient")
+    signal = computed("compressed_gradient")
     found = signal.compute(lab, 0, ids(0, 2), {"rate": 0.1, "way": way, "key": 0})
     for row, k in zip(found, (0, 2), strict=True):
         gradient = lab.gradient(k).double().numpy()

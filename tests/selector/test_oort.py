@@ -12,8 +12,10 @@ from fedcohort.selector.oort import Oort
 from fedcohort.selector.ranking import State, admitted, mixture, normalised, shares, slowness, staleness, utilities
 from fedcohort.signal.base import find
 from fedcohort.types import Selection
+from known import known
 from selector_harness import World, context, ids, outcome, play
-from yaml_words import make
+from signal_kinds import reported
+from yaml_words import make, make_a
 
 NAN, INF = float("nan"), float("inf")
 EXPECTED = {"expected_s": np.ones(5)}
@@ -21,7 +23,7 @@ PLAIN: Oort = make("selector", "oort", preferred_in="seconds", preferred=10.0)
 
 
 def oort(**changes: Any) -> Oort:
-    return make("selector", "oort", **changes)
+    return make_a(Oort, "selector", "oort", **changes)
 
 
 def five(**changes: Any) -> State:
@@ -51,9 +53,9 @@ def test_utility_by_hand() -> None:
 
 def test_the_signals_are_those_of_the_samples_trained_on() -> None:
     update = update_of(0, [0.0], n=4, sample_loss=np.array([1.0, 2.0, NAN, 2.0]))
-    assert (find("loss_count").read(update), find("loss_squares").read(update)) == (3.0, 9.0)
+    assert (reported("loss_count").read(update), reported("loss_squares").read(update)) == (3.0, 9.0)
     nothing = update_of(0, [0.0], n=2, sample_loss=np.array([NAN, NAN]))
-    assert (find("loss_count").read(nothing), find("loss_squares").read(nothing)) == (0.0, 0.0)
+    assert (reported("loss_count").read(nothing), reported("loss_squares").read(nothing)) == (0.0, 0.0)
     assert find("loss_count").bytes_up + find("loss_squares").bytes_up == 8
 
 
@@ -77,12 +79,12 @@ def test_the_whole_score_by_hand() -> None:
     before = [0.16006196, 0.28086338, 0.43690524, 0.61045042, 1.47985259]
     np.testing.assert_allclose(parts["utility"] + parts["staleness"], before, atol=5e-9)
     scores = np.array([0.16006196, 0.28086338, 0.10922631, 0.61045042, 0.09249079])
-    np.testing.assert_allclose(selection.scores, scores, atol=5e-9)
+    np.testing.assert_allclose(known(selection.scores), scores, atol=5e-9)
     assert selection.scores is not None
     assert admitted(selection.scores, np.arange(5), 2, 0.95).tolist() == [1, 3], "at least .95 x .28086 = .26682"
     assert 0.95 * np.sort(selection.scores)[-2] == pytest.approx(0.26682, abs=5e-6)
     assert len(admitted(selection.scores, np.arange(5), 2, 0.05)) == 5
-    np.testing.assert_allclose(selection.probability, [0, 0.315112, 0, 0.684888, 0], atol=5e-7)
+    np.testing.assert_allclose(known(selection.probability), [0, 0.315112, 0, 0.684888, 0], atol=5e-7)
     assert selection.clients.tolist() == [1, 3]
 
 
@@ -143,7 +145,7 @@ def test_whom_to_explore(explore: str, chances: list[float]) -> None:
     selector = oort(explore=explore, preferred=100.0)
     state = selector.init(World(3, 1).population(selector.needs))
     selections = [selector.select(state, context(0, 1, 3, signals=signals, seed=seed), {})[0] for seed in range(1000)]
-    np.testing.assert_allclose(selections[0].probability, chances, rtol=1e-12)
+    np.testing.assert_allclose(known(selections[0].probability), chances, rtol=1e-12)
     p, share = np.array(chances), np.bincount([s.clients[0] for s in selections], minlength=3) / 1000
     assert (np.abs(share - p) < 4 * np.sqrt(p * (1 - p) / 1000)).all()
 
@@ -156,7 +158,7 @@ def test_exploring_by_size_counts_duration() -> None:
         selector.init(World(3, 1).population(selector.needs)), context(0, 1, 3, signals=signals), {}
     )
     weights = np.array([50.0, 7.5, 1.25])
-    np.testing.assert_allclose(selection[0].probability, weights / weights.sum(), rtol=1e-12)
+    np.testing.assert_allclose(known(selection[0].probability), weights / weights.sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize(("percent", "T"), [(0.1, 5.0), (30.0, 5.0), (40.0, 10.0), (99.0, 40.0), (100.0, INF)])
@@ -178,7 +180,7 @@ def paced(sums: list[float], **changes: Any) -> tuple[float, list[float]]:
     selector = oort(**{"window": 4, **changes})
     state = selector.init(World(3, 1).population(selector.needs))
     for round, total in enumerate(sums):
-        answers = {"loss_count": [1.0], "loss_squares": [total**2], "duration": [1.0]}
+        answers: dict[str, Any] = {"loss_count": [1.0], "loss_squares": [total**2], "duration": [1.0]}
         state = selector.observe(state, outcome(round, [0], **answers))[1]
     return state.preferred, state.sums.tolist()
 
@@ -214,7 +216,7 @@ def test_the_pacer_stays_in_bounds() -> None:
 def test_what_a_client_reports_is_kept_until_it_trains_again() -> None:
     selector = oort()
     state = selector.init(World(3, 2).population(selector.needs))
-    answers = {"loss_count": [3.0, 4.0], "loss_squares": [9.0, 4.0], "duration": [7.0, 8.0]}
+    answers: dict[str, Any] = {"loss_count": [3.0, 4.0], "loss_squares": [9.0, 4.0], "duration": [7.0, 8.0]}
     state = selector.observe(state, outcome(4, [0, 2], failed=[1], **answers))[1]
     np.testing.assert_allclose(state.utility, [5.1961524, NAN, 4.0], atol=1e-7)
     assert state.last.tolist() == [5, 0, 5], "rounds count from 1"

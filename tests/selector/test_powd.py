@@ -10,14 +10,14 @@ from fedcohort.selector.backoff import NOBODY
 from fedcohort.selector.base import draw
 from fedcohort.selector.powd import PowD
 from fedcohort.types import Population, ProbeResult
-from selector_harness import World, context, ids, play
+from selector_harness import World, context, ids, listed, play
 
 NAN, INF = float("nan"), float("inf")
 
 
 def chosen(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"loss": ProbeResult(ids(*polled), np.array(losses))}
-    return PowD(None, "size").select(NOBODY, context(**kwargs), answers)[0].clients.tolist()
+    return listed(PowD(None, "size").select(NOBODY, context(**kwargs), answers)[0].clients)
 
 
 def test_the_largest_losses_win() -> None:

@@ -9,11 +9,11 @@ import torch
 
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.flat import FlatModel
-from fedcohort.signal.base import find
 from fedcohort.training.evaluate import FederationLab
+from signal_kinds import BareLab, computed
 
 
-class Toy:
+class Toy(BareLab):
     """w_t = 0, loss (w - 2)^2; client k moves w by `moves[k]` and has `n[k]` samples."""
 
     def __init__(self, moves: Sequence[float], n: Sequence[int]) -> None:
@@ -31,7 +31,9 @@ class Toy:
 
 def places(moves: Sequence[float], n: Sequence[int], cohort: int, direction: str = "down") -> list[float]:
     clients = np.arange(len(moves))
-    return find("greedy_gain").compute(Toy(moves, n), 0, clients, {"cohort": cohort, "direction": direction}).tolist()
+    options = {"cohort": cohort, "direction": direction}
+    found: list[float] = computed("greedy_gain").compute(Toy(moves, n), 0, clients, options).tolist()
+    return found
 
 
 def test_forward_selection_by_hand() -> None:
@@ -83,7 +85,7 @@ def test_it_foresees_what_the_engine_does() -> None:
         return lab.server_loss_after(sum(n[k] * deltas[k] for k in pair) / n[list(pair)].sum())
 
     options = {"cohort": 2, "direction": "down"}
-    found = find("greedy_gain").compute(lab, 4, np.arange(3), options)
+    found = computed("greedy_gain").compute(lab, 4, np.arange(3), options)
     best = min(range(3), key=lambda k: loss((k,)))
     pair = min((p for p in combinations(range(3), 2) if best in p), key=loss)
     assert int(np.argmax(found)) == best

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from hydra.utils import get_class, instantiate
+from omegaconf import OmegaConf
 
-from yaml_words import CONFIGS, OmegaConf
+from yaml_words import CONFIGS
 
 OPTION = re.compile(r"^ *\w+: *\S+ +# ((integer|number) in \[\d, inf\)|text( or null)?);")
 

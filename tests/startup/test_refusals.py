@@ -1,19 +1,15 @@
 """What a user mistypes ends in one line that names it, and nothing is written; the whole way but for the process."""
 
 import logging
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from fedcohort.errors import OptionError
 from fedcohort.host import cores
 from fedcohort.startup import run
-from fedcohort.startup.assemble import LIGHT
-from fedcohort.startup.refusals import LOST, check_sweep, check_words, explained, in_one_line
+from fedcohort.startup.refusals import explained
 from run_harness import go, made
-from yaml_words import CONFIGS, ROOT
+from yaml_words import CONFIGS
 
 
 def refusal(logs: Path, *words: str) -> str:
@@ -159,93 +155,6 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path: Path, words: str, line: s
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("typed", "line"),
-    [
-        ("selector=../agg/fedavg", f"selector must be one of {', '.join(WORDS)}, got '../agg/fedavg'"),
-        ("selector=/etc/passwd", "selector must be one of"),
-        ("+selector@x=./flash", "selector@x must be one of"),
-        ("agg=[fedavg,../selector/random]", "agg must be one of"),
-        ("selector=random,../agg/fedavg", "selector must be one of"),
-        ("selector=random.yaml", "selector must be one of"),
-        ("hydra/launcher=../../train", "hydra/launcher must be one of"),
-        ("+=", "can't read '+=': type name=value"),
-        ("=3", "can't read '=3': type name=value"),
-        (f"hydra.run.dir={__file__}/x", "hydra.run.dir must be a folder that can be written, got"),
-        ("hydra.sweep.dir=/proc/x", "hydra.sweep.dir must be a folder that can be written, got"),
-    ],
-)
-def test_what_hydra_takes_for_a_path_is_refused_before_it_does(typed: str, line: str) -> None:
-    """`../agg/fedavg` was loaded as the selector."""
-    with pytest.raises(OptionError) as caught:
-        check_words(["seed=1", typed], CONFIGS)
-    assert str(caught.value).startswith(line)
-
-
-def test_words_that_are_none_of_ours_are_hydras() -> None:
-    check_words(["-m", "--config-dir=../x", "seed=..", "name=../x", "selector=glob(*)", "experiment=mine/a"], CONFIGS)
-
-
-def test_a_flag_of_hydras_that_stands_alone() -> None:
-    said = explained(ValueError("The --resolve flag can only be used in conjunction with --cfg or --help"), [], CONFIGS)
-    assert said == "The --resolve flag can only be used in conjunction with --cfg or --help"
-
-
-def test_a_config_that_names_no_word_is_named(tmp_path: Path) -> None:
-    """As a user's own configs/experiment/mine.yaml would, with a word that is gone."""
-    from hydra.errors import MissingConfigException
-
-    error = MissingConfigException("In 'experiment/mine': Could not find 'selector/gone'\n\nAvailable", "", ["flash"])
-    said = explained(error, ["experiment=mine"], CONFIGS)
-    assert said == "configs/experiment/mine.yaml: selector must be one of flash, got 'gone'"
-
-
-@pytest.mark.parametrize("kind", LOST)
-def test_a_job_that_was_lost_is_one_line(kind: str) -> None:
-    """As submitit and joblib raise it, with the job's whole log or an explanation behind."""
-    error = type(kind, (RuntimeError,), {})(
-        "Job 5_0 with path /x\nhas no output (state: FAILED)\n---------\nTraceback ..."
-    )
-    assert explained(error, [], CONFIGS) == "a job was lost: Job 5_0 with path /x has no output (state: FAILED)"
-
-
-def test_other_errors_keep_their_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
-
-    def broken() -> None:
-        raise ValueError("a bug")
-
-    def mistaken() -> None:
-        raise OptionError("seed must be 1")
-
-    with pytest.raises(ValueError, match="a bug"):
-        in_one_line(broken, [], CONFIGS)
-    assert in_one_line(mistaken, [], CONFIGS) == 2
-    assert capsys.readouterr().err == "seed must be 1\n"
-    assert in_one_line(lambda: None, [], CONFIGS) == 0
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
-    with pytest.raises(OptionError):
-        in_one_line(mistaken, [], CONFIGS)
-
-
-def test_a_sweep_on_slurm_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["-m", "hydra/launcher=slurm", "seed=0,1"]
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(OptionError, match=r'pip install --constraint constraints.txt --editable "\.\[slurm\]"'):
-        check_sweep(words)
-    with pytest.raises(OptionError, match=r'joblib needs a plugin: .*"\.\[parallel\]"'):
-        check_sweep(["-m", "hydra/launcher=joblib"])
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(OptionError, match="needs SLURM's sbatch and srun on the PATH"):
-        check_sweep(words)
-    for name in ("sbatch", "srun"):
-        (tmp_path / name).touch(mode=0o755)
-    check_sweep(words)
-    with pytest.raises(OptionError, match=r"paths.logs must be a folder"):
-        check_sweep([*words, f"paths.logs={__file__}"])  # Hydra would make its folder in there before any job
-
-
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The warnings of a run."""
@@ -274,39 +183,3 @@ def test_what_does_nothing_is_said_once(
     go(tmp_path, *words)
     assert len(said) == (line is not None)
     assert line is None or line in said[0]
-
-
-def train(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "train.py", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-def test_the_process_says_the_line_and_nothing_else(tmp_path: Path) -> None:
-    done = train("selector=ucb_cs", "selector.discont=0.5", f"paths.logs={tmp_path}")
-    line = "selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie\n"
-    assert (done.returncode, done.stderr, done.stdout) == (2, line, "")
-
-
-def test_help_says_what_it_is_and_where_ranges_stand() -> None:
-    done = train("--help", "selector=flash")
-    assert done.returncode == 0
-    words = f"selector: {', '.join(WORDS[:3])}"
-    for part in ("resume=true", "-m selector=", "configs/<group>/<word>.yaml", words, "gamma_scale"):
-        assert part in done.stdout
-
-
-def test_what_is_refused_first_imports_nothing_slow() -> None:
-    code = f"""
-import sys
-from hydra import compose, initialize_config_dir
-from fedcohort.startup import assemble, refusals
-from fedcohort.startup import run
-with initialize_config_dir({str(CONFIGS)!r}, version_base="1.3"):
-    cfg = compose("train", return_hydra_config=True)
-made = assemble.composed(cfg, cfg.hydra.runtime.choices, ())
-for group in {LIGHT}:
-    assemble.part(made, group)
-run.watchers_of(made)
-found = {{"torch", "lightning", "mlflow", "matplotlib"}} & sys.modules.keys()
-assert not found, found
-"""
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

@@ -18,7 +18,7 @@ def test_jains_index() -> None:
 
 def test_tails_are_five_percent_rounded_up() -> None:
     values = np.arange(50) / 50.0
-    assert tails(values) == (pytest.approx(np.mean([0, 1, 2]) / 50), pytest.approx(np.mean([47, 48, 49]) / 50))
+    assert tails(values) == pytest.approx((np.mean([0, 1, 2]) / 50, np.mean([47, 48, 49]) / 50))
     assert tails(np.arange(40.0)) == (0.5, 38.5)  # ceil(2.0) = 2, not 3
     assert tails(np.array([0.7])) == (0.7, 0.7)
 
@@ -30,7 +30,7 @@ def shard() -> Shard:
 
 
 def test_each_client_has_its_own_mean() -> None:
-    network, values = nn.Identity(), []
+    network = nn.Identity()
     value = lambda logp, y: torch.arange(len(y)).double() + (0 if len(y) == 6 else 2)  # noqa: E731
     (values,) = mean_over_samples(network, shard(), np.arange(3), [value])
     assert values[0] == 0.5

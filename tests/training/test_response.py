@@ -50,7 +50,7 @@ def test_more_steps_after_fewer_and_fewer_after_more() -> None:
 
 
 @pytest.mark.parametrize("beside", [{"weight_decay": 0.5}, {"clip": 0.25}])
-def test_weight_decay_and_clipping_are_part_of_the_gradient(beside: dict[str, float]) -> None:
+def test_weight_decay_and_clipping_are_part_of_the_gradient(beside: dict[str, Any]) -> None:
     assert response(momentum=0.9, **beside)(3, 0.1) == pytest.approx(5.61, abs=1e-12)
     assert response(**beside)(3, 0.1) == pytest.approx(3, abs=1e-12)
 
@@ -79,7 +79,7 @@ class Constant:
 
 
 @pytest.mark.parametrize("options", [{}, {"momentum": 0.9}, {"mu": 0.3}, {"momentum": 0.9, "mu": 0.3}])
-def test_a_constant_gradient_moves_a_client_as_far_as_it_says(options: dict[str, float]) -> None:
+def test_a_constant_gradient_moves_a_client_as_far_as_it_says(options: dict[str, Any]) -> None:
     # The engine itself, 9 mini-batches: y - w_t = -lr a g
     mu = options.pop("mu", 0.0)
     regularisers = make("regulariser", "prox", mu=mu).hooks

@@ -17,9 +17,10 @@ from fedcohort.hook import HookResult, StepView, weigher
 from fedcohort.training.engines import choose
 from fedcohort.training.weighted import View
 from run_harness import go
+from tolerances import Within
 from yaml_words import make
 
-DOUBLE = {"atol": 1e-10, "rtol": 0}
+DOUBLE: Within = {"atol": 1e-10, "rtol": 0}
 
 
 @dataclass

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import assemble, options
 from run_harness import made
-from yaml_words import CONFIGS, OURS, ROOT, inside, make, node, words
+from yaml_words import CONFIGS, OURS, ROOT, inside, loaded_from, make, node, plain, words
 
 PARTS = [(group, word) for group in OURS for word in words(group)]
 FILES = sorted(path.relative_to(CONFIGS) for path in CONFIGS.rglob("*.yaml") if path.parent.parent == CONFIGS)
@@ -142,7 +142,7 @@ def test_options_that_belong_to_no_part_state_their_ranges() -> None:
     for word in ("sequential", "vectorised", "debug"):
         assert _stated(_file("engine", word)) == {"kind": _stated(_file("engine", "auto"))["kind"]}
     default = OmegaConf.load(_file("callback", "default"))
-    keys = {f"{name}.{key}" for name, node in default.items() for key in node if key != "_target_"}
+    keys = {f"{name!s}.{key}" for name, node in default.items() for key in node if key != "_target_"}
     assert set(_stated(_file("callback", "default"))) == keys
 
 
@@ -177,7 +177,7 @@ def test_a_cohort_larger_than_the_population() -> None:
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         cfg = compose("train", overrides=["cohort=60"])
     with pytest.raises(IncompatibleConfig, match="cohort=60 exceeds clients=50"):
-        assemble.check_numbers(OmegaConf.to_container(cfg, resolve=True))  # type: ignore[arg-type]
+        assemble.check_numbers(plain(cfg))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_an_experiment_means_every_value_that_it_states(word: str) -> None:
     """Options without a group too: they stand in train.yaml, which must not come after it."""
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         cfg = compose("train", overrides=[f"experiment={word}"])
-    stated = OmegaConf.load(CONFIGS / "experiment" / f"{word}.yaml")
+    stated = loaded_from(CONFIGS / "experiment" / f"{word}.yaml")
     stated.pop("defaults", None)
     assert OmegaConf.merge(cfg, stated) == cfg
 

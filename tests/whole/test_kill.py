@@ -22,6 +22,7 @@ from fedcohort.lightning import checkpoint
 from fedcohort.observe.tracking import worker
 from fedcohort.record import client_table, journal
 from fedcohort.training.local import LocalTrainer
+from known import known
 from run_harness import Ran, go, same_bits
 from yaml_words import ROOT
 
@@ -70,7 +71,7 @@ def tracked(logs: Path) -> dict[str, dict[int, float]]:
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{logs / 'mlflow.db'}")
-    experiment = client.get_experiment_by_name("fedcohort")
+    experiment = known(client.get_experiment_by_name("fedcohort"))
     runs = [r for r in client.search_runs([experiment.experiment_id]) if r.data.params.get("rounds") == "5"]
     assert len(runs) == 1, "one run, whatever was killed"
     found = {}

@@ -9,11 +9,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from fedcohort import ranges
 from fedcohort.host import messages
-from fedcohort.record.observer import Observer
+from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.startup import compose, run
 from fedcohort.types import RoundReport
 
@@ -45,7 +44,7 @@ class Lapper(Observer):
     def __init__(self, path: str) -> None:
         self.path, self.laps = Path(path), Laps()
 
-    def start(self, info: Any) -> None:
+    def start(self, info: RunInfo) -> None:
         """Nothing: the first tick is that of step 0."""
 
     def observe(self, report: RoundReport) -> None:

@@ -143,7 +143,7 @@ def fitted(
         for rows in batches(len(labels), recipe.batch, rng):
             piece = torch.from_numpy(rows).to(x.device)
             optimizer.zero_grad()
-            loss(network(x[piece]), labels[piece]).backward()  # type: ignore[no-untyped-call]
+            loss(network(x[piece]), labels[piece]).backward()
             optimizer.step()
     return network
 

@@ -5,7 +5,6 @@ A cell counts as missing where it is empty, NaN, infinite, beyond float32, or a 
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,21 +17,21 @@ LARGEST = float(np.finfo(np.float32).max)
 LONGEST = 40  # characters of a cell that a line shows
 
 
-def is_number(kind: Any) -> bool:
+def is_number(kind: pa.DataType) -> bool:
     """Whether a column of this type holds numbers; truth values are 0 and 1."""
     checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
     return any(check(kind) for check in checks)
 
 
-def is_text(kind: Any) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def is_list(kind: Any) -> bool:
+def is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def numbers(column: Any) -> Values:
+def numbers(column: pa.ChunkedArray) -> Values:
     """float64 [rows], NaN where a cell is missing."""
     if is_text(column.type):
         column = pc.utf8_trim_whitespace(column)
@@ -42,25 +41,25 @@ def numbers(column: Any) -> Values:
         return np.where(np.abs(values) <= LARGEST, values, np.nan)
 
 
-def share_of_numbers(column: Any) -> float:
+def share_of_numbers(column: pa.ChunkedArray) -> float:
     """In a column of texts, the share of numbers among the cells that are not empty; 0 where all are."""
     filled = len(column) - int(np.count_nonzero(empty(column)))
     return int(np.isfinite(numbers(column)).sum()) / filled if filled else 0.0
 
 
-def is_mixed(column: Any) -> bool:
+def is_mixed(column: pa.ChunkedArray) -> bool:
     """Whether a column of texts holds numbers in half of its cells or more, but not in all: numbers with bad cells."""
     return is_text(column.type) and 0.5 <= share_of_numbers(column) < 1
 
 
-def may_be_numbers(column: Any) -> bool:
+def may_be_numbers(column: pa.ChunkedArray) -> bool:
     """Whether a column can be read where numbers are wanted."""
     if is_text(column.type):
         return share_of_numbers(column) >= 0.5
     return is_number(column.type) or bool(pa.types.is_null(column.type))
 
 
-def empty(column: Any) -> np.ndarray:
+def empty(column: pa.ChunkedArray) -> np.ndarray:
     """bool [rows]: null, NaN or a text of nothing but spaces."""
     found = column.is_null(nan_is_null=True)
     if is_text(column.type):
@@ -68,7 +67,7 @@ def empty(column: Any) -> np.ndarray:
     return np.asarray(found.to_numpy(), dtype=bool)
 
 
-def fault(column: Any, row: int) -> str:
+def fault(column: pa.ChunkedArray, row: int) -> str:
     """What is wrong with a cell that is missing, after the words "row 3"."""
     value = column[row].as_py()
     if value is None or (isinstance(value, str) and not value.strip()):

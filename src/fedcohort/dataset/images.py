@@ -2,7 +2,6 @@
 
 import io
 import warnings
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +15,14 @@ class BadImage(Exception):
         self.row = row
 
 
-def holds_images(kind: Any) -> bool:
+def holds_images(kind: pa.DataType) -> bool:
     if not pa.types.is_struct(kind) or (at := kind.get_field_index("bytes")) < 0:
         return False
     held = kind.field(at).type
     return bool(pa.types.is_binary(held) or pa.types.is_large_binary(held) or pa.types.is_null(held))
 
 
-def decoded(column: Any) -> np.ndarray:
+def decoded(column: pa.ChunkedArray) -> np.ndarray:
     """uint8 [rows, channels, height, width]. Raises `BadImage`."""
     encoded = (data.as_py() for chunk in column.chunks for data in chunk.field("bytes"))
     images: list[np.ndarray] = []

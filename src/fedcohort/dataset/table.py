@@ -28,7 +28,7 @@ ROW_NUMBERS = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # how pa
 SHOWN = 12  # columns that a line about a table names
 
 
-def text(option: str, value: Any, *, optional: bool = False) -> None:
+def text(option: str, value: object, *, optional: bool = False) -> None:
     """Check that `value` is a text that is not empty."""
     if not (value is None and optional) and not (isinstance(value, str) and value.strip()):
         raise ranges.refuse(option, "text or null" if optional else "text", value)
@@ -82,13 +82,13 @@ class Frame:
     def _index(self) -> set[str]:
         return set(cells.index_columns((self.table.schema.metadata or {}).get(b"pandas", b"{}")))
 
-    def column(self, name: str) -> Any:
+    def column(self, name: str) -> pa.ChunkedArray:
         """The column, or `DataError` with the columns that there are."""
         if self.table.schema.get_field_index(name) < 0:
             raise self.error(name, f" has no column {name!r}; it has {listed(self.names)}")
         return self.table.column(name)
 
-    def filled(self, name: str) -> Any:
+    def filled(self, name: str) -> pa.ChunkedArray:
         """The column, where no cell is empty."""
         column = self.column(name)
         if (gap := cells.empty(column)).any():
@@ -172,7 +172,7 @@ class Frame:
                 raise self.blame(name, int(bad.argmax()), what, self.remedy + self.for_numbers)
         return np.asarray(values)
 
-    def _length(self, name: str, array: Any, each: int) -> int:
+    def _length(self, name: str, array: pa.Array, each: int) -> int:
         """That of all lists in `array`, of which there are `each` in a row."""
         lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
         if len(lengths) and lengths[0] == 0:

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 log = logging.getLogger("fedcohort")
@@ -131,13 +132,13 @@ class Interrupts:
         """The handler for this process alone: SLURM signals the training processes that it forks, too."""
         owner = os.getpid()
 
-        def handler(number: int, frame: Any = None) -> None:
+        def handler(number: int, frame: FrameType | None = None) -> None:
             if os.getpid() == owner:
                 theirs(number, frame)
 
         return handler
 
-    def _came(self, number: int, frame: Any = None) -> None:
+    def _came(self, number: int, frame: FrameType | None = None) -> None:
         again, self._seen = self._seen or bool(self._shared[1]), True
         self._own = self._own or 128 + number
         if owner := os.getpid() == self._owner:

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import lightning.pytorch as pl
 import torch
@@ -21,6 +21,9 @@ from lightning.pytorch.callbacks import Checkpoint
 from fedcohort.errors import CheckpointError, DamagedCheckpoint
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ranks import reduce_max
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 FORMAT = 2
 READERS = {1: "fedcohort 0.1.0 up to commit 2e9eefb"}  # of the formats that this version doesn't read
@@ -107,7 +110,7 @@ class _Digested(io.RawIOBase):
         self.file, self.digest = file, hashlib.blake2b(digest_size=32)
         self.error: OSError | None = None
 
-    def write(self, data: Any) -> int:
+    def write(self, data: "ReadableBuffer") -> int:
         view = memoryview(data).cast("B")
         self.digest.update(view)
         try:
@@ -129,7 +132,7 @@ def write(checkpoint: Mapping[str, Any], path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _save(data: Any, digested: _Digested) -> None:
+def _save(data: object, digested: _Digested) -> None:
     try:
         torch.save(data, cast(IO[bytes], digested))
     except RuntimeError as error:

@@ -145,7 +145,7 @@ class FederatedLoop(pl.Callback):
         self.planned: PlannedRound = planned
 
     def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: object, batch_idx: int
     ) -> None:
         """Aggregate after the last slice: in `on_train_epoch_end` the old model would have been validated."""
         if batch_idx + 1 < self.settings.slices:

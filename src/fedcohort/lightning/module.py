@@ -81,7 +81,7 @@ class ClientModule(pl.LightningModule):
         """The views into the flat vector are saved as tensors of their own."""
         checkpoint["state_dict"] = {name: tensor.clone() for name, tensor in checkpoint["state_dict"].items()}
 
-    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+    def transfer_batch_to_device(self, batch: object, device: torch.device, dataloader_idx: int) -> object:
         """Everything is on the device already; looking for tensors inside of tasks would only cost time."""
         return batch
 

@@ -35,10 +35,16 @@ class Launcher(_MultiProcessingLauncher):
 
     _strategy: "CohortStrategy"
 
-    def launch(self, function: Callable[..., Any], *args: Any, trainer: Any = None, **kwargs: Any) -> Any:
+    def launch(
+        self,
+        function: Callable[..., object],
+        *args: object,
+        trainer: Any = None,  # noqa: ANN401  None by its type alone: it is given in each call
+        **kwargs: object,
+    ) -> object:
         parent, threads = os.getpid(), torch.get_num_threads()
 
-        def told(*inner: Any, **named: Any) -> Any:
+        def told(*inner: object, **named: object) -> object:
             die_with(parent)
             torch.set_num_threads(threads)  # Lightning gives each process its part of the cores' instead
             try:
@@ -85,7 +91,7 @@ class CohortStrategy(DDPStrategy):
         if self._start_method == "fork":
             self._launcher = Launcher(self, start_method="fork")
 
-    def barrier(self, *args: Any, **kwargs: Any) -> None:
+    def barrier(self, *args: object, **kwargs: object) -> None:
         if dist.is_initialized():
             super().barrier(*args, **kwargs)
 

@@ -98,7 +98,7 @@ def _by_a_callback(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and module.startswith("lightning.pytorch.callbacks")
 
 
-def death_of_a_rank(error: Any) -> str:
+def death_of_a_rank(error: Any) -> str:  # noqa: ANN401  one of torch's two that `died` knows
     """One line from what torch says of a process that died or raised."""
     last = str(error).strip().splitlines()[-1].strip()
     if said := re.match(r"(?:fedcohort\.errors\.\w+|[\w.]+\.MisconfigurationException): (.*)", last):

@@ -58,7 +58,7 @@ def learn(
         if float((F.softmax(logits / tau, 1) - target).abs().max()) <= SAME:
             return
     optimizer.zero_grad()
-    (pull * distance(target, logits, tau)).backward()  # type: ignore[no-untyped-call]
+    (pull * distance(target, logits, tau)).backward()
     optimizer.step()
 
 

@@ -167,7 +167,7 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     """`value` with null for what is not finite, for readers stricter than Python's."""
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}

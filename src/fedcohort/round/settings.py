@@ -28,7 +28,7 @@ def choice(*words: str) -> Check:
     return lambda option, value: ranges.choice(option, value, *words)
 
 
-def option(name: str, check: Check) -> Any:
+def option(name: str, check: Check) -> Any:  # noqa: ANN401  as `field` itself: it stands where the value will
     """A field of `Settings`: the option that it is in the config, by its dotted name, and what it may be."""
     return field(metadata={"option": name, "check": check})
 
@@ -68,6 +68,6 @@ def options() -> list[tuple[str, str, Check]]:
     return [(each.name, each.metadata["option"], each.metadata["check"]) for each in fields(Settings) if each.metadata]
 
 
-def _found(config: Mapping[str, Any], option: str) -> Any:
+def _found(config: Mapping[str, Any], option: str) -> Any:  # noqa: ANN401  of the option's type, as its check has seen
     node, _, last = option.rpartition(".")
     return (config[node] if node else config)[last]

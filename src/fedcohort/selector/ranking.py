@@ -6,7 +6,6 @@ score = (normalised(U) + staleness) slowness;   each term's equation stands with
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 
@@ -71,7 +70,7 @@ class Ranking:
     cap: int | None
 
     @classmethod
-    def of(cls, selector: Any) -> "Ranking":
+    def of(cls, selector: object) -> "Ranking":
         """With the options of a selector that has all of them. Raises `OptionError` where one is out of its range."""
         return cls(**{field.name: getattr(selector, field.name) for field in fields(cls)})
 

@@ -5,16 +5,20 @@ import inspect
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.utils import get_method, get_object
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, DictKeyType, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fedcohort import ranges
 from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError
 from fedcohort.startup import options
 
+if TYPE_CHECKING:
+    from fedcohort.partition.base import Partition
+
+Built = Any  # an object of the class that `_target_` names: it is a config that says which
 LIGHT = (  # they import no torch: what is out of its range here is refused in half a second
     *("selector", "client", "deadline", "samples", "device", "availability"),
     *("attack", "partition", "label_noise", "dataset", "model"),
@@ -28,7 +32,7 @@ CONTRACTS = {  # module and name, where they aren't the group's `base` and the g
 }
 
 
-def if_set(option: str, yes: Any, no: Any, *, _root_: Any) -> Any:
+def if_set(option: str, yes: object, no: object, *, _root_: DictConfig) -> object:
     """`${if_set:dataset.client,null,50}` in a yaml: `yes` where the option is there and not null, else `no`."""
     return no if OmegaConf.select(_root_, option) is None else yes
 
@@ -66,7 +70,7 @@ def composed(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tupl
     return Composed(config, words, overrides)
 
 
-def _resolved(cfg: DictConfig, key: Any) -> Any:
+def _resolved(cfg: DictConfig, key: DictKeyType) -> object:
     """What stands behind `key`, as plain data."""
     value = cfg[key]
     return OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
@@ -138,7 +142,7 @@ def _typed(value: object) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def check_owners(made: Composed, partition: Any) -> None:
+def check_owners(made: Composed, partition: "Partition") -> None:
     """Clients named by the data and dealt otherwise: one of the two was not meant. Raises `IncompatibleConfig`."""
     column = made.config["dataset"].get("client")
     if column is not None and not partition.takes_owners:
@@ -150,7 +154,7 @@ def check_owners(made: Composed, partition: Any) -> None:
         )
 
 
-def part(made: Composed, group: str) -> Any:
+def part(made: Composed, group: str) -> Built:
     """The object behind a group's `_target_`; None where the group is empty (logger=none)."""
     node = made.config.get(group)
     if not node:
@@ -170,7 +174,7 @@ def contract(group: str) -> type:
     return found
 
 
-def _check_target(node: Any, where: str) -> None:
+def _check_target(node: object, where: str) -> None:
     """A part is an object of a class, built from its options alone: nothing else is called, and not half."""
     if not isinstance(node, Mapping):
         return
@@ -189,7 +193,7 @@ def _check_target(node: Any, where: str) -> None:
         raise ranges.refuse(f"{where}._target_", "a class", target)
 
 
-def build(node: Any, where: str, word: str) -> Any:
+def build(node: object, where: str, word: str) -> Built:
     """Make the part that `node` describes, and those inside it. Raises `OptionError`.
 
     Args:
@@ -201,7 +205,7 @@ def build(node: Any, where: str, word: str) -> Any:
     return _made(node, where, word)
 
 
-def _made(node: Any, where: str, word: str) -> Any:
+def _made(node: object, where: str, word: str) -> Built:
     if not isinstance(node, Mapping) or "_target_" not in node:
         return node
     given = {str(name): value for name, value in node.items() if name != "_target_"}

@@ -21,12 +21,12 @@ def run_of(words: Sequence[str], configs: Path, *extra: str) -> assemble.Compose
 
 def part_of(group: str, words: Sequence[str], configs: Path) -> dict[str, Any]:
     """The options of one group, as `words` choose them, with its `_target_`."""
-    return dict(_plain(_composed(words, configs)[group]))
+    return _plain(_composed(words, configs)[group])
 
 
 def file_of(path: Path) -> dict[str, Any]:
     """What a word's yaml says, uncomposed."""
-    return dict(_plain(OmegaConf.load(path), resolve=False))
+    return _plain(OmegaConf.load(path), resolve=False)
 
 
 def _composed(words: Sequence[str], configs: Path, *, whole: bool = False) -> DictConfig:
@@ -34,5 +34,6 @@ def _composed(words: Sequence[str], configs: Path, *, whole: bool = False) -> Di
         return compose("train", overrides=list(words), return_hydra_config=whole)
 
 
-def _plain(node: Any, *, resolve: bool = True) -> Any:
-    return OmegaConf.to_container(node, resolve=resolve)
+def _plain(node: object, *, resolve: bool = True) -> dict[str, Any]:
+    values: Any = OmegaConf.to_container(node, resolve=resolve)
+    return dict(values)

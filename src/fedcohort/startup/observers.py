@@ -10,7 +10,7 @@ from fedcohort.errors import OptionError
 from fedcohort.record.observer import Observer
 from fedcohort.record.status import RunStatus
 from fedcohort.startup import assemble
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup.assemble import Built, Composed
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def _in_json(nodes: Iterable[Any]) -> list[Any]:
     return [json.loads(text) for text in sorted(json.dumps(node, sort_keys=True, default=str) for node in nodes)]
 
 
-def _built(where: str, node: Any) -> Any:
+def _built(where: str, node: object) -> Built:
     if not isinstance(node, Mapping) or "_target_" not in node:
         raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
     part = assemble.build(node, where, where)
@@ -56,7 +56,7 @@ def _built(where: str, node: Any) -> Any:
     return part
 
 
-def _is_lightnings(part: Any) -> bool:
+def _is_lightnings(part: object) -> bool:
     """Whether it is a callback of Lightning's; asked without the import, which takes seconds."""
     return any(each.__module__.startswith("lightning.") for each in type(part).__mro__)
 

@@ -16,13 +16,13 @@ from fedcohort.round.settings import Check, choice, integer, number, options
 PER_CORE = 8  # processes, or threads of one: more than cores may be wanted, to see that results don't depend on them
 
 
-def name(option: str, value: Any) -> None:
+def name(option: str, value: object) -> None:
     """Check the first part of the run folder's name."""
     if value is not None and not (isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", value)):
         raise ranges.refuse(option, "letters, digits, '.', '_' and '-', as in a file's name, or null", value)
 
 
-def per_core(option: str, value: Any, *, auto: bool = False) -> None:
+def per_core(option: str, value: object, *, auto: bool = False) -> None:
     """Check a number of processes or threads, or with `auto` that word; thousands of them would end the process."""
     if auto and value == "auto":
         return
@@ -44,13 +44,13 @@ def one_pool(trainer: Mapping[str, Any]) -> None:
         raise ranges.refuse("trainer.threads", allowed, trainer["threads"])
 
 
-def resume(option: str, value: Any) -> None:
+def resume(option: str, value: object) -> None:
     """Check whether, and how, a run goes on."""
     if not isinstance(value, bool) and value not in ("previous", "force"):
         raise ranges.refuse(option, "true, false, previous or force", value)
 
 
-def objective_metric(option: str, value: Any) -> None:
+def objective_metric(option: str, value: object) -> None:
     """Check what a sweeper is told of a run."""
     allowed = ("server_val/acc", "server_val/loss")
     if value is not None and value not in allowed:
@@ -58,10 +58,10 @@ def objective_metric(option: str, value: Any) -> None:
         raise OptionError(f"{option} must be one of {', '.join(allowed)}, or null, got {value!r}{reason}")
 
 
-def folder(option: str, value: Any) -> None:
+def folder(option: str, value: object) -> None:
     """Check that a folder can be written, or made. A file without a name is tried, and gone at once."""
     ranges.text(option, value)
-    there = Path(value).absolute()
+    there = Path(str(value)).absolute()
     try:
         while not there.exists():
             there = there.parent

@@ -19,8 +19,11 @@ from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.observers import watchers_of
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from fedcohort.data.federation import Federation
     from fedcohort.lightning.loop import FederatedLoop
+    from fedcohort.model.base import Model
     from fedcohort.part import Facts
     from fedcohort.record.observer import RunInfo
     from fedcohort.round.parts import Parts
@@ -149,7 +152,7 @@ def _federation(made: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
     return replace(federation, proxy=parts.proxy.inputs(federation, seed))
 
 
-def _network(made: Composed, model: Any, federation: "Federation") -> Any:
+def _network(made: Composed, model: "Model", federation: "Federation") -> "nn.Module":
     from fedcohort.rng import torch_scope
 
     try:
@@ -161,7 +164,7 @@ def _network(made: Composed, model: Any, federation: "Federation") -> Any:
         raise OptionError(f"model={made.choices['model']}: there is no memory for so large a network") from error
 
 
-def _loop(made: Composed, parts: "Parts", federation: "Federation", network: Any) -> "FederatedLoop":
+def _loop(made: Composed, parts: "Parts", federation: "Federation", network: "nn.Module") -> "FederatedLoop":
     """After everything that can be refused has been refused: Lightning is imported here."""
     from fedcohort.flat import has_batch_norm
     from fedcohort.host import processes
@@ -192,7 +195,7 @@ def _info(
     made: Composed,
     home: folder.RunFolder,
     loop: "FederatedLoop",
-    network: Any,
+    network: "nn.Module",
     digest: str,
     sweep: str | None,
     expected_s: "Values",

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hydra.conf import HydraConf
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -45,7 +46,7 @@ def start(cfg: DictConfig) -> float | None:
         return _in_sweep(cfg, hydra, job)
 
 
-def _ran(cfg: DictConfig, hydra: Any, overrides: tuple[str, ...], job: SweepJob | None) -> float | None:
+def _ran(cfg: DictConfig, hydra: HydraConf, overrides: tuple[str, ...], job: SweepJob | None) -> float | None:
     """The run, and its `objective_metric`."""
     made = assemble.composed(cfg, hydra.runtime.choices, overrides)
     assemble.check_keys(made)
@@ -55,7 +56,7 @@ def _ran(cfg: DictConfig, hydra: Any, overrides: tuple[str, ...], job: SweepJob 
     return objective_metric.value(folder, made.config["objective_metric"])
 
 
-def _in_sweep(cfg: DictConfig, hydra: Any, job: SweepJob) -> float | None:
+def _in_sweep(cfg: DictConfig, hydra: HydraConf, job: SweepJob) -> float | None:
     """The job, and a record of what becomes of it."""
     job.note("running")
     try:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from hydra.conf import HydraConf
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
@@ -115,14 +115,14 @@ SWEEP = Sweep()
 class Announcement(Callback):
     """What Hydra calls when a sweep begins, before any job, in the process that was started by hand."""
 
-    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+    def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
         messages.to_terminal()
         SWEEP.folder = Path(config.hydra.sweep.dir).absolute()
         SWEEP.launcher = str(config.hydra.launcher._target_)
         SWEEP.expected = given(config)
 
 
-def searches(config: DictConfig) -> bool:
+def searches(config: DictConfig | HydraConf) -> bool:
     """Whether Hydra's sweeper makes up its jobs from what earlier ones returned. config: the node `hydra`."""
     return not str(config.sweeper._target_).endswith("BasicSweeper")
 

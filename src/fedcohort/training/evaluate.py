@@ -122,7 +122,7 @@ class FederationLab:
         for start in range(0, len(y), GRADIENT_BATCH):
             rows = slice(start, start + GRADIENT_BATCH)
             loss = F.cross_entropy(self.worker.network(x[rows]), y[rows], reduction="sum") / len(y)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
         return self.worker.g.clone()
 
     def losses_after(self, update: Tensor, clients: Ids) -> Values:

@@ -79,7 +79,7 @@ class Corrected:
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
         loss, ce = losses(self.model, self.objective, x, y, reference)
         self.model.g.zero_()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.move(self.corrections)
         return ce
 

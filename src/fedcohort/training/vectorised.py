@@ -6,7 +6,6 @@ rounding. It pays where a kernel's launch costs more than its work: small models
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
@@ -116,7 +115,7 @@ class Vectorised:
         active: Tensor,
         begun: Sequence[Sequence[Correction]],
         flat: torch.nn.Parameter,
-        optimizer: Any,
+        optimizer: torch.optim.Optimizer | None,
         lr: float,
     ) -> None:
         """A client that has done its steps stays where it is."""

@@ -32,7 +32,7 @@ def still(network: nn.Module) -> Iterator[None]:
 
 
 def _dual(value: Tensor, slope: Tensor) -> Tensor:
-    dual: Tensor = forward_ad.make_dual(value.contiguous(), slope.contiguous())  # type: ignore[no-untyped-call]
+    dual: Tensor = forward_ad.make_dual(value.contiguous(), slope.contiguous())
     return dual
 
 
@@ -66,7 +66,7 @@ class View:
             duals = {block.name: _dual(block.of(self.model.w), block.of(u)) for block in blocks}
             logits = functional_call(network, duals, (self.x.contiguous(),))
             objective, _ = self.objective.per_sample(logits, self.y, self.reference)
-            slopes: Tensor | None = forward_ad.unpack_dual(objective).tangent  # type: ignore[no-untyped-call]
+            slopes: Tensor | None = forward_ad.unpack_dual(objective).tangent
         return torch.zeros_like(objective) if slopes is None else slopes
 
     def curvature(self, u: Float[Tensor, "p"], weights: Float[Tensor, "b"]) -> Float[Tensor, "p"]:

@@ -1,6 +1,7 @@
 """The figure that explains a round: who is in it, in which order, of which parts, at every size."""
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from observe.test_figures import drawn, words  # noqa: F401
 NAN, INF = np.nan, np.inf
 
 
-def written(folder: Path, *rounds: dict[str, np.ndarray | None], clients: int = 12, cohort: int = 4) -> RunInfo:
+def written(folder: Path, *rounds: Mapping[str, np.ndarray | None], clients: int = 12, cohort: int = 4) -> RunInfo:
     """A run with the made-up rounds, each with its own columns beside; None takes one away."""
     facts, journal = info(folder, clients=clients), Journal()
     journal.start(facts)
@@ -179,7 +180,7 @@ def test_it_is_legible_at_every_size(
     assert box.x1 <= figure.get_figwidth() + 0.02
     assert box.y1 <= figure.get_figheight() + 0.02
     names = [label for axes in figure.axes for label in axes.get_yticklabels() if label.get_text().isdecimal()]
-    assert all(name.get_fontsize() >= 5 for name in names)
+    assert all(float(name.get_fontsize()) >= 5 for name in names)
     rows = len(shown(load(read(facts.folder), 1)))
     heights = [axes.get_window_extent().height / figure.dpi for axes in figure.axes]
     assert max(heights) / rows >= 0.085  # inches: 6 points a row

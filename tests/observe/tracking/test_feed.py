@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import os
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from fedcohort.observe.tracking import feed, identity, server
 from fedcohort.observe.tracking.courier import Courier
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
+from fedcohort.record.observer import RunInfo
 from killing import in_a_child, killed_at
 from observe.databases import Logs, template
 from observe.made_up import info, play, report
@@ -80,6 +83,10 @@ def test_sending_again_changes_nothing(logs: Logs) -> None:
     check(logs, 6)
 
 
+def run_and_track(logs: Logs, facts: RunInfo) -> None:
+    play(watchers(logs), facts)
+
+
 def test_eight_processes_may_start_on_a_database_that_is_not_there(tmp_path: Path) -> None:
     fresh = Logs(tmp_path / "logs")
     children = []
@@ -87,7 +94,7 @@ def test_eight_processes_may_start_on_a_database_that_is_not_there(tmp_path: Pat
         facts = info(fresh.path / "runs" / f"run-{number}", rounds=2)
         pid = os.fork()
         if pid == 0:
-            os._exit(0 if in_a_child(lambda facts=facts: play(watchers(fresh), facts)) == 0 else 1)
+            os._exit(0 if in_a_child(partial(run_and_track, fresh, facts)) == 0 else 1)
         children.append(pid)
     assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 8
     assert sorted(run.info.status for run in fresh.runs()) == ["FINISHED"] * 8
@@ -97,7 +104,7 @@ def test_eight_processes_may_start_on_a_database_that_is_not_there(tmp_path: Pat
 
 def test_a_kill_while_tables_are_made_leaves_no_half_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = Logs(tmp_path / "logs")
-    killed_at(monkeypatch, server.os, "replace", 4, "before", lambda: play(watchers(fresh), run_info(fresh)))
+    killed_at(monkeypatch, os, "replace", 4, "before", lambda: play(watchers(fresh), run_info(fresh)))
     assert not (fresh.path / "mlflow.db").exists()
     assert (fresh.path / ".mlflow.db.draft").exists()
 
@@ -121,7 +128,7 @@ def test_a_server_that_comes_back_gets_what_it_missed(
 
 
 def test_a_locked_database_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
     errors: list[Exception] = [MlflowException("(sqlite3.OperationalError) database is locked")] * 3
 
     def action() -> str:
@@ -141,7 +148,12 @@ def test_a_locked_database_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> No
 def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[int] = []
     sent = feed.log_batch
-    monkeypatch.setattr(feed, "log_batch", lambda c, r, batch: (batches.append(len(batch)), sent(c, r, batch)))
+
+    def count(client: Any, run_id: str, batch: list[history.Line]) -> None:
+        batches.append(len(batch))
+        sent(client, run_id, batch)
+
+    monkeypatch.setattr(feed, "log_batch", count)
     play([Journal(), logs.tracker(every_s=3600)], run_info(logs, rounds=60))
     check(logs, 60)
     most = 1000 // len(report(1).metrics)

@@ -3,9 +3,8 @@
 import json
 import os
 import signal
-from collections import deque
+import subprocess
 from collections.abc import Iterator, Mapping
-from itertools import count
 
 import pytest
 
@@ -57,13 +56,18 @@ def test_what_it_has_to_say_is_said_by_the_run(logs: Logs, said: pytest.LogCaptu
     assert f"MLflow at {DEAD} can't be reached ([Errno 111] Connection refused)" in warning
 
 
+def observe_on_and_on(tracked: MlflowTracker) -> None:
+    while True:
+        tracked.observe(report(0))
+
+
 def test_a_deleted_experiment_ends_the_run_by_name(logs: Logs) -> None:
     logs.client().delete_experiment(logs.client().create_experiment(EXPERIMENT))
     journal, tracked = Journal(), tracker(logs)
     for watcher in (journal, tracked):
         watcher.start(run_info(logs))
     with pytest.raises(TrackingError, match=r"'selectors' is deleted .* logger.experiment"):
-        deque((tracked.observe(report(0)) for _ in count()), maxlen=0)  # until the answer is there
+        observe_on_and_on(tracked)  # until the answer is there
     tracked.finish("failed")
 
 
@@ -163,7 +167,7 @@ def test_a_worker_that_cant_be_started_costs_the_run_nothing(
         raise BlockingIOError("Resource temporarily unavailable")
 
     monkeypatch.setattr(MlflowTracker, "_worker", None)
-    monkeypatch.setattr(module.subprocess, "Popen", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
     tracked = tracker(logs)
     tracked.prepare()
     play([Journal(), tracked], run_info(logs))

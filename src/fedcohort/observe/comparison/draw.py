@@ -1,6 +1,6 @@
 """The figures of a comparison: means with their intervals, and curves with a band of one standard deviation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -178,7 +178,7 @@ def _axis(name: str, u: MetricUnit) -> str:
     return f"{name}, {u.name}" if u.name else name
 
 
-def _handles(panels: Any) -> "list[Artist]":
+def _handles(panels: "Iterable[Axes]") -> "list[Artist]":
     found: dict[str, Artist] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.observe.comparison.runs import Run
@@ -11,7 +11,7 @@ from fedcohort.observe.tracking import membership, record, server
 from fedcohort.ranges import refuse
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient
+    from mlflow import MlflowClient, entities
 
 PAGE = 1000  # runs that MLflow is asked for at a time
 
@@ -58,7 +58,7 @@ def fetch(client: "MlflowClient", query: Query) -> list[Run]:
     if experiment is None:
         known = sorted(each.name for each in client.search_experiments())
         raise refuse("experiment", f"one of {', '.join(known)}", query.experiment)
-    found: list[Any] = []
+    found: list[entities.Run] = []
     token: str | None = None
     while True:
         try:
@@ -77,7 +77,7 @@ def fetch(client: "MlflowClient", query: Query) -> list[Run]:
     return sorted(map(_read, found), key=lambda run: (run.started_ms, run.name))
 
 
-def _read(run: Any) -> Run:
+def _read(run: "entities.Run") -> Run:
     tags = run.data.tags
     status = tags.get("status", run.info.status.lower())
     return Run(

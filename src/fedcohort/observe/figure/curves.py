@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 from jaxtyping import Float64
@@ -79,7 +79,16 @@ def _seen(metrics: "pd.DataFrame", name: str) -> np.ndarray:
     return seen
 
 
-def _line(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray, name: str, **look: Any) -> None:
+class Look(TypedDict):
+    """Of a line, as matplotlib calls it."""
+
+    label: str
+    color: str
+    linestyle: str
+    linewidth: float
+
+
+def _line(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray, name: str, **look: Unpack[Look]) -> None:
     seen = _seen(metrics, name)
     if not seen.any():
         return

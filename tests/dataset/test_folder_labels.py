@@ -1,0 +1,75 @@
+"""What is a label, and what is refused as one."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from fedcohort.errors import DataError
+from folder_toy import THREES, at, folder, table, write
+
+LETTERS = ["cat", "dog", "eel", "cat"] * 10
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (at(THREES, 3, 10**6), r"row 3 has label 1000000; .* at least 0 and at most 99999"),
+        (at(THREES, 3, 10**12), r"row 3 has label 1000000000000; "),
+        (at(THREES, 3, 2**62), r"row 3 has label 4611686018427387904; "),
+        (pa.array(at(THREES, 3, 2**64 - 1), pa.uint64()), r"row 3 has label 18446744073709551615; "),
+        (at(THREES, 3, -1), r"row 3 has label -1; "),
+        (at(THREES, 3, 2019), r"goes up to 2019, and no row has the label 3 ... 2018; .* dataset.n_classes=2020 if"),
+        ([2 * c for c in THREES], r"goes up to 4, and no row has the label 1, 3; "),
+        ([0] * 40, r"has one label only, 0: there is nothing to learn; set dataset.n_classes=2 if"),
+        (at([float(c) for c in THREES], 3, 1.5), r"row 3 has label 1.5; labels are texts, or whole numbers from 0 on"),
+        (at([float(c) for c in THREES], 3, float("inf")), r"row 3 has label inf; "),
+        (at([float(c) for c in THREES], 3, float("nan")), r"row 3 is empty; mend it, or choose dataset.missing=drop"),
+        (at(THREES, 3, None), r"row 3 is empty; "),
+        ([None] * 40, r"row 0 is empty; "),
+        (at(LETTERS, 3, " "), r"row 3 is empty; "),
+        (at([str(c) for c in THREES], 3, "x"), r"row 3 holds 'x' among whole numbers: labels are all of one kind"),
+        ([[1]] * 40, r"must hold labels 0, 1, 2, ... or texts, it holds list"),
+        ([f"c{k}" for k in range(40)] * 2, None),
+    ],
+)
+def test_what_is_no_label_is_refused_by_row(tmp_path: Path, labels: Any, said: str | None) -> None:
+    """Some were a hang, an abort or a traceback before they had a line."""
+    n = len(labels)
+    table(tmp_path, n, label=labels)
+    if said is None:
+        assert folder(tmp_path).load(0).n_classes == 40
+        return
+    with pytest.raises(DataError, match=rf"^dataset.label: .*train.parquet: column 'label',? {said}"):
+        folder(tmp_path).load(0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "ids", "names"),
+    [
+        (LETTERS, [0, 1, 2, 0], ("cat", "dog", "eel")),
+        (pa.array(LETTERS).dictionary_encode(), [0, 1, 2, 0], ("cat", "dog", "eel")),
+        ([str(c) for c in [10, 2, 1, 0, 3, 4, 5, 6, 7, 8, 9] * 4][:40], [10, 2, 1, 0], ()),
+        ([float(c) for c in THREES], [0, 1, 2, 0], ()),
+        ([k % 2 == 0 for k in range(40)], [1, 0, 1, 0], ()),
+    ],
+)
+def test_labels_of_other_kinds(tmp_path: Path, labels: Any, ids: list[int], names: tuple[str, ...]) -> None:
+    """Texts are numbered in sorted order; texts, fractions and truth values that are whole numbers are those."""
+    table(tmp_path, label=labels)
+    raw = folder(tmp_path).load(0)
+    assert (raw.train_y[:4].tolist(), raw.test_y[:4].tolist(), tuple(raw.class_names)) == (ids, ids, names)
+
+
+def test_texts_in_one_file_and_numbers_in_the_other(tmp_path: Path) -> None:
+    table(tmp_path, label=LETTERS)
+    write(tmp_path, "test", x=[1.0], label=[0])
+    with pytest.raises(DataError, match=r"test.parquet: column 'label' holds whole numbers, and that of .* texts"):
+        folder(tmp_path).load(0)
+    write(tmp_path, "test", x=[1.0], label=["fox"])
+    with pytest.raises(DataError, match=r"labels that no training row has: fox; .* dataset.n_classes=4 if"):
+        folder(tmp_path).load(0)
+    raw = folder(tmp_path, n_classes=5).load(0)
+    assert (raw.test_y.tolist(), raw.n_classes, raw.class_names) == ([3], 5, ("cat", "dog", "eel", "fox"))

@@ -1,0 +1,99 @@
+"""Rows that can't be used, and what is made of the others: standardised, or cut for the test part."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import DataError, OptionError
+from folder_toy import THREES, at, folder, table, write
+from known import known
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("oops", "holds 'oops', which is no number"),
+        ("", "is empty"),
+        ("inf", "has a value that is NaN or infinite"),
+        ("1e300", "holds 1e\\+300, which float32 can't hold"),
+        ("1e400", "has a value that is NaN or infinite"),
+    ],
+)
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_a_bad_cell_is_refused_by_row_or_as_you_say(tmp_path: Path, part: str, cell: str, said: str) -> None:
+    """One bad cell made its column a text, which was left out with a word in the start-up table alone."""
+    rows = [f"{k},{k / 2},{k % 2}" for k in range(8)]
+    for name in ("train", "test"):
+        lines = at(rows, 5, f"5,{cell},1") if name == part else rows
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,label", *lines]) + "\n")
+    remedy = "; mend it, or choose dataset.missing=drop.* or dataset.missing=mean"
+    with pytest.raises(DataError, match=rf"^dataset.path: .*{part}.csv: column 'b', row 5 {said}{remedy}"):
+        folder(tmp_path).load(0)
+    short = folder(tmp_path, missing="drop").load(0)
+    assert (len(short.train_y), len(short.test_y)) == ((7, 8) if part == "train" else (8, 7))
+    assert short.inputs == f"2: a, b; 1 of 8 rows of {part}.csv dropped, cells are missing"
+    full = folder(tmp_path, missing="mean").load(0)
+    mean = np.mean([0, 0.5, 1, 1.5, 2, 3, 3.5]) if part == "train" else np.mean(np.arange(8) / 2)
+    assert (full.train_x if part == "train" else full.test_x)[5].tolist() == pytest.approx([5, mean])
+    filled = "1 training and 0" if part == "train" else "0 training and 1"
+    assert full.inputs == f"2: a, b; {filled} test cells filled with the means of the training rows"
+
+
+def test_dropping_takes_rows_without_label_owner_or_list_and_errors_name_rows_of_the_file(tmp_path: Path) -> None:
+    rows = at(at([[float(k), 1.0] for k in range(40)], 4, None), 5, [1.0, None])
+    table(tmp_path, v=rows, who=at(["a", "b"] * 20, 6, None), label=at(THREES, 7, None))
+    raw = folder(tmp_path, features="v", client="who", missing="drop").load(0)
+    assert raw.train_x[:, 0].tolist() == [k for k in range(40) if k not in (4, 5, 6, 7)]
+    table(tmp_path, x=at([0.5] * 40, 3, None), label=at(THREES, 9, -1))
+    with pytest.raises(DataError, match=r"row 9 has label -1"):
+        folder(tmp_path, missing="drop").load(0)
+    table(tmp_path, x=[None] * 40, y=at([1.0] * 40, 0, None))
+    assert folder(tmp_path, missing="drop").load(0).inputs.startswith("1: y (left out: x)")
+    table(tmp_path, x=[float("nan")] * 40)
+    with pytest.raises(DataError, match=r"^dataset.missing=drop: .* has no row without a missing cell"):
+        folder(tmp_path, missing="drop").load(0)
+    with pytest.raises(DataError, match=r"column 'x' has no number in any training row to take the mean of"):
+        folder(tmp_path, missing="mean").load(0)
+
+
+def test_standardising_knows_the_training_rows_alone(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(3, 2, (2, 40))
+    for part, shift in (("train", 0), ("test", 100)):
+        write(tmp_path, part, a=x[0] + shift, b=x[1] + shift, same=[7.0] * 40, label=THREES)
+    raw = folder(tmp_path, standardise="train").load(0)
+    np.testing.assert_allclose(raw.train_x.mean(0), 0, atol=1e-6)
+    np.testing.assert_allclose(raw.train_x.std(0), [1, 1, 0], rtol=1e-5)
+    np.testing.assert_allclose(raw.test_x[:, 0], (x[0] + 100 - x[0].mean()) / x[0].std(), rtol=1e-4)
+    assert raw.test_x[:, 2].tolist() == [0] * 40
+    assert raw.inputs.endswith("; standardised by mean and deviation of the 40 training rows")
+    np.testing.assert_allclose(known(raw.standard), [[*x.mean(1), 7], [*x.std(1), 1]], rtol=1e-5)
+    with pytest.raises(OptionError, match=r"^scale must be 1 where standardise=train undoes it, got 255"):
+        folder(tmp_path, standardise="train", scale=255)
+
+
+def test_a_test_part_is_cut_from_each_class_of_each_client(tmp_path: Path) -> None:
+    owner = [f"site{k // 3 % 4}" for k in range(400)]
+    write(tmp_path, "train", x=np.arange(400.0), who=owner, label=[k % 3 for k in range(400)])
+    made = folder(tmp_path, test_share=0.25, client="who", standardise="train")
+    raw, again, other = made.load(0), made.load(0), made.load(1)
+    assert raw.inputs.startswith("1: x (left out: who); 100 rows cut for the test part; standardised by mean and ")
+    assert raw.inputs.endswith("of the 300 training rows")
+    pairs = np.stack([known(raw.test_owner), raw.test_y])
+    assert set(np.unique(pairs, axis=1, return_counts=True)[1]) <= {8, 9}
+    values = np.concatenate([raw.train_x, raw.test_x])[:, 0]
+    assert len(np.unique(values)) == 400
+    np.testing.assert_array_equal(raw.test_x, again.test_x)
+    assert not np.array_equal(raw.test_y, other.test_y) or not np.array_equal(
+        known(raw.test_owner), known(other.test_owner)
+    )
+    write(tmp_path, "train", x=[0.0, 1.0, 2.0, 3.0], label=[0, 1, 0, 1])
+    assert len(folder(tmp_path, test_share=0.25).load(0).test_y) == 1
+    write(tmp_path, "train", x=[0.0, 1.0], label=[0, 1])
+    with pytest.raises(DataError, match=r"^dataset.test_share=0.25: there are too few rows"):
+        folder(tmp_path, test_share=0.25).load(0)
+    write(tmp_path, "test", x=[1.0], label=[0])
+    with pytest.raises(
+        DataError, match=r"^dataset.test_share must be null where there is a test part \(.*test.parquet"
+    ):
+        folder(tmp_path, test_share=0.25).load(0)

@@ -1,0 +1,80 @@
+"""Clients with other ids: what a selector makes of them must be what it made of the same clients before."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fedcohort.selector.base import TIE
+from fedcohort.types import Ids, Population, ProbeResult, RoundOutcome, Selection
+from selector_harness import Relabelled, World, play, reordered
+
+ROUNDS = 8
+
+
+def early_shares(round: int) -> list[int]:
+    """Three clients of twelve, in turn, so that a cohort of three is forced; then everybody."""
+    return list(range(12)) if round >= 4 else list(range(3 * round, 3 * round + 3))
+
+
+def check_relabelling(selector: Any) -> None:
+    """The draws of one number a client are relabelled with them, so that scores may hold a draw.
+
+    So are the cohorts, unless the choice hangs on another draw or on a tie: there the comparison ends.
+    """
+    new = np.random.default_rng(5).permutation(12)
+    world = World(available=early_shares)
+    steps = play(selector, world, ROUNDS)
+    state = selector.init(_population(world, selector.needs, new))
+    for round, step in enumerate(steps):
+        ctx = world.context(round, selector.needs)
+        static = {w: _moved(v, new) for w, v in ctx.signals.items()}
+        draws = Relabelled(ctx.rng, new)
+        ctx = replace(ctx, available=np.sort(new[ctx.available]), signals=static, rng=draws)
+        selector.plan(state, ctx)
+        answers = {w: _relabelled(p, new) for w, p in step.blocking.items()}
+        selection, state = selector.select(state, ctx, answers)
+        scores = step.selection.scores
+        if scores is not None:
+            np.testing.assert_allclose(selection.scores, _moved(scores, new), rtol=1e-6, atol=1e-9)
+        if step.selection.probability is not None:
+            chance = _moved(step.selection.probability, new)
+            np.testing.assert_allclose(selection.probability, chance, rtol=1e-6, atol=1e-9)
+        if not np.array_equal(selection.clients, np.sort(new[step.selection.clients])):
+            assert round >= 4
+            tied = scores is not None and _tied_at_the_cut(scores[step.ctx.available], world.cohort)
+            assert draws.others or tied
+            return
+        state = selector.observe(state, _relabelled_outcome(step.outcome, selection, new))[1]
+
+
+def _moved(values: np.ndarray, new: Ids) -> np.ndarray:
+    out = np.empty_like(values)
+    out[new] = values
+    return out
+
+
+def _population(world: World, needs: frozenset[str], new: Ids) -> Population:
+    population = world.population(needs)
+    return replace(population, signals={w: _moved(v, new) for w, v in population.signals.items()})
+
+
+def _relabelled(answers: ProbeResult, new: Ids) -> ProbeResult:
+    order = np.argsort(new[answers.clients])
+    return ProbeResult(new[answers.clients][order], answers.values[order])
+
+
+def _relabelled_outcome(outcome: RoundOutcome, selection: Selection, new: Ids) -> RoundOutcome:
+    order = np.argsort(new[outcome.clients])
+    return replace(
+        outcome,
+        selection=selection,
+        clients=new[outcome.clients][order],
+        signals={w: reordered(w, column, order) for w, column in outcome.signals.items()},
+        probes={w: _relabelled(answers, new) for w, answers in outcome.probes.items()},
+    )
+
+
+def _tied_at_the_cut(scores: np.ndarray, cohort: int) -> bool:
+    last_in, first_out = np.sort(scores)[::-1][cohort - 1 : cohort + 1]
+    return bool(last_in == first_out or abs(last_in - first_out) <= TIE * max(1.0, abs(last_in), abs(first_out)))

@@ -1,0 +1,69 @@
+"""A signal as the kind that a test knows it to be: `find` alone says that it is one of six."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from fedcohort.signal.base import Computed, Derived, Lab, Measured, Reported, find
+from fedcohort.types import Ids, Values
+
+Kind = TypeVar("Kind", Measured, Computed, Derived, Reported)
+
+
+def measured(word: str) -> Measured:
+    return _of(Measured, word)
+
+
+def computed(word: str) -> Computed:
+    return _of(Computed, word)
+
+
+def derived(word: str) -> Derived:
+    return _of(Derived, word)
+
+
+def reported(word: str) -> Reported:
+    return _of(Reported, word)
+
+
+def _of(kind: type[Kind], word: str) -> Kind:
+    signal = find(word)
+    assert isinstance(signal, kind)
+    return signal
+
+
+def passes_of(word: str, options: Mapping[str, Any], counts: np.ndarray) -> Values:
+    """The work of a signal whose passes depend on options and label counts."""
+    passes = computed(word).passes
+    assert callable(passes)
+    return passes(options, counts)
+
+
+class BareLab(Lab):
+    """Nothing can be measured here: a toy writes as much of a lab as its signal uses."""
+
+    def mean_over_samples(self, split: str, clients: Ids, per_sample: Callable[[Tensor, Tensor], Tensor]) -> Values:
+        raise NotImplementedError
+
+    def per_sample_losses(self, client: int) -> Values:
+        raise NotImplementedError
+
+    def samples(self, client: int) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
+
+    def copy(self) -> nn.Module:
+        raise NotImplementedError
+
+    def gradient(self, client: int) -> Tensor:
+        raise NotImplementedError
+
+    def trained(self, round: int, client: int) -> Tensor:
+        raise NotImplementedError
+
+    def losses_after(self, update: Tensor, clients: Ids) -> Values:
+        raise NotImplementedError
+
+    def server_loss_after(self, update: Tensor) -> float:
+        raise NotImplementedError
