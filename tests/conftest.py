@@ -10,4 +10,4 @@ import typecheck
 jaxtyping.jaxtyped = typecheck.where_shapes_are(jaxtyping.jaxtyped)
 hook = jaxtyping.install_import_hook("fedcohort", "typecheck.check")
 # Lightning looks through all installed packages for each Trainer; a session installs none.
-importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)
+importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)  # type: ignore[assignment]

@@ -80,7 +80,7 @@ def test_what_can_not_be_asked(fields: dict[str, Any], match: str) -> None:
 
 
 def test_a_codec_that_trains_for_its_upload_is_refused() -> None:
-    codec = SimpleNamespace(hooks=(object(),))
+    codec: Any = SimpleNamespace(hooks=(object(),))
     verify(Selection(np.array([0, 1]), upload=np.ones(3)), np.arange(3), 2, 3, codec)
     chosen = Selection(np.array([0, 1]), upload=np.array([1.0, 0.5, 1.0]))
     with pytest.raises(FedcohortError, match="choose codec=none"):

@@ -12,9 +12,9 @@ from fedcohort.types import ProbeResult
 
 def test_another_dtype_is_refused() -> None:
     with pytest.raises(TypeError, match="tails: values is"):
-        tails(np.arange(3))  # type: ignore[arg-type]
+        tails(np.arange(3))
     with pytest.raises(TypeError, match="counted: clients is"):
-        counted(np.arange(3), np.ones(2))  # type: ignore[arg-type]
+        counted(np.arange(3), np.ones(2))
 
 
 def test_another_number_of_dimensions_is_refused() -> None:
@@ -30,4 +30,4 @@ def test_a_letter_is_one_length_in_one_call() -> None:
 
 def test_a_field_is_checked_too() -> None:
     with pytest.raises(TypeError, match="ProbeResult"):
-        ProbeResult(np.arange(2), np.arange(2))  # type: ignore[arg-type]
+        ProbeResult(np.arange(2), np.arange(2))

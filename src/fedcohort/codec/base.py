@@ -6,7 +6,7 @@ It is the update that a codec encodes. What travels beside it travels as it is, 
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -24,11 +24,13 @@ class Codec(Part, Protocol):
         identity: whether every update arrives as it is.
     """
 
-    identity: ClassVar[bool] = False
-
     @property
     def hooks(self) -> tuple[ClientHook, ...]:
         return ()
+
+    @property
+    def identity(self) -> bool:
+        return False
 
     @abstractmethod
     def bytes_up(self, layout: Layout) -> int:
