@@ -99,8 +99,10 @@ def held(proxy: Tensor, val: Rows) -> Federation:
 
 
 def workshop(n_params: int, proxy: Tensor | None = None, network: nn.Module | None = None) -> RoundModels:
-    """Round 0 of seed 0; the buffers' average is that of w_t. Eight inputs, and class 0 where their numbers add up to
-    more than 0."""
+    """Returns what an aggregator may do with models, in round 0 of seed 0.
+
+    The buffers' average is that of w_t. There are eight inputs, and class 0 where their numbers add up to more than 0.
+    """
     x = torch.randn(8, n_params, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
     server = FlatModel(Score(n_params) if network is None else network)
     data = held(x if proxy is None else proxy, Rows(x, (x.sum(1) < 0).long()))

@@ -180,8 +180,10 @@ def _mutant(path: Path, code: str, changed: str) -> Mutant:
 
 @lru_cache(maxsize=8)
 def _meaning(code: str) -> str | None:
-    """The module's syntax tree without annotations, decorators, docstrings and what only a type checker reads; None
-    where it is no Python: `**` before keywords is taken for a power."""
+    """The module's syntax tree without annotations, decorators, docstrings and what only a type checker reads.
+
+    None where it is no Python: `**` before keywords is taken for a power.
+    """
     try:
         tree = _Negated().visit(ast.parse(code))
     except SyntaxError:

@@ -31,8 +31,11 @@ def at(belief: list[float], counts: np.ndarray, theta: np.ndarray = THETA) -> re
 
 
 def test_learning_is_those_steps() -> None:
-    """Counts 8, 0, 1, 7 are P above: (8 + 1, 0 + 1) / 10, (1 + 1, 7 + 1) / 10. The error of the prediction,
-    .9 - (.55 + .45 .2) = .26, enters sigma^2; the transition's share is pi_old[i] pi_new[j] P[i, j]."""
+    """One step of learning, worked out by hand.
+
+    Counts 8, 0, 1, 7 are P above: (8 + 1, 0 + 1) / 10, (1 + 1, 7 + 1) / 10. The error of the prediction, .9 - (.55 +
+    .45 .2) = .26, enters sigma^2; the transition's share is pi_old[i] pi_new[j] P[i, j].
+    """
     past = at([0.5, 0.5], np.array([[8.0, 0.0], [1.0, 7.0]]))
     np.testing.assert_allclose(restless.transitions(past.counts), P, rtol=1e-14)
     np.testing.assert_allclose(restless.ahead(past), [0.55, 0.45], rtol=1e-14)
@@ -92,8 +95,10 @@ def test_equal_states_stay_equal_and_a_run_starts_with_others() -> None:
 
 
 def test_a_switching_world_is_followed() -> None:
-    """theta is (1, 0) or (0, 1) by turns of ten rounds. The belief says which, some rounds after the beginning, and a
-    linear bandit could not: its theta would be (.5, .5)."""
+    """theta is (1, 0) or (0, 1) by turns of ten rounds.
+
+    The belief says which, some rounds after the beginning, and a linear bandit could not: its theta would be (.5, .5).
+    """
     rng = np.random.default_rng(3)
     past = restless.fresh(2, 2, 1.0, rng)
     picks = []

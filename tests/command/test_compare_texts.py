@@ -71,8 +71,11 @@ def test_curves_are_averaged_at_common_rounds() -> None:
 
 
 def test_between_two_rounds_a_run_is_as_good_as_after_the_first() -> None:
-    """One run's rounds end at 0, 10, 20 s, the other's at 0 and 4 s: the common span is [0, 4], where the first still
-    has its initial value, and the second has another one at 4 s alone."""
+    """Runs are compared over the span that they have in common.
+
+    One run's rounds end at 0, 10, 20 s, the other's at 0 and 4 s: the common span is [0, 4], where the first still has
+    its initial value, and the second has another one at 4 s alone.
+    """
     times = [np.array([0.0, 10.0, 20.0]), np.array([0.0, 4.0])]
     band = draw.by_cost(times, [np.array([1.0, 5.0, 9.0]), np.array([3.0, 7.0])])
     assert (band.x[0], band.x[-1]) == (0.0, 4.0)

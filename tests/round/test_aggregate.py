@@ -140,8 +140,10 @@ def test_selections_are_counted(closed: Closed, tmp_path: Path) -> None:
 def test_statistics_of_batches_come_with_the_step(
     server_lr: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batch norm of 10 numbers starts at means 0, variances 1 and no batches: what it has after a step that can't be
-    taken. Otherwise the server has what was gathered."""
+    """Batch norm of 10 numbers starts at means 0, variances 1 and no batches.
+
+    That is what it has after a step that can't be taken. Otherwise the server has what was gathered.
+    """
     layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
     monkeypatch.setattr(run, "_network", lambda *parts: nn.Sequential(*layers))
     found, close = [], ServerStep.close
@@ -282,8 +284,11 @@ def test_absolute_weights_count_once(tmp_path: Path) -> None:
 def test_tensors_that_are_not_sent_are_filled_or_zero(
     start: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Client k alone sends its update. Averaged over who sent it the model moves by D_k; with zeros for all others
-    by p_k D_k, where p_k is n_k over the cohort's samples."""
+    """Client k alone sends its update.
+
+    Averaged over who sent it the model moves by D_k; with zeros for all others by p_k D_k, where p_k is n_k over the
+    cohort's samples.
+    """
     moves = []
     for zero_fill in (False, True):
 

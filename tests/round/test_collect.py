@@ -171,9 +171,12 @@ def test_other_weights_need_all_that_came_from_each() -> None:
 
 
 def test_variances_are_averaged_about_the_common_mean() -> None:
-    """Client 0 has one sample, of mean 0 and variance 1; client 1 three, of mean 2 and variance 1. The mean is
-    (0 + 3 * 2) / 4 = 1.5, the second moment (1 + 3 (1 + 4)) / 4 = 4, and the variance 4 - 1.5^2 = 1.75; so it is
-    where client 2 came, too, and a selector leaves it out."""
+    """A gathered variance is the second moment about the common mean.
+
+    Client 0 has one sample, of mean 0 and variance 1; client 1 three, of mean 2 and variance 1. The mean is (0 + 3 * 2)
+    / 4 = 1.5, the second moment (1 + 3 (1 + 4)) / 4 = 4, and the variance 4 - 1.5^2 = 1.75; so it is where client 2
+    came, too, and a selector leaves it out.
+    """
     layout = FlatModel(nn.BatchNorm1d(1)).layout
     at = {block.name: block.offset for block in layout.buffers}
     rows = []

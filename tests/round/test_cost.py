@@ -107,8 +107,10 @@ def test_hooks_cost_their_vectors_and_passes(agg: str, options: Any, down: int, 
 
 
 def test_what_is_read_costs_what_it_says() -> None:
-    """Two numbers of 4 bytes beside an update; loss_post takes a pass after training. An aggregator's own probe is
-    asked for apart, and what is known at registration is paid for there."""
+    """Two numbers of 4 bytes travel beside an update; loss_post takes a pass after training.
+
+    An aggregator's own probe is asked for apart, and what is known at registration is paid for there.
+    """
     rates = Rates.of({"loss_post", "steps", "n_train", "loss"}, {"loss", "steps", "n_train"}, (), LAYOUT)
     assert rates.beside_bytes == FIXED + 2 * 4
     assert rates.passes_after == 1.0
@@ -163,8 +165,10 @@ def test_passes_of_a_job_that_do_not_train() -> None:
 
 
 def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
-    """An epoch of E = 2 is n / 2, with FedBiO's 9 passes a sample for 3 three times as much; a forward pass over n is a
-    third of an epoch. A step counts the samples in it."""
+    """An epoch of E = 2 is n / 2, with FedBiO's 9 passes a sample for 3 three times as much.
+
+    A forward pass over n is a third of an epoch. A step counts the samples in it.
+    """
     work = cost_model().work(N, 6.0 * N, cost_model().usual, 7.0)
     assert (work.load.tolist(), work.infer_load.tolist(), work.units) == ([5, 10, 20], [10, 20, 40], 2)
     assert (work.bytes_down.tolist(), work.bytes_up.tolist()) == ([MODEL] * 3, [7.0] * 3)

@@ -249,9 +249,12 @@ def replace_trained(lab: FederationLab) -> FederationLab:
 
 
 def test_what_a_shadow_round_costs(tmp_path: Path) -> None:
-    """4 of 12 clients, 2 epochs, W = 1, interval 2: polls before rounds 0, 1 and 2, nothing before round 3 but a shadow
-    round after round 2: w_t and the shadow model to everybody, two losses from everybody, updates from four, whose
-    training counts three passes a sample and epoch."""
+    """4 of 12 clients, 2 epochs, W = 1, interval 2: a shadow round comes after round 2.
+
+    There are polls before rounds 0, 1 and 2, and nothing before round 3 but the shadow round: w_t and the shadow model
+    go to everybody, two losses come from everybody, updates from four, whose training counts three passes a sample and
+    epoch.
+    """
     K, m, model = 12, 4, 4 * (64 * 10 + 10)
     changes = [f"selector.{name}" for name in ("warmup=1", "interval=2", "first_steps=5", "steps=5")]
     ran = go(tmp_path, "selector=fedcor", "rounds=5", *changes)

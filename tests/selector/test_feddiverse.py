@@ -52,8 +52,10 @@ def test_the_first_client_is_drawn_by_its_spurious_correlation() -> None:
 
 
 def test_second_and_third_complement_the_first() -> None:
-    """Dot products with client 0 are .66 .17 .156 .275 .66 .3333: client 2 is least aligned. The cross product of the
-    two is (-.648, .072, .072): signed, the best of the rest is 4 at 0, a copy of client 0; by its size, 1 at .432.
+    """Dot products with client 0 are .66 .17 .156 .275 .66 .3333: client 2 is least aligned.
+
+    The cross product of the two is (-.648, .072, .072): signed, the best of the rest is 4 at 0, a copy of client 0; by
+    its size, 1 at .432.
     """
     D = normalised(DELTA)
     np.testing.assert_allclose(D @ D[0], [0.66, 0.17, 0.156, 0.275, 0.66, 1 / 3], atol=1e-6)

@@ -53,8 +53,9 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
 def test_other_launchers_swallow_no_failure(tmp_path: Path, launcher: str) -> None:
-    """One job is refused, one takes its process with it (neither comes as far as torch): what the sweep says of them
-    is what it says where it runs them itself.
+    """One job is refused, one takes its process with it; neither comes as far as torch.
+
+    What the sweep says of them is what it says where it runs them itself.
     """
     plugin = {"joblib": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}[launcher]
     if importlib.util.find_spec("hydra_plugins") is None or importlib.util.find_spec(f"hydra_plugins.{plugin}") is None:

@@ -1,5 +1,7 @@
-"""FedDF, ensemble distillation: Lin, Kong, Stich, Jaggi, "Ensemble Distillation for Robust Model Fusion in Federated
-Learning" (2020), Alg. 1, after the authors' code.
+"""FedDF: the mean model goes on learning, on a proxy, what all clients' models predict together (Lin et al. 2020).
+
+Ensemble distillation: Lin, Kong, Stich, Jaggi, "Ensemble Distillation for Robust Model Fusion in Federated Learning"
+(2020), Alg. 1, after the authors' code.
 
     student   s <- w_t + sum_i p_i D_i
     teachers  w_t + D_i with their own buffers;   t(x) = softmax(mean_i z_i(x) / tau),   z_i: logits

@@ -1,5 +1,7 @@
-"""FedMABA: Wang, Wang, Guo, Zhang, Tang, "FedMABA: Towards Fair Federated Learning through Multi-Armed Bandits
-Allocation" (2024), Sec. IV-B, Alg. 1. An adversarial bandit gives weight to clients whose losses are high.
+"""FedMABA: an adversarial bandit gives weight to clients whose losses are high (Wang et al. 2024).
+
+Wang, Wang, Guo, Zhang, Tang, "FedMABA: Towards Fair Federated Learning through Multi-Armed Bandits Allocation" (2024),
+Sec. IV-B, Alg. 1.
 
     log q_i = log p_i + eta F_i(w_t),   p^_i = q_i^s / sum_j q_j^s,   s = 1 / (1 + lambda)          (Eq. 9)
     lambda: 0 where KL(p^ || 1/n) <= rho already, else the root of KL(p^ || 1/n) = rho              (Eq. 10)

@@ -1,5 +1,7 @@
-"""FedMGDA+: Hu, Shaloudegi, Zhang, Yu, "Federated Learning Meets Multi-objective Optimization" (2020). A step that
-lowers everybody's loss, from updates of which only the directions count.
+"""FedMGDA+: a step that lowers everybody's loss, from the updates' directions alone (Hu et al. 2020).
+
+Hu, Shaloudegi, Zhang, Yu, "Federated Learning Meets Multi-objective Optimization" (2020). The length of an update does
+not count.
 
     g_i = -D_i / ||D_i||,   lambda_0 = p_i over those who arrived
     lambda = argmin ||sum_i lambda_i g_i||^2,   sum_i lambda_i = 1,   |lambda_i - lambda_0i| <= epsilon,   lambda_i >= 0

@@ -1,5 +1,7 @@
-"""FedNova: Wang, Liu, Liang, Joshi, Poor, "Tackling the Objective Inconsistency Problem in Heterogeneous Federated
-Optimization" (NeurIPS 2020). Updates are divided by how far each client's optimizer goes, whatever it has done.
+"""FedNova: updates are divided by how far each client's optimizer goes, whatever it has done (Wang et al. 2020).
+
+Wang, Liu, Liang, Joshi, Poor, "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization"
+(NeurIPS 2020).
 
     a_i = how far client i's local steps go for a gradient that stays 1, in local learning rates (training/response.py)
     direction = tau_eff sum_i p_i D_i / a_i,   tau_eff = sum_i p_i a_i / sum_i p_i,   p_i over those who arrived

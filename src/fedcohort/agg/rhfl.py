@@ -1,5 +1,7 @@
-"""RHFL, robust heterogeneous federated learning: Fang and Ye, "Robust Federated Learning with Noisy and Heterogeneous
-Clients" (2022), after the authors' code; here with one global model.
+"""RHFL: models align on a proxy, and weigh more where losses are low and falling (Fang and Ye 2022).
+
+Robust heterogeneous federated learning: Fang and Ye, "Robust Federated Learning with Noisy and Heterogeneous Clients"
+(2022), after the authors' code; here with one global model.
 
     L_i     = mean symmetric loss of w_t on T_i (signal `sce_loss`)
     F_i     = max(L_i^before - L_i, 0) / L_i        quality 1 / L times learning efficiency; before: when i last came

@@ -1,5 +1,6 @@
-"""Upper confidence bounds of a small network: NeuralUCB (Zhou, Li, Gu, "Neural Contextual Bandits with UCB-based
-Exploration", 2020, recalled) with a cohort a round.
+"""NeuralUCB: upper confidence bounds of a small network's predictions (Zhou et al. 2020).
+
+Zhou, Li, Gu, "Neural Contextual Bandits with UCB-based Exploration" (2020, recalled), with a cohort a round.
 
     f(x) = sqrt(h) W_2 relu(W_1 x),   g(x) = its gradient in theta,   score = f(x) + nu sqrt(g' Z^-1 g / h)
     Z <- Z + sum over the cohort of g g' / h, with the theta that chose it;   Z_0 = lam I

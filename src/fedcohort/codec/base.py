@@ -33,5 +33,7 @@ class Codec(Part, Protocol):
 
     @abstractmethod
     def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
-        """The update as the server decodes it. rng: makes the generator of (seed, "codec", round, client), which a
-        hook gets as `job.rng("codec")`."""
+        """Returns the update as the server decodes it, [P].
+
+        `rng` makes the generator of (seed, "codec", round, client), which a hook gets as `job.rng("codec")`.
+        """

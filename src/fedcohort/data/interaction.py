@@ -1,5 +1,6 @@
-"""How many samples of each class have which of two attributes, where nobody has named an attribute: FedDiverse's
-estimate of a client's interaction matrix (Nemeth et al., "FedDiverse", Sec. IV-A).
+"""How many samples of each class have which of two attributes, where nobody has named an attribute.
+
+FedDiverse's estimate of a client's interaction matrix (Nemeth et al., "FedDiverse", Sec. IV-A).
 
     biased model   from w_t, GCE on T_k; above two classes one model for each class of the client, y against the rest
     G_y, g_y       samples of class y that the model (the one of y) gets right, and the others

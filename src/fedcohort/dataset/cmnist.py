@@ -1,5 +1,7 @@
-"""Coloured MNIST (Arjovsky et al. 2019, "Invariant Risk Minimization", Sec. 5.1), dealt to clients as FedDiverse's
-CMNIST_GSC (Nemeth et al., "FedDiverse", Sec. V-A): global spurious correlation.
+"""Coloured MNIST with a global spurious correlation, FedDiverse's CMNIST_GSC.
+
+Colours as in Arjovsky et al. 2019, "Invariant Risk Minimization", Sec. 5.1; dealt to clients as in Nemeth et al.,
+"FedDiverse", Sec. V-A.
 
     y = 1 for the digits from 5 on;   a = colour, 0 red, 1 green;   x = (pixel / 255 - 0.1307) / 0.3081 in the channel
     of its colour, pixel 0 in the other one

@@ -1,5 +1,7 @@
-"""Synthetic(alpha, beta): a different linear model and input distribution for each client (FedProx, Li et al. 2020,
-Sec. 5.1 and App. C.1).
+"""Synthetic(alpha, beta): a different linear model and input distribution for each client (FedProx).
+
+Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, "Federated Optimization in Heterogeneous Networks" (2020), Sec. 5.1 and
+App. C.1.
 
     y = argmax softmax(W_k x + b_k),   W_k, b_k ~ N(u_k, 1),   u_k ~ N(0, alpha)
     x ~ N(v_k, Sigma),  Sigma_jj = j^-1.2,   v_k ~ N(B_k, 1),   B_k ~ N(0, beta)

@@ -1,5 +1,6 @@
-"""Addresses that carry a password: they would reach the terminal, config.yaml, Hydra's multirun.yaml and MLflow, so
-they are refused before anything is written, and never repeated.
+"""Addresses that carry a password are refused before anything is written, and never repeated.
+
+They would reach the terminal, config.yaml, Hydra's multirun.yaml and MLflow.
 """
 
 import re

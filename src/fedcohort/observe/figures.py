@@ -16,8 +16,9 @@ FOLDER = "figures"
 
 
 class Figures(Observer):
-    """Draws accuracy.png, partition.png, selection.png; round.png, of the last round in which clients were scored,
-    and belief.png, where there are any.
+    """Draws the pictures of a run: accuracy.png, partition.png and selection.png.
+
+    It draws round.png, of the last round in which clients were scored, and belief.png, where there are any.
     """
 
     def __init__(self) -> None:

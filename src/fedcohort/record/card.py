@@ -103,7 +103,8 @@ def _plain(value: object) -> object:
 
 
 def _is(value: object, keys: set[str]) -> bool:
-    """Whether the value stands for an array: `dtype` alone in `info.npz`, with `array` in the `info.json` of an older
-    fedcohort.
+    """Whether the value stands for an array.
+
+    It holds `dtype` alone where the array is in `info.npz`, with `array` in the `info.json` of an older fedcohort.
     """
     return isinstance(value, dict) and value.keys() == keys

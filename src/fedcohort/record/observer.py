@@ -79,8 +79,9 @@ class Observer:
         """After each checkpoint: the rounds so far are saved."""
 
     def finish(self, status: str) -> None:
-        """Once, at the end: status is "finished", "interrupted", "failed", or "dropped" where no round was trained and
-        the folder goes.
+        """Is called once, at the end.
+
+        status is "finished", "interrupted", "failed", or "dropped" where no round was trained and the folder goes.
         """
 
     def catch_up(self, folder: Path) -> None:

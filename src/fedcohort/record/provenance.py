@@ -1,5 +1,6 @@
-"""Where a result comes from: commit, sources, versions, of every start of a run. Every figure of a table is traced
-through these.
+"""Where a result comes from: commit, sources and versions of every start of a run.
+
+Every figure of a table is traced through these.
 """
 
 import hashlib

@@ -175,8 +175,10 @@ class CostModel:
         closing: DeadlineOutcome,
         plain: bool,
     ) -> Charge:
-        """Each client gets w_t once, whatever it is asked. Who is late has worked for nothing, all that was asked, and
-        uploads nothing to a round that is closed; who arrives with an update that is left out has uploaded it.
+        """Returns what the round costs: each client gets w_t once, whatever it is asked.
+
+        Who is late has worked for nothing, all that was asked, and uploads nothing to a round that is closed; who
+        arrives with an update that is left out has uploaded it.
         """
         chosen, rates, model = asked.clients, self.rates(plain), self.bare.down_bytes
         polled = np.unique(np.concatenate([probe.clients for probe in probes] or [np.empty(0, np.int64)]))

@@ -66,8 +66,10 @@ class MemoryStore:
 
 
 class _Rows:
-    """The file of one name: float32 [n_clients, SLOTS, size]. Written, not mapped: a full disk is an error that can be
-    handled, where a mapping would end the process by a signal.
+    """The file of one name: float32 [n_clients, SLOTS, size].
+
+    It is written, not mapped: a full disk is an error that can be handled, where a mapping would end the process by a
+    signal.
     """
 
     def __init__(self, path: Path, n_clients: int, size: int | None = None) -> None:

@@ -1,5 +1,7 @@
-"""Fed-CBS: Zhang et al., "Fed-CBS: A Heterogeneity-Aware Client Sampling Mechanism for Federated Learning via
-Class-Imbalance Reduction" (2023).
+"""Fed-CBS: a cohort is drawn client by client so that its classes are balanced (Zhang et al. 2023).
+
+Zhang et al., "Fed-CBS: A Heterogeneity-Aware Client Sampling Mechanism for Federated Learning via Class-Imbalance
+Reduction" (2023).
 
     QCID(S) = sum_c (sum_{k in S} h_kc / sum_{k in S} n_k - 1/C)^2,   h_kc samples of class c at k
     1st draw:  k in proportion to 1 / max(QCID({k}), eps)^beta_1 + lambda sqrt(3 ln(t + 1) / (2 T_k))

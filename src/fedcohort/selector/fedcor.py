@@ -1,5 +1,7 @@
-"""FedCor: Tang, Ning, Wang, Sun, Wang, Li, Chen, "FedCor: Correlation-Based Active Client Selection Strategy for
-Heterogeneous Federated Learning" (CVPR 2022), after the authors' code.
+"""FedCor: clients whose loss changes correlate with everybody's, by a learnt Gaussian (Tang et al. 2022).
+
+Tang, Ning, Wang, Sun, Wang, Li, Chen, "FedCor: Correlation-Based Active Client Selection Strategy for Heterogeneous
+Federated Learning" (CVPR 2022), after the authors' code.
 
     dF(t) = F(w_{t+1}) - F(w_t) of all clients ~ N(mu, Sigma),   Sigma = X'X + .01^2 I,   X [dim, K] learnt
     mu_k = sum_e gamma^(t-e) dF_k(e) / sum_e gamma^(t-e),   X = argmin -sum_e gamma^(t-e) log N(dF(e); mu, Sigma)

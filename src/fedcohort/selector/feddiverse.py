@@ -1,5 +1,7 @@
-"""FedDiverse: Nemeth, Fani, Ng, Caputo, Lozano, Oliver, Quadrianto, "FedDiverse: Tackling Data Heterogeneity in
-Federated Learning with Diversity-Driven Client Selection", Sec. IV.
+"""FedDiverse: clients whose data are heterogeneous in different ways train together (Nemeth et al.).
+
+Nemeth, Fani, Ng, Caputo, Lozano, Oliver, Quadrianto, "FedDiverse: Tackling Data Heterogeneity in Federated Learning
+with Diversity-Driven Client Selection", Sec. IV.
 
     Delta^k = (CI, AI, SC) of k's data, estimated once by every client from w_{T_0};   D^k = Delta^k / sum of its three
     k_p ~ Delta_SC / sum,   k_c = argmin <D^{k_p}, D^k>,   k_r = argmax <D^{k_p} x D^{k_c}, D^k>,   and again

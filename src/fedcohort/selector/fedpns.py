@@ -1,5 +1,7 @@
-"""FedPNS: Wu and Wang, "Node Selection Toward Faster Convergence for Federated Learning on Non-IID Data" (2022), after
-the authors' code.
+"""FedPNS: clients whose gradients oppose the others' are left out, and drawn more rarely (Wu and Wang 2022).
+
+Wu and Wang, "Node Selection Toward Faster Convergence for Federated Learning on Non-IID Data" (2022), after the
+authors' code.
 
     g_k = (w_t - w_k) / (lr x local steps of k),   E(A) = sum_{i in A} <g_i, mean of A> = |A| ||mean of A||^2
     while |A| > keep_min:  k* = argmax_k E(A - k);  stop if E(A - k*) <= E(A), else label k* and leave it out;

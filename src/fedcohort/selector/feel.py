@@ -1,5 +1,7 @@
-"""FEEL scheduling: Ren, He, Wen, Yu, Huang, Guo, "Scheduling for Cellular Federated Edge Learning with Importance and
-Channel Awareness" (2020). Probabilities that trade a client's weight in the gradient against its latency.
+"""FEEL scheduling: a draw that trades a client's weight in the gradient against its latency (Ren et al. 2020).
+
+Ren, He, Wen, Yu, Huang, Guo, "Scheduling for Cellular Federated Edge Learning with Importance and Channel Awareness"
+(2020).
 
     minimise   rho sum q_k T_k + (1 - rho) sum a_k^2 / q_k   over sum q_k = 1,   a_k = n_k/n ||g_k||
     q_k = a_k sqrt((1 - rho) / (rho T_k + lambda)),   lambda > -rho min T the only root of sum q_k = 1

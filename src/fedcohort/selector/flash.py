@@ -1,5 +1,7 @@
-"""FLASH, linear Thompson sampling over four features of a client: Chang, Ahmed, Krishnamurthy, Guler, Swami, Oymak,
-Roy-Chowdhury, "FLASH: Federated Learning Across Simultaneous Heterogeneities", Sec. II, Alg. 1 and 2.
+"""FLASH: linear Thompson sampling over four features of a client (Chang et al.).
+
+Chang, Ahmed, Krishnamurthy, Guler, Swami, Oymak, Roy-Chowdhury, "FLASH: Federated Learning Across Simultaneous
+Heterogeneities", Sec. II, Alg. 1 and 2.
 
     x_t(i) = [L_i(w_t) / L_i(w_0), Lval_i(w_t) / Lval_i(w_0), tau_i, r_i],   L the robust loss on T_i, Lval CE on V_i
     r_t(i) = |L_i(w_t) - L_i(w_{t-1})| / tau_{t-1},   tau = max_{i in S} T_i, the slowest arrival of the round

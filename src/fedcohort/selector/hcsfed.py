@@ -1,5 +1,6 @@
-"""HCSFed: Song, Wang, Gao, Lu, Dong, Hu, Liu, "Fast Heterogeneous Federated Learning with Hybrid Client Selection"
-(UAI 2023). Strata of clients with alike gradients, more draws for strata that vary more.
+"""HCSFed: strata of clients with alike gradients, more draws for strata that vary more (Song et al. 2023).
+
+Song, Wang, Gao, Lu, Dong, Hu, Liu, "Fast Heterogeneous Federated Learning with Hybrid Client Selection" (UAI 2023).
 
     X_k = compressed gradient of k at w_0 (`maths/sketch.py`), asked once;   H strata by k-means
     S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1)),   m_h near m N_h S_h / sum N_j S_j, at least 1 where m >= H

@@ -1,4 +1,6 @@
-"""pow-d: Cho, Wang, Joshi, "Client Selection in Federated Learning: Convergence Analysis and Power-of-Choice Selection
+"""pow-d, power of choice: of d candidates, those with the largest losses of w_t (Cho et al. 2020).
+
+Cho, Wang, Joshi, "Client Selection in Federated Learning: Convergence Analysis and Power-of-Choice Selection
 Strategies" (2020), as UCB-CS (Sec. II-B) and FedDiverse (Sec. II-C) describe it.
 
     A = d available clients, drawn one after the other in proportion to n_k

@@ -1,6 +1,7 @@
-"""PyramidFL: Li, Zeng, Zhang, Cao, "PyramidFL: A Fine-grained Client Selection Framework for Efficient Federated
-Learning" (MobiCom 2022), after the authors' code. Oort's ranking; then the fast do more work, and who matters less
-uploads less, so that nobody waits.
+"""PyramidFL: Oort's ranking; then the fast do more work, and who matters less uploads less (Li et al. 2022).
+
+Li, Zeng, Zhang, Cao, "PyramidFL: A Fine-grained Client Selection Framework for Efficient Federated Learning" (MobiCom
+2022), after the authors' code. More work and smaller uploads are dealt so that nobody waits.
 
     S = the m that are expected to be done first, of the overcommit x m that Oort chooses
     I_k = ||D_k|| |B_k| / 100 when k last trained, n_k before;   rank_k of S by I_k, 0 the largest

@@ -1,5 +1,7 @@
-"""rpow-d: the communication-free variant of pow-d (Cho, Wang, Joshi, "Client Selection in Federated Learning:
-Convergence Analysis and Power-of-Choice Selection Strategies", 2020), as UCB-CS (Sec. II-B) describes it.
+"""rpow-d: pow-d with the losses that clients had when they last trained, for no poll (Cho et al. 2020).
+
+The communication-free variant of pow-d: Cho, Wang, Joshi, "Client Selection in Federated Learning: Convergence Analysis
+and Power-of-Choice Selection Strategies" (2020), as UCB-CS (Sec. II-B) describes it.
 
     A = d available clients, drawn one after the other in proportion to n_k
     S = the m clients of A with the largest l_k, ties at random

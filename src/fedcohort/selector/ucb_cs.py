@@ -1,5 +1,7 @@
-"""UCB-CS: Cho, Gupta, Joshi, Yagan, "Bandit-based Communication-Efficient Client Selection Strategies for Federated
-Learning" (2020).
+"""UCB-CS: upper confidence bounds on discounted training losses (Cho et al. 2020).
+
+Cho, Gupta, Joshi, Yagan, "Bandit-based Communication-Efficient Client Selection Strategies for Federated Learning"
+(2020).
 
     L_k <- gamma L_k + loss_k,   N_k <- gamma N_k + 1  for k that arrived;   T <- gamma T + 1     (Eq. 5-7)
     A_k = p_k (L_k / N_k + sqrt(2 sigma^2 ln T / N_k)),   infinite for clients never selected       (Eq. 4)

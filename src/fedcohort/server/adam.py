@@ -1,5 +1,6 @@
-"""FedAdam: Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, "Adaptive Federated Optimization" (2021),
-Alg. 2.
+"""FedAdam: Adam on the server, over the aggregator's direction (Reddi et al. 2021, Alg. 2).
+
+Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, "Adaptive Federated Optimization" (2021).
 
     m <- beta1 m + (1 - beta1) G,   v <- beta2 v + (1 - beta2) G^2,   w <- w + lr m / (sqrt(v) + tau)
     m = 0 and v = tau^2 before the first round, no bias correction

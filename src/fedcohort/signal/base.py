@@ -50,8 +50,10 @@ class Lab(Protocol):
         ...
 
     def trained(self, round: int, client: int) -> "Tensor":
-        """The update of a client that trains from w_t as in this round, without the aggregator's and the regulariser's
-        hooks, [P]; nobody keeps it."""
+        """The update of a client that trains from w_t as in this round, [P]; nobody keeps it.
+
+        It trains without the hooks of the aggregator and of the regulariser.
+        """
         ...
 
     def losses_after(self, update: "Tensor", clients: Ids) -> Values:

@@ -1,5 +1,7 @@
-"""dht: the data heterogeneity triplet (CI, AI, SC) of a client, from its estimated interaction matrix (FedDiverse,
-Sec. IV-A). Asked once, at the end of pre-training: the client trains models from w_t, and sends three numbers.
+"""dht: the data heterogeneity triplet (CI, AI, SC) of a client, from its estimated interaction matrix.
+
+FedDiverse, Sec. IV-A. It is asked once, at the end of pre-training: the client trains models from w_t, and sends three
+numbers.
 
 Charged: 3 forward passes a sample and epoch for each biased model (one, or above two classes one for each class that
 the client has) and for the attribute classifier, plus one pass of each over T_k to predict. How many samples the

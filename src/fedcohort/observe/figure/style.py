@@ -1,5 +1,6 @@
-"""What the figures share: colours that colour-blind people tell apart (Okabe and Ito), quiet axes, a title that says
-which run it is.
+"""What the figures share: colours, axes, and a title that says which run it is.
+
+Colour-blind people tell the colours apart (Okabe and Ito); the axes are quiet.
 """
 
 from collections.abc import Sequence

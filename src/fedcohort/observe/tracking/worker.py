@@ -1,5 +1,6 @@
-"""The courier in a process of its own: importing MLflow takes seconds, a slow server minutes, and a run waits for
-neither. One worker serves all runs of a process, one after the other.
+"""The courier in a process of its own, so that a run doesn't wait for MLflow.
+
+Importing MLflow takes seconds, a slow server minutes. One worker serves all runs of a process, one after the other.
 
 The run writes lines: JSON where it starts or ends, an empty one where the journal has gained a round. The worker
 answers with JSON: what is to be said, and when it is done. It ends when nobody can write to it any more; what a killed
