@@ -3,6 +3,7 @@
 import pytest
 from omegaconf import OmegaConf
 
+from compare_toy import run
 from fedcohort.observe.comparison.runs import settings
 from fedcohort.record import folder
 from fedcohort.roles import PART, TABLE, Effect, Identity, flat, role_of, rows_of
@@ -79,8 +80,6 @@ def test_the_hash_is_of_what_changes_results(words: str, same: bool) -> None:
 
 
 def test_what_changes_no_result_is_no_difference_between_runs() -> None:
-    from compare_toy import run
-
     other = {"checkpoint.every": "9", "engine.slices": "4", "trainer.threads": "2", "trainer": "cpu_all"}
     assert settings(run("random", 0, 0.5)) == settings(run("random", 1, 0.5, **other))
     assert settings(run("random", 0, 0.5)) != settings(run("random", 0, 0.5, **{"client.lr": "0.2"}))

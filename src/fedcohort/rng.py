@@ -53,7 +53,7 @@ def torch_scope(seed: int, purpose: str, round: int = ONCE, client: int = NOBODY
 
     For code that can draw from nowhere else: `reset_parameters` of torch.nn and dropout.
     """
-    import torch
+    import torch  # noqa: PLC0415 - torch only once the words are right
 
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(key(seed, purpose, round, client) % 2**63)

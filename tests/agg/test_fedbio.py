@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from agg_harness import arrived, gather, layout_of, population, update_of
+from engine_toy import federation_of
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientContext
-from fedcohort.startup import assemble, run
+from fedcohort.startup import assemble, compatible, run
 from fedcohort.training.local import LocalTrainer
 from run_harness import Ran, go, made, same_bits
 from yaml_words import make
@@ -232,9 +233,6 @@ def test_what_does_not_go_with_it_is_refused(tmp_path: Path, words: tuple[str, .
 
 
 def test_clients_without_validation_data_are_refused() -> None:
-    from engine_toy import federation_of
-    from fedcohort.startup import compatible
-
     config = made("agg=fedbio")
     objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
     parts, federation = run._parts(config, objects), federation_of()

@@ -10,7 +10,8 @@ from torch import nn
 
 from fedcohort.startup import run
 from fedcohort.training.evaluate import correct, mean_over_samples
-from run_harness import Ran, go, same_bits
+from run_harness import SMALL, Ran, go, made, same_bits
+from yaml_words import make
 
 SELECTORS = ("random", "round_robin", "powd", "ucb_cs", "flash")
 
@@ -178,17 +179,12 @@ def test_the_model_counts_the_batches_of_whoever_took_most(tmp_path: Path, monke
 
 
 def _federation():
-    from fedcohort.startup import run as entry
-    from run_harness import SMALL, made
-
     composed = made(*SMALL)
-    objects = {group: entry.assemble.part(composed, group) for group in (*entry.assemble.LIGHT, *entry.assemble.HEAVY)}
-    return entry._federation(composed, objects, entry._parts(composed, objects))
+    objects = {group: run.assemble.part(composed, group) for group in (*run.assemble.LIGHT, *run.assemble.HEAVY)}
+    return run._federation(composed, objects, run._parts(composed, objects))
 
 
 def _network(federation, ran: Ran):
-    from yaml_words import make
-
     network = make("model", "logreg").build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
     network.load_state_dict(torch.load(ran.folder / "weights.pt", weights_only=True))
     return network

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -276,8 +277,6 @@ def test_the_command_draws_them_again(
 
 
 def test_matplotlibs_global_state_is_left_alone(tmp_path: Path, drawn: dict[str, Figure]) -> None:
-    import matplotlib
-
     before = dict(matplotlib.rcParams)
     draw(ran(tmp_path / "run"))
     assert dict(matplotlib.rcParams) == before

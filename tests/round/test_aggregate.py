@@ -16,6 +16,7 @@ from fedcohort.round.aggregate import ServerStep, advised
 from fedcohort.round.collected import Collected
 from fedcohort.round.parts import ServerState
 from fedcohort.selector.random import Random
+from fedcohort.server.sgd import Sgd
 from fedcohort.startup import run
 from fedcohort.state import pack
 from fedcohort.types import Advice, Selection
@@ -91,8 +92,6 @@ def test_a_step_that_is_too_long_leaves_all_as_it_was(
 
 
 def test_a_step_that_is_not_finite_is_none(start: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedcohort.server.sgd import Sgd
-
     monkeypatch.setattr(Sgd, "step", lambda self, state, direction: (direction * float("nan"), state))
     ran = go(tmp_path, "rounds=1")
     assert ran.last.metrics["round/dropped_step"] == 1

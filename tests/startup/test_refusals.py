@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hydra.errors import MissingConfigException
 
 from fedcohort.errors import OptionError
 from fedcohort.host import cores
@@ -193,8 +194,6 @@ def test_a_flag_of_hydras_that_stands_alone() -> None:
 
 def test_a_config_that_names_no_word_is_named(tmp_path: Path) -> None:
     """As a user's own configs/experiment/mine.yaml would, with a word that is gone."""
-    from hydra.errors import MissingConfigException
-
     error = MissingConfigException("In 'experiment/mine': Could not find 'selector/gone'\n\nAvailable", "", ["flash"])
     said = explained(error, ["experiment=mine"], CONFIGS)
     assert said == "configs/experiment/mine.yaml: selector must be one of flash, got 'gone'"

@@ -32,6 +32,6 @@ class Sgd(LocalOptimization):
         return True
 
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
-        import torch
+        import torch  # noqa: PLC0415 - torch only once the words are right
 
         return torch.optim.SGD([y], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)

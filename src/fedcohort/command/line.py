@@ -61,7 +61,7 @@ def _done(verb: str, words: Sequence[str]) -> int:
     if HELP & set(words):
         sys.stdout.write(f"{module.__doc__}\n")
         return 0
-    from fedcohort.startup.refusals import in_one_line  # imports Hydra
+    from fedcohort.startup.refusals import in_one_line  # noqa: PLC0415 - imports Hydra
 
     codes: list[int] = []
     return in_one_line(lambda: codes.append(module.main(words)), words, Path.cwd() / "configs") or codes[-1]

@@ -1,13 +1,15 @@
 """A selector that is led through a run's log instead of a federation (`replay.py`)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.record.replayable import LoggedRound, RunLog
 from fedcohort.rng import Draws
+from fedcohort.selector.base import Selector
+from fedcohort.signal.base import Computed, Derived, Measured, RawUpdate, Signal, Static, find
 from fedcohort.types import (
     Advice,
     Population,
@@ -19,15 +21,11 @@ from fedcohort.types import (
     Signals,
 )
 
-if TYPE_CHECKING:
-    from fedcohort.selector.base import Selector
-    from fedcohort.signal.base import Signal
-
 
 class LoggedSelector:
     """A selector that is led through a log, one round after the other."""
 
-    def __init__(self, selector: "Selector[Any]", word: str, log: RunLog) -> None:
+    def __init__(self, selector: Selector[Any], word: str, log: RunLog) -> None:
         self.selector, self.word, self.log = selector, word, log
         self.fixed = Signals(log.facts, selector.needs, "the selector")
         self.state: Any = None
@@ -39,8 +37,6 @@ class LoggedSelector:
         asked: words that the run's selector may have asked for. It may never have come to that: FedCor's shadow rounds
         begin after the warm-up.
         """
-        from fedcohort.signal.base import Computed, Derived, Measured, Static, find
-
         signals = {word: find(word) for word in sorted(self.selector.needs)}
         self.pairs = frozenset(word for word, signal in signals.items() if isinstance(signal, Derived) and signal.pairs)
         lacking = []
@@ -105,15 +101,13 @@ class LoggedSelector:
 
 def wide(log: RunLog) -> LoggedRound | None:
     """The first round in which more clients arrived than a row of the per-client table has numbers."""
-    from fedcohort.round.report import ROW
+    from fedcohort.round.report import ROW  # noqa: PLC0415 - imports torch
 
     return next((now for now in log.rounds if len(now.arrived) > ROW), None)
 
 
-def unlogged(log: RunLog, signal: "Signal") -> str:
+def unlogged(log: RunLog, signal: Signal) -> str:
     """Why no log of such a run has it; empty where another run's might."""
-    from fedcohort.signal.base import Derived, RawUpdate
-
     if isinstance(signal, Derived) and signal.pairs:
         now = wide(log)
         return "" if now is None else f"rows of {len(now.arrived)} numbers are too long for it (round {now.t + 1})"

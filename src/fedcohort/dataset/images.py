@@ -35,7 +35,7 @@ def decoded(column: Any) -> np.ndarray:
 
 
 def _image(row: int, data: bytes | None) -> np.ndarray:
-    from PIL import Image
+    from PIL import Image  # noqa: PLC0415 - only where a column holds images
 
     if not data:
         raise BadImage(row, "is empty")

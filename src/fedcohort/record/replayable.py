@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort.errors import CheckpointError
+from fedcohort.record import card, history
+from fedcohort.record.history import History
+from fedcohort.record.observer import RunInfo
 from fedcohort.types import Ids
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from fedcohort.record.history import History
-    from fedcohort.record.observer import RunInfo
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class LoggedRound:
 class RunLog:
     """A run as its folder holds it. facts: what the server knew of the clients at the start, by signal word."""
 
-    info: "RunInfo"
+    info: RunInfo
     rounds: Sequence[LoggedRound]
     facts: Mapping[str, np.ndarray]
     told: frozenset[str]
@@ -63,8 +63,6 @@ class RunLog:
 
 def read(folder: Path) -> RunLog:
     """The log in `folder`. Raises `CheckpointError` where it holds no run, or rounds are missing."""
-    from fedcohort.record import card, history
-
     info = card.load(folder)
     past = history.read(folder)
     if list(past.steps) != list(range(len(past.steps))) or len(past.steps) < 2:
@@ -92,7 +90,7 @@ def read(folder: Path) -> RunLog:
     return RunLog(info, rounds, {**once, **facts}, frozenset(columns))
 
 
-def available(past: "History", step: int, rows: "pd.DataFrame") -> Ids:
+def available(past: History, step: int, rows: "pd.DataFrame") -> Ids:
     """Ids of those who were there, sorted. rows: of the step, everybody's where the journal doesn't say who was."""
     there = past.available(step)
     return np.flatnonzero(rows["available"].to_numpy(dtype=bool) if there is None else there)

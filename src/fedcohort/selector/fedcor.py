@@ -151,7 +151,7 @@ class FedCor(Selector[State]):
         return replace(state, changes=changes, alpha=alpha, loss=loss, asked=round)
 
     def _fitted(self, state: State, ctx: RoundContext) -> State:
-        from fedcohort.bandit import gaussian  # imports torch
+        from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         first = state.X is None
         X = ctx.rng.standard_normal((self.dim, ctx.n_clients)) / np.sqrt(self.dim) if state.X is None else state.X
@@ -168,7 +168,7 @@ class FedCor(Selector[State]):
         return replace(state, X=X, f=f, mu=mu)
 
     def _covariance(self, X: Float64[np.ndarray, "d k"], f: float) -> Float64[np.ndarray, "k k"]:
-        from fedcohort.bandit import gaussian  # imports torch
+        from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         if self.kernel == "linear":
             return gaussian.covariance(X, NOISE)
@@ -187,7 +187,7 @@ class FedCor(Selector[State]):
         self, sigma: Float64[np.ndarray, "k k"], p: Values, alpha: Values, ctx: RoundContext
     ) -> tuple[Ids, list[Values]]:
         """The cohort in the order of choice, and the scores at each choice, -inf for those of no variance."""
-        from fedcohort.bandit import gaussian  # imports torch
+        from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         order, left, scores = np.empty(0, np.int64), ctx.available, list[Values]()
         for _ in range(min(ctx.cohort, len(left))):

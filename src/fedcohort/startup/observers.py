@@ -66,7 +66,7 @@ def _check_monitors(callbacks: Mapping[str, Any]) -> None:
     if not all(type(part).__module__.startswith("lightning.") for part in callbacks.values()):
         return
     for where, part in callbacks.items():
-        from fedcohort.lightning.module import MONITORED
+        from fedcohort.lightning.module import MONITORED  # noqa: PLC0415 - imports Lightning
 
         wanted = getattr(part, "monitor", None)
         allowed = (*MONITORED, "epoch", "step") if hasattr(part, "save_top_k") else MONITORED

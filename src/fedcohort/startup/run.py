@@ -13,6 +13,10 @@ from fedcohort.host import disk, slurm
 from fedcohort.host.interrupt import interrupts
 from fedcohort.observe.tracking import membership
 from fedcohort.record import folder, provenance
+from fedcohort.record.observer import RunInfo
+from fedcohort.rng import torch_scope
+from fedcohort.round.settings import Settings
+from fedcohort.signal.base import unknowable
 from fedcohort.startup import assemble, nearest
 from fedcohort.startup.assemble import Composed
 from fedcohort.startup.jobs import SweepJob
@@ -22,7 +26,6 @@ if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
     from fedcohort.lightning.loop import FederatedLoop
     from fedcohort.part import Facts
-    from fedcohort.record.observer import RunInfo
     from fedcohort.round.parts import Parts
     from fedcohort.types import Values
 
@@ -150,8 +153,6 @@ def _federation(made: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
 
 
 def _network(made: Composed, model: Any, federation: "Federation") -> Any:
-    from fedcohort.rng import torch_scope
-
     try:
         with torch_scope(made.config["seed"], "weights"):
             return model.build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
@@ -166,7 +167,6 @@ def _loop(made: Composed, parts: "Parts", federation: "Federation", network: Any
     from fedcohort.flat import has_batch_norm
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
-    from fedcohort.round.settings import Settings
     from fedcohort.startup import compatible
 
     config = made.config
@@ -197,10 +197,7 @@ def _info(
     sweep: str | None,
     expected_s: "Values",
     done: int,
-) -> "RunInfo":
-    from fedcohort.record.observer import RunInfo
-    from fedcohort.signal.base import unknowable
-
+) -> RunInfo:
     starts = provenance.starts(home.path)
     lines = [observer.opening_line() for observer in loop.observers]
     federation = loop.federation

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
@@ -129,8 +130,6 @@ def searches(config: DictConfig) -> bool:
 
 def given(config: DictConfig) -> list[list[str]]:
     """The words of each job of a sweep over all combinations; [] where the sweeper searches."""
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-
     if searches(config.hydra):
         return []
     params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
