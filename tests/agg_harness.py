@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from fedcohort.agg.base import Arrived
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import Block, FlatModel, Layout
-from fedcohort.hook import ClientContext, averaged, remembered
+from fedcohort.hook import ClientContext, averaged_uploads, memory_sizes
 from fedcohort.rng import generator
 from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
@@ -66,13 +66,13 @@ def gather(
         cohort=cohort,
         weights=agg.weights(used, owned),
         uploads=[name for hook in agg.hooks for name in hook.uploads],
-        remembers=remembered(agg.hooks, layout.n_params, max(owned)),
+        remembers=memory_sizes(agg.hooks, layout.n_params, max(owned)),
         words={},
         stacked=agg.stacked or stacked,
         moments=moments,
         device=torch.device("cpu"),
         ranks=1,
-        averaged=averaged(agg.hooks),
+        averaged=averaged_uploads(agg.hooks),
     )
     for update in updates:
         collector.add(update)

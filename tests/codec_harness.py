@@ -48,9 +48,9 @@ def normal(n: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.T
 class Uplink(Device):
     """A device that does nothing but upload."""
 
-    def expected(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
+    def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         none = np.zeros(len(clients))
         return Timing(none, none, none, work.bytes_up / BYTES_PER_S)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        return self.expected(clients, work, draws)
+        return self.expect(clients, work, draws)

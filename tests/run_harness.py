@@ -92,7 +92,7 @@ def made(*overrides: str) -> assemble.Composed:
             cfg = composed_by_hydra(overrides)  # Hydra knows what is wrong
             break
         OmegaConf.update(cfg, each.key_or_group, each.value(), force_add=each.is_add())
-    return assemble.composed(cfg, choices, overrides)
+    return assemble.compose_config(cfg, choices, overrides)
 
 
 @cache

@@ -141,13 +141,13 @@ def weigher(hooks: Iterable[ClientHook]) -> Weigher | None:
     return next((hook for hook in hooks if isinstance(hook, Weigher)), None)
 
 
-def averaged(hooks: Iterable[ClientHook]) -> tuple[str, ...]:
+def averaged_uploads(hooks: Iterable[ClientHook]) -> tuple[str, ...]:
     """Names of the uploads that are not added up."""
     found = weigher(hooks)
     return () if found is None else found.averaged
 
 
-def remembered(hooks: Iterable[ClientHook], n_params: int, n_samples: int) -> dict[str, int]:
+def memory_sizes(hooks: Iterable[ClientHook], n_params: int, n_samples: int) -> dict[str, int]:
     """Floats that each name of `remembers` takes for a client; n_samples: the most that one has."""
     sizes: dict[str, int] = {}
     for hook in hooks:

@@ -89,6 +89,6 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{key}", value
 
 
-def kept(config: Mapping[str, Any], *identities: Identity) -> dict[str, Any]:
+def select_options(config: Mapping[str, Any], *identities: Identity) -> dict[str, Any]:
     """The values of `config` whose options are of these identities, under their dotted names."""
     return {option: value for option, value in flat(config) if role_of(option).identity in identities}

@@ -15,7 +15,7 @@ from fedcohort.agg.feddf import FedDf
 from fedcohort.data.federation import Rows
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
-from fedcohort.maths.distil import distance, predicted
+from fedcohort.maths.distil import distance, predict
 from fedcohort.round.server_models import RoundModels
 from run_harness import go, same_bits
 from yaml_words import make
@@ -164,7 +164,7 @@ def test_teachers_have_their_own_statistics_and_nothing_moves_them() -> None:
     before, kept = those.buffers.clone(), bench.server.buffers.clone()
     x = torch.full((1, 1), 3.0, dtype=torch.float64)
     scale = math.sqrt(1 + 1e-5)
-    logits = [float(predicted(those.model_of(i), x, 1)[0, 0]) for i in range(2)]
+    logits = [float(predict(those.model_of(i), x, 1)[0, 0]) for i in range(2)]
     assert logits == pytest.approx([2 * 3 / scale, 2 * 2 / scale], abs=1e-12)
     agg.direction(None, those)
     assert torch.equal(those.buffers, before)

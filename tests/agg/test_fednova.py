@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from agg_harness import arrived, gather, layout_of, update_of
-from fedcohort.round.collected import reweighted
+from fedcohort.round.collected import reweight
 from fedcohort.signal.base import find
 from fedcohort.types import ClientUpdate
 from run_harness import go, remarks
@@ -27,7 +27,7 @@ def nova(updates: Sequence[ClientUpdate], weights: Sequence[float] | None = None
     agg = make("agg", "fednova", **options)
     collected = gather(agg, updates, layout_of(1))
     if weights is not None:
-        collected = reweighted(collected, np.array(weights, dtype=np.float64), absolute=True)
+        collected = reweight(collected, np.array(weights, dtype=np.float64), absolute=True)
     rows = {update.client: update for update in updates}
     signals = {w: np.array([find(w).read(rows[int(k)]) for k in collected.clients]) for w in agg.needs}
     made, _ = agg.direction(None, arrived(collected, signals, agg.needs))

@@ -22,7 +22,7 @@ def test_markdown_latex_and_csv() -> None:
     tex = render.latex(found)
     assert r"ucb & $30.0 \pm 10.0$ (3) \\" in tex
     assert tex.count(r"\begin{tabular}{lr}") == 2
-    rows = list(csv.DictReader(render.comma_separated(found).splitlines()))
+    rows = list(csv.DictReader(render.render_csv(found).splitlines()))
     assert [row["selector"] for row in rows] == ["random", "ucb"]
     assert float(rows[1]["diff"]) == pytest.approx(0.2)
     assert float(rows[1]["diff_p"]) == pytest.approx(1 - math.sqrt(12 / 14))
@@ -101,6 +101,6 @@ def test_a_yardstick_is_marked_wherever_it_stands() -> None:
     assert "- ‡ is a yardstick, no method: it reads what no server can know, see below" in text
     assert "- yardsticks, no methods: ucb read noise_rate, which no server can know" in text
     assert r"\ddag{}" in render.latex(made)
-    rows = list(csv.DictReader(io.StringIO(render.comma_separated(made))))
+    rows = list(csv.DictReader(io.StringIO(render.render_csv(made))))
     assert [(row["selector"], row["yardstick"]) for row in rows] == [("random", "false"), ("ucb", "true")]
     assert "‡" not in render.markdown(table(both([0.1, 0.2], [0.3, 0.4])))

@@ -51,7 +51,7 @@ def test_while_files_are_written_each_further_one_gives_up_one(interrupts: Inter
 
 
 def test_one_that_is_held_waits_for_the_check(interrupts: Interrupts) -> None:
-    with interrupts.held():
+    with interrupts.hold():
         signal.raise_signal(TERM)
     with pytest.raises(Stop):
         interrupts.check()

@@ -10,7 +10,7 @@ import torch
 
 from agg_harness import arrived, gather, population, update_of
 from fedcohort.part import PROXY, RELATIVE_ADVICE
-from fedcohort.round.collected import Collected, reweighted
+from fedcohort.round.collected import Collected, reweight
 from fedcohort.state import pack, unpack
 from yaml_words import make, words
 
@@ -92,7 +92,7 @@ def test_who_weighs_nothing_has_not_arrived(agg: Any) -> None:
     for kind in [agg, replace(agg, variant="second_order")] if hasattr(agg, "variant") else [agg]:
         rows = [update(kind, k, vector(k), n=k + 1) for k in range(3)]
         whole = gather(kind, [*rows, update(kind, 5, vector(5), n=4)], stacked=True)
-        kept = reweighted(whole, whole.weights * (whole.clients != 5))
+        kept = reweight(whole, whole.weights * (whole.clients != 5))
         with_it, after = close(kind, fresh(kind), kept, apart=0.3)
         without, other = step(kind, fresh(kind), rows, apart=0.3)
         torch.testing.assert_close(with_it, without, atol=1e-12, rtol=0)
@@ -102,7 +102,7 @@ def test_who_weighs_nothing_has_not_arrived(agg: Any) -> None:
 def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
     whole = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
     one, two = (
-        close(agg, fresh(agg), reweighted(whole, share, absolute=True))[0]
+        close(agg, fresh(agg), reweight(whole, share, absolute=True))[0]
         for share in (whole.weights, whole.weights * 0.693)
     )
     kept = torch.allclose(two, 0.693 * one, atol=1e-12, rtol=0)

@@ -12,7 +12,7 @@ from torch import nn
 
 from agg_harness import gather, layout_of, update_of
 from fedcohort.errors import FedcohortError
-from fedcohort.round.aggregate import ServerStep, advised
+from fedcohort.round.aggregate import ServerStep, apply_advice
 from fedcohort.round.collected import Collected
 from fedcohort.round.parts import ServerState
 from fedcohort.selector.random import Random
@@ -110,8 +110,8 @@ def test_a_step_that_overflows_anywhere_is_none() -> None:
     server = SimpleNamespace(w=torch.ones(2))
     lone = ServerStep(None, server, None, None, settings, None, 0.0)  # type: ignore[arg-type]
     planned: Any = SimpleNamespace(round=0)
-    assert lone._moved(planned, torch.tensor([1e39, 0.0], dtype=torch.float64)) is None
-    moved = lone._moved(planned, torch.tensor([1e38, 0.5], dtype=torch.float64))
+    assert lone._move(planned, torch.tensor([1e39, 0.0], dtype=torch.float64)) is None
+    moved = lone._move(planned, torch.tensor([1e38, 0.5], dtype=torch.float64))
     assert moved is not None
     assert torch.equal(moved, torch.tensor([1e38, 1.5]))
 
@@ -171,10 +171,10 @@ def test_what_the_server_works_out_of_the_updates() -> None:
     """Inner products of (1, 0) and (1, 2), where the matrix is kept and somebody reads them."""
     rows = [update_of(0, [1.0, 0.0]), update_of(1, [1.0, 2.0])]
     kept, streamed = (gather(make("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False))
-    found = server_step("update_gram", "steps")._held(kept, plain=False)
+    found = server_step("update_gram", "steps")._derive(kept, plain=False)
     assert {word: values.tolist() for word, values in found.items()} == {"update_gram": [[1, 1], [1, 5]]}
-    assert server_step("update_gram")._held(kept, plain=True) == {}
-    assert server_step("update_gram")._held(streamed, plain=False) == {}
+    assert server_step("update_gram")._derive(kept, plain=True) == {}
+    assert server_step("update_gram")._derive(streamed, plain=False) == {}
 
 
 def test_a_deadline_that_is_too_short_for_everybody_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -244,13 +244,13 @@ def test_buffers_and_counters_are_of_those_kept() -> None:
     ]
     came = gather(make("agg", "fedavg"), rows, layout_of(1, 2, 1), stacked=True)
     assert (came.buffers.tolist(), came.counters.tolist()) == ([8 / 6, 1.0], [10])
-    kept = advised(came, Advice(keep=np.array([False, True, True])))
+    kept = apply_advice(came, Advice(keep=np.array([False, True, True])))
     # samples 2 and 3, not the weights that are advised
     np.testing.assert_allclose(kept.buffers, [(2 + 6) / 5, 1], rtol=1e-12)
     assert kept.counters.tolist() == [9]
-    weighed = advised(came, Advice(weights=np.array([0.0, 5.0, 1.0])))
+    weighed = apply_advice(came, Advice(weights=np.array([0.0, 5.0, 1.0])))
     assert torch.equal(weighed.buffers, kept.buffers)
-    assert torch.equal(advised(came, Advice(weights=np.array([4.0, 5.0, 1.0]))).buffers, came.buffers)
+    assert torch.equal(apply_advice(came, Advice(weights=np.array([4.0, 5.0, 1.0]))).buffers, came.buffers)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from torch import nn
 
 from agg_harness import gather, layout_of, update_of
 from fedcohort.flat import FlatModel
-from fedcohort.round.aggregate import advised
+from fedcohort.round.aggregate import apply_advice
 from fedcohort.round.collect import PIECE, Collector
-from fedcohort.round.collected import reweighted
+from fedcohort.round.collected import reweight
 from fedcohort.types import Advice
 from yaml_words import make
 
@@ -61,10 +61,10 @@ def test_order_of_arrival_changes_at_most_the_last_bits() -> None:
 def test_advice_reweighs() -> None:
     agg = make("agg", "fedavg")
     collected = gather(agg, [update_of(0, [4.0, 0.0]), update_of(1, [0.0, 4.0])], stacked=True)
-    assert reweighted(collected, np.array([3.0, 1.0])).mean.tolist() == [3.0, 1.0]
-    assert reweighted(collected, np.array([0.0, 2.0])).mean.tolist() == [0.0, 4.0]
-    assert reweighted(collected, np.array([0.0, 2.0]), absolute=True).mean.tolist() == [0.0, 8.0]
-    assert advised(collected, Advice(weights=np.array([0.0, 2.0]), absolute=True)).mean.tolist() == [0.0, 8.0]
+    assert reweight(collected, np.array([3.0, 1.0])).mean.tolist() == [3.0, 1.0]
+    assert reweight(collected, np.array([0.0, 2.0])).mean.tolist() == [0.0, 4.0]
+    assert reweight(collected, np.array([0.0, 2.0]), absolute=True).mean.tolist() == [0.0, 8.0]
+    assert apply_advice(collected, Advice(weights=np.array([0.0, 2.0]), absolute=True)).mean.tolist() == [0.0, 8.0]
 
 
 def test_a_column_is_kept_per_word() -> None:
@@ -167,7 +167,7 @@ def test_other_weights_need_all_that_came_from_each() -> None:
     whole = gather(make("agg", "fedavg"), updates(2), stacked=True)
     for lacking in (replace(whole, updates=None), replace(whole, each=None)):
         with pytest.raises(ValueError, match="need the matrix of updates"):
-            reweighted(lacking, np.ones(2))
+            reweight(lacking, np.ones(2))
 
 
 def test_variances_are_averaged_about_the_common_mean() -> None:
@@ -187,7 +187,7 @@ def test_variances_are_averaged_about_the_common_mean() -> None:
         rows.append(update_of(client, [0.0, 0.0], n=n, buffers=buffers, counters=counters))
     agg = make("agg", "fedavg")
     both = gather(agg, rows[:2], layout, moments=True)
-    kept = reweighted(gather(agg, rows, layout, moments=True, stacked=True), np.array([1.0, 3.0, 0.0]))
+    kept = reweight(gather(agg, rows, layout, moments=True, stacked=True), np.array([1.0, 3.0, 0.0]))
     for found in (both, kept):
         assert float(found.buffers[at["running_mean"]]) == pytest.approx(1.5, abs=1e-12)
         assert float(found.buffers[at["running_var"]]) == pytest.approx(1.75, abs=1e-12)

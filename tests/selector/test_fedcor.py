@@ -34,7 +34,7 @@ def quick(**changes: Any) -> FedCor:
 
 
 def chosen(p: np.ndarray = P, alpha: Sequence[float] = (1, 1, 1)) -> tuple[list[int], list[np.ndarray]]:
-    order, scores = cor().ordered(SIGMA, p, np.array(alpha, float), context(20, 2, 3))
+    order, scores = cor().order(SIGMA, p, np.array(alpha, float), context(20, 2, 3))
     return order.tolist(), scores
 
 
@@ -71,7 +71,7 @@ def test_without_the_posterior_it_would_be_two_that_say_the_same() -> None:
 
 def test_a_client_without_variance_comes_last() -> None:
     sigma = np.diag([1.0, 0.0, 1e-11])
-    order, scores = cor().ordered(sigma, P, np.ones(3), context(20, 3, 3))
+    order, scores = cor().order(sigma, P, np.ones(3), context(20, 3, 3))
     assert order[0] == 0
     assert np.isneginf(scores[0][1:]).all()
     assert sorted(order) == [0, 1, 2]
@@ -80,7 +80,7 @@ def test_a_client_without_variance_comes_last() -> None:
 def test_negative_sums_are_worst() -> None:
     """No absolute value: a client against the others would raise the loss."""
     sigma = np.array([[1.0, -0.9], [-0.9, 1.0]])
-    order, scores = cor().ordered(sigma, np.array([0.1, 0.9]), np.ones(2), context(20, 1, 2))
+    order, scores = cor().order(sigma, np.array([0.1, 0.9]), np.ones(2), context(20, 1, 2))
     np.testing.assert_allclose(scores[0], [-0.71, 0.81])
     assert order.tolist() == [1]
 
@@ -276,6 +276,6 @@ def test_what_a_shadow_round_costs(tmp_path: Path) -> None:
 
 def test_a_loss_of_1e12_nats_or_more_is_none() -> None:
     told = ProbeResult(np.arange(4), np.array([0.5, 1e12, -1e12, np.nextafter(1e12, 0)]))
-    found = fedcor.measured(told, 5)
+    found = fedcor.read_losses(told, 5)
     assert found[0] == 0.5
     assert np.isnan(found).tolist() == [False, True, True, False, True]

@@ -109,7 +109,7 @@ def test_the_neural_bandit_knows_less_of_those_never_chosen() -> None:
     """Z has the gradients of the cohort at its own selection, before any reward of it is known."""
     step = play(small("neural"), World(), 3)[2]
     before, after = step.before.posterior, step.chosen.posterior
-    rows = neural.standardised(after, step.before.X[step.selection.clients])
+    rows = neural.standardise(after, step.before.X[step.selection.clients])
     G = neural.gradients(before.theta, rows)
     assert G.any()
     np.testing.assert_allclose(after.Z, before.Z + G.T @ G / 8, rtol=1e-12)
@@ -177,7 +177,7 @@ def test_aliases_are_flash_with_another_bandit(word: str) -> None:
         typed = (f"selector={word}_bandit", *overrides)
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
             cfg = compose("train", overrides=list(typed), return_hydra_config=True)
-        return assemble.composed(cfg, cfg.hydra.runtime.choices, typed)
+        return assemble.compose_config(cfg, cfg.hydra.runtime.choices, typed)
 
     plain = made("selector.scale=none")
     assemble.check_aliases(plain)

@@ -66,8 +66,8 @@ def test_the_class_imbalance_is_that_of_the_clients_labels() -> None:
 def test_what_is_charged_is_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forward passes over samples, a training step counted as three; the attribute classifier at most as charged."""
     done = {"trained": 0, "predicted": 0}
-    fitted, predicted = interaction.fitted, interaction.predicted
-    biased = interaction.biased
+    fitted, predicted = interaction.fit, interaction.predict
+    biased = interaction.judge_biased
 
     def count_fit(network: Any, x: Any, *rest: Any) -> Any:
         done["trained"] += 3 * OPTIONS["epochs"] * len(x)
@@ -82,9 +82,9 @@ def test_what_is_charged_is_what_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
         done["biased"] = done["trained"]
         return out
 
-    monkeypatch.setattr(interaction, "fitted", count_fit)
-    monkeypatch.setattr(interaction, "predicted", count_predict)
-    monkeypatch.setattr(interaction, "biased", only_biased)
+    monkeypatch.setattr(interaction, "fit", count_fit)
+    monkeypatch.setattr(interaction, "predict", count_predict)
+    monkeypatch.setattr(interaction, "judge_biased", only_biased)
     for client, counts in ((0, [7, 7, 6]), (1, [6, 4, 0])):
         done.update(trained=0, predicted=0)
         asked([client])

@@ -22,7 +22,7 @@ class Toy:
     def samples(self, client: int) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.zeros(self.n[client], 1), torch.zeros(self.n[client], dtype=torch.int64)
 
-    def trained(self, round: int, client: int) -> torch.Tensor:
+    def train(self, round: int, client: int) -> torch.Tensor:
         return torch.tensor([self.moves[client]])
 
     def server_loss_after(self, update: torch.Tensor) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.command.compare import compare, parsed
+from fedcohort.command.compare import compare, parse
 from fedcohort.startup.sweep import KILLED, NEVER
 from yaml_words import ROOT
 
@@ -82,7 +82,7 @@ def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     words = shlex.split(line)[1:]
     where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
     assert words == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
-    assert "| flash |" in compare(parsed([*words[1:], f"out={tmp_path / 'out'}", "curves=false"]))[0]
+    assert "| flash |" in compare(parse([*words[1:], f"out={tmp_path / 'out'}", "curves=false"]))[0]
 
 
 def test_a_mistake_is_one_line_and_exit_code_two(tmp_path: Path) -> None:

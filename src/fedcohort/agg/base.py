@@ -88,7 +88,7 @@ class Arrived:
             raise ValueError("only an aggregator with stacked = True gets the matrix of updates")
         return self.updates
 
-    def weighted(self, weights: Values) -> "Direction":
+    def combine(self, weights: Values) -> "Direction":
         """sum_i weights_i D_i, the weights as they are."""
         return Direction(torch.from_numpy(weights).to(self.matrix) @ self.matrix, weights)
 

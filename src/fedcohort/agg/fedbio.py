@@ -62,10 +62,10 @@ class _Cleaning:
         sigma = torch.sigmoid(x)
         gradient = step.validation_gradient()
         if self.u is None:
-            u = options.bounded(gradient)
+            u = options.bound(gradient)
         else:
             u = self.u
-            self.u = options.bounded(u + options.tau * (gradient - step.curvature(u, 2 * sigma)))
+            self.u = options.bound(u + options.tau * (gradient - step.curvature(u, 2 * sigma)))
         gain = torch.nan_to_num(sigma * (1 - sigma) * step.along(u) / len(x), nan=0.0)
         self.x[step.positions] = (x + options.eta_x * gain).clamp(-options.x_max, options.x_max)
         return 2 * sigma
@@ -107,7 +107,7 @@ class Cleaning:
     def passes(self) -> float:
         return SLOPES + GRADIENT + (HESSIAN if self.second_order else 0.0)
 
-    def bounded(self, u: Tensor) -> Tensor:
+    def bound(self, u: Tensor) -> Tensor:
         return u * torch.clamp(self.u_max / (u.norm() + 1e-12), max=1.0)
 
     def begin(

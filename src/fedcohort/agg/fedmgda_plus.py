@@ -85,10 +85,10 @@ class FedMgdaPlus(Aggregator[None]):
             Q = gram[np.ix_(here, here)] / np.outer(length[here], length[here])
             lambda_0 = arrived.weights[here] / arrived.weights[here].sum()
             share[here] = min_norm(Q, lambda_0, self.epsilon) / length[here]
-        step = arrived.weighted(share)
+        step = arrived.combine(share)
         if float(torch.linalg.vector_norm(step.displacement)) < STATIONARY:
-            return arrived.weighted(np.zeros(len(share))), None
+            return arrived.combine(np.zeros(len(share))), None
         eta = self.eta_g * self.decay**arrived.outcome.round
         if self.rescale == "mean_norm":
             eta *= float(length[here].mean())
-        return arrived.weighted(eta * share), None
+        return arrived.combine(eta * share), None

@@ -34,8 +34,8 @@ from torch.nn import functional as F
 
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
-from fedcohort.agg.losses import over_all, told
-from fedcohort.maths.distil import batches, learn, trained
+from fedcohort.agg.losses import over_all, read_losses
+from fedcohort.maths.distil import batches, learn, trainable
 from fedcohort.part import PROXY, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
@@ -106,17 +106,17 @@ class Rhfl(Aggregator[State]):
         return sample_weights("uniform", n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        rows, L = told(arrived, "sce_loss", None)
+        rows, L = read_losses(arrived, "sce_loss", None)
         if not len(rows):
-            return arrived.weighted(arrived.weights), state
+            return arrived.combine(arrived.weights), state
         clients, before = arrived.outcome.clients[rows], state.before.copy()
         omega = over_all(arrived, rows, confidence(before[clients], L, self.beta))
         before[clients] = L
         if self.mode == "weights_only" or len(rows) == 1:
-            return arrived.weighted(omega), State(before)
-        return self._aligned(arrived, omega), State(before)
+            return arrived.combine(omega), State(before)
+        return self._align_models(arrived, omega), State(before)
 
-    def _aligned(self, arrived: Arrived, omega: Values) -> Direction:
+    def _align_models(self, arrived: Arrived, omega: Values) -> Direction:
         rows = np.flatnonzero(omega)
         models = [arrived.model_of(int(i)) for i in rows]
         out = np.zeros(len(omega))
@@ -131,7 +131,7 @@ class Rhfl(Aggregator[State]):
     def _align(self, bench: ServerModels, models: list[nn.Module], omega: Values) -> Values:
         """Train the models towards each other; 1 for each, 0 where its predictions are not finite."""
         share = torch.from_numpy(omega).to(bench.proxy)
-        optimizers = [torch.optim.Adam(trained(network), lr=self.lr) for network in models]
+        optimizers = [torch.optim.Adam(trainable(network), lr=self.lr) for network in models]
         n = len(bench.proxy)
         count = -(-n // self.batch) if self.batches is None else self.batches
         for rows in batches(bench.rng("align"), n, self.batch, count):

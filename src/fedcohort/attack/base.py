@@ -26,6 +26,6 @@ class Attack(Part, Protocol):
         """Sorted ids of those who lie, the whole run. rng: keyed by (seed, "attack")."""
         return np.empty(0, dtype=np.int64)
 
-    def told(self, signal: str, values: Answers) -> Answers:
+    def claim(self, signal: str, values: Answers) -> Answers:
         """What liars say of `signal` where `values` are true: a number or a row of numbers each."""
         return values

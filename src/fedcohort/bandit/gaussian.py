@@ -33,7 +33,7 @@ def covariance(X: Features, noise: float) -> Square:
     return sigma
 
 
-def conditioned(sigma: Square, k: int) -> Square:
+def condition(sigma: Square, k: int) -> Square:
     """The covariance of all clients once the value of k is known; row and column k are exactly zero."""
     out: Square = sigma - np.outer(sigma[:, k], sigma[k]) / sigma[k, k]
     out[k] = 0.0
@@ -59,7 +59,7 @@ def loss_and_slope(
     return float(loss.detach()), slope.numpy()
 
 
-def fitted(
+def fit(
     X: Features,
     Y: Rows,
     mu: Float64[np.ndarray, "k"],
@@ -142,7 +142,7 @@ def smooth_loss_and_slope(
     return float(loss.detach()), in_X.numpy(), float(in_f)
 
 
-def smooth_fitted(
+def fit_smooth(
     X: Features,
     f: float,
     Y: Rows,
@@ -152,7 +152,7 @@ def smooth_fitted(
     length: float,
     steps: int,
 ) -> tuple[Features, float]:
-    """As `fitted`, X and f together."""
+    """As `fit`, X and f together."""
     groups = _groups(Y, mu, weights)
     if not groups:
         return X, f

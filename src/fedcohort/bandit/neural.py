@@ -103,7 +103,7 @@ def met(past: Net, X: Rows) -> Net:
     return replace(past, count=count, mean=past.mean + apart * (n / count), spread=spread)
 
 
-def standardised(past: Net, X: Rows) -> Rows:
+def standardise(past: Net, X: Rows) -> Rows:
     """X in deviations from the mean; a feature that never varied is 0."""
     sd = np.sqrt(past.spread / max(past.count, 1))
     floor = 1e-9 * np.maximum(np.abs(past.mean), 1e-300)  # below it is rounding
@@ -115,15 +115,15 @@ def judge(past: Net, X: Rows) -> tuple[Values, Values, Net]:
     good = usable(X)
     past = met(past, X[good])
     mean, width = np.full(len(X), np.nan), np.full(len(X), np.nan)
-    rows = standardised(past, X[good])
+    rows = standardise(past, X[good])
     mean[good] = output(past.theta, rows)
     width[good] = bonus(past.Z, gradients(past.theta, rows), past.width())
     return mean, width, past
 
 
-def chosen(past: Net, X: Rows) -> Net:
+def choose(past: Net, X: Rows) -> Net:
     """The cohort of contexts X trains."""
-    G = gradients(past.theta, standardised(past, X[usable(X)]))
+    G = gradients(past.theta, standardise(past, X[usable(X)]))
     added = G.T @ G if past.Z.ndim == 2 else (G**2).sum(axis=0)
     return replace(past, Z=past.Z + added / past.width())
 
@@ -134,11 +134,11 @@ def learn(past: Net, X: Rows, r: Values, lam: float, steps: int, lr: float) -> N
     X, r = np.concatenate([past.X, X[good]])[-KEPT:], np.concatenate([past.r, r[good]])[-KEPT:]
     if not good.any():
         return past
-    theta = fitted(past.theta, past.origin, standardised(past, X), r, lam, steps, lr)
+    theta = fit(past.theta, past.origin, standardise(past, X), r, lam, steps, lr)
     return replace(past, theta=theta, X=X, r=r)
 
 
-def fitted(theta: Values, origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Values:
+def fit(theta: Values, origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Values:
     """theta after `steps` full-batch steps of Adam from rest."""
     pull = lam * len(layers(theta, X.shape[1])[1])
     first, second = np.zeros_like(theta), np.zeros_like(theta)

@@ -68,7 +68,7 @@ def coefficients(past: Hidden) -> Float64[np.ndarray, "_J _d"]:
     return np.stack([estimate(Ridge(V, b)) for V, b in zip(past.V, past.b, strict=True)])
 
 
-def updated(prior: Values, theta: Rows, X: Rows, r: Values, variance: float) -> Values:
+def update(prior: Values, theta: Rows, X: Rows, r: Values, variance: float) -> Values:
     """pi after the rewards r of the contexts X; in logarithms, so that no likelihood underflows."""
     fit = ((r[:, None] - X @ theta.T) ** 2).sum(axis=0) / (2 * variance)
     log = np.log(np.maximum(prior, 1e-300)) - fit
@@ -87,7 +87,7 @@ def ahead(past: Hidden) -> Values:
     return np.asarray(past.belief @ transitions(past.counts))
 
 
-def predicted(past: Hidden, X: Rows) -> Values:
+def predict(past: Hidden, X: Rows) -> Values:
     """The reward to be expected of each row, NaN where it is no measurement."""
     good = usable(X)
     out = np.full(len(X), np.nan)
@@ -100,7 +100,7 @@ def due(explored: int, t: int, c: float) -> bool:
     return explored < c * math.log(t + 1)
 
 
-def explored(past: Hidden) -> Hidden:
+def explore(past: Hidden) -> Hidden:
     """One more round in which everybody was alike."""
     return replace(past, explored=past.explored + 1)
 
@@ -112,16 +112,18 @@ def learn(past: Hidden, X: Rows, r: Values) -> Hidden:
     if not len(r):
         return replace(past, belief=prior)
     first = past.count == 0
-    error = r - r.mean() if first else r - predicted(past, X)
+    error = r - r.mean() if first else r - predict(past, X)
     squares, count = past.squares + float(error @ error), past.count + len(r)
     known = squares / count if first else past.squares / past.count
-    belief = updated(prior, coefficients(past), X, r, max(known, NOISE))
-    moved = np.outer(past.belief, belief) * transitions(past.counts)
+    belief = update(prior, coefficients(past), X, r, max(known, NOISE))
+    transition = np.outer(past.belief, belief) * transitions(past.counts)
     after = softly(past, belief, X, r)
-    return replace(after, belief=belief, counts=past.counts + moved / moved.sum(), squares=squares, count=count)
+    return replace(
+        after, belief=belief, counts=past.counts + transition / transition.sum(), squares=squares, count=count
+    )
 
 
-def spread(past: Hidden) -> tuple[Values, Values]:
+def summarise(past: Hidden) -> tuple[Values, Values]:
     """Mean and standard deviation of each coefficient in the next round, over states and within each, [d]."""
     share, theta = ahead(past), coefficients(past)
     mean = share @ theta

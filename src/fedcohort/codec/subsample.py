@@ -15,7 +15,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.codec.base import Codec
-from fedcohort.codec.wire import Numbers, Wire, collected, scattered, seed_of, sparse_bytes, unflatten
+from fedcohort.codec.wire import Numbers, Wire, gather_sent, scatter, seed_of, sparse_bytes, unflatten
 from fedcohort.flat import Layout
 from fedcohort.hook import Vector
 
@@ -38,7 +38,7 @@ class Subsample(Codec):
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
         """(seed, D on M)."""
-        return collected(delta, self.rho, layout, seed_of(rng()))
+        return gather_sent(delta, self.rho, layout, seed_of(rng()))
 
     def decode(self, wire: Wire, layout: Layout) -> Numbers:
-        return scattered(wire, self.rho, layout, unbiased=True)
+        return scatter(wire, self.rho, layout, unbiased=True)

@@ -44,7 +44,7 @@ def seed_of(rng: np.random.Generator) -> np.ndarray:
     return rng.integers(2**63, size=1, dtype=np.uint64)
 
 
-def shared(seed: np.ndarray, block: Block) -> np.random.Generator:
+def shared_draws(seed: np.ndarray, block: Block) -> np.random.Generator:
     """The draws that client and server have in common for a tensor, whichever others are sent beside it."""
     return generator(int(seed[0]), f"codec {block.name}")
 
@@ -62,10 +62,10 @@ def subset(rho: float, n: int, rng: np.random.Generator) -> Positions:
 
 def subsets(rho: float, layout: Layout, seed: np.ndarray) -> list[Positions]:
     """Where the numbers that are sent stand in the flat vector, tensor by tensor."""
-    return [block.offset + subset(rho, block.size, shared(seed, block)) for block in layout.parameters]
+    return [block.offset + subset(rho, block.size, shared_draws(seed, block)) for block in layout.parameters]
 
 
-def joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+def join(parts: Sequence[np.ndarray]) -> np.ndarray:
     """One after the other; there may be none."""
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.float32)
 
@@ -75,13 +75,13 @@ def sparse_bytes(rho: float, layout: Layout) -> int:
     return SEED + NUMBER * sum(count(rho, block.size) for block in layout.parameters)
 
 
-def collected(delta: Vector, rho: float, layout: Layout, seed: np.ndarray) -> Wire:
+def gather_sent(delta: Vector, rho: float, layout: Layout, seed: np.ndarray) -> Wire:
     """(seed, numbers that it says are sent)."""
     values = flatten(delta, layout)
-    return seed, joined([values[at] for at in subsets(rho, layout, seed)])
+    return seed, join([values[at] for at in subsets(rho, layout, seed)])
 
 
-def scattered(wire: Wire, rho: float, layout: Layout, unbiased: bool) -> Numbers:
+def scatter(wire: Wire, rho: float, layout: Layout, unbiased: bool) -> Numbers:
     """The way back, 0 where nothing was sent. unbiased: scale each tensor by the inverse of its share."""
     seed, values = wire
     out = np.zeros(layout.n_params, dtype=np.float32)

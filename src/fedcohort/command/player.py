@@ -31,7 +31,7 @@ class LoggedSelector:
         self.state: Any = None
         self.pairs: frozenset[str] = frozenset()  # words whose rows are as wide as the round
 
-    def start(self, asked: frozenset[str]) -> None:
+    def start(self, requests: frozenset[str]) -> None:
         """Raise `IncompatibleConfig` where the selector reads what the log doesn't hold.
 
         asked: words that the run's selector may have asked for. It may never have come to that: FedCor's shadow rounds
@@ -41,12 +41,12 @@ class LoggedSelector:
         self.pairs = frozenset(word for word, signal in signals.items() if isinstance(signal, Derived) and signal.pairs)
         lacking = []
         for word, signal in signals.items():
-            known = self.log.facts if isinstance(signal, Static) else self.log.told
-            asks = word in asked and isinstance(signal, Measured | Computed)
+            known = self.log.facts if isinstance(signal, Static) else self.log.words
+            asks = word in requests and isinstance(signal, Measured | Computed)
             if (word not in known and not asks) or (word in self.pairs and wide(self.log) is not None):
                 lacking.append(word)
         if lacking:
-            why = sorted({reason for word in lacking if (reason := unlogged(self.log, signals[word]))})
+            why = sorted({reason for word in lacking if (reason := explain_unlogged(self.log, signals[word]))})
             raise IncompatibleConfig(
                 f"selector={self.word} reads {', '.join(lacking)}, which the log of {self.log.info.folder} doesn't have"
                 + (f": {', and '.join(why)}" if why else "")
@@ -76,7 +76,7 @@ class LoggedSelector:
         """As after the training: nobody was selected, nothing is learned."""
         if not len(now.chosen):
             return None
-        reports = {word: values[now.arrived] for word, values in now.told.items()}
+        reports = {word: values[now.arrived] for word, values in now.signals.items()}
         reports |= {word: reports[word][:, : len(now.arrived)] for word in self.pairs}  # other rounds may be wider
         outcome = RoundOutcome(
             round=now.t,
@@ -91,12 +91,12 @@ class LoggedSelector:
         return advice
 
     def _answer(self, now: LoggedRound, probe: Probe) -> ProbeResult:
-        if probe.signal not in now.told:
+        if probe.signal not in now.signals:
             raise IncompatibleConfig(
                 f"selector={self.word} asks for {probe.signal} in round {now.t + 1}, which the log of "
                 f"{self.log.info.folder} doesn't have"
             )
-        return ProbeResult(probe.clients, now.told[probe.signal][probe.clients])
+        return ProbeResult(probe.clients, now.signals[probe.signal][probe.clients])
 
 
 def wide(log: RunLog) -> LoggedRound | None:
@@ -106,7 +106,7 @@ def wide(log: RunLog) -> LoggedRound | None:
     return next((now for now in log.rounds if len(now.arrived) > ROW), None)
 
 
-def unlogged(log: RunLog, signal: Signal) -> str:
+def explain_unlogged(log: RunLog, signal: Signal) -> str:
     """Why no log of such a run has it; empty where another run's might."""
     if isinstance(signal, Derived) and signal.pairs:
         now = wide(log)

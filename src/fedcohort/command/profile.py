@@ -63,9 +63,9 @@ def measure(words: Sequence[str], configs: Path) -> Laps:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "laps.json"
         laps = ("+callback.laps._target_=fedcohort.command.profile.Lapper", f"+callback.laps.path={path}")
-        made = compose.run_of(["callback=none", "logger=none", *words], configs, f"paths.logs={folder}", *laps)
-        ranges.integer("rounds", made.config["rounds"], "[2, inf)")
-        run.run(made)
+        composition = compose.run_of(["callback=none", "logger=none", *words], configs, f"paths.logs={folder}", *laps)
+        ranges.integer("rounds", composition.config["rounds"], "[2, inf)")
+        run.run(composition)
         return Laps(**json.loads(path.read_text()))
 
 

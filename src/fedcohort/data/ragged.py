@@ -24,10 +24,10 @@ class Ragged:
     def of(cls, parts: Sequence[Ids]) -> "Ragged":
         """From one array a client."""
         rows = np.concatenate(parts) if len(parts) else np.empty(0)
-        return cls.sized(rows.astype(np.int64, copy=False), np.fromiter(map(len, parts), np.int64, len(parts)))
+        return cls.from_sizes(rows.astype(np.int64, copy=False), np.fromiter(map(len, parts), np.int64, len(parts)))
 
     @classmethod
-    def sized(cls, rows: Ids, sizes: Ids) -> "Ragged":
+    def from_sizes(cls, rows: Ids, sizes: Ids) -> "Ragged":
         """From positions, client by client, and the number of each client's."""
         return cls(rows, np.concatenate([[0], np.cumsum(sizes)]))
 
@@ -53,7 +53,11 @@ class Ragged:
         """Whether each position is among the first `sizes` [K] of its client, bool [N]; those that are; the others."""
         place = np.arange(len(self.rows)) - np.repeat(self.offsets[:-1], self.sizes)
         first = place < np.repeat(sizes, self.sizes)
-        return first, Ragged.sized(self.rows[first], sizes), Ragged.sized(self.rows[~first], self.sizes - sizes)
+        return (
+            first,
+            Ragged.from_sizes(self.rows[first], sizes),
+            Ragged.from_sizes(self.rows[~first], self.sizes - sizes),
+        )
 
     def counts(self, kind: Ids, kinds: int) -> np.ndarray:
         """How many of each kind every client has, int64 [K, kinds]. kind: of each position in `rows`, int64 [N]."""

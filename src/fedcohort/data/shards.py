@@ -20,16 +20,16 @@ def natural_owners(owner: Ids, parts: Ragged) -> Ids | None:
     return first
 
 
-def owned(test_owner: Ids, owners: Ids) -> Ragged:
+def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
     """Sorted positions of each owner's rows."""
     order = np.argsort(test_owner, kind="stable")
     starts, stops = (np.searchsorted(test_owner[order], owners, side) for side in ("left", "right"))
     sizes = stops - starts
     places = np.arange(sizes.sum()) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
-    return Ragged.sized(order[places], sizes)
+    return Ragged.from_sizes(order[places], sizes)
 
 
-def dealt(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
+def deal(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
     """Sorted positions of each client's share; disjoint.
 
     Args:
@@ -44,7 +44,7 @@ def dealt(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
         rows.append(of_class[: quota.sum()])
         takers.append(np.repeat(np.arange(len(counts)), quota))
     given, taker = np.concatenate(rows), np.concatenate(takers)
-    return Ragged.sized(given[np.lexsort((given, taker))], shares.sum(1))
+    return Ragged.from_sizes(given[np.lexsort((given, taker))], shares.sum(1))
 
 
 def quotas(counts: Counts, pool: Ids, rng: np.random.Generator) -> Counts:

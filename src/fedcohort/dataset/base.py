@@ -59,7 +59,7 @@ class Dataset(Part, Protocol):
         """Read or make the data; `seed` is `data_seed`, for what is drawn. Raises `DataError`."""
 
 
-def checked(raw: Raw) -> Raw:
+def check(raw: Raw) -> Raw:
     """`raw` itself, or `DataError` that names the dataset, what is wrong and where."""
     for part, x, y in (("train", raw.train_x, raw.train_y), ("test", raw.test_x, raw.test_y)):
         if len(x) != len(y) or len(y) == 0:

@@ -19,11 +19,11 @@ class BadImage(Exception):
 def holds_images(kind: Any) -> bool:
     if not pa.types.is_struct(kind) or (at := kind.get_field_index("bytes")) < 0:
         return False
-    held = kind.field(at).type
-    return bool(pa.types.is_binary(held) or pa.types.is_large_binary(held) or pa.types.is_null(held))
+    content = kind.field(at).type
+    return bool(pa.types.is_binary(content) or pa.types.is_large_binary(content) or pa.types.is_null(content))
 
 
-def decoded(column: Any) -> np.ndarray:
+def decode(column: Any) -> np.ndarray:
     """uint8 [rows, channels, height, width]. Raises `BadImage`."""
     encoded = (data.as_py() for chunk in column.chunks for data in chunk.field("bytes"))
     images: list[np.ndarray] = []

@@ -57,7 +57,7 @@ def means(train_x: np.ndarray) -> np.ndarray:
     return mean.astype(np.float32)
 
 
-def filled(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
+def fill_missing(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """`x` with the mean of its feature where a number is missing."""
     return np.where(np.isnan(x), mean, x)
 

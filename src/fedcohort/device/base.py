@@ -60,7 +60,7 @@ class Device(Part, Protocol):
         return True
 
     @abstractmethod
-    def expected(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
+    def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """The mean, no randomness of the round: what a deadline can be planned with. draws: those made once a run."""
 
     @abstractmethod

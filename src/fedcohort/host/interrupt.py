@@ -97,7 +97,7 @@ class Interrupts:
         self._give_back(dict.fromkeys(self._before or (), signal.SIG_IGN if self.code else signal.SIG_DFL))
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Inside, a signal waits: ask with `check`."""
         before, self.phase = self.phase, Phase.DEAF
         try:
@@ -161,7 +161,7 @@ class Interrupts:
 interrupts = Interrupts()
 
 
-def ended(main: Callable[[], int]) -> int:
+def run_main(main: Callable[[], int]) -> int:
     """`main`'s exit code. Where a signal ended it the process ends here, with that signal's code."""
     interrupts.start()
     try:

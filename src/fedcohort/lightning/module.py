@@ -56,7 +56,7 @@ class ClientModule(pl.LightningModule):
         x, y = batch
         with self.stopwatch.stage("evaluate"):
             nobody = y.new_empty(0, dtype=torch.float64)
-            right, loss = judged(self.network(x), y) if len(y) else (nobody, nobody)
+            right, loss = judge(self.network(x), y) if len(y) else (nobody, nobody)
             self._scores[dataloader_idx]["acc"].update(right)
             self._scores[dataloader_idx]["loss"].update(loss)
 
@@ -85,7 +85,7 @@ class ClientModule(pl.LightningModule):
         return batch
 
 
-def judged(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def judge(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Whether each sample's class is found (1 or 0), and its cross-entropy; float64 [n] both."""
     return (logits.argmax(1) == y).double(), F.cross_entropy(logits, y, reduction="none").double()
 

@@ -38,7 +38,7 @@ class Launcher(_MultiProcessingLauncher):
     def launch(self, function: Callable[..., Any], *args: Any, trainer: Any = None, **kwargs: Any) -> Any:
         parent, threads = os.getpid(), torch.get_num_threads()
 
-        def told(*inner: Any, **named: Any) -> Any:
+        def work(*inner: Any, **named: Any) -> Any:
             die_with(parent)
             torch.set_num_threads(threads)  # Lightning gives each process its part of the cores' instead
             try:
@@ -53,7 +53,7 @@ class Launcher(_MultiProcessingLauncher):
         share_with_children()
         with tempfile.TemporaryDirectory(prefix="fedcohort-") as folder:
             self._strategy.meeting = Path(folder) / "ranks"
-            return super().launch(told, *args, trainer=trainer, **kwargs)
+            return super().launch(work, *args, trainer=trainer, **kwargs)
 
 
 class CohortStrategy(DDPStrategy):

@@ -8,7 +8,7 @@ from jaxtyping import Float64
 Vector = Float64[np.ndarray, "n"]
 
 
-def descended(step: Callable[[Vector], Vector], start: Vector, steps: int = 20_000, tolerance: float = 1e-12) -> Vector:
+def descend(step: Callable[[Vector], Vector], start: Vector, steps: int = 20_000, tolerance: float = 1e-12) -> Vector:
     """Where `step` (a gradient step and its projection) moves no entry by more than `tolerance`; after `steps` at most.
 
     t <- (1 + sqrt(1 + 4 t^2)) / 2,   ahead = w + (t_before - 1) / t (w - w_before)

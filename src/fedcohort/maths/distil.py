@@ -39,7 +39,7 @@ def batches(rng: np.random.Generator, n: int, size: int, count: int) -> Iterator
 
 
 @torch.no_grad()
-def predicted(network: nn.Module, x: Tensor, size: int) -> Float[Tensor, "n c"]:
+def predict(network: nn.Module, x: Tensor, size: int) -> Float[Tensor, "n c"]:
     """Logits of all of x, `size` samples at a time."""
     network.eval()
     return torch.cat([network(part) for part in torch.split(x, size)])
@@ -64,6 +64,6 @@ def learn(
     optimizer.step()
 
 
-def trained(network: nn.Module) -> list[nn.Parameter]:
+def trainable(network: nn.Module) -> list[nn.Parameter]:
     """The parameters that are not frozen."""
     return [parameter for parameter in network.parameters() if parameter.requires_grad]

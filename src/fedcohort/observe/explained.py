@@ -49,25 +49,25 @@ class ExplainedRound:
         """Whether a score is the sum of its parts."""
         if len(self.parts) < 2:
             return False
-        total = summed(list(self.parts.values()))
+        total = sum_parts(list(self.parts.values()))
         finite = np.isfinite(self.score)
         size = np.abs(self.score[finite]).max(initial=0.0)
         return bool(finite.any() and np.allclose(total[finite], self.score[finite], rtol=1e-6, atol=1e-9 * size))
 
 
-def summed(parts: Sequence[Values]) -> Values:
+def sum_parts(parts: Sequence[Values]) -> Values:
     """NaN where one is NaN, or two are infinite and of opposite sign."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.sum(parts, axis=0))
 
 
-def explained(history: History) -> list[int]:
+def explain(history: History) -> list[int]:
     """The rounds in which somebody was selected and somebody scored, or had a known probability."""
     table = history.clients(["selected", "score", "probability"], first=1)
-    told = [name for name in ("score", "probability") if name in table]
-    if not told or not len(table):
+    columns = [name for name in ("score", "probability") if name in table]
+    if not columns or not len(table):
         return []
-    by_step = table.assign(known=table[told].notna().any(axis=1)).groupby("step")[["selected", "known"]].any()
+    by_step = table.assign(known=table[columns].notna().any(axis=1)).groupby("step")[["selected", "known"]].any()
     return [int(step) for step in by_step.index[by_step.all(axis=1)]]
 
 
@@ -92,9 +92,9 @@ def load(history: History, step: int) -> ExplainedRound:
         return values
 
     def flags(name: str) -> Bool[np.ndarray, "_n"]:
-        held = np.zeros(len(there), dtype=bool)
-        held[clients] = rows[name].to_numpy(dtype=bool)
-        return held
+        flag = np.zeros(len(there), dtype=bool)
+        flag[clients] = rows[name].to_numpy(dtype=bool)
+        return flag
 
     parts = {str(name)[5:]: column(str(name)) for name in rows.columns if str(name).startswith("part_")}
     chance = column("probability")
@@ -107,7 +107,7 @@ def load(history: History, step: int) -> ExplainedRound:
     )
 
 
-def shown(round: ExplainedRound) -> Ids:
+def choose_rows(round: ExplainedRound) -> Ids:
     """The clients that have a row: the best `BEST` and all selected, best first; the first `MOST` of them."""
     ranking = round.ranking
     place = np.arange(len(ranking))

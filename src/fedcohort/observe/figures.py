@@ -47,14 +47,14 @@ def draw(info: RunInfo) -> list[Path]:
     """Draw what there is data for; returns the files."""
     history, folder = _opened(info)
     partition.draw(info, folder / "partition.png")
-    drawn = {
+    jobs = {
         "accuracy.png": curves.draw(info, history, folder / "accuracy.png"),
         "partition.png": True,
         "selection.png": selection.draw(info, history, folder / "selection.png"),
         "round.png": one_round.draw(info, history, folder / "round.png"),
         "belief.png": belief.draw(info, history, folder / "belief.png"),
     }
-    return [folder / name for name, done in drawn.items() if done]
+    return [folder / name for name, done in jobs.items() if done]
 
 
 def redraw(folder: Path) -> list[Path]:

@@ -66,7 +66,7 @@ class MlflowTracker(Observer):
         expect(info.folder, "logger=mlflow")
         register(info.folder, self._place)
         self._folder, self._run, self._ended, self._revivals = info.folder, uuid.uuid4().hex, False, REVIVALS
-        self._started = worker.started(self._run, info.folder, self._place, self._every_s)
+        self._started = worker.start_message(self._run, info.folder, self._place, self._every_s)
         self.prepare()
         if not self._tell(self._started):  # it has died since the last run
             self._revive()
@@ -78,7 +78,7 @@ class MlflowTracker(Observer):
         if not MlflowTracker._worker.poke():
             self._revive()
             return
-        self._pass_on(MlflowTracker._worker.heard(wait=False))
+        self._pass_on(MlflowTracker._worker.hear(wait=False))
         if self._ended:
             raise TrackingError(self._refused)
 
@@ -90,8 +90,8 @@ class MlflowTracker(Observer):
         if self._folder is None or self._ended:
             return
         while MlflowTracker._worker is not None and not self._ended:
-            if self._tell(worker.finished(self._run, status, past=past)):
-                self._pass_on(MlflowTracker._worker.heard(wait=True))
+            if self._tell(worker.finish_message(self._run, status, past=past)):
+                self._pass_on(MlflowTracker._worker.hear(wait=True))
             if not self._ended:
                 self._revive()
         if not self._ended:

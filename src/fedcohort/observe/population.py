@@ -12,15 +12,15 @@ def heterogeneity(info: RunInfo) -> str:
     """The preset's word while it is true, else what takes its place: `dirichlet(alpha=0.5) + no label noise`."""
     if "heterogeneity" in info.choices:
         return info.choices["heterogeneity"]
-    noise = "no label noise" if info.choices.get("label_noise") == "none" else _called(info, "label_noise")
-    return f"{_called(info, 'partition')} + {noise}"
+    noise = "no label noise" if info.choices.get("label_noise") == "none" else _spell_word(info, "label_noise")
+    return f"{_spell_word(info, 'partition')} + {noise}"
 
 
-def _called(info: RunInfo, group: str) -> str:
+def _spell_word(info: RunInfo, group: str) -> str:
     """A word and its options, `beta(a=15)`."""
     options = {name: value for name, value in info.config.get(group, {}).items() if name != "_target_"}
-    given = ", ".join(f"{name}={value}" for name, value in options.items())
-    return info.choices.get(group, "?") + (f"({given})" if given else "")
+    pairs = ", ".join(f"{name}={value}" for name, value in options.items())
+    return info.choices.get(group, "?") + (f"({pairs})" if pairs else "")
 
 
 def shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
@@ -30,13 +30,13 @@ def shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
     return found
 
 
-def classes_held(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
+def count_classes(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
     """The number of classes of which a client has a sample."""
-    held: np.ndarray = (class_counts > 0).sum(axis=1).astype(np.int64)
-    return held
+    counts: np.ndarray = (class_counts > 0).sum(axis=1).astype(np.int64)
+    return counts
 
 
-def skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
+def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
     """Clients whose classes depart from the federation's by more than chance.
 
     Pearson's chi-square of a client's counts against the federation's shares, whatever the client's size; its

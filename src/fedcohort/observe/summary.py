@@ -15,7 +15,7 @@ from fedcohort.record import card
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.history import History, expect, read, wall_s
 from fedcohort.record.observer import Observer, RunInfo
-from fedcohort.record.provenance import forced
+from fedcohort.record.provenance import list_forced
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
@@ -100,7 +100,7 @@ def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
         "dirty": info.dirty,
         "versions": dict(info.versions),
         "starts": [dict(start) for start in info.starts],
-        "forced": forced(info.starts),
+        "forced": list_forced(info.starts),
     }
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition
-from fedcohort.partition.sizes import required
+from fedcohort.partition.sizes import require
 from fedcohort.types import Ids, Values
 
 
@@ -79,7 +79,7 @@ class Dirichlet(Partition):
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:
         """Sorted positions of each client; disjoint and exhaustive. Raises `OptionError` without enough samples."""
-        K, N = required("dirichlet", n_clients, len(labels)), len(labels)
+        K, N = require("dirichlet", n_clients, len(labels)), len(labels)
         if self.min_samples > N // K:
             raise OptionError(
                 f"partition.min_samples={self.min_samples} is more than {N} training samples give each of {K} clients; "

@@ -19,7 +19,7 @@ from jaxtyping import Int64
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition
-from fedcohort.partition.sizes import even, required
+from fedcohort.partition.sizes import even, require
 from fedcohort.types import Ids
 
 Counts = Int64[np.ndarray, "clients classes"]
@@ -72,9 +72,9 @@ class Plan:
             low = np.maximum(rests + left + rest - left.sum(), 0)
             high = left.copy()
             low[c] = high[c] = 0
-            taken = level(rest, low, high, rng.random(len(left)))
-            out[k] += taken
-            left -= taken
+            draws = level(rest, low, high, rng.random(len(left)))
+            out[k] += draws
+            left -= draws
             rests[c] -= rest
         return out
 
@@ -107,7 +107,7 @@ class DominantClass(Partition):
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:
         """Sorted positions of each client; disjoint and exhaustive. Raises `OptionError` naming a feasible value."""
-        K = required("dominant_class", n_clients, len(labels))
+        K = require("dominant_class", n_clients, len(labels))
         pools = np.bincount(labels, minlength=n_classes)
         plan = Plan(even(len(labels), K), pools, rng.permutation(K), rng.permutation(n_classes))
         dominant = plan.dominants(round(self.fraction * K), self.share)

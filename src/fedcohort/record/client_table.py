@@ -82,7 +82,7 @@ def load(folder: Path, steps: Collection[int], columns: Sequence[str] | None = N
     import pyarrow as pa
 
     wanted = None if columns is None else ["step", "client", *columns]
-    tables = [_picked(path, steps, wanted) for path in _sources(folder, steps)]
+    tables = [_pick(path, steps, wanted) for path in _sources(folder, steps)]
     if not tables:
         return pd.DataFrame(columns=wanted or ["step", "client"])
     whole = pa.concat_tables(tables, promote_options="permissive")
@@ -107,7 +107,7 @@ def consolidate(folder: Path, steps: Collection[int]) -> None:
     def write(draft: Path) -> None:
         with pq.ParquetWriter(draft, schema) as writer:
             for group in _groups(path for path in sources):
-                writer.write_table(_fitted(group, schema))
+                writer.write_table(_fit_schema(group, schema))
 
     _replace(folder / WHOLE, write)
     shutil.rmtree(folder / PARTS, ignore_errors=True)
@@ -149,7 +149,7 @@ def _sources(folder: Path, steps: Collection[int]) -> list[Path]:
     return whole + [path for path in parts if int(path.stem) in steps and int(path.stem) not in done]
 
 
-def _picked(path: Path, steps: Collection[int], columns: Sequence[str] | None) -> "pa.Table":
+def _pick(path: Path, steps: Collection[int], columns: Sequence[str] | None) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -176,7 +176,7 @@ def _groups(sources: Iterable[Path]) -> "Iterator[pa.Table]":
         yield pa.concat_tables(waiting, promote_options="permissive")
 
 
-def _fitted(table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
+def _fit_schema(table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
     import pyarrow as pa
 
     columns = [

@@ -75,7 +75,7 @@ class Observer:
     def observe(self, report: RoundReport) -> None:
         """After every round, and once with step 0 for w_0."""
 
-    def checkpointed(self) -> None:
+    def note_checkpoint(self) -> None:
         """After each checkpoint: the rounds so far are saved."""
 
     def finish(self, status: str) -> None:

@@ -13,7 +13,7 @@ from jaxtyping import Bool
 from fedcohort.types import Ids
 
 
-def encoded(available: Ids, n_clients: int) -> str:
+def encode(available: Ids, n_clients: int) -> str:
     """available: ids of those who were there. n_clients: K."""
     if len(available) == n_clients:
         return f"{n_clients}:"
@@ -22,7 +22,7 @@ def encoded(available: Ids, n_clients: int) -> str:
     return f"{n_clients}:{base64.b64encode(zlib.compress(np.packbits(away).tobytes())).decode()}"
 
 
-def decoded(text: str) -> Bool[np.ndarray, "clients"]:
+def decode(text: str) -> Bool[np.ndarray, "clients"]:
     """Whether each client was there."""
     count, _, packed = text.partition(":")
     if not packed:

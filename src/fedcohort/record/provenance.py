@@ -82,11 +82,11 @@ def _run_by(targets: frozenset[str], top: Path) -> set[Path]:
         found |= todo
         named = "\n".join(path.read_text() for path in todo)
         beside = {path for room in rooms for path in room.glob("*.py")} - found
-        todo = {path for path in beside if re.search(_imported(path), named)}
+        todo = {path for path in beside if re.search(_read_imported(path), named)}
     return found
 
 
-def _imported(path: Path) -> str:
+def _read_imported(path: Path) -> str:
     """What the text of a file holds that imports `path`."""
     room, word = re.escape(path.parent.name), re.escape(path.stem)
     return rf"\.{room}\.{word}\b|\.{room} import (\w+, )*{word}\b"
@@ -104,15 +104,15 @@ def targets(config: Mapping[str, Any]) -> Iterator[str]:
 def this(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """What decides the bits of a process beside `config`. options: those of `Identity.HELD`, by dotted name."""
     head, dirty = commit()
-    told = {"commit": head, "dirty": dirty, "sources": sources(config), "versions": versions()}
-    return told | {"options": dict(options)}
+    start = {"commit": head, "dirty": dirty, "sources": sources(config), "versions": versions()}
+    return start | {"options": dict(options)}
 
 
 def differences(then: Start, now: Start) -> list[str]:
     """What is other `now` than it was `then` and may change bits, in words; [] where nothing is."""
     found = []
     if then["sources"] != now["sources"]:
-        found.append(f"other code of fedcohort ({named(then)}, now {named(now)})")
+        found.append(f"other code of fedcohort ({describe(then)}, now {describe(now)})")
     for name in BITS:
         if (was := then["versions"].get(name)) != (is_now := now["versions"].get(name)):
             found.append(f"{name} {is_now} (was {was})")
@@ -122,7 +122,7 @@ def differences(then: Start, now: Start) -> list[str]:
     return found
 
 
-def named(start: Start) -> str:
+def describe(start: Start) -> str:
     """`0123456789+, sources 89abcdef`: the plus says that the commit had been changed."""
     return f"commit {start['commit'][:10]}{'+' if start['dirty'] else ''}, sources {start['sources']}"
 
@@ -153,7 +153,7 @@ def starts(folder: Path) -> list[Start]:
     return found
 
 
-def forced(found: Sequence[Start]) -> list[str]:
+def list_forced(found: Sequence[Start]) -> list[str]:
     """The starts that went on by `resume=force`, in words; [] for a run that has the bits of an uninterrupted one."""
     return [
         f"after round {start['round']}: {'; '.join(start['forced']) or 'nothing known was other'}"

@@ -29,7 +29,7 @@ class RunStatus(Observer):
     def observe(self, report: RoundReport) -> None:
         self.done = report.step
 
-    def checkpointed(self) -> None:
+    def note_checkpoint(self) -> None:
         """The rounds so far are saved: say so."""
         self._write("running")
 

@@ -35,7 +35,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
         if name in self.flags:
             return self._flag(name, np.arange(self.n_clients))
         ids, values = self.numbers[name]
-        return values if ids is None else _spread(ids, values, self.n_clients)
+        return values if ids is None else _scatter(ids, values, self.n_clients)
 
     def __iter__(self) -> Iterator[str]:
         yield from (*self.flags, *self.numbers)
@@ -61,16 +61,16 @@ class ClientFacts(Mapping[str, np.ndarray]):
         """The facts of `clients`, sorted ids, as columns [len(clients)]."""
         columns: dict[str, np.ndarray] = {name: self._flag(name, clients) for name in self.flags}
         for name, (ids, values) in self.numbers.items():
-            columns[name] = values[clients] if ids is None else _aligned(clients, ids, values)
+            columns[name] = values[clients] if ids is None else _align(clients, ids, values)
         return columns
 
     def _flag(self, name: str, clients: Ids) -> np.ndarray:
         ids = self.flags[name]
         if len(ids) == self.n_clients:
             return np.ones(len(clients), dtype=bool)
-        held = np.zeros(self.n_clients, dtype=bool)
-        held[ids] = True
-        return np.asarray(held[clients])
+        flag = np.zeros(self.n_clients, dtype=bool)
+        flag[ids] = True
+        return np.asarray(flag[clients])
 
     def _best(self) -> Ids:
         """Of those who have a score, a part of one or a probability, the `SCORED` best by the first that says so."""
@@ -94,13 +94,13 @@ def _ranks(name: str) -> bool:
     return name in ("score", "probability") or name.startswith("part_")
 
 
-def _spread(ids: Ids, values: np.ndarray, n_clients: int) -> Values:
+def _scatter(ids: Ids, values: np.ndarray, n_clients: int) -> Values:
     out = np.full(n_clients, np.nan)
     out[ids] = values
     return out
 
 
-def _aligned(clients: Ids, ids: Ids, values: np.ndarray) -> Values:
+def _align(clients: Ids, ids: Ids, values: np.ndarray) -> Values:
     """The values of `clients`, sorted ids; NaN for those who are not in `ids`."""
     there = np.isin(ids, clients)
-    return _spread(np.searchsorted(clients, ids[there]).astype(np.int64), values[there], len(clients))
+    return _scatter(np.searchsorted(clients, ids[there]).astype(np.int64), values[there], len(clients))

@@ -69,7 +69,7 @@ class Collected:
     reports: Mapping[str, Values]
     stored: Mapping[int, Mapping[str, Tensor]]
     each: Each | None = None
-    held: Mapping[str, Any] = field(default_factory=dict)
+    derived: Mapping[str, Any] = field(default_factory=dict)
     step_dropped: bool = False
 
     @property
@@ -78,7 +78,7 @@ class Collected:
         return None if self.each is None else self.each.buffers
 
 
-def reweighted(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Collected:
+def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Collected:
     """The same arrivals under other weights (a selector's Advice), normalised unless absolute; needs the matrix.
 
     Who weighs nothing counts as one that didn't arrive: in the sums of what hooks upload, in buffers and counters.
@@ -99,17 +99,17 @@ def reweighted(collected: Collected, weights: Float64[np.ndarray, "m"], absolute
     return replace(found, totals=totals, buffers=each.mean_buffers(kept), counters=each.counters[kept].amax(0))
 
 
-def filled(collected: Collected, kept: Mapping[int, Kept | None], layout: Layout) -> Collected:
+def fill_unsent(collected: Collected, kept: Mapping[int, Kept | None], layout: Layout) -> Collected:
     """What arrived, each tensor averaged over those who sent it; in the matrix that mean stands for what wasn't sent.
 
     With p_i the weights of who arrived, block by block: (sum_i p_i D_i) / (sum of p_i over those who sent it). So any
     aggregator that weighs by p_i finds the same mean, whether or not it reads the matrix. 0 where nobody sent it.
     """
-    sent = [kept[int(k)] for k in collected.clients]
-    if collected.mean is None or all(each is None for each in sent):
+    parts = [kept[int(k)] for k in collected.clients]
+    if collected.mean is None or all(each is None for each in parts):
         return collected
     whole = np.ones(len(layout.parameters), dtype=bool)
-    table = np.stack([whole if each is None else each for each in sent])
+    table = np.stack([whole if each is None else each for each in parts])
     mean = collected.mean.clone()
     updates = None if collected.updates is None else collected.updates.clone()
     for block, column in zip(layout.parameters, table.T, strict=True):

@@ -17,19 +17,19 @@ class ClientClaims:
         self.liars = np.zeros(n_clients, dtype=bool)
         self.liars[attack.liars(n_clients, generator(seed, "attack"))] = True
 
-    def told(self, signal: str, clients: Ids, values: Answers) -> Answers:
+    def hear(self, signal: str, clients: Ids, values: Answers) -> Answers:
         """What `clients` say, [len(clients), ...]; a row of numbers is lied about as a whole."""
         lying = self.liars[clients]
         if not lying.any():
             return values
         out = values.copy()
-        out[lying] = self.attack.told(signal, values[lying])
+        out[lying] = self.attack.claim(signal, values[lying])
         return out
 
     def through(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
         """`read`, as the client that sends the update would have it."""
 
-        def told(update: ClientUpdate) -> float:
-            return float(self.told(signal, np.array([update.client]), np.array([read(update)]))[0])
+        def hear_update(update: ClientUpdate) -> float:
+            return float(self.hear(signal, np.array([update.client]), np.array([read(update)]))[0])
 
-        return told if self.liars.any() else read
+        return hear_update if self.liars.any() else read

@@ -94,11 +94,11 @@ class ServerState:
             chance=Chance.fresh(population.n_clients),
         )
 
-    def packed(self) -> dict[str, Any]:
+    def pack(self) -> dict[str, Any]:
         return {name: pack(value) for name, value in vars(self).items()}
 
     @classmethod
-    def unpacked(cls, payload: dict[str, Any], fresh: "ServerState") -> "ServerState":
+    def unpack(cls, payload: dict[str, Any], fresh: "ServerState") -> "ServerState":
         """`fresh` tells the class of each part's State. Raises `CheckpointError` where the payload is of other code."""
         if payload.keys() != vars(fresh).keys():
             raise CheckpointError(f"the server's state has {sorted(vars(fresh))}, the checkpoint's {sorted(payload)}")

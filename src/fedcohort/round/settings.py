@@ -60,7 +60,7 @@ class Settings:
     @classmethod
     def of(cls, config: Mapping[str, Any], config_hash: str) -> "Settings":
         """Those of a composed config."""
-        return cls(config_hash, **{name: _found(config, option) for name, option, _ in options()})
+        return cls(config_hash, **{name: _find(config, option) for name, option, _ in options()})
 
 
 def options() -> list[tuple[str, str, Check]]:
@@ -68,6 +68,6 @@ def options() -> list[tuple[str, str, Check]]:
     return [(each.name, each.metadata["option"], each.metadata["check"]) for each in fields(Settings) if each.metadata]
 
 
-def _found(config: Mapping[str, Any], option: str) -> Any:
+def _find(config: Mapping[str, Any], option: str) -> Any:
     node, _, last = option.rpartition(".")
     return (config[node] if node else config)[last]

@@ -35,7 +35,7 @@ class ClientStore(Protocol):
         """Take what either kind of store saved: `client_store.limit_gb` may change from one start to the next."""
         ...
 
-    def checkpointed(self) -> None:
+    def note_checkpoint(self) -> None:
         """The state that was last asked for is on disk."""
         ...
 
@@ -61,7 +61,7 @@ class MemoryStore:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._kept = {client: dict(kept) for client, kept in saved_rows(self._folder, state)}
 
-    def checkpointed(self) -> None:
+    def note_checkpoint(self) -> None:
         """Nothing to do: the checkpoint holds copies."""
 
 
@@ -104,7 +104,7 @@ class MappedStore:
         self._rows = {name: _Rows(folder / f"{PREFIX}{name}", n_clients, size) for name, size in sorted(sizes.items())}
         self._current: np.ndarray = np.full(n_clients, -1, dtype=np.int8)
         self._newest, self._before = self._current.copy(), self._current.copy()  # of the two checkpoints
-        self._asked = self._current.copy()
+        self._snapshot = self._current.copy()
         self._digests = np.zeros(n_clients, dtype=np.int64)
 
     def get(self, client: int) -> Mapping[str, Tensor]:
@@ -120,20 +120,20 @@ class MappedStore:
             return
         needed = {int(self._newest[client]), int(self._before[client])}
         slot = next(slot for slot in range(SLOTS) if slot not in needed)
-        written = []
+        clients = []
         for name, rows in self._rows.items():
             row = np.zeros(rows.size, dtype=np.float32)
             row[: len(stored[name])] = stored[name].cpu().numpy()
             rows.write(client, slot, row.tobytes())
-            written.append(row.tobytes())
+            clients.append(row.tobytes())
         self._current[client] = slot
-        self._digests[client] = _digest(written)
+        self._digests[client] = _digest(clients)
 
     def state_dict(self) -> dict[str, Any]:
         for rows in self._rows.values():
             rows.sync()
-        self._asked = self._current.copy()
-        saved = {"slots": self._asked, "before": self._newest, "digests": self._digests}
+        self._snapshot = self._current.copy()
+        saved = {"slots": self._snapshot, "before": self._newest, "digests": self._digests}
         return {name: torch.from_numpy(values.copy()) for name, values in saved.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -144,8 +144,8 @@ class MappedStore:
         self._newest, self._before = np.array(state["slots"]), np.array(state["before"])
         self._current, self._digests = self._newest.copy(), np.array(state["digests"])
 
-    def checkpointed(self) -> None:
-        self._before, self._newest = self._newest, self._asked.copy()
+    def note_checkpoint(self) -> None:
+        self._before, self._newest = self._newest, self._snapshot.copy()
 
 
 def _digest(rows: list[bytes]) -> int:

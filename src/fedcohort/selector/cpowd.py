@@ -52,7 +52,7 @@ class CPowD(Selector[Backoff]):
         return backoff.NOBODY
 
     def plan(self, state: Backoff, ctx: RoundContext) -> Sequence[Probe]:
-        polled = candidates.drawn(self.candidates, self.candidate, backoff.ready(state, ctx))
+        polled = candidates.draw_candidates(self.candidates, self.candidate, backoff.ready(state, ctx))
         return (Probe("batch_loss", polled, {"batch": self.batch, "key": int(ctx.rng.integers(2**62))}),)
 
     def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:

@@ -109,13 +109,13 @@ class HcsFed(Selector[State]):
         if self.due(ctx.round):
             state = replace(state, asked=np.zeros(ctx.n_clients, bool))
         if "compressed_gradient" in probes:
-            told = answers(probes, "compressed_gradient")
-            state = told_of(state, told.clients, told.values)
+            answer = answers(probes, "compressed_gradient")
+            state = remember(state, answer.clients, answer.values)
         if not self.probes and ctx.round == 0:
             return Selection(ctx.available, uncapped=True), state
         if state.stale:
-            state = replace(state, stratum=self._stratified(state, ctx.rng), stale=False)
-        return self._drawn(state, backoff.ready(state.rests, ctx)), state
+            state = replace(state, stratum=self._stratify(state, ctx.rng), stale=False)
+        return self._draw(state, backoff.ready(state.rests, ctx)), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
         advice = Advice(weights=shares(state.stratum, outcome.clients)) if self._weighs(state, outcome) else None
@@ -125,7 +125,7 @@ class HcsFed(Selector[State]):
             return advice, state
         delta = outcome.signals["update"][new]
         rows = [sketch.sketch(row, self.rate, self.compress, generator(KEY, "signal/sketch")) for row in delta]
-        return advice, told_of(state, outcome.clients[new], np.stack(rows))
+        return advice, remember(state, outcome.clients[new], np.stack(rows))
 
     def due(self, round: int) -> bool:
         """Whether what is known of everybody is too old in this round."""
@@ -134,7 +134,7 @@ class HcsFed(Selector[State]):
     def _weighs(self, state: State, outcome: RoundOutcome) -> bool:
         return self.agg == "stratified" and len(outcome.clients) > 0 and bool((state.stratum != NOBODY).any())
 
-    def _stratified(self, state: State, rng: np.random.Generator) -> Ids:
+    def _stratify(self, state: State, rng: np.random.Generator) -> Ids:
         """The stratum of each client."""
         known = np.flatnonzero(np.isfinite(state.X).all(1))
         stratum = np.full(len(state.X), NOBODY)
@@ -145,7 +145,7 @@ class HcsFed(Selector[State]):
             stratum[known] = kmeans.clusters(X, min(H, distinct), rng)
         return stratum
 
-    def _drawn(self, state: State, ctx: RoundContext) -> Selection:
+    def _draw(self, state: State, ctx: RoundContext) -> Selection:
         here, stratum = ctx.available, state.stratum
         m, H = min(ctx.cohort, len(here)), int(stratum.max(initial=NOBODY)) + 1
         strangers = here[stratum[here] == NOBODY]
@@ -182,7 +182,7 @@ class HcsFed(Selector[State]):
         return strata.neyman(strata.targets(sizes, S, m), room, m)
 
 
-def told_of(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) -> State:
+def remember(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) -> State:
     """The state with these clients' sketches."""
     asked = state.asked.copy()
     asked[clients] = True

@@ -50,7 +50,7 @@ class PowD(Selector[Backoff]):
         return backoff.NOBODY
 
     def plan(self, state: Backoff, ctx: RoundContext) -> Sequence[Probe]:
-        polled = candidates.drawn(self.candidates, self.candidate, backoff.ready(state, ctx))
+        polled = candidates.draw_candidates(self.candidates, self.candidate, backoff.ready(state, ctx))
         return (Probe("loss", polled),)
 
     def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:

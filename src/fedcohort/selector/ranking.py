@@ -107,7 +107,7 @@ class Ranking:
         ctx = backoff.ready(state.rests, ctx)
         eps = max(self.eps_decay * state.eps, self.eps_min)
         T = self._preferred_s(state, ctx)
-        utility, bonus = normalised(state.utility, self.clip), staleness(ctx.round + 1, state.last)
+        utility, bonus = normalise(state.utility, self.clip), staleness(ctx.round + 1, state.last)
         system = slowness(state.seconds, T, self.penalty)
         scores = (utility + bonus) * system
         here = ctx.available
@@ -115,7 +115,7 @@ class Ranking:
         capped = state.rounds >= (np.inf if self.cap is None else self.cap)
         known = here[np.isfinite(scores[here]) & ~capped[here]]
         n_explore, n_exploit = shares(min(ctx.cohort, len(here)), eps, len(new), len(known))
-        exploited = only(np.maximum(scores, 1e-12), admitted(scores, known, n_exploit, self.cutoff))
+        exploited = only(np.maximum(scores, 1e-12), admit(scores, known, n_exploit, self.cutoff))
         explored = only(self._promise(state, ctx, T), new)
         chosen = np.concatenate(
             [draw(w, np.flatnonzero(w), n, ctx.rng) for w, n in ((exploited, n_exploit), (explored, n_explore))]
@@ -138,7 +138,7 @@ class Ranking:
         utility[arrived], seconds[arrived] = U, np.maximum(signals["duration"], 0.0)
         last[arrived] = outcome.round + 1
         rounds[arrived] += 1
-        preferred, sums = self._paced(state.preferred, np.append(state.sums, np.nansum(U)))
+        preferred, sums = self._pace(state.preferred, np.append(state.sums, np.nansum(U)))
         rests = backoff.after(state.rests, outcome)
         return State(utility, last, seconds, rounds, state.eps, preferred, sums, rests)
 
@@ -161,7 +161,7 @@ class Ranking:
             size = np.maximum(size * slowness(ctx.signals["expected_s"], T, self.penalty), 1e-12)
         return size
 
-    def _paced(self, preferred: float, sums: Values) -> tuple[float, Values]:
+    def _pace(self, preferred: float, sums: Values) -> tuple[float, Values]:
         """T after the pacer's decision, which is due when 2 W sums are there; W of them stay for the next."""
         W = self.window
         if len(sums) < 2 * W:
@@ -183,7 +183,7 @@ def utilities(count: Values, squares: Values) -> Values:
     return np.where(sane, np.sqrt(n) * np.sqrt(s), np.nan)  # n s would overflow first
 
 
-def normalised(utility: Values, clip: float) -> Values:
+def normalise(utility: Values, clip: float) -> Values:
     """norm(min(U, c)): 0 to 1, [n_clients], NaN where U is."""
     known = np.sort(utility[np.isfinite(utility)])
     if not len(known):
@@ -214,7 +214,7 @@ def shares(m: int, eps: float, n_new: int, n_known: int) -> tuple[int, int]:
     return n_explore, min(n_known, m - n_explore)
 
 
-def admitted(scores: Values, known: Ids, count: int, cutoff: float) -> Ids:
+def admit(scores: Values, known: Ids, count: int, cutoff: float) -> Ids:
     """Those of `known` whose score is at least `cutoff` times the count-th largest."""
     if count == 0:
         return known[:0]

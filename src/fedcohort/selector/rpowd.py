@@ -80,11 +80,11 @@ class RPowD(Selector[State]):
         """loss_at=start: whoever will be selected is asked beside the training, found with a copy of the generator."""
         if self.loss_at == "path":
             return ()
-        foreseen = self._chosen(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
+        foreseen = self._choose(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
         return (Probe("loss", foreseen, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        clients = self._chosen(state, ctx)
+        clients = self._choose(state, ctx)
         return Selection(clients, state.last, probability=self._probability(backoff.ready(state.rests, ctx))), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -93,8 +93,8 @@ class RPowD(Selector[State]):
         last[outcome.clients] = np.where(np.isfinite(loss), loss, -np.inf)
         return None, State(last, backoff.after(state.rests, outcome))
 
-    def _chosen(self, state: State, ctx: RoundContext) -> Ids:
-        polled = candidates.drawn(self.candidates, self.candidate, backoff.ready(state.rests, ctx))
+    def _choose(self, state: State, ctx: RoundContext) -> Ids:
+        polled = candidates.draw_candidates(self.candidates, self.candidate, backoff.ready(state.rests, ctx))
         return top(state.last, polled, ctx.cohort, ctx.rng, self.tie)
 
     def _probability(self, ctx: RoundContext) -> Values:

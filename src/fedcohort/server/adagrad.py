@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.server.base import ServerOptimizer
-from fedcohort.server.moments import State, displaced, first
+from fedcohort.server.moments import State, displace, first
 
 
 @dataclass(frozen=True)
@@ -46,4 +46,4 @@ class Adagrad(ServerOptimizer[State]):
     def step(self, state: State, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], State]:
         was = state.to(direction)
         now = State(first(self.beta1, was.m, direction), was.v + direction**2)
-        return displaced(now, self.lr, self.tau), now
+        return displace(now, self.lr, self.tau), now

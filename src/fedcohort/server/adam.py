@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.server.base import ServerOptimizer
-from fedcohort.server.moments import State, displaced, first
+from fedcohort.server.moments import State, displace, first
 
 
 @dataclass(frozen=True)
@@ -49,4 +49,4 @@ class Adam(ServerOptimizer[State]):
         was = state.to(direction)
         v = self.beta2 * was.v + (1 - self.beta2) * direction**2
         now = State(first(self.beta1, was.m, direction), v)
-        return displaced(now, self.lr, self.tau), now
+        return displace(now, self.lr, self.tau), now

@@ -35,6 +35,6 @@ def first(beta1: float, m: Float[Tensor, "p"], direction: Float[Tensor, "p"]) ->
     return beta1 * m + (1 - beta1) * direction
 
 
-def displaced(state: State, lr: float, tau: float) -> Float[Tensor, "p"]:
+def displace(state: State, lr: float, tau: float) -> Float[Tensor, "p"]:
     """lr m / (sqrt(v) + tau)."""
     return lr * state.m / (state.v.sqrt() + tau)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.server.base import ServerOptimizer
-from fedcohort.server.moments import State, displaced, first
+from fedcohort.server.moments import State, displace, first
 
 
 @dataclass(frozen=True)
@@ -50,4 +50,4 @@ class Yogi(ServerOptimizer[State]):
         square = direction**2
         v = was.v - (1 - self.beta2) * square * (was.v - square).sign()
         now = State(first(self.beta1, was.m, direction), v)
-        return displaced(now, self.lr, self.tau), now
+        return displace(now, self.lr, self.tau), now

@@ -49,7 +49,7 @@ class Lab(Protocol):
         """The gradient at w_t of the mean cross-entropy over T_k, [P]."""
         ...
 
-    def trained(self, round: int, client: int) -> "Tensor":
+    def train(self, round: int, client: int) -> "Tensor":
         """The update of a client that trains from w_t as in this round, [P]; nobody keeps it.
 
         It trains without the hooks of the aggregator and of the regulariser.

@@ -19,7 +19,7 @@ def losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Va
     """In nats, [len(clients)]; NaN where no update is finite."""
     total, samples = None, 0
     for k in options["trainers"]:
-        update, n = lab.trained(round, int(k)).detach().double(), len(lab.samples(int(k))[1])
+        update, n = lab.train(round, int(k)).detach().double(), len(lab.samples(int(k))[1])
         if n and bool(update.isfinite().all()):
             total = n * update if total is None else total + n * update
             samples += n

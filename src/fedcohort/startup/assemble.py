@@ -52,10 +52,10 @@ class Composed:
     overrides: tuple[str, ...]
 
 
-def composed(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composed:
+def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composed:
     """The config as plain data. Raises `OptionError` for a value that is missing or can't be resolved."""
     try:
-        config = {str(key): _resolved(cfg, key) for key in cfg if key != "hydra"}
+        config = {str(key): _resolve(cfg, key) for key in cfg if key != "hydra"}
     except OmegaConfBaseException as error:
         raise OptionError(str(error).split("\n")[0]) from error
     words = {
@@ -66,7 +66,7 @@ def composed(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tupl
     return Composed(config, words, overrides)
 
 
-def _resolved(cfg: DictConfig, key: Any) -> Any:
+def _resolve(cfg: DictConfig, key: Any) -> Any:
     """What stands behind `key`, as plain data."""
     value = cfg[key]
     return OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
@@ -93,19 +93,19 @@ def _check_preset(config: dict[str, Any], words: dict[str, str], overrides: tupl
         words.pop("heterogeneity", None)
 
 
-def check_keys(made: Composed) -> None:
+def check_keys(composition: Composed) -> None:
     """Every group is there, and nothing else is: `+foo=1` would be obeyed by nobody. Raises `OptionError`."""
     known = {option.split(".")[0] for option in options.CHECKS} | {*LIGHT, *HEAVY, "logger", "callback", "requires"}
-    for key in made.config:
+    for key in composition.config:
         if key not in known:
             raise options.unknown("", key, known)
     for group in (*LIGHT, *HEAVY, "engine", "trainer", "logger", "callback"):
-        node = made.config.get(group)
+        node = composition.config.get(group)
         if not isinstance(node, Mapping) or not (node or group in ("logger", "callback")):
             raise OptionError(f"{group} must be one of the words in configs/{group}, got nothing")
-        if group not in made.choices:
+        if group not in composition.choices:
             raise OptionError(f"{group} must be one of the words in configs/{group}, got several")
-    if not isinstance(made.config.get("requires"), Mapping):
+    if not isinstance(composition.config.get("requires"), Mapping):
         raise OptionError("requires is filled by aliases such as agg=fedavgm: leave it out")
 
 
@@ -117,32 +117,32 @@ def check_numbers(config: Mapping[str, Any]) -> None:
         raise IncompatibleConfig(f"cohort={cohort} exceeds clients={clients}")
 
 
-def check_aliases(made: Composed) -> None:
+def check_aliases(composition: Composed) -> None:
     """`agg=fedavgm` stands for FedAvg with server=momentum: another server beside it is refused, not obeyed.
 
     What an alias stands for is a word of another group, or, with a dot, the value of one of its options.
     """
-    for group, wanted in made.config["requires"].items():
+    for group, wanted in composition.config["requires"].items():
         for other, word in wanted.items():
             node, _, option = other.partition(".")
-            chosen = made.config[node].get(option) if option else made.choices.get(node)
+            chosen = composition.config[node].get(option) if option else composition.choices.get(node)
             if chosen != word:
                 raise IncompatibleConfig(
-                    f"{group}={made.choices[group]} stands for {other}={_typed(word)}, but {other}={_typed(chosen)} "
-                    f"was asked for: leave {other} out, or choose another {group}"
+                    f"{group}={composition.choices[group]} stands for {other}={_spell(word)}, "
+                    f"but {other}={_spell(chosen)} was asked for: leave {other} out, or choose another {group}"
                 )
 
 
-def _typed(value: object) -> str:
+def _spell(value: object) -> str:
     """As on the command line."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def check_owners(made: Composed, partition: Any) -> None:
+def check_owners(composition: Composed, partition: Any) -> None:
     """Clients named by the data and dealt otherwise: one of the two was not meant. Raises `IncompatibleConfig`."""
-    column = made.config["dataset"].get("client")
+    column = composition.config["dataset"].get("client")
     if column is not None and not partition.takes_owners:
-        word = made.choices.get("partition")
+        word = composition.choices.get("partition")
         raise IncompatibleConfig(
             f"dataset.client={column} names the clients, and partition={word} makes others: choose "
             f"heterogeneity=natural, or leave dataset.client out (and say dataset.leave_out=[{column}] where the "
@@ -150,12 +150,12 @@ def check_owners(made: Composed, partition: Any) -> None:
         )
 
 
-def part(made: Composed, group: str) -> Any:
+def part(composition: Composed, group: str) -> Any:
     """The object behind a group's `_target_`; None where the group is empty (logger=none)."""
-    node = made.config.get(group)
+    node = composition.config.get(group)
     if not node:
         return None
-    built = build(node, group, f"{group}={made.choices.get(group, '?')}")
+    built = build(node, group, f"{group}={composition.choices.get(group, '?')}")
     protocol = contract(group)
     if protocol not in type(built).__mro__:
         name = f"{protocol.__module__}.{protocol.__name__}"
@@ -198,14 +198,14 @@ def build(node: Any, where: str, word: str) -> Any:
         word: how a user calls it, for messages.
     """
     _check_target(node, where)
-    return _made(node, where, word)
+    return _make(node, where, word)
 
 
-def _made(node: Any, where: str, word: str) -> Any:
+def _make(node: Any, where: str, word: str) -> Any:
     if not isinstance(node, Mapping) or "_target_" not in node:
         return node
     given = {str(name): value for name, value in node.items() if name != "_target_"}
-    inside = {name: _made(value, f"{where}.{name}", f"{where}.{name}") for name, value in given.items()}
+    inside = {name: _make(value, f"{where}.{name}", f"{where}.{name}") for name, value in given.items()}
     try:
         return get_object(node["_target_"])(**inside)
     except OptionError as error:
@@ -226,7 +226,7 @@ def _options(node: Mapping[str, Any], cause: TypeError) -> str:
     given = set(node) - {"_target_"}
     wrong = [f"has no option {name!r}" for name in sorted(given - set(known))]
     wrong += [f"needs the option {name!r}" for name in sorted(needed - given)]
-    return f"{', '.join(wrong) or cause}; {options.listed(known)}"
+    return f"{', '.join(wrong) or cause}; {options.list_options(known)}"
 
 
 def _reason(error: BaseException) -> str:

@@ -45,19 +45,19 @@ def facts(parts: Parts, client_val: float, requires: Mapping[str, Mapping[str, A
 
 def with_data(known: Facts, parts: Parts, cohort: int, federation: "Federation") -> Facts:
     """And once the clients are there."""
-    asked = cohort >= federation.n_clients or parts.selector.uncapped
+    everybody = cohort >= federation.n_clients or parts.selector.uncapped
     return replace(
         known,
         attributes=federation.group_counts is not None,
         client_val=bool((np.diff(federation.val.offsets) > 0).all()),
         clean_labels=not federation.noise_rate.any(),
-        everybody=asked and parts.availability.always and not parts.deadline.bounded,
+        everybody=everybody and parts.availability.always and not parts.deadline.bounded,
     )
 
 
 def check(parts: Parts, choices: Mapping[str, str], known: Facts) -> None:
     """Raise `IncompatibleConfig` at the first thing that a part wants and that isn't so. choices: each group's word."""
-    wanted = [(group, want) for group in GROUPS for want in _sorted(getattr(parts, group).wants, choices[group])]
+    wanted = [(group, want) for group in GROUPS for want in _sort(getattr(parts, group).wants, choices[group])]
     for group in ("selector", "agg"):
         signals = (find(word) for word in sorted(getattr(parts, group).needs))
         wanted += [(group, signal.wants) for signal in signals if signal.wants is not None]
@@ -66,7 +66,7 @@ def check(parts: Parts, choices: Mapping[str, str], known: Facts) -> None:
             raise IncompatibleConfig(want.sentence.format(**_words(choices), who=f"{group}={choices[group]}"))
 
 
-def _sorted(wants: Iterable[Want], word: str) -> list[Want]:
+def _sort(wants: Iterable[Want], word: str) -> list[Want]:
     """In an order that doesn't depend on the process. Raises `IncompatibleConfig` for what isn't a `Want`."""
     if odd := next((want for want in wants if not isinstance(want, Want)), None):
         raise IncompatibleConfig(f"{word} wants or prefers {odd!r}, which is no Want (fedcohort/part.py)")
@@ -155,7 +155,7 @@ def _cautions(parts: Parts, choices: Mapping[str, str], known: Facts) -> list[st
     """Where parts work, but outside what their papers show; one line for all who prefer the same."""
     failed: dict[Want, list[str]] = {}
     for group in GROUPS:
-        for want in _sorted(getattr(parts, group).prefers, choices[group]):
+        for want in _sort(getattr(parts, group).prefers, choices[group]):
             if want.holds(known) is False:
                 failed.setdefault(want, []).append(f"{group}={choices[group]}")
     return [want.sentence.format(**_words(choices), who=" and ".join(who)) for want, who in failed.items()]

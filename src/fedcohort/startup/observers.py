@@ -28,13 +28,13 @@ class Watchers:
     ends_early: Sequence[Any]
 
 
-def watchers_of(made: Composed) -> Watchers:
+def watchers_of(composition: Composed) -> Watchers:
     """Those that the config names. Raises `OptionError`."""
-    nodes = {f"callback.{name}": node for name, node in made.config["callback"].items() if node}
-    found = {where: _built(where, node) for where, node in nodes.items()}
+    nodes = {f"callback.{name}": node for name, node in composition.config["callback"].items() if node}
+    found = {where: _build(where, node) for where, node in nodes.items()}
     theirs = {where: part for where, part in found.items() if not isinstance(part, Observer)}
     _check_monitors(theirs)
-    tracker = assemble.part(made, "logger")
+    tracker = assemble.part(composition, "logger")
     ends_early = _in_json(nodes[where] for where in theirs)
     ours = [part for part in found.values() if isinstance(part, Observer)]
     watching = [*ours, *([tracker] if tracker is not None else []), RunStatus(ends_early)]
@@ -46,7 +46,7 @@ def _in_json(nodes: Iterable[Any]) -> list[Any]:
     return [json.loads(text) for text in sorted(json.dumps(node, sort_keys=True, default=str) for node in nodes)]
 
 
-def _built(where: str, node: Any) -> Any:
+def _build(where: str, node: Any) -> Any:
     if not isinstance(node, Mapping) or "_target_" not in node:
         raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
     part = assemble.build(node, where, where)

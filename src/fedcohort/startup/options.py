@@ -91,7 +91,7 @@ CHECKS: Mapping[str, Check] = {  # those that the rounds read stand in `round/se
 }
 
 
-def listed(known: Collection[str]) -> str:
+def list_options(known: Collection[str]) -> str:
     """The options that there are instead."""
     return f"its options are {', '.join(known)}" if known else "it has none"
 
@@ -99,7 +99,7 @@ def listed(known: Collection[str]) -> str:
 def unknown(where: str, option: str, known: Collection[str]) -> OptionError:
     """The error for an option that `where` hasn't got; where: a node's path or group=word, "" for the top level."""
     if where:
-        return OptionError(f"{where} has no option {option!r}; {listed(known)}")
+        return OptionError(f"{where} has no option {option!r}; {list_options(known)}")
     near = difflib.get_close_matches(option, sorted(known), 1)
     guess = f"; did you mean {near[0]}?" if near else ""
     return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(known))}{guess}")

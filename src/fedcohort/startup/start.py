@@ -47,12 +47,12 @@ def start(cfg: DictConfig) -> float | None:
 
 def _ran(cfg: DictConfig, hydra: Any, overrides: tuple[str, ...], job: SweepJob | None) -> float | None:
     """The run, and its `objective_metric`."""
-    made = assemble.composed(cfg, hydra.runtime.choices, overrides)
-    assemble.check_keys(made)
-    assemble.check_numbers(made.config)
-    objective_metric.check(made.config, asked=job is not None and searches(hydra))
-    folder = run(made, job)
-    return objective_metric.value(folder, made.config["objective_metric"])
+    composition = assemble.compose_config(cfg, hydra.runtime.choices, overrides)
+    assemble.check_keys(composition)
+    assemble.check_numbers(composition.config)
+    objective_metric.check(composition.config, asked=job is not None and searches(hydra))
+    folder = run(composition, job)
+    return objective_metric.value(folder, composition.config["objective_metric"])
 
 
 def _in_sweep(cfg: DictConfig, hydra: Any, job: SweepJob) -> float | None:
@@ -95,6 +95,6 @@ def _told_to_slurm() -> Iterator[None]:
         yield
     except (KeyboardInterrupt, SystemExit):
         if interrupts.code:
-            with interrupts.held():  # the requeue itself sends another signal
+            with interrupts.hold():  # the requeue itself sends another signal
                 slurm.requeue_if_preempted()
         raise

@@ -123,14 +123,14 @@ class Chain:
         """The step for dL/dlogits = scale * delta."""
         step = -self.lr * scale
         for i in range(len(inputs) - 1, -1, -1):
-            layer, h, turned = self.layers[i], inputs[i], delta.t()
+            layer, h, transposed = self.layers[i], inputs[i], delta.t()
             if i:
                 delta = torch.ops.aten.threshold_backward(delta @ layer.weight, h, 0)
             if self.move is None:
-                layer.weight.addmm_(turned, h, alpha=step)
-                layer.bias.addmv_(turned, ones, alpha=step)
+                layer.weight.addmm_(transposed, h, alpha=step)
+                layer.bias.addmv_(transposed, ones, alpha=step)
             else:
-                torch.addmm(layer.dw, turned, h, beta=0, alpha=scale, out=layer.dw)
-                torch.addmv(layer.db, turned, ones, beta=0, alpha=scale, out=layer.db)
+                torch.addmm(layer.dw, transposed, h, beta=0, alpha=scale, out=layer.dw)
+                torch.addmv(layer.db, transposed, ones, beta=0, alpha=scale, out=layer.db)
         if self.move is not None:
             self.move(self.corrections)

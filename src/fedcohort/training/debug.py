@@ -18,7 +18,7 @@ class Debug:
     def __init__(self, trainer: LocalTrainer) -> None:
         self.trainer = trainer
         trainer.chain = None
-        trainer.watched = self._watched
+        trainer.watch = self._watch
 
     def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Everybody alone."""
@@ -40,10 +40,10 @@ class Debug:
                 raise ClientError(f"{where}: {error}") from error
             yield replace(update)
 
-    def _watched(self, step: Step) -> Step:
+    def _watch(self, step: Step) -> Step:
         count = 0
 
-        def checked(x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
+        def check(x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
             nonlocal count
             count += 1
             self.stage = f"step {count}"
@@ -53,7 +53,7 @@ class Debug:
             self._finite("the model after it", self.trainer.worker.w)
             return loss
 
-        return checked
+        return check
 
     def _finite(self, what: str, tensor: Tensor) -> None:
         if not bool(torch.isfinite(tensor).all()):

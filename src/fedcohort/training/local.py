@@ -24,7 +24,7 @@ from fedcohort.rng import Rekeyed, generator, torch_scope
 from fedcohort.training.chain import Chain, layers_of
 from fedcohort.training.evaluate import cross_entropy, mean_over_samples
 from fedcohort.training.memory_layout import gather
-from fedcohort.training.passes import Pieces, Seen, cut, dealt, endless
+from fedcohort.training.passes import Pieces, Seen, cut, deal, endless
 from fedcohort.training.response import Response
 from fedcohort.training.step import Corrected, Pass, Plain, Step, Stepwise
 from fedcohort.training.upload import Kept, part
@@ -86,7 +86,7 @@ class LocalTrainer:
         self.chain = layers_of(worker) if closed_form and not worker.bf16 and not self.weighs else None
         self.response = Response(client, regularisers)
         self.rng = Rekeyed()
-        self.watched: Callable[[Step], Step] = lambda step: step
+        self.watch: Callable[[Step], Step] = lambda step: step
 
     def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Everybody alone."""
@@ -157,7 +157,7 @@ class LocalTrainer:
         rng = self.rng.at(self.seed, "batches", task.round, task.client)
         pieces = cut(n, self.client.batch or n, self.worker.has_batch_norm)
         steps = task.units if self.client.steps is not None else task.units * len(pieces)
-        return dealt(rng, n, pieces, steps)
+        return deal(rng, n, pieces, steps)
 
     def _fit(self, task: ClientTask, data: Data, corrections: Sequence[Correction]) -> Seen:
         """One gather a pass, then views."""
@@ -169,21 +169,21 @@ class LocalTrainer:
         run, seen = self._pass(task, corrections), Seen(n)
         for order, pieces in self.passes(task, n):
             rows = torch.from_numpy(order).to(y.device)
-            given = None if z is None else z.index_select(0, rows)
-            seen.add(order, pieces, run(gather(x, rows), y.index_select(0, rows), given, pieces))
+            reference = None if z is None else z.index_select(0, rows)
+            seen.add(order, pieces, run(gather(x, rows), y.index_select(0, rows), reference, pieces))
         return seen
 
     def _pass(self, task: ClientTask, corrections: Sequence[Correction]) -> Pass:
         """The leanest that gives this method's numbers."""
         lr = task.lr
         if self.weighs and not task.plain:
-            given = (self.worker, self.objective, self.client, lr, corrections)
-            return Stepwise(self.watched(Weighted(*given, self._positions(task), self._validation(task))))
+            reference = (self.worker, self.objective, self.client, lr, corrections)
+            return Stepwise(self.watch(Weighted(*reference, self._positions(task), self._validation(task))))
         if self.chain is not None:
             return Chain(self.worker, self.chain, self.objective, self.client, lr, corrections)
         if self.client.plain and not corrections:
-            return Stepwise(self.watched(Plain(self.worker, self.objective, lr)))
-        return Stepwise(self.watched(Corrected(self.worker, self.objective, self.client, lr, corrections)))
+            return Stepwise(self.watch(Plain(self.worker, self.objective, lr)))
+        return Stepwise(self.watch(Corrected(self.worker, self.objective, self.client, lr, corrections)))
 
     def _positions(self, task: ClientTask) -> Iterator[Tensor]:
         """Of each mini-batch's samples in T_k."""
@@ -212,7 +212,7 @@ class LocalTrainer:
             units_done=task.units,
             units_asked=task.units_asked,
             lr=task.lr,
-            delta=self._transmitted(task, delta),
+            delta=self._transmit(task, delta),
             buffers=worker.buffers.clone() if len(worker.buffers) else worker.buffers,
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
             uploads={name: vector for part in sent for name, vector in part.uploads.items()},
@@ -232,7 +232,7 @@ class LocalTrainer:
         (loss,) = mean_over_samples(self.worker.network, self.federation.train, alone, [cross_entropy])
         return float(loss[0])
 
-    def _transmitted(self, task: ClientTask, delta: Tensor) -> Tensor:
+    def _transmit(self, task: ClientTask, delta: Tensor) -> Tensor:
         """The update as the server has it; zero where it wasn't sent. A codec sees a model of what is sent."""
         rng = partial(self._rng_of, task, "codec")
         if task.kept is None:

@@ -18,7 +18,7 @@ def cut(n: int, batch: int, merge_last: bool) -> Pieces:
     return list(itertools.pairwise([*starts, n]))
 
 
-def dealt(rng: np.random.Generator, n: int, pieces: Pieces, steps: int) -> list[tuple[Ids, Pieces]]:
+def deal(rng: np.random.Generator, n: int, pieces: Pieces, steps: int) -> list[tuple[Ids, Pieces]]:
     """`steps` mini-batches of n samples: each pass in an order of its own, the last one ends where the steps do."""
     return [(rng.permutation(n), pieces[: steps - done]) for done in range(0, steps, len(pieces))]
 

@@ -14,7 +14,7 @@ from fedcohort.types import Ids, Values
 Kept = Bool[np.ndarray, "tensors"]  # of the layout's parameters, in their order
 
 
-def drawn(upload: Values | None, clients: Ids, layout: Layout, draws: Draws) -> list[Kept | None]:
+def draw_kept(upload: Values | None, clients: Ids, layout: Layout, draws: Draws) -> list[Kept | None]:
     """What each of `clients` sends: every tensor with chance `upload` [n_clients]; None where it sends everything.
 
     Keyed by (seed, round, client), so that it doesn't depend on who else is selected.

@@ -92,7 +92,7 @@ class Vectorised:
         plan, z = self._plan(tasks), self._references(tasks)
         trainer.worker.network.train()
         w = trainer.server.w.expand(len(tasks), -1).clone()
-        begun = [trainer.begin(task, down) for task in tasks]
+        starts = [trainer.begin(task, down) for task in tasks]
         lr = tasks[0].lr
         flat = torch.nn.Parameter(w)
         optimizer = None if trainer.client.plain else trainer.client.optimizer(flat, lr)
@@ -101,12 +101,12 @@ class Vectorised:
         for s in range(len(plan.mask)):
             rows, mask = plan.rows[s], plan.mask[s]
             x = gather(data.x, rows.flatten()).reshape(*rows.shape, *data.x.shape[1:])
-            given = z[here, plan.positions[s]] if trainer.objective.uses_reference else z
-            g, (_, ce) = self.gradient(w, x, data.y[rows], mask, given)
-            self._move(g, w, mask.any(1), begun, flat, optimizer, lr)
+            reference = z[here, plan.positions[s]] if trainer.objective.uses_reference else z
+            g, (_, ce) = self.gradient(w, x, data.y[rows], mask, reference)
+            self._move(g, w, mask.any(1), starts, flat, optimizer, lr)
             losses.append(ce)
         table = torch.stack(losses).double().cpu()
-        return [self._update(k, task, w[k], plan, table, begun[k]) for k, task in enumerate(tasks)]
+        return [self._update(k, task, w[k], plan, table, starts[k]) for k, task in enumerate(tasks)]
 
     @torch.no_grad()
     def _move(
@@ -114,14 +114,14 @@ class Vectorised:
         g: Tensor,
         w: Tensor,
         active: Tensor,
-        begun: Sequence[Sequence[Correction]],
+        starts: Sequence[Sequence[Correction]],
         flat: torch.nn.Parameter,
         optimizer: Any,
         lr: float,
     ) -> None:
         """A client that has done its steps stays where it is."""
-        if begun[0]:
-            for k, corrections in enumerate(begun):
+        if starts[0]:
+            for k, corrections in enumerate(starts):
                 if active[k]:
                     for correction in corrections:
                         correction.correct(g[k], w[k])

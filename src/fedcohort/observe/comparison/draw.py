@@ -149,15 +149,15 @@ def _figure(what: str, found: Sorted, width: float, height: float) -> "Figure":
     """As the figures of a run, but for what says which run it is: here how many."""
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(width, height))
-    drawn.set_layout_engine("constrained", rect=(0, 0, 1, 1 - style.HEAD / height))
+    canvas = Figure(figsize=(width, height))
+    canvas.set_layout_engine("constrained", rect=(0, 0, 1, 1 - style.HEAD / height))
     counts = sorted({len(runs) for runs in found.cells.values()})
     seeds = f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else f"{counts[0]} seeds"
     of = f"{sum(map(len, found.cells.values()))} runs, {seeds} a cell"
     left = 0.12 / width
-    drawn.text(left, 1 - 0.12 / height, what, ha="left", va="top", fontsize=12, fontweight="bold", color=style.BLACK)
-    drawn.text(left, 1 - 0.37 / height, of, ha="left", va="top", fontsize=style.SMALL, color="#555555")
-    return drawn
+    canvas.text(left, 1 - 0.12 / height, what, ha="left", va="top", fontsize=12, fontweight="bold", color=style.BLACK)
+    canvas.text(left, 1 - 0.37 / height, of, ha="left", va="top", fontsize=style.SMALL, color="#555555")
+    return canvas
 
 
 def _look(position: int, row: str) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Query:
         return self.sweep is None or self.sweep in membership.sweeps(tags.get(membership.TAG))
 
 
-def connected(query: Query) -> "MlflowClient":
+def connect(query: Query) -> "MlflowClient":
     """Raises `OptionError` where there is no such database, which MLflow would make."""
     where = server.place(query.tracking_uri, query.experiment, Path("logs"))
     if where.database is not None and not where.database.exists():
@@ -72,8 +72,8 @@ def fetch(client: "MlflowClient", query: Query) -> list[Run]:
         if not token:
             break
     if not found:
-        asked = f" with {query.conditions}" if query.conditions else ""
-        raise TrackingError(f"no runs in experiment {query.experiment!r}{asked} at {query.tracking_uri}")
+        condition = f" with {query.conditions}" if query.conditions else ""
+        raise TrackingError(f"no runs in experiment {query.experiment!r}{condition} at {query.tracking_uri}")
     return sorted(map(_read, found), key=lambda run: (run.started_ms, run.name))
 
 

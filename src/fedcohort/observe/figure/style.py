@@ -41,14 +41,14 @@ def figure(info: RunInfo, what: str, width: float, height: float) -> "Figure":
     """A figure, inches, titled with what it shows and of which run."""
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(width, height))
-    drawn.set_layout_engine("constrained", rect=(0, 0, 1, 1 - HEAD / height))
+    canvas = Figure(figsize=(width, height))
+    canvas.set_layout_engine("constrained", rect=(0, 0, 1, 1 - HEAD / height))
     left = 0.12 / width
-    drawn.text(left, 1 - 0.12 / height, what, ha="left", va="top", fontsize=12, fontweight="bold", color=BLACK)
+    canvas.text(left, 1 - 0.12 / height, what, ha="left", va="top", fontsize=12, fontweight="bold", color=BLACK)
     run = run_words(info)
     size = min(SMALL, 72 * (width - 0.24) / (LETTER * len(run)))  # options in it can make it long
-    drawn.text(left, 1 - 0.37 / height, run, ha="left", va="top", fontsize=size, color="#555555")
-    return drawn
+    canvas.text(left, 1 - 0.37 / height, run, ha="left", va="top", fontsize=size, color="#555555")
+    return canvas
 
 
 def run_words(info: RunInfo) -> str:
@@ -79,9 +79,9 @@ def whole_numbers(axis: "Axis", most: int = 9) -> None:
     axis.set_major_locator(MaxNLocator(most, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
-def legend(drawn: "Figure", handles: "Sequence[Artist]", columns: int) -> None:
+def legend(canvas: "Figure", handles: "Sequence[Artist]", columns: int) -> None:
     """Below the panels, where it hides no data."""
-    drawn.legend(handles=handles, loc="outside lower left", ncols=columns, fontsize=SMALL, frameon=False)
+    canvas.legend(handles=handles, loc="outside lower left", ncols=columns, fontsize=SMALL, frameon=False)
 
 
 def ramp() -> "Colormap":
@@ -99,11 +99,11 @@ def separate(axes: "Axes", rows: int, columns: int) -> None:
         axes.vlines(np.linspace(*x, columns + 1)[1:-1], *y, color="white", linewidth=0.6)
 
 
-def save(drawn: "Figure", path: Path) -> None:
+def save(canvas: "Figure", path: Path) -> None:
     """Write the PNG; the old one stays until the new one is whole."""
     draft = path.with_name(f".{path.name}.draft")
     try:
-        drawn.savefig(draft, dpi=DPI, format="png")
+        canvas.savefig(draft, dpi=DPI, format="png")
         draft.replace(path)
     except OSError:
         draft.unlink(missing_ok=True)

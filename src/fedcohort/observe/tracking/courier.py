@@ -63,9 +63,9 @@ class Courier:
     def _send(self) -> Feed:
         if self._feed is None:
             self._feed = open_feed(self.info, self.place)
-        sent = self._feed.send()
+        count = self._feed.send()
         if self._failures:
-            log.info("MLflow at %s answers again: %d rounds sent", self.place.uri, sent)
+            log.info("MLflow at %s answers again: %d rounds sent", self.place.uri, count)
         return self._feed
 
     def _attempt(self, action: Callable[[], object]) -> None:

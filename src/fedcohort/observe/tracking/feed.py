@@ -40,14 +40,14 @@ class Feed:
         """Send the committed steps that are missing; returns how many those were."""
         lines, self._offset = history.lines(self._journal, self._offset)
         self._waiting += [line for line in lines if line.step not in self._present]
-        sent = 0
+        count = 0
         while self._waiting:
             batch = _first_batch(self._waiting)
             log_batch(self.client, self.run_id, batch)
             self._present |= {line.step for line in batch}
             del self._waiting[: len(batch)]
-            sent += len(batch)
-        return sent
+            count += len(batch)
+        return count
 
     def close(self, info: RunInfo, status: str, end_ms: int | None = None) -> int:
         """Upload the files of the run and end it; returns the number of files. end_ms: None for now."""

@@ -141,9 +141,11 @@ def experiment_id(client: "MlflowClient", where: Place) -> str:
 
 def _create_experiment(client: "MlflowClient", where: Place) -> str:
     location = where.artifacts and f"{where.artifacts}/{_slug(where.experiment)}"
-    made = str(client.create_experiment(where.experiment, artifact_location=location, tags=view.experiment_tags()))
-    client.set_experiment_tag(made, "mlflow.note.content", view.experiment_note(made))
-    return made
+    experiment_id = str(
+        client.create_experiment(where.experiment, artifact_location=location, tags=view.experiment_tags())
+    )
+    client.set_experiment_tag(experiment_id, "mlflow.note.content", view.experiment_note(experiment_id))
+    return experiment_id
 
 
 def patient(action: Callable[[], T]) -> T:

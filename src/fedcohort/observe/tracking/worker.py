@@ -58,7 +58,7 @@ class Worker:
         """The journal has a new line. A pipe that is full says so already. False where nobody is there."""
         return self._write(b"\n", wait=False)
 
-    def heard(self, *, wait: bool) -> Iterator[Message]:
+    def hear(self, *, wait: bool) -> Iterator[Message]:
         """What the worker has said by now; with `wait`, all that it says until it ends."""
         os.set_blocking(self._from, wait)
         with suppress(BlockingIOError):
@@ -86,12 +86,12 @@ class _Lines:
         return found
 
 
-def started(run: str, folder: Path, place: Place, every_s: float) -> Message:
+def start_message(run: str, folder: Path, place: Place, every_s: float) -> Message:
     """What tells the worker to track the run in `folder`. run: a name for it, which comes back with each answer."""
     return {"run": run, "folder": str(folder), "place": asdict(place), "every_s": every_s}
 
 
-def finished(run: str, status: str, *, past: bool = False) -> Message:
+def finish_message(run: str, status: str, *, past: bool = False) -> Message:
     """What tells the worker that the run has ended. past: with its last round, not now."""
     return {"run": run, "status": status, "past": past}
 
