@@ -37,7 +37,11 @@ NOTHING = 1e-12  # a joint lambda below it is projection's rounding
 
 @dataclass(frozen=True)
 class State:
-    """mixture: lambda, on the simplex, float64 [n_clients]."""
+    """What AFL learns.
+
+    Attributes:
+        mixture: lambda, on the simplex, float64 [n_clients].
+    """
 
     mixture: Values
 

@@ -46,13 +46,21 @@ SLOPES, GRADIENT, HESSIAN = 3.0, 3.0, 6.0  # forward passes: each derivative's p
 
 @dataclass(frozen=True)
 class State:
-    """u: the solution of H u = grad f that clients share, float64 [P]; [0] in first order."""
+    """What FedBiO keeps on the server.
+
+    Attributes:
+        u: the solution of H u = grad f that clients share, float64 [P]; [0] in first order.
+    """
 
     u: Tensor
 
 
 class _Cleaning:
-    """One client's local training. x: of its samples, [n]."""
+    """Learns the weights of one client's samples during its local training.
+
+    Attributes:
+        x: their logits, for all samples of T_k, [n].
+    """
 
     def __init__(self, options: "Cleaning", x: Tensor, u: Tensor | None) -> None:
         self.options, self.x, self.u, self.received = options, x, u, u
@@ -71,7 +79,7 @@ class _Cleaning:
         return 2 * sigma
 
     def correct(self, g: Vector, y: Vector) -> None:
-        """The weights are all that it changes."""
+        """Change nothing: the weights are all that this method changes."""
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         if self.u is None or self.received is None:

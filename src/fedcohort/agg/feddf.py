@@ -93,7 +93,7 @@ class FedDf(Aggregator[None]):
         return Direction(bench.update_of(student), start.weights), None
 
     def _rows(self, bench: ServerModels) -> tuple[Tensor, list[Tensor]]:
-        """Of the proxy, the inputs that the steps will see; and each step's positions in them."""
+        """Return the inputs of the proxy that the steps will see, and each step's positions in them."""
         n = len(bench.proxy)
         draws = list(batches(bench.rng("distil"), n, self.batch, self.steps))
         union, at = np.unique(np.concatenate(draws), return_inverse=True)

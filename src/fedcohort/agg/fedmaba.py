@@ -42,7 +42,11 @@ TINY = 1e-300  # the least weight that the logarithm sees
 
 @dataclass(frozen=True)
 class State:
-    """p: the bandit's weights, float64 [n_clients]."""
+    """What the bandit has learnt.
+
+    Attributes:
+        p: its weights, float64 [n_clients].
+    """
 
     p: Values
 

@@ -51,7 +51,11 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class State:
-    """before: the loss that each client reported last, nats, float64 [n_clients], NaN for one that never did."""
+    """What RHFL remembers of clients.
+
+    Attributes:
+        before: the loss that each client reported last, nats, float64 [n_clients], NaN for one that never did.
+    """
 
     before: Values
 
@@ -168,7 +172,10 @@ def predictions(models: list[nn.Module], x: Tensor) -> Float[Tensor, "k b c"]:
 def peers(
     p: Float[Tensor, "k b c"], omega: Float[Tensor, "k"]
 ) -> tuple[Float[Tensor, "k"], Float[Tensor, "k b c"], Float[Tensor, "k"]]:
-    """(omega, 0 for models whose predictions are not finite; the mixture that each is to predict; how much it counts).
+    """Return what each model has to predict of the others.
+
+    Three tensors: omega [k], 0 for models whose predictions are not finite; the mixture that each is to predict, [k, b,
+    c]; and pull, how much that counts, [k].
 
     sum_{j != i} omega_j KL(p_j || p_i) = const + pull_i KL(mixture_i || p_i),   pull_i = sum_{j != i} omega_j
     """

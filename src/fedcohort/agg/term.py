@@ -37,7 +37,11 @@ from fedcohort.types import Ids, Population, Values
 
 @dataclass(frozen=True)
 class State:
-    """log_mean: ln Z^, of `rounds` rounds; both 0 before the first, and without smoothing."""
+    """The running mean of the tilted sum, where it is smoothed.
+
+    Attributes:
+        log_mean: ln Z^, of `rounds` rounds; both are 0 before the first, and without smoothing.
+    """
 
     log_mean: float
     rounds: int

@@ -31,26 +31,29 @@ def _sum_parts(exploit: Values, explore: Values) -> Judged:
 
 
 class Bandit(Protocol[B]):
-    """An estimator: hyperparameters alone, what it learns is the belief that goes in and comes out."""
+    """An estimator of rewards: it has hyperparameters alone; what it learns is the belief that goes in and comes out."""
 
     def prior(self, d: int, rng: Draws | None) -> B:
-        """Before the first reward, of d features. rng: None where nobody is going to be judged by it."""
+        """Make the belief before the first reward, of d features; rng: None where nobody is judged by it."""
         ...
 
     def judge(self, belief: B, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, B]:
-        """gamma: the width of the confidence set, for those that have one. round: from 1."""
+        """Score the contexts X [n, d], and return the belief that goes on.
+
+        gamma: the width of the confidence set, for those that have one. round: from 1.
+        """
         ...
 
     def choose(self, belief: B, X: Rows) -> B:
-        """The clients of contexts X train in this round."""
+        """Take in that the clients of contexts X [m, d] train in this round."""
         ...
 
     def learn(self, belief: B, X: Rows, r: Values) -> B:
-        """A round's rewards, and the contexts that earned them."""
+        """Learn a round's rewards r [m] from the contexts X [m, d] that earned them."""
         ...
 
     def coefficients(self, belief: B) -> tuple[Values, Values]:
-        """Mean and standard deviation of each feature's coefficient, [d]; empty where there is none."""
+        """Return mean and standard deviation of each feature's coefficient, [d]; empty where there is none."""
         ...
 
 

@@ -54,7 +54,7 @@ class Net:
 
 
 def fresh(d: int, pairs: int, lam: float, rng: np.random.Generator | None) -> Net:
-    """Before the first context. rng: None leaves all weights at zero, where nothing is learnt."""
+    """Make the net before the first context; rng: None leaves all weights at zero, where nothing is learnt."""
     h = 2 * pairs
     half = np.zeros((pairs, d + 1)) if rng is None else rng.normal(0.0, math.sqrt(4 / h), (pairs, d + 1))
     theta = np.concatenate([np.tile(half[:, :d].ravel(), 2), half[:, d], -half[:, d]])
@@ -63,13 +63,13 @@ def fresh(d: int, pairs: int, lam: float, rng: np.random.Generator | None) -> Ne
 
 
 def layers(theta: Values, d: int) -> tuple[Rows, Values]:
-    """W_1 [h, d] and W_2 [h]."""
+    """Return the layers W_1 [h, d] and W_2 [h]."""
     h = len(theta) // (d + 1)
     return theta[: h * d].reshape(h, d), theta[h * d :]
 
 
 def output(theta: Values, X: Rows) -> Values:
-    """f of each row, [n]; half by half, so that copies of opposite sign cancel to the last bit."""
+    """Return f of each row, [n]; half by half, so that copies of opposite sign cancel to the last bit."""
     W_1, W_2 = layers(theta, X.shape[1])
     half = len(W_2) // 2
     a, b = (np.maximum(X @ W_1[s].T, 0.0) @ W_2[s] for s in (slice(half), slice(half, None)))
@@ -77,7 +77,7 @@ def output(theta: Values, X: Rows) -> Values:
 
 
 def gradients(theta: Values, X: Rows) -> Rows:
-    """g of each row, [n, q]."""
+    """Return g of each row, [n, q]."""
     W_1, W_2 = layers(theta, X.shape[1])
     hidden = X @ W_1.T
     inner = ((hidden > 0) * W_2)[:, :, None] * X[:, None, :]
@@ -85,7 +85,7 @@ def gradients(theta: Values, X: Rows) -> Rows:
 
 
 def bonus(Z: Float64[np.ndarray, "_q *_q2"], G: Rows, h: int) -> Values:
-    """sqrt(g' Z^-1 g / h) for each row of G, [n]. Z: [q, q], or its diagonal [q]."""
+    """Return sqrt(g' Z^-1 g / h) for each row of G, [n]; Z: [q, q], or its diagonal [q]."""
     if Z.ndim == 1:
         return np.asarray(np.sqrt((G**2 / Z).sum(axis=1) / h))
     root = np.linalg.solve(np.linalg.cholesky(Z), G.T)
@@ -93,7 +93,10 @@ def bonus(Z: Float64[np.ndarray, "_q *_q2"], G: Rows, h: int) -> Values:
 
 
 def met(past: Net, X: Rows) -> Net:
-    """The contexts X were scored: their share in the mean and deviation (Chan, Golub and LeVeque's update)."""
+    """Take the contexts X, which were scored, into mean and deviation.
+
+    The update is Chan, Golub and LeVeque's.
+    """
     n = len(X)
     if not n:
         return past
@@ -104,7 +107,7 @@ def met(past: Net, X: Rows) -> Net:
 
 
 def standardise(past: Net, X: Rows) -> Rows:
-    """X in deviations from the mean; a feature that never varied is 0."""
+    """Return X in deviations from the mean; a feature that never varied is 0."""
     sd = np.sqrt(past.spread / max(past.count, 1))
     floor = 1e-9 * np.maximum(np.abs(past.mean), 1e-300)  # below it is rounding
     return np.asarray(np.divide(X - past.mean, sd, out=np.zeros_like(X), where=sd > floor))

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sgd(LocalOptimization):
-    """momentum: heavy-ball, within a round. The rest as in `client.base.LocalOptimization`."""
+    """SGD, with its options.
+
+    Attributes:
+        momentum: heavy-ball, within a round. The rest as in `client.base.LocalOptimization`.
+    """
 
     momentum: float
 

@@ -54,7 +54,11 @@ def rows(block: Block) -> int:
 
 
 class _Confined:
-    """One client's local training within col(A). bases: A of each block that is compressed."""
+    """Keeps one client's local training within col(A).
+
+    Attributes:
+        bases: A of each block that is compressed.
+    """
 
     def __init__(self, bases: Sequence[tuple[Block, Tensor]]) -> None:
         self.bases = bases

@@ -54,7 +54,11 @@ class MaskHook:
 
 @dataclass(frozen=True)
 class Mask(Codec):
-    """rho: share of the parameters that a client trains and sends."""
+    """Each client trains and sends a random part of the parameters.
+
+    Attributes:
+        rho: share of the parameters.
+    """
 
     rho: float
 
@@ -77,7 +81,7 @@ class Mask(Codec):
         return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
-        """(seed, D on M)."""
+        """Return what is sent: the seed, and D on M."""
         return gather_sent(delta, self.rho, layout, seed_of(rng()))
 
     def decode(self, wire: Wire, layout: Layout) -> Numbers:

@@ -30,7 +30,10 @@ QUIET = np.errstate(invalid="ignore")  # an update that is not finite is left ou
 
 
 def quantise(h: Values, bits: int, u: Values) -> tuple[Float32[np.ndarray, "2"], Codes]:
-    """((lo, hi), the level of each number). u: U[0, 1) each. Without a range all levels are 0: lo is the constant."""
+    """Return (lo, hi) and the level of each number; u: U[0, 1) each.
+
+    Without a range all levels are 0: lo is the constant.
+    """
     ends = np.array([h.min(), h.max()], dtype=np.float32)
     step = _step(ends, bits)
     if not 0 < step < np.inf:
@@ -41,7 +44,7 @@ def quantise(h: Values, bits: int, u: Values) -> tuple[Float32[np.ndarray, "2"],
 
 @QUIET
 def dequantise(ends: Float32[np.ndarray, "2"], codes: Codes, bits: int) -> Values:
-    """lo + step times the levels; not finite where an end isn't."""
+    """Return lo + step times the levels; not finite where an end isn't."""
     return float(ends[0]) + _step(ends, bits) * codes
 
 
@@ -50,7 +53,7 @@ def _step(ends: Float32[np.ndarray, "2"], bits: int) -> float:
 
 
 def pack_bits(codes: Codes, bits: int) -> UInt8[np.ndarray, "_b"]:
-    """The lowest `bits` bits of each number, one after the other."""
+    """Pack the lowest `bits` bits of each number, one after the other, into bytes."""
     table = np.empty((len(codes), bits), dtype=np.uint8)
     for bit in range(bits):
         table[:, bit] = (codes >> np.uint16(bit)) & np.uint16(1)
@@ -58,7 +61,7 @@ def pack_bits(codes: Codes, bits: int) -> UInt8[np.ndarray, "_b"]:
 
 
 def unpack_bits(string: UInt8[np.ndarray, "_b"], bits: int, n: int) -> Codes:
-    """The first n numbers of what `pack_bits` made."""
+    """Return the first n numbers of what `pack_bits` made."""
     table = np.unpackbits(string, count=n * bits, bitorder="little").reshape(n, bits)
     codes = np.zeros(n, dtype=np.uint16)
     for bit in range(bits):

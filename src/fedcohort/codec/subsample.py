@@ -22,7 +22,11 @@ from fedcohort.hook import Vector
 
 @dataclass(frozen=True)
 class Subsample(Codec):
-    """rho: share of the numbers that is sent."""
+    """Each client sends a random part of its finished update.
+
+    Attributes:
+        rho: share of the numbers that is sent.
+    """
 
     rho: float
 
@@ -37,7 +41,7 @@ class Subsample(Codec):
         return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
-        """(seed, D on M)."""
+        """Return what is sent: the seed, and D on M."""
         return gather_sent(delta, self.rho, layout, seed_of(rng()))
 
     def decode(self, wire: Wire, layout: Layout) -> Numbers:

@@ -34,8 +34,8 @@ class LoggedSelector:
     def start(self, requests: frozenset[str]) -> None:
         """Raise `IncompatibleConfig` where the selector reads what the log doesn't hold.
 
-        asked: words that the run's selector may have asked for. It may never have come to that: FedCor's shadow rounds
-        begin after the warm-up.
+        requests: words that the run's selector may have asked for. It may never have come to that: FedCor's shadow
+        rounds begin after the warm-up.
         """
         signals = {word: find(word) for word in sorted(self.selector.needs)}
         self.pairs = frozenset(word for word, signal in signals.items() if isinstance(signal, Derived) and signal.pairs)

@@ -43,7 +43,7 @@ class Timing:
         return total
 
     def probe(self) -> Values:
-        """Seconds of a probe alone: download and forward pass (the answer is a few bytes)."""
+        """Return the seconds of a probe alone: download and forward pass (the answer is a few bytes)."""
         total: Values = self.down + self.infer
         return total
 

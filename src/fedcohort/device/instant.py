@@ -21,9 +21,9 @@ class Instant(Device):
     timed: ClassVar[bool] = False
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Zero seconds for each phase, [len(clients)]."""
+        """Return zero seconds for each phase, [len(clients)]."""
         return Timing(*(np.zeros(len(clients)) for _ in range(4)))
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Zero seconds for each phase, [len(clients)]."""
+        """Return zero seconds for each phase, [len(clients)]."""
         return self.expect(clients, work, draws)

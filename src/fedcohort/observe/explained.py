@@ -16,7 +16,7 @@ BEST, MOST = 30, 60  # rows: the best by score and all who were selected, but no
 
 @dataclass(frozen=True)
 class ExplainedRound:
-    """One round by client.
+    """What a round made of each client.
 
     Attributes:
         score, parts, probability: NaN where unknown; probability is None where nobody draws.
@@ -40,7 +40,7 @@ class ExplainedRound:
 
     @property
     def ranking(self) -> Ids:
-        """Everybody: the best first, at equal scores those selected, then by id; those without a score last."""
+        """Everybody's id: the best first, at equal scores those selected, then by id; without a score last."""
         value = np.where(np.isnan(self.key), -np.inf, self.key)
         return np.lexsort((np.arange(len(value)), ~self.selected, np.isnan(self.key), -value))
 
@@ -56,13 +56,13 @@ class ExplainedRound:
 
 
 def sum_parts(parts: Sequence[Values]) -> Values:
-    """NaN where one is NaN, or two are infinite and of opposite sign."""
+    """Add up the parts of a score; NaN where one is NaN, or two are infinite and of opposite sign."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.sum(parts, axis=0))
 
 
 def explain(history: History) -> list[int]:
-    """The rounds in which somebody was selected and somebody scored, or had a known probability."""
+    """Return the rounds in which somebody was selected and somebody scored, or had a known probability."""
     table = history.clients(["selected", "score", "probability"], first=1)
     columns = [name for name in ("score", "probability") if name in table]
     if not columns or not len(table):
@@ -72,13 +72,13 @@ def explain(history: History) -> list[int]:
 
 
 def fates(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray) -> Fates:
-    """The code of each client, from its flags."""
+    """Return the code of each client's fate, from its flags."""
     codes = np.select([selected & arrived, selected, ~available], [ARRIVED, LATE, AWAY], IDLE)
     return codes.astype(np.int8)
 
 
 def load(history: History, step: int) -> ExplainedRound:
-    """The facts of round `step`: who was there, and the per-client table of those whom it concerned."""
+    """Read the facts of round `step`: who was there, and the per-client table of those whom it concerned."""
     table = history.clients(first=step)
     rows = table[table["step"] == step]
     known = history.available(step)
@@ -108,7 +108,7 @@ def load(history: History, step: int) -> ExplainedRound:
 
 
 def choose_rows(round: ExplainedRound) -> Ids:
-    """The clients that have a row: the best `BEST` and all selected, best first; the first `MOST` of them."""
+    """Choose the clients that have a row: the best `BEST` and all selected, best first; at most `MOST`."""
     ranking = round.ranking
     place = np.arange(len(ranking))
     scored = ~np.isnan(round.key[ranking])

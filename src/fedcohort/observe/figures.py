@@ -30,7 +30,7 @@ class Figures(Observer):
         self._info = info
 
     def observe(self, report: RoundReport) -> None:
-        """Nothing: the journal has it."""
+        """Do nothing: the journal has it."""
 
     def finish(self, status: str) -> None:
         """Draw, unless the run failed or trained nothing."""

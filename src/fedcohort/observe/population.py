@@ -17,27 +17,27 @@ def heterogeneity(info: RunInfo) -> str:
 
 
 def _spell_word(info: RunInfo, group: str) -> str:
-    """A word and its options, `beta(a=15)`."""
+    """Spell a word with its options, `beta(a=15)`."""
     options = {name: value for name, value in info.config.get(group, {}).items() if name != "_target_"}
     pairs = ", ".join(f"{name}={value}" for name, value in options.items())
     return info.choices.get(group, "?") + (f"({pairs})" if pairs else "")
 
 
 def shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
-    """Each client's share of each class; zeros for a client without samples."""
+    """Return each client's share of each class; zeros for a client without samples."""
     total = class_counts.sum(axis=1, keepdims=True)
     found: np.ndarray = class_counts / np.maximum(total, 1)
     return found
 
 
 def count_classes(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
-    """The number of classes of which a client has a sample."""
+    """Count the classes of which each client has a sample."""
     counts: np.ndarray = (class_counts > 0).sum(axis=1).astype(np.int64)
     return counts
 
 
 def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
-    """Clients whose classes depart from the federation's by more than chance.
+    """Return which clients' classes depart from the federation's by more than chance.
 
     Pearson's chi-square of a client's counts against the federation's shares, whatever the client's size; its
     quantile by Wilson and Hilferty (1931): d (1 - 2/(9d) + z sqrt(2/(9d)))^3 for d degrees of freedom.

@@ -58,7 +58,7 @@ class Summary(Observer):
         self._info = info
 
     def observe(self, report: RoundReport) -> None:
-        """Nothing: the journal has it."""
+        """Do nothing: the journal has it."""
 
     def finish(self, status: str) -> None:
         """Write `summary.json` and print the table, where there is anything to show."""
@@ -73,7 +73,10 @@ class Summary(Observer):
 
 
 def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
-    """Everything that `summary.json` holds. final: the last value of each metric that was measured at all."""
+    """Return everything that `summary.json` holds.
+
+    `final` is the last value of each metric that was measured at all.
+    """
     final = {name: float(series.iloc[-1]) for name, column in history.metrics.items() if len(series := column.dropna())}
     now = time.time_ns() // 1_000_000
     return {

@@ -20,7 +20,11 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class LabelShards(Partition):
-    """shards: of each client; 2 in McMahan et al. and in FedMABA."""
+    """Each client gets some shards of the data sorted by class.
+
+    Attributes:
+        shards: of each client; 2 in McMahan et al. and in FedMABA.
+    """
 
     shards: int
 

@@ -35,7 +35,7 @@ def correct(info: RunInfo) -> None:
 
 
 def _write(info: RunInfo, starts: list[int]) -> None:
-    """The arrays first: an `info.json` that is there has all of them beside it."""
+    """Write the card, its arrays first: an `info.json` that is there has all of them beside it."""
     values = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     packed = io.BytesIO()
@@ -47,7 +47,7 @@ def _write(info: RunInfo, starts: list[int]) -> None:
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:
-    """Integers in the smallest type that holds them all."""
+    """Return the values as they are, integers in the smallest type that holds them all."""
     if values.dtype.kind not in "iu" or not values.size:
         return values
     return values.astype(np.result_type(*(np.min_scalar_type(int(end)) for end in (values.min(), values.max()))))

@@ -114,7 +114,10 @@ def consolidate(folder: Path, steps: Collection[int]) -> None:
 
 
 def _place(name: str) -> tuple[int, str]:
-    """Where a column stands, whatever the first step measured: facts of the round, then of the model after it."""
+    """Return where a column stands, whatever the first step measured.
+
+    Facts of the round come first, then those of the model after it.
+    """
     known = next((prefix for prefix in FAMILIES if name.startswith(prefix)), name)
     return (ORDER.index(known) if known in ORDER else len(ORDER)), name
 
@@ -142,7 +145,7 @@ def _steps_of(path: Path) -> list[int]:
 
 
 def _sources(folder: Path, steps: Collection[int]) -> list[Path]:
-    """The files that hold `steps`: the whole one first, then the parts that it lacks."""
+    """Return the files that hold `steps`: the whole one first, then the parts that it lacks."""
     whole = [folder / WHOLE] if (folder / WHOLE).exists() else []
     done = {step for path in whole for step in _steps_of(path)}
     parts = [path for path in sorted((folder / PARTS).glob("*.parquet")) if re.fullmatch(r"\d+", path.stem)]
@@ -160,7 +163,7 @@ def _pick(path: Path, steps: Collection[int], columns: Sequence[str] | None) -> 
 
 
 def _groups(sources: Iterable[Path]) -> "Iterator[pa.Table]":
-    """Tables of about `ROWS` rows: memory stays flat in the number of rounds."""
+    """Yield tables of about `ROWS` rows: memory stays flat in the number of rounds."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -84,7 +84,9 @@ class Use(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be run: the hash of its config, its seed, its rounds, and the callbacks that may end it early.
+    """What is to be run.
+
+    It is told by the hash of its config, its seed, its rounds, and the callbacks that may end it early.
 
     again: the id of the SLURM job that does so for a second time, and goes on with its own run; None elsewhere.
     """

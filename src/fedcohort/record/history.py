@@ -20,7 +20,7 @@ NAME = "journal.jsonl"
 
 @dataclass(frozen=True)
 class Line:
-    """One committed step.
+    """A line of the journal: one committed step.
 
     Attributes:
         time_ms: when it was written, milliseconds since 1970.

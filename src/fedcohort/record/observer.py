@@ -63,20 +63,20 @@ class Observer:
     """
 
     def prepare(self) -> None:
-        """Once, before anything slow is imported: a process of its own may be started here."""
+        """Is called once, before anything slow is imported: a process of its own may be started here."""
 
     def opening_line(self) -> str:
         """What people are told of it at the start; "" for nothing."""
         return ""
 
     def start(self, info: RunInfo) -> None:
-        """Once, before the first round of this process."""
+        """Is called once, before the first round of this process."""
 
     def observe(self, report: RoundReport) -> None:
-        """After every round, and once with step 0 for w_0."""
+        """Is called after every round, and once with step 0 for w_0."""
 
     def note_checkpoint(self) -> None:
-        """After each checkpoint: the rounds so far are saved."""
+        """Is called after each checkpoint: the rounds so far are saved."""
 
     def finish(self, status: str) -> None:
         """Is called once, at the end.
@@ -85,4 +85,4 @@ class Observer:
         """
 
     def catch_up(self, folder: Path) -> None:
-        """Instead of all this, where the run in `folder` had finished before."""
+        """Is called instead of all this, where the run in `folder` had finished before."""

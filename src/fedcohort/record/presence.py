@@ -14,7 +14,7 @@ from fedcohort.types import Ids
 
 
 def encode(available: Ids, n_clients: int) -> str:
-    """available: ids of those who were there. n_clients: K."""
+    """Encode who was there as text; available: their ids, n_clients: K."""
     if len(available) == n_clients:
         return f"{n_clients}:"
     away = np.ones(n_clients, dtype=bool)
@@ -23,7 +23,7 @@ def encode(available: Ids, n_clients: int) -> str:
 
 
 def decode(text: str) -> Bool[np.ndarray, "clients"]:
-    """Whether each client was there."""
+    """Return whether each client was there, bool [n_clients]."""
     count, _, packed = text.partition(":")
     if not packed:
         return np.ones(int(count), dtype=bool)

@@ -27,7 +27,7 @@ Start = Mapping[str, Any]
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Of Python and of the packages that results depend on."""
+    """Return the versions of Python and of the packages that results depend on, by name."""
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
 
 
@@ -58,7 +58,7 @@ def sources(config: Mapping[str, Any], top: Path | None = None) -> str:
 
 @cache
 def _imported_sources(targets: frozenset[str]) -> str:
-    """Read once for the same words: what a process has imported stays what it is."""
+    """Hash the sources, once for the same words: what a process has imported stays what it is."""
     return _sources(targets, PACKAGE)
 
 
@@ -93,7 +93,7 @@ def _read_imported(path: Path) -> str:
 
 
 def targets(config: Mapping[str, Any]) -> Iterator[str]:
-    """Every `_target_` in `config`, at any depth."""
+    """Yield every `_target_` in `config`, at any depth."""
     for key, value in config.items():
         if isinstance(value, Mapping):
             yield from targets(value)
@@ -123,7 +123,10 @@ def differences(then: Start, now: Start) -> list[str]:
 
 
 def describe(start: Start) -> str:
-    """`0123456789+, sources 89abcdef`: the plus says that the commit had been changed."""
+    """Name the code of a start as `0123456789+, sources 89abcdef`.
+
+    The plus says that the commit had been changed.
+    """
     return f"commit {start['commit'][:10]}{'+' if start['dirty'] else ''}, sources {start['sources']}"
 
 
@@ -142,7 +145,7 @@ def note_start(folder: Path, start: Start) -> None:
 
 
 def starts(folder: Path) -> list[Start]:
-    """Every start of the run in `folder`, oldest first; a line that a kill or a full disk tore is none."""
+    """Read every start of the run in `folder`, oldest first; a line that a kill or a full disk tore is none."""
     path = folder / STARTS
     found = []
     for line in path.read_bytes().split(b"\n") if path.exists() else []:
@@ -154,7 +157,7 @@ def starts(folder: Path) -> list[Start]:
 
 
 def list_forced(found: Sequence[Start]) -> list[str]:
-    """The starts that went on by `resume=force`, in words; [] for a run that has the bits of an uninterrupted one."""
+    """Say in words which starts went on by `resume=force`; [] for a run that has the bits of an uninterrupted one."""
     return [
         f"after round {start['round']}: {'; '.join(start['forced']) or 'nothing known was other'}"
         for start in found

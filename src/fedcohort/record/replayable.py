@@ -56,13 +56,13 @@ class RunLog:
 
     @property
     def units(self) -> int:
-        """Of local work that everybody is asked for."""
+        """Units of local work that everybody is asked for."""
         client = self.info.config["client"]
         return int(client["epochs"] if client["steps"] is None else client["steps"])
 
 
 def read(folder: Path) -> RunLog:
-    """The log in `folder`. Raises `CheckpointError` where it holds no run, or rounds are missing."""
+    """Read the log in `folder`. Raises `CheckpointError` where it holds no run, or rounds are missing."""
     info = card.load(folder)
     past = history.read(folder)
     if list(past.steps) != list(range(len(past.steps))) or len(past.steps) < 2:
@@ -99,7 +99,7 @@ def available(past: History, step: int, rows: "pd.DataFrame") -> Ids:
 def read_signals(
     rows: "pd.DataFrame", columns: Mapping[str, str | list[str]], n_clients: int
 ) -> dict[str, Float64[np.ndarray, "clients *_d"]]:
-    """Each signal of a step, NaN for those who have no row in it."""
+    """Read each signal of a step, NaN for those who have no row in it."""
     found = {}
     for word, names in columns.items():
         values = rows[names].to_numpy(dtype=np.float64)
@@ -123,7 +123,7 @@ def signals_in(names: Sequence[str]) -> dict[str, str | list[str]]:
 
 
 def read_registered(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What clients told once, of what step 0 has; counts are whole numbers again."""
+    """Read what clients told once, of what step 0 has; counts are whole numbers again."""
     facts = {}
     for word, values in signals.items():
         if not np.isnan(values).all():

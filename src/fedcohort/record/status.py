@@ -15,7 +15,7 @@ from fedcohort.types import RoundReport
 
 
 class RunStatus(Observer):
-    """callbacks: the configs of those that may end the run before its last round."""
+    """Keeps the run's `status.json` up to date; callbacks: the configs of those that may end the run early."""
 
     def __init__(self, callbacks: Sequence[Any] = ()) -> None:
         self.callbacks = list(callbacks)
@@ -30,7 +30,7 @@ class RunStatus(Observer):
         self.done = report.step
 
     def note_checkpoint(self) -> None:
-        """The rounds so far are saved: say so."""
+        """Write down how many rounds are saved."""
         self._write("running")
 
     def finish(self, status: str) -> None:

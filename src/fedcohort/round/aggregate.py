@@ -70,7 +70,7 @@ class ServerStep:
         self.has_warned = False
 
     def close(self, planned: PlannedRound, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
-        """What arrived, with the weights that it ended up with, and the next state.
+        """Return what arrived, with the weights that it ended up with, and the next state.
 
         An empty round leaves the model, the aggregator and the server optimizer as they are; time passes.
         """
@@ -108,7 +108,7 @@ class ServerStep:
         return weighing, state
 
     def _nobody(self, planned: PlannedRound) -> None:
-        """Once a run: a deadline that is too short for everybody looks like a run that learns nothing."""
+        """Warn, once a run: a deadline that is too short for everybody looks like a run that learns nothing."""
         if not self.has_warned and rank() == 0:
             log.warning(
                 "round %d: none of the %d selected clients was done when the round closed after %.3g virtual seconds; "
@@ -177,7 +177,7 @@ class ServerStep:
         return displacement, collected, replace(state, agg=agg, server=server, spent=spent)
 
     def _derive(self, collected: Collected, plain: bool) -> dict[str, Any]:
-        """What the server works out of the updates, for all who read it."""
+        """Work out of the updates what the server can, once for all who read it, by word of `signal/`."""
         if collected.updates is None:
             return {}
         words = sorted(self.parts.needs(plain))
@@ -205,7 +205,7 @@ class ServerStep:
 
 
 def count_once_more(times: Ids, clients: Ids) -> Ids:
-    """One more for each of `clients`, distinct ids."""
+    """Return `times` [n_clients] with one more for each of `clients`, which are distinct ids."""
     out = times.copy()
     out[clients] += 1
     return out
@@ -228,6 +228,6 @@ def apply_advice(collected: Collected, advice: Advice | None) -> Collected:
 
 
 def extend_choices(before: str, planned: PlannedRound, collected: Collected) -> str:
-    """The running hash of who was selected and who arrived."""
+    """Extend the running hash of who was selected and who arrived by this round."""
     text = f"{before}/{planned.round}/{planned.selection.clients.tolist()}/{collected.clients.tolist()}"
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()

@@ -54,7 +54,14 @@ class Rates:
 
     @classmethod
     def of(cls, read: Iterable[str], asked: Iterable[str], hooks: Sequence[ClientHook], layout: Layout) -> "Rates":
-        """read: signals that somebody reads. asked: those of the aggregator."""
+        """Add up what is read, and what the hooks move, to the rates of a job.
+
+        Args:
+            read: signals that somebody reads.
+            asked: signals that the aggregator probes or reads.
+            hooks: those that train the clients.
+            layout: the model's.
+        """
         reports = [s for w in read if isinstance(s := find(w), Reported)]
         fixed = NUMBER * layout.n_buffers + 8 * sum(b.size for b in layout.counters)
         vector = NUMBER * layout.n_params
@@ -84,24 +91,24 @@ class CostModel:
         self.update_bytes = parts.codec.bytes_up(layout)
 
     def rates(self, plain: bool) -> Rates:
-        """Of a round that is, or isn't, plain."""
+        """Return the rates of a round that is plain (`Selection.plain`), or of one that isn't."""
         return self.plain if plain else self.usual
 
     # --- work and time ---------------------------------------------------------------------------------------------
     def count_used(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
-        """Samples that each trains on; rows: their positions, None for all."""
+        """Count the samples that each client trains on, [len(clients)]; rows: their positions, None for all."""
         n = self.federation.n_train[clients]
         return np.array([n[i] if r is None else len(r) for i, r in enumerate(rows)], dtype=np.int64)
 
     def count_seen(self, used: Ids, units: "Ids | int") -> Values:
-        """Samples that go through training, however often each."""
+        """Count the samples that go through training, each as often as it does, [len(used)]."""
         client = self.parts.client
         per_unit = used if client.steps is None else np.minimum(used, client.batch or 10**9)
         samples: Values = (per_unit * units).astype(np.float64)
         return samples
 
     def samples_in(self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})) -> Values:
-        """Forward passes that the signal asks of each client, in samples."""
+        """Return the forward passes that the signal asks of each client, in samples, [len(clients)]."""
         offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
         passes = signal.passes
         each = passes(options, self.federation.label_counts[clients]) if callable(passes) else passes
@@ -112,12 +119,17 @@ class CostModel:
         return samples
 
     def count_inferred(self, clients: Ids, rates: Rates) -> Values:
-        """Forward passes of a job, in samples: for the aggregator's probes before it trains, for reports after."""
+        """Return the forward passes that a job takes beside its training, in samples, [len(clients)].
+
+        They are for the aggregator's probes before it trains, and for reports after.
+        """
         after = rates.passes_after * self.federation.n_train[clients]
         return sum((self.samples_in(s, clients) for s in rates.probed.values()), after)
 
     def work(self, used: Ids, inferred: Values, rates: Rates, up: Values | float) -> Workload:
-        """A whole job of E epochs over n samples is n sample-times; a forward pass is a third of an epoch.
+        """Return the workload of a whole job, in sample-times: E epochs over n samples are n of them.
+
+        A forward pass is a third of an epoch.
 
         A job that weighs its samples is as much longer as that takes forward passes. up: bytes of the answers.
         """
@@ -132,7 +144,7 @@ class CostModel:
         )
 
     def device_facts(self, draws: Draws) -> dict[str, Values]:
-        """The facts of devices and jobs, each [n_clients] (`round/parts.py`)."""
+        """Return what is known of devices and jobs before the first round, each [n_clients] (`round/parts.py`)."""
         n, client = self.federation.n_train, self.parts.client
         everybody = np.arange(self.federation.n_clients)
         up = self.update_bytes + self.usual.beside_bytes
@@ -146,7 +158,10 @@ class CostModel:
         }
 
     def probe_s(self, probes: Sequence[Probe], draws: Draws) -> float:
-        """A phase lasts until the slowest of those asked has run the forward passes that it was asked for."""
+        """Return the virtual seconds that a phase of probes lasts.
+
+        That is until the slowest of those asked has run the forward passes that it was asked for.
+        """
         if not probes:
             return 0.0
         inferred = np.zeros(self.federation.n_clients)
@@ -162,7 +177,7 @@ class CostModel:
 
     # --- charges ---------------------------------------------------------------------------------------------------
     def registration(self, populations: Populations) -> Charge:
-        """What clients tell of themselves once."""
+        """Return the charge of what clients tell of themselves once."""
         facts = {w: s for w in self.parts.needs() if isinstance(s := find(w), Static)}
         return Charge(up_bytes=float(sum(s.bytes_up * populations.facts[s.fact].size for s in facts.values())))
 

@@ -58,7 +58,7 @@ class PlannedRound:
 
 
 class RoundPlanner:
-    """Plans rounds, and has them charged."""
+    """Plans rounds: asks, has the selector choose, paces, and has all of it charged."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class RoundPlanner:
         return ProbeResult(probe.clients, self.claims.hear(probe.signal, probe.clients, values))
 
     def _ask_measured(self, word: str, signal: Measured, clients: Ids) -> Values:
-        """The aggregator's own probe."""
+        """Measure a signal that the aggregator probes, as `clients` claim it, [len(clients)]."""
         with self.stopwatch.stage("probe"):
             return self.claims.hear(word, clients, signal.measure(self.lab, clients, {}))
 
@@ -192,7 +192,10 @@ class RoundPlanner:
         return rows, int(inspections.sum()), settle(timing, request.units, close, parts.deadline.partial_work)
 
     def _whole_job(self, rates: Rates) -> Timing:
-        """Of everybody, expected: what no round changes, worked out once for plain rounds and once for the others."""
+        """Return the expected times of a whole job, for everybody.
+
+        No round changes them: they are worked out once for plain rounds and once for the others.
+        """
         if id(rates) not in self.whole_jobs:
             cost_model, everybody = self.cost_model, np.arange(self.federation.n_clients)
             sent = cost_model.update_bytes + rates.beside_bytes

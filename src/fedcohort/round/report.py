@@ -51,7 +51,7 @@ def columns(planned: PlannedRound, collected: Collected, n_clients: int) -> Clie
 
 
 def spread_columns(word: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
-    """A signal as columns: `signal_<word>`, or `signal_<word>.0`, `.1`, ... where it is rows, [n, d].
+    """Spread a signal over columns: `signal_<word>`, or `signal_<word>.0`, `.1`, ... where it is rows, [n, d].
 
     {} where rows are longer than `ROW`: compressed gradients can be as long as the model. Rows of pairs are as wide as
     the round, and what a wider round adds is null in this one.
@@ -62,7 +62,7 @@ def spread_columns(word: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
 
 
 def registered_columns(parts: Parts, populations: Populations) -> ClientFacts:
-    """What clients told the selector when they registered, as columns."""
+    """Return what clients told the selector when they registered, as columns."""
     found: dict[str, np.ndarray] = {}
     for word in sorted(parts.selector.needs):
         if isinstance(signal := find(word), Static):
@@ -71,7 +71,10 @@ def registered_columns(parts: Parts, populations: Populations) -> ClientFacts:
 
 
 def facts_of(federation: Federation, collected: Collected | None, liars: np.ndarray) -> Mapping[str, float]:
-    """Of the federation before the first round, of those who arrived after one. liars: bool [n_clients]."""
+    """Return the scalars that describe data and arrivals.
+
+    They are of the federation before the first round, and of those who arrived after one. liars: bool [n_clients].
+    """
     if collected is None:
         return {f"skew/{name}": value for name, value in federation.skew.items()}
     lies = weight_of(liars, collected) if liars.any() else {}

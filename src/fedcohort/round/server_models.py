@@ -17,7 +17,11 @@ Counter = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
 
 
 class RoundModels:
-    """One round's: `server` still holds w_t; buffers: the average of those who arrived, [B].
+    """What an aggregator may do with models in one round.
+
+    Attributes:
+        server: the global model, which still holds w_t.
+        buffers: the average of those who arrived, [B].
 
     passes: samples that went forward through networks made here, and twice those that a gradient came back for: what a
     training step costs. Every rank does all the work.
@@ -47,7 +51,10 @@ class RoundModels:
         return network
 
     def _counter(self) -> Counter:
-        """A function, as copies of a network share it: a bound method would be copied with its workshop."""
+        """Make the hook that counts passes.
+
+        It is a function, as copies of a network share it: a bound method would be copied with its workshop.
+        """
 
         def count(network: nn.Module, inputs: tuple[Tensor, ...], logits: Tensor) -> None:
             n = len(logits)
@@ -70,7 +77,10 @@ class RoundModels:
         return out - self.server.w
 
     def agree(self, displacement: Tensor) -> Tensor:
-        """What all ranks go on with: accelerators may differ in the last bits of what was trained on them."""
+        """Return the displacement that all ranks go on with, [P].
+
+        Accelerators may differ in the last bits of what was trained on them.
+        """
         return reduce_sum(displacement) / ranks() if self.any_network and ranks() > 1 else displacement
 
     @torch.no_grad()

@@ -24,7 +24,7 @@ SLOTS = 3
 
 class ClientStore(Protocol):
     def get(self, client: int) -> Mapping[str, Tensor]:
-        """What the client kept, {} at first."""
+        """Return what the client kept, by name; nothing at first."""
         ...
 
     def commit(self, client: int, stored: Mapping[str, Tensor]) -> None: ...
@@ -36,7 +36,7 @@ class ClientStore(Protocol):
         ...
 
     def note_checkpoint(self) -> None:
-        """The state that was last asked for is on disk."""
+        """Take note that the state which was last asked for is on disk."""
         ...
 
 
@@ -44,7 +44,7 @@ class MemoryStore:
     """Rows in memory, and in the checkpoint."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """folder: where a store in files may have left its rows."""
+        """Begin without rows; folder: where a store in files may have left some."""
         self._folder = folder
         self._kept: dict[int, dict[str, Tensor]] = {}
 
@@ -62,7 +62,7 @@ class MemoryStore:
         self._kept = {client: dict(kept) for client, kept in saved_rows(self._folder, state)}
 
     def note_checkpoint(self) -> None:
-        """Nothing to do: the checkpoint holds copies."""
+        """Do nothing: the checkpoint holds copies."""
 
 
 class _Rows:
@@ -73,7 +73,7 @@ class _Rows:
     """
 
     def __init__(self, path: Path, n_clients: int, size: int | None = None) -> None:
-        """size: None for that of the file as it is."""
+        """Open or make the file; size: floats of a row, None for those of the file as it is."""
         self.file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
         there = os.fstat(self.file.fileno()).st_size
         self.size = there // (4 * SLOTS * n_clients) if size is None else size
@@ -84,7 +84,10 @@ class _Rows:
         return os.pread(self.file.fileno(), 4 * self.size, 4 * self.size * (SLOTS * client + slot))
 
     def write(self, client: int, slot: int, row: bytes) -> None:
-        """Raises `OSError` where the disk is full: what doesn't fit at once is tried again, and then refused."""
+        """Write a row; what doesn't fit at once is tried again, and then refused.
+
+        Raises `OSError` where the disk is full.
+        """
         at = 4 * self.size * (SLOTS * client + slot)
         while row:
             done = os.pwrite(self.file.fileno(), row, at)
@@ -115,7 +118,7 @@ class MappedStore:
         return {name: torch.from_numpy(row.copy()) for name, row in found.items()}
 
     def commit(self, client: int, stored: Mapping[str, Tensor]) -> None:
-        """Into the slot that no checkpoint needs."""
+        """Write what the client keeps into the slot that no checkpoint needs."""
         if not stored:
             return
         needed = {int(self._newest[client]), int(self._before[client])}
@@ -179,7 +182,10 @@ def check(folder: Path, state: Mapping[str, Any]) -> None:
 
 
 def store_for(folder: Path | None, sizes: Mapping[str, int], n_clients: int, limit_gb: float) -> ClientStore:
-    """In memory where everybody's rows fit into `limit_gb` gigabytes (or there is nothing to keep), else in files."""
+    """Choose the store: memory where everybody's rows fit into `limit_gb` gigabytes, else files.
+
+    There is nothing to write where nothing is kept.
+    """
     needed = 4e-9 * n_clients * sum(sizes.values())
     if folder is None or needed <= limit_gb:
         return MemoryStore(folder)

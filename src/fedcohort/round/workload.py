@@ -17,7 +17,7 @@ from fedcohort.types import Advice, Ids, Selection, Values
 
 @dataclass(frozen=True)
 class AskedWork:
-    """Aligned with `clients`.
+    """The local work that is asked of each client of a cohort; all fields are aligned with `clients`.
 
     Attributes:
         units: of local work.
@@ -70,7 +70,16 @@ def verify_advice(advice: Advice | None, selector: Selector[Any], m: int) -> Non
 
 
 def ask_work(selection: Selection, units: int, layout: Layout, codec: Codec, beside: int, draws: Draws) -> AskedWork:
-    """units: asked of everybody whom the selection does not ask otherwise. beside: bytes sent with an update."""
+    """Return the local work that a selection asks.
+
+    Args:
+        selection: the selector's.
+        units: of local work, for everybody of whom the selection asks nothing else.
+        layout: the model's.
+        codec: what encodes an update.
+        beside: bytes sent with an update.
+        draws: of the round, for the tensors that are left out.
+    """
     chosen = selection.clients
     each = np.full(len(chosen), units) if selection.units is None else selection.units[chosen]
     kept = draw_kept(selection.upload, chosen, layout, draws)

@@ -95,7 +95,10 @@ class FedCbs(Selector[State]):
         return None, State(rounds, backoff.after(state.rests, outcome))
 
     def chances(self, h: Counts, chosen: Ids, left: Ids) -> Values:
-        """Of each client of `left` to be drawn next after `chosen`, [K]; logarithms, as eps^-beta_j overflows."""
+        """Return each client's chance to be drawn next, out of `left`, after `chosen`, [K].
+
+        It is worked out in logarithms, as eps^-beta_j overflows.
+        """
         with_each = qcid(h, h[chosen].sum(0))[left]
         log = -self.beta * (len(chosen) + 1) * np.log(np.maximum(with_each, self.eps))
         out = np.zeros(len(h))
@@ -116,7 +119,7 @@ def qcid(h: Counts, beside: Values | float = 0.0) -> Values:
 
 
 def _qcid(shares: Counts) -> Values:
-    """In place: the counts are overwritten."""
+    """Return the imbalance of each row of class counts, in place: the counts are overwritten."""
     C = shares.shape[1]
     n = shares @ np.ones((C, 1))  # whole numbers: exact in any order
     some = n[:, 0] > 0

@@ -71,7 +71,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedCor(Selector[State]):
-    """Options: see the module and configs/selector/fedcor.yaml."""
+    """The selector; the module and configs/selector/fedcor.yaml explain its options."""
 
     warmup: int
     interval: int
@@ -134,11 +134,11 @@ class FedCor(Selector[State]):
         return None, replace(state, alpha=alpha)
 
     def is_shadow(self, round: int) -> bool:
-        """Whether there is a shadow round before this round's selection."""
+        """Return whether there is a shadow round before this round's selection."""
         return round - 1 > self.warmup and (round - 1) % self.interval == 0
 
     def _read(self, state: State, round: int, probes: Mapping[str, ProbeResult]) -> State:
-        """Losses before this round: of w_t, which end the round before, and of the shadow model."""
+        """Read the losses before this round: of w_t, which end the round before, and of the shadow model."""
         if "loss" not in probes:
             return state
         loss = read_losses(answers(probes, "loss"), len(state.p))
@@ -201,6 +201,6 @@ class FedCor(Selector[State]):
 
 
 def read_losses(answer: ProbeResult, n_clients: int) -> Values:
-    """Losses [n_clients], NaN for a client without a usable one."""
+    """Return the losses that were answered, [n_clients], NaN for a client without a usable one."""
     loss = answer.dense(n_clients)
     return np.where(np.abs(loss) < LIMIT, loss, np.nan)

@@ -70,7 +70,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedDiverse(Selector[State]):
-    """Options: see the module and configs/selector/feddiverse.yaml.
+    """The selector; the module and configs/selector/feddiverse.yaml explain its options.
 
     Attributes:
         q, epochs, lr, batch: of the clients' estimate.
@@ -152,7 +152,7 @@ class FedDiverse(Selector[State]):
         return None, replace(state, rests=backoff.after(state.rests, outcome))
 
     def order(self, delta: Triplets, known: Bool[np.ndarray, "_n"], ctx: RoundContext, turn: int) -> list[int]:
-        """The cohort as it is chosen: k_p, k_c, k_r, k_p, ...
+        """Return the cohort as it is chosen: k_p, k_c, k_r, k_p, ...
 
         Args:
             delta: the triplets, [n_clients, 3], zero where not known.
@@ -188,7 +188,7 @@ class FedDiverse(Selector[State]):
 
 
 def normalise(delta: Triplets) -> Triplets:
-    """Each client's triplet over its own sum; thirds where that is zero."""
+    """Return each client's triplet over its own sum, [n, 3]; thirds where that is zero."""
     total = delta.sum(1, keepdims=True)
     return np.where(total > ZERO, delta / np.where(total > ZERO, total, 1.0), 1 / 3)
 
@@ -207,7 +207,7 @@ def chances(weights: Values, known: Bool[np.ndarray, "_n"], left: Ids) -> Values
 
 
 def draw_one(probability: Values, u: float) -> int:
-    """The client where the running sum of `probability` [K] passes u in [0, 1)."""
+    """Return the client where the running sum of `probability` [K] passes u in [0, 1)."""
     running = np.cumsum(probability)
     last = np.flatnonzero(probability)[-1]  # u times the whole may round to the whole
     return int(min(np.searchsorted(running, u * running[-1], side="right"), last))

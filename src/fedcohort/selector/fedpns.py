@@ -168,7 +168,9 @@ def without(H: Gram, members: Ids) -> Values:
 
 
 def against(H: Gram, least: int, worse: Callable[[Ids, Ids], bool] | None = None) -> tuple[Ids, Ids]:
-    """(labelled, left out), in that order; at least `least` stay, and one in any case.
+    """Return who is labelled and who is left out, in that order.
+
+    At least `least` stay, and one in any case.
 
     worse(A, A - k): whether it is better to keep k; then the label stays, and the search is over.
     """

@@ -83,7 +83,7 @@ class State:
 
 @dataclass(frozen=True)
 class Flash(Selector[State]):
-    """Options: see the module.
+    """The selector; the module and configs/selector/flash.yaml explain its options.
 
     Attributes:
         delta, lam, gamma_scale: the bandit's.
@@ -202,7 +202,7 @@ class Flash(Selector[State]):
         return {n: (float(mean), float(sd)) for n, mean, sd in zip(self.kept, means, deviations, strict=False)}
 
     def _measure(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
-        """w_t was measured: the pending cohort has its reward, and there are new contexts."""
+        """Pay the pending cohort its reward, now that w_t was measured, and make new contexts."""
         robust, val = answers(probes, "robust_loss"), answers(probes, "val_loss")
         loss = robust.dense(len(state.loss))
         loss[~np.isfinite(loss)] = np.nan
@@ -225,7 +225,7 @@ class Flash(Selector[State]):
         return gain
 
     def _credit(self, state: State, rows: Pending, gain: Values) -> State:
-        """Clients' rewards: remembered, and regressed on their contexts."""
+        """Remember clients' rewards, and regress them on their contexts."""
         known = np.isfinite(gain)
         clients, gain = rows.clients[known], gain[known]
         r = state.r.copy()
@@ -237,7 +237,7 @@ class Flash(Selector[State]):
         return replace(state, posterior=posterior, r=r, r_unit=unit)
 
     def _time(self, state: State, outcome: RoundOutcome) -> State:
-        """Durations of those who arrived: per client, the round's, and their mean."""
+        """Keep the durations of those who arrived: per client, the round's, and their mean."""
         seconds = np.where(np.isfinite(outcome.signals["duration"]), outcome.signals["duration"], np.nan)
         tau = state.tau.copy()
         tau[outcome.clients] = np.where(np.isnan(seconds), tau[outcome.clients], seconds)

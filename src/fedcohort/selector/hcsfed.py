@@ -66,7 +66,7 @@ class State:
 
 @dataclass(frozen=True)
 class HcsFed(Selector[State]):
-    """Options: see the module and configs/selector/hcsfed.yaml."""
+    """The selector; the module and configs/selector/hcsfed.yaml explain its options."""
 
     variant: str
     strata: int | None
@@ -135,7 +135,7 @@ class HcsFed(Selector[State]):
         return self.agg == "stratified" and len(outcome.clients) > 0 and bool((state.stratum != NOBODY).any())
 
     def _stratify(self, state: State, rng: np.random.Generator) -> Ids:
-        """The stratum of each client."""
+        """Return the stratum of each client."""
         known = np.flatnonzero(np.isfinite(state.X).all(1))
         stratum = np.full(len(state.X), NOBODY)
         H = STRATA[self.variant] if self.strata is None else self.strata
@@ -183,7 +183,7 @@ class HcsFed(Selector[State]):
 
 
 def remember(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) -> State:
-    """The state with these clients' sketches."""
+    """Return the state with these clients' sketches."""
     asked = state.asked.copy()
     asked[clients] = True
     X = state.X.copy() if state.X.shape[1] else np.full((len(asked), values.shape[1]), np.nan)
@@ -193,7 +193,7 @@ def remember(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) -
 
 
 def shares(stratum: Ids, clients: Ids) -> Values:
-    """(N_h / K) over the number of clients of h in the cohort that arrived, for each of them."""
+    """Return N_h / K over the number of clients of h in the cohort that arrived, for each of them."""
     sizes, arrived = np.bincount(stratum + 1), np.bincount(stratum[clients] + 1, minlength=1)
     mine = stratum[clients] + 1
     out: Values = sizes[mine] / len(stratum) / arrived[mine]

@@ -180,13 +180,13 @@ def importances(norm: Values, count: Values, steps: Values) -> Values:
 
 
 def drop_rates(importance: Values, low: float, high: float, m: int) -> Values:
-    """rho; equals share the better rank, which is the number of those above."""
+    """Return rho; equals share the better rank, which is the number of those above."""
     rank = (importance[None, :] > importance[:, None]).sum(1)
     return np.asarray(low + rank * (high - low) / m)
 
 
 def predict(ctx: RoundContext, chosen: Ids, rho: Values) -> Values:
-    """c: virtual seconds."""
+    """Return c, the virtual seconds that each of `chosen` is expected to take."""
     whole, up = ctx.signals["expected_s"][chosen], ctx.signals["expected_up_s"][chosen]
     return np.asarray(whole - rho * up)
 

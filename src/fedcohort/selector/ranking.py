@@ -72,7 +72,7 @@ class Ranking:
 
     @classmethod
     def of(cls, selector: Any) -> "Ranking":
-        """With the options of a selector that has all of them. Raises `OptionError` where one is out of its range."""
+        """Take the options of a selector that has all of them. Raises `OptionError` for one out of its range."""
         return cls(**{field.name: getattr(selector, field.name) for field in fields(cls)})
 
     def __post_init__(self) -> None:
@@ -201,7 +201,7 @@ def staleness(round: int, last: Ids) -> Values:
 
 
 def slowness(seconds: Values, T: float, penalty: float) -> Values:
-    """(T / t)^penalty where t > T, else 1."""
+    """Return (T / t)^penalty where t > T, else 1."""
     slow = seconds > T
     out = np.ones(len(seconds))
     out[slow] = (T / np.maximum(seconds[slow], 1e-4)) ** penalty
@@ -209,13 +209,13 @@ def slowness(seconds: Values, T: float, penalty: float) -> Values:
 
 
 def shares(m: int, eps: float, n_new: int, n_known: int) -> tuple[int, int]:
-    """How many to explore and to exploit: eps m, or more where too few are known."""
+    """Return how many to explore and to exploit: eps m, or more where too few are known."""
     n_explore = min(n_new, max(int(eps * m + 1e-9), m - n_known))
     return n_explore, min(n_known, m - n_explore)
 
 
 def admit(scores: Values, known: Ids, count: int, cutoff: float) -> Ids:
-    """Those of `known` whose score is at least `cutoff` times the count-th largest."""
+    """Return those of `known` whose score is at least `cutoff` times the count-th largest."""
     if count == 0:
         return known[:0]
     best: Ids = known[scores[known] >= cutoff * np.sort(scores[known])[-count]]
@@ -223,14 +223,14 @@ def admit(scores: Values, known: Ids, count: int, cutoff: float) -> Ids:
 
 
 def only(weights: Values, clients: Ids) -> Values:
-    """`weights` of the clients, 0 for all others."""
+    """Return the `weights` of the clients, 0 for all others."""
     out = np.zeros(len(weights))
     out[clients] = weights[clients]
     return out
 
 
 def mixture(halves: Sequence[tuple[Values, int]]) -> Values:
-    """The chance of each client to get one place of the cohort: by weight within a half, by places between them."""
+    """Return each client's chance of one place of the cohort: by weight in a half, by places between them."""
     places = max(sum(n for _, n in halves), 1)
     first, second = (n / places * w / max(float(w.sum()), 1e-300) for w, n in halves)
     return np.asarray(first + second)

@@ -98,7 +98,7 @@ class RPowD(Selector[State]):
         return top(state.last, polled, ctx.cohort, ctx.rng, self.tie)
 
     def _probability(self, ctx: RoundContext) -> Values:
-        """Of being the first candidate."""
+        """Return each client's chance to be the first candidate, [n_clients]."""
         weights, out = candidates.sizes(self.candidate, ctx), np.zeros(ctx.n_clients)
         out[ctx.available] = weights[ctx.available] / max(weights[ctx.available].sum(), 1.0)
         return out

@@ -36,7 +36,7 @@ def compute(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> n
 
 
 def passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "clients classes"]) -> Values:
-    """Forward passes over T_k, [len(label_counts)]; label_counts: [len(clients), C]."""
+    """Return the forward passes over T_k, [len(clients)]; label_counts: [len(clients), C]."""
     n_classes, n = label_counts.shape[1], label_counts.sum(1)
     models = (label_counts > 0).sum(1) if n_classes > 2 else np.ones(len(n))
     share = label_counts.max(1) / np.maximum(n, 1)

@@ -10,7 +10,7 @@ from fedcohort.types import ClientUpdate
 
 
 def squares(update: ClientUpdate) -> float:
-    """In nats^2; 0 without a sample, infinite where one loss is."""
+    """Return the sum in nats^2; 0 without a sample, infinite where one loss is."""
     losses = update.sample_loss[~np.isnan(update.sample_loss)]
     return float(losses @ losses)
 

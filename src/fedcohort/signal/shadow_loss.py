@@ -16,7 +16,7 @@ from fedcohort.types import Ids, Values
 
 
 def losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """In nats, [len(clients)]; NaN where no update is finite."""
+    """Return the losses in nats, [len(clients)]; NaN where no update is finite."""
     total, samples = None, 0
     for k in options["trainers"]:
         update, n = lab.train(round, int(k)).detach().double(), len(lab.samples(int(k))[1])

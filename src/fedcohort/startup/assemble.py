@@ -94,7 +94,10 @@ def _check_preset(config: dict[str, Any], words: dict[str, str], overrides: tupl
 
 
 def check_keys(composition: Composed) -> None:
-    """Every group is there, and nothing else is: `+foo=1` would be obeyed by nobody. Raises `OptionError`."""
+    """Check that every group is there, and nothing else: `+foo=1` would be obeyed by nobody.
+
+    Raises `OptionError`.
+    """
     known = {option.split(".")[0] for option in options.CHECKS} | {*LIGHT, *HEAVY, "logger", "callback", "requires"}
     for key in composition.config:
         if key not in known:
@@ -110,7 +113,7 @@ def check_keys(composition: Composed) -> None:
 
 
 def check_numbers(config: Mapping[str, Any]) -> None:
-    """Range checks of the options that belong to no part."""
+    """Check the ranges of the options that belong to no part. Raises `OptionError` or `IncompatibleConfig`."""
     options.check(config)
     clients, cohort = config["clients"], config["cohort"]
     if clients is not None and cohort > clients:
@@ -118,7 +121,9 @@ def check_numbers(config: Mapping[str, Any]) -> None:
 
 
 def check_aliases(composition: Composed) -> None:
-    """`agg=fedavgm` stands for FedAvg with server=momentum: another server beside it is refused, not obeyed.
+    """Refuse a word beside an alias that stands for another: `agg=fedavgm` is FedAvg with server=momentum.
+
+    Raises `IncompatibleConfig`.
 
     What an alias stands for is a word of another group, or, with a dot, the value of one of its options.
     """
@@ -134,12 +139,15 @@ def check_aliases(composition: Composed) -> None:
 
 
 def _spell(value: object) -> str:
-    """As on the command line."""
+    """Return the value as it is typed on the command line."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def check_owners(composition: Composed, partition: Any) -> None:
-    """Clients named by the data and dealt otherwise: one of the two was not meant. Raises `IncompatibleConfig`."""
+    """Raise `IncompatibleConfig` where the data name the clients and the partition makes others.
+
+    One of the two was not meant.
+    """
     column = composition.config["dataset"].get("client")
     if column is not None and not partition.takes_owners:
         word = composition.choices.get("partition")
@@ -151,7 +159,10 @@ def check_owners(composition: Composed, partition: Any) -> None:
 
 
 def part(composition: Composed, group: str) -> Any:
-    """The object behind a group's `_target_`; None where the group is empty (logger=none)."""
+    """Make the object behind a group's `_target_`; None where the group is empty (logger=none).
+
+    Raises `OptionError`.
+    """
     node = composition.config.get(group)
     if not node:
         return None
@@ -164,14 +175,17 @@ def part(composition: Composed, group: str) -> Any:
 
 
 def contract(group: str) -> type:
-    """What every part of the group inherits: the protocol in its `base` module."""
+    """Return what every part of the group inherits: the protocol in its `base` module."""
     module, name = CONTRACTS.get(group, (f"{group}.base", group.capitalize()))
     found: type = getattr(importlib.import_module(f"fedcohort.{module}"), name)
     return found
 
 
 def _check_target(node: Any, where: str) -> None:
-    """A part is an object of a class, built from its options alone: nothing else is called, and not half."""
+    """Check that a part is an object of a class, built from its options alone.
+
+    Nothing else is called, and nothing is called by half.
+    """
     if not isinstance(node, Mapping):
         return
     for key, inside in node.items():
@@ -230,7 +244,7 @@ def _options(node: Mapping[str, Any], cause: TypeError) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """One line; Hydra says on several what it could not import."""
+    """Return the error's message in one line; Hydra says on several what it could not import."""
     if isinstance(missing := error.__cause__, ImportError | AttributeError):
         return str(missing)
     return " ".join(str(error).split("\n")[:2])

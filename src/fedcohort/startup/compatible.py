@@ -44,7 +44,7 @@ def facts(parts: Parts, client_val: float, requires: Mapping[str, Mapping[str, A
 
 
 def with_data(known: Facts, parts: Parts, cohort: int, federation: "Federation") -> Facts:
-    """And once the clients are there."""
+    """Add the facts that are known once the clients are there."""
     everybody = cohort >= federation.n_clients or parts.selector.uncapped
     return replace(
         known,
@@ -56,7 +56,7 @@ def with_data(known: Facts, parts: Parts, cohort: int, federation: "Federation")
 
 
 def check(parts: Parts, choices: Mapping[str, str], known: Facts) -> None:
-    """Raise `IncompatibleConfig` at the first thing that a part wants and that isn't so. choices: each group's word."""
+    """Raise `IncompatibleConfig` at the first want that isn't met; choices: each group's word."""
     wanted = [(group, want) for group in GROUPS for want in _sort(getattr(parts, group).wants, choices[group])]
     for group in ("selector", "agg"):
         signals = (find(word) for word in sorted(getattr(parts, group).needs))
@@ -67,7 +67,10 @@ def check(parts: Parts, choices: Mapping[str, str], known: Facts) -> None:
 
 
 def _sort(wants: Iterable[Want], word: str) -> list[Want]:
-    """In an order that doesn't depend on the process. Raises `IncompatibleConfig` for what isn't a `Want`."""
+    """Sort wants into an order that doesn't depend on the process.
+
+    Raises `IncompatibleConfig` for what isn't a `Want`.
+    """
     if odd := next((want for want in wants if not isinstance(want, Want)), None):
         raise IncompatibleConfig(f"{word} wants or prefers {odd!r}, which is no Want (fedcohort/part.py)")
     return sorted(wants, key=lambda want: want.sentence)
@@ -99,7 +102,7 @@ def remarks(
     known: Facts,
     typed: Sequence[str] = (),
 ) -> list[str]:
-    """What is legal and not what it looks like, said once at the start.
+    """Return lines about what is legal and not what it looks like, which are said once at the start.
 
     Args:
         parts: of the run.
@@ -136,7 +139,7 @@ def _idle_proxy(parts: Parts, choices: Mapping[str, str]) -> list[str]:
 
 
 def _own(parts: Parts, choices: Mapping[str, str]) -> list[str]:
-    """What parts have to say of their own options: `remarks(word)`, of the word by which the part was chosen."""
+    """Return what parts have to say of their own options: `remarks(word)`, word: the one that chose the part."""
     found: list[str] = []
     for group in (field.name for field in fields(parts)):
         found += getattr(parts, group).remarks(choices[group])
@@ -152,7 +155,7 @@ def _unheard_lies(parts: Parts, choices: Mapping[str, str]) -> list[str]:
 
 
 def _cautions(parts: Parts, choices: Mapping[str, str], known: Facts) -> list[str]:
-    """Where parts work, but outside what their papers show; one line for all who prefer the same."""
+    """Return lines where parts work, but outside what their papers show; one for all who prefer the same."""
     failed: dict[Want, list[str]] = {}
     for group in GROUPS:
         for want in _sort(getattr(parts, group).prefers, choices[group]):

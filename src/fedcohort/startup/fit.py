@@ -66,7 +66,7 @@ def fit(
 
 
 def _check_rounds(done: int, path: Path, rounds: int) -> int:
-    """`done`, the rounds that the run has. Raises `OptionError` where they are more than are wanted."""
+    """Return `done`, the rounds that the run has. Raises `OptionError` where they are more than are wanted."""
     if done > rounds:
         raise OptionError(f"rounds must be at least {done}, as many as {path} has already, got {rounds}")
     return done
@@ -74,7 +74,7 @@ def _check_rounds(done: int, path: Path, rounds: int) -> int:
 
 @contextmanager
 def _ending(path: Path, again: str) -> Iterator[None]:
-    """A line for each way in which a fit may end before its time. again: what goes on with it."""
+    """Say a line for each way in which a fit may end before its time; again: what goes on with it."""
     try:
         yield
     except BaseException as error:
@@ -104,7 +104,7 @@ def _say_how_far(path: Path, again: str) -> None:
 
 
 def _again(composition: Composed, sweep: str | None) -> str:
-    """The command that goes on with the run."""
+    """Return the command that goes on with the run."""
     if sweep:
         return "the same sweep and resume=true"
     typed = [word for word in composition.overrides if not word.startswith("resume=")]

@@ -36,7 +36,7 @@ def line(runs: Path, new: Path, config: Mapping[str, Any]) -> str:
 
 
 def _read_options(path: Path) -> dict[str, Any] | None:
-    """The options of a run that make it another run; None where its config can't be read."""
+    """Read the options of a run that make it another run; None where its config can't be read."""
     try:
         config = yaml.load(path.read_text(), LOADER)
     except (OSError, ValueError, yaml.YAMLError):
@@ -49,7 +49,10 @@ def _read_options(path: Path) -> dict[str, Any] | None:
 
 
 def _differing(other: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Options by name. Where the word of a group is another, its options are no differences of their own."""
+    """Return the names of the options that differ, sorted.
+
+    Where the word of a group is another, its options are no differences of their own.
+    """
     names = sorted(name for name in other.keys() | wanted.keys() if other.get(name) != wanted.get(name))
     words = tuple(name.removesuffix(TARGET) for name in names if name.endswith(TARGET))
     return [name for name in names if name.endswith(TARGET) or not name.startswith(words)]
@@ -67,12 +70,12 @@ def _say(
 
 
 def _spell(name: str, value: object) -> str:
-    """`client.lr=0.1`, or `selector=random` for the class behind a word."""
+    """Spell an option as `client.lr=0.1`, or as `selector=random` for the class behind a word."""
     return f"{name.removesuffix(TARGET).removesuffix('.')}={_value(name, value)}"
 
 
 def _value(name: str, value: object) -> object:
-    """As it was typed: of a class of ours, the word that it stands behind."""
+    """Return the value as it was typed; for a class of ours the word that it stands behind."""
     parts = str(value).split(".")
     if name.endswith(TARGET) and parts[0] == "fedcohort" and len(parts) > 2:
         return parts[-2]

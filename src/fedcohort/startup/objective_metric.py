@@ -10,7 +10,7 @@ from fedcohort.record import history
 
 
 def check(config: Mapping[str, Any], *, asked: bool) -> None:
-    """asked: whether a sweeper searches. Raises `OptionError` where it would hear of no number."""
+    """Raise `OptionError` where a sweeper would hear of no number; asked: whether a sweeper searches."""
     metric = config["objective_metric"]
     if asked and metric is None:
         raise OptionError("hydra/sweeper asks for a number that each run returns: say objective_metric=server_val/acc")

@@ -29,7 +29,7 @@ class Watchers:
 
 
 def watchers_of(composition: Composed) -> Watchers:
-    """Those that the config names. Raises `OptionError`."""
+    """Make the watchers that the config names. Raises `OptionError`."""
     nodes = {f"callback.{name}": node for name, node in composition.config["callback"].items() if node}
     found = {where: _build(where, node) for where, node in nodes.items()}
     theirs = {where: part for where, part in found.items() if not isinstance(part, Observer)}
@@ -42,7 +42,7 @@ def watchers_of(composition: Composed) -> Watchers:
 
 
 def _in_json(nodes: Iterable[Any]) -> list[Any]:
-    """In an order of their own, as they come back from a file."""
+    """Return the nodes as they come back from a file, in an order of their own."""
     return [json.loads(text) for text in sorted(json.dumps(node, sort_keys=True, default=str) for node in nodes)]
 
 
@@ -57,7 +57,7 @@ def _build(where: str, node: Any) -> Any:
 
 
 def _is_lightnings(part: Any) -> bool:
-    """Whether it is a callback of Lightning's; asked without the import, which takes seconds."""
+    """Return whether it is a callback of Lightning's, without the import, which takes seconds."""
     return any(each.__module__.startswith("lightning.") for each in type(part).__mro__)
 
 

@@ -154,7 +154,7 @@ def _one_of(group: str, known: Iterable[str], chosen: str) -> str:
 
 
 def _missing(error: MissingConfigException, words: Sequence[str], configs: Path) -> str:
-    """A word that has no file: typed, or named by another config."""
+    """Return the line for a word that has no file, whether it was typed or another config names it."""
     where = re.match(r"In '(.*?)': Could not \w+ '(.*)/(.*?)'", str(error))
     if where is None:
         return _join(error)

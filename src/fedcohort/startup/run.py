@@ -33,7 +33,9 @@ log = logging.getLogger("fedcohort")
 
 
 def run(composition: Composed, job: SweepJob | None = None) -> Path:
-    """One run from start-up checks to artifacts; returns its folder. job: of a sweep, None for a run by itself.
+    """Run from start-up checks to artifacts, and return the run's folder.
+
+    job: the sweep's, None for a run by itself.
 
     Raises `FedcohortError`; `SystemExit` or `interrupt.Stop` with the code of a signal.
     """
@@ -87,7 +89,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
 
 
 def _skip(job: SweepJob, path: Path) -> None:
-    """The run had finished before; unless it is this very job that SLURM has started again."""
+    """Note that the run had finished before, unless it is this very job that SLURM has started again."""
     before = membership.sweeps_of(path)
     membership.join(path, job.id)
     job.folder = path
@@ -96,7 +98,7 @@ def _skip(job: SweepJob, path: Path) -> None:
 
 @contextmanager
 def _claim(logs: Path, name: str, wanted: folder.Wanted, resume: bool) -> Iterator[folder.RunFolder]:
-    """The run's folder, until the end. One that was made for a run which came to nothing goes."""
+    """Hold the run's folder until the end. One that was made for a run which came to nothing goes."""
     interrupts.check()
     with interrupts.hold(), disk.in_one_line(logs):
         home = folder.claim(logs, name, wanted, resume)
@@ -114,7 +116,7 @@ def _claim(logs: Path, name: str, wanted: folder.Wanted, resume: bool) -> Iterat
 
 
 def _parts(composition: Composed, objects: Mapping[str, Any]) -> "Parts":
-    """What goes together; torch is imported here, Lightning is not."""
+    """Put together and check what goes together; torch is imported here, Lightning is not."""
     from fedcohort.host import processes
     from fedcohort.round.parts import Parts
     from fedcohort.startup import compatible
@@ -126,7 +128,7 @@ def _parts(composition: Composed, objects: Mapping[str, Any]) -> "Parts":
 
 
 def _facts(composition: Composed, parts: "Parts") -> "Facts":
-    """What parts may ask of the run, before its data are read."""
+    """Return what parts may ask of the run, before its data are read."""
     from fedcohort.startup import compatible
 
     return compatible.facts(parts, composition.config["split"]["client_val"], composition.config["requires"])
@@ -164,7 +166,7 @@ def _network(composition: Composed, model: Any, federation: "Federation") -> Any
 
 
 def _loop(composition: Composed, parts: "Parts", federation: "Federation", network: Any) -> "FederatedLoop":
-    """After everything that can be refused has been refused: Lightning is imported here."""
+    """Make the loop, after everything that can be refused has been: Lightning is imported here."""
     from fedcohort.flat import has_batch_norm
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop

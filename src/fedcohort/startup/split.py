@@ -52,7 +52,7 @@ def build(
     ranges.integer("split.limit", limit, "[1, inf)", optional=True)
     raw = thin(raw, limit, seed)
     server_rows = _server_rows(raw, server_val, generator(seed, "server_val"))
-    parts = _parts(raw, _others(server_rows, len(raw.train_y)), partition, clients, limit, seed)
+    parts = _parts(raw, _rows_beside(server_rows, len(raw.train_y)), partition, clients, limit, seed)
     _shuffle(parts, seed)
     rates = label_noise.rates(Draws(seed, len(parts)))
     true_y = raw.train_y[parts.rows]
@@ -80,7 +80,9 @@ def build(
 
 
 def thin(raw: Raw, limit: int | None, seed: int) -> Raw:
-    """About `limit` training rows: a random share of each class, or of each owner and then at least LEAST of its rows.
+    """Keep about `limit` training rows: a random share of each class, or of each owner.
+
+    An owner keeps at least LEAST of its rows. The test split stays whole.
 
     The test split stays whole.
     """
@@ -99,8 +101,8 @@ def thin(raw: Raw, limit: int | None, seed: int) -> Raw:
     )
 
 
-def _others(rows: Ids, n: int) -> Ids:
-    """The positions below n that the server does not hold, sorted."""
+def _rows_beside(rows: Ids, n: int) -> Ids:
+    """Return the positions below n that are not in `rows`, sorted."""
     free = np.ones(n, dtype=bool)
     free[rows] = False
     return np.flatnonzero(free)
@@ -114,7 +116,7 @@ def _shuffle(parts: Ragged, seed: int) -> None:
 
 
 def _flip_labels(parts: Ragged, true_y: Ids, rates: Values, n_classes: int, seed: int) -> Ids:
-    """The labels that clients see, [N]; nothing is drawn for a client whose labels are all right."""
+    """Return the labels that clients see, [N]; nothing is drawn for a client whose labels are all right."""
     noisy = np.flatnonzero(rates > 0).tolist()
     labels, keyed = true_y.copy() if noisy else true_y, Rekeyed()
     for k in noisy:
@@ -124,7 +126,10 @@ def _flip_labels(parts: Ragged, true_y: Ids, rates: Values, n_classes: int, seed
 
 
 def _group_counts(raw: Raw, train: Ragged, labels: Ids) -> Counts | None:
-    """Of each T_k, by the label that the client sees and the attribute. seen: aligned with `train.rows`."""
+    """Count each T_k's samples by the label that the client sees and the attribute.
+
+    labels: aligned with `train.rows`.
+    """
     if raw.train_attribute is None:
         return None
     A = raw.n_attributes
@@ -142,7 +147,10 @@ def _rank(groups: Ids, rng: np.random.Generator) -> Ids:
 
 
 def _server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
-    """Sorted positions of server_val: `share` of each class to within one row, fewer where owners can't spare them."""
+    """Draw the positions of server_val, sorted: `share` of each class to within one row.
+
+    They are fewer where owners can't spare them.
+    """
     y, wanted = raw.train_y, max(1, round(share * len(raw.train_y)))
     in_class = (_rank(y, rng) + rng.random(raw.n_classes)[y]) / np.bincount(y, minlength=raw.n_classes)[y]
     if raw.train_owner is not None:
@@ -157,7 +165,7 @@ def _server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
 
 
 def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit: int | None, seed: int) -> Ragged:
-    """Each client's positions in the training data, out of `rows`, in an array of their own."""
+    """Deal the training data: each client's positions, out of `rows`, in an array of their own."""
     if clients is not None and LEAST * clients > len(rows):
         larger = "" if limit is None else f", or a larger split.limit than {limit}"
         raise OptionError(
@@ -180,7 +188,7 @@ def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit
 
 
 def _test_rows(raw: Raw, parts: Ragged, counts: Counts, seed: int) -> Ragged:
-    """Positions of each client's E_k in the test split; none where that is the server's alone."""
+    """Return the positions of each client's E_k in the test split; none where that is the server's alone."""
     if raw.pooled_test:
         return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(len(parts), dtype=np.int64))
     owners = None if raw.train_owner is None else natural_owners(raw.train_owner, parts)

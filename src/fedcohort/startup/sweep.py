@@ -48,7 +48,7 @@ class Sweep:
     expected: Sequence[Sequence[str]] = field(default_factory=list)
 
     def results(self) -> list[JobRecord]:
-        """What became of all jobs: one that never said how it ended has failed."""
+        """Return what became of all jobs: one that never said how it ended has failed."""
         if self.folder is None:
             return []
         found = jobs.read(self.folder)
@@ -59,7 +59,7 @@ class Sweep:
         return [record for _, record in sorted({**missing, **ended}.items())]
 
     def exit_code(self) -> int:
-        """After the last job: say what failed, then the overview; 1 where one has failed or was stopped."""
+        """Say, after the last job, what failed, then the overview; return 1 where one has failed or was stopped."""
         if self.folder is None or not jobs.read(self.folder):
             return 0
         results = self.results()
@@ -69,7 +69,7 @@ class Sweep:
         return 0 if all(record.how in ("done", "skipped") for record in results) else 1
 
     def overview(self, results: Sequence[JobRecord]) -> str:
-        """The counts, and the command that compares the runs, where MLflow has any."""
+        """Return the counts, and the command that compares the runs, where MLflow has any."""
         hows = {"done": "done", "skipped": "skipped (finished before)", "failed": "failed", "stopped": "stopped"}
         counts = {text: sum(record.how == how for record in results) for how, text in hows.items()}
         (how, first), *others = [(how, n) for how, n in counts.items() if n]
@@ -108,7 +108,7 @@ class Sweep:
         return code > 0
 
     def _list_submitted(self) -> list[str]:
-        """The ids of submitit's jobs, of arrays without the task: SLURM's, or of local processes."""
+        """Return the ids of submitit's jobs, of arrays without the task: SLURM's, or of local processes."""
         return sorted({path.name.partition("_")[0] for path in (self.folder or Path()).glob(".submitit/[0-9]*")})
 
 
@@ -146,7 +146,7 @@ def text_of(error: BaseException) -> str:
 
 
 def _name_failed(results: Sequence[JobRecord]) -> None:
-    """Once more: their own lines have long gone by, or were written by another process."""
+    """Name the failed jobs once more: their own lines have long gone by, or another process wrote them."""
     for record in results:
         if record.how == "failed":
             log.error("failed: %s: %s", " ".join(record.words), record.reason)

@@ -21,11 +21,14 @@ class Debug:
         trainer.watch = self._watch
 
     def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Everybody alone."""
+        """Group the tasks that are trained at once: each alone."""
         return self.trainer.together(tasks)
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """Raises `ClientError(round, client, stage)`."""
+        """Train one client after the other, and yield their updates.
+
+        Raises `ClientError`, with round, client and stage, at the first number that is not finite.
+        """
         for task in tasks:
             self.stage = "before the first step"
             try:

@@ -36,7 +36,7 @@ Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabi
 
 @dataclass(frozen=True)
 class ClientTask:
-    """One client's job.
+    """The job of one client in one round.
 
     Attributes:
         rows: positions of its samples, None for all of T_k.
@@ -89,11 +89,11 @@ class LocalTrainer:
         self.watch: Callable[[Step], Step] = lambda step: step
 
     def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Everybody alone."""
+        """Group the tasks that are trained at once: each alone."""
         return ([task] for task in tasks)
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """One client after the other, in the order of the tasks."""
+        """Train one client after the other, and yield their updates in the order of the tasks."""
         for task in tasks:
             yield self.train(task, down)
 
@@ -160,7 +160,7 @@ class LocalTrainer:
         return deal(rng, n, pieces, steps)
 
     def _fit(self, task: ClientTask, data: Data, corrections: Sequence[Correction]) -> Seen:
-        """One gather a pass, then views."""
+        """Train `worker` on the task; each pass gathers its samples once, and its mini-batches are views of them."""
         x, y, z = data
         n = y.shape[0]
         alone = self.worker.has_batch_norm and n == 1  # the statistics of a single sample are undefined
@@ -174,11 +174,11 @@ class LocalTrainer:
         return seen
 
     def _pass(self, task: ClientTask, corrections: Sequence[Correction]) -> Pass:
-        """The leanest that gives this method's numbers."""
+        """Choose the leanest pass that gives this method's numbers."""
         lr = task.lr
         if self.weighs and not task.plain:
-            reference = (self.worker, self.objective, self.client, lr, corrections)
-            return Stepwise(self.watch(Weighted(*reference, self._positions(task), self._validation(task))))
+            setup = (self.worker, self.objective, self.client, lr, corrections)
+            return Stepwise(self.watch(Weighted(*setup, self._positions(task), self._validation(task))))
         if self.chain is not None:
             return Chain(self.worker, self.chain, self.objective, self.client, lr, corrections)
         if self.client.plain and not corrections:
@@ -186,12 +186,12 @@ class LocalTrainer:
         return Stepwise(self.watch(Corrected(self.worker, self.objective, self.client, lr, corrections)))
 
     def _positions(self, task: ClientTask) -> Iterator[Tensor]:
-        """Of each mini-batch's samples in T_k."""
+        """Yield the positions in T_k of each mini-batch's samples, as the steps come."""
         for order in self.orders(task):
             yield torch.from_numpy(order if task.rows is None else task.rows[order]).to(self.worker.w.device)
 
     def _validation(self, task: ClientTask) -> Iterator[tuple[Tensor, Tensor]]:
-        """Mini-batches of V_k without end, pass after pass, keyed by (seed, round, client)."""
+        """Yield mini-batches of V_k without end, pass after pass, keyed by (seed, round, client)."""
         x, y = self.federation.val.of(task.client)
         for order in endless(self._rng_of(task, "validation"), len(y), self.client.batch or len(y)):
             rows = torch.from_numpy(order).to(y.device)
@@ -199,7 +199,7 @@ class LocalTrainer:
 
     @torch.no_grad()
     def update(self, task: ClientTask, delta: Tensor, seen: Seen, corrections: Sequence[Correction]) -> ClientUpdate:
-        """What the client sends; `worker` holds its model where anything else than `delta` is read off it."""
+        """Return what the client sends; `worker` holds its model where anything else than `delta` is read off it."""
         losses = seen.batch_loss
         worker = self.worker
         sent = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
@@ -225,7 +225,7 @@ class LocalTrainer:
         )
 
     def _loss_after(self, task: ClientTask) -> float:
-        """Of `worker` on all of T_k, whichever samples it was trained on."""
+        """Return the mean cross-entropy of `worker` on all of T_k, in nats; NaN where the task doesn't ask for it."""
         if not task.loss_after:
             return math.nan
         alone = np.array([task.client])
@@ -233,7 +233,7 @@ class LocalTrainer:
         return float(loss[0])
 
     def _transmit(self, task: ClientTask, delta: Tensor) -> Tensor:
-        """The update as the server has it; zero where it wasn't sent. A codec sees a model of what is sent."""
+        """Return the update as the server has it, [P]; 0 where it wasn't sent, which a codec never sees."""
         rng = partial(self._rng_of, task, "codec")
         if task.kept is None:
             return self.codec.transmit(delta, self.worker.layout, rng)

@@ -44,11 +44,11 @@ class Vectorised:
         self.gradient = vmap(grad_and_value(self._loss, has_aux=True), in_dims=(0, 0, 0, 0, 0))
 
     def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Neighbours, `chunk` at a time; tasks come largest first, so that neighbours are of similar size."""
+        """Group neighbours, `chunk` at a time; tasks come largest first, so that neighbours are of similar size."""
         return (tasks[start : start + self.chunk] for start in range(0, len(tasks), self.chunk))
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """In the order of the tasks."""
+        """Train each group side by side, and yield the updates in the order of the tasks."""
         for group in self.together(tasks):
             yield from self._side_by_side(group, down)
 

@@ -33,7 +33,10 @@ class Query:
 
     @property
     def conditions(self) -> str:
-        """A run is in one sweep or more: their ids are one tag, in which MLflow looks for a part of the text."""
+        """The conditions on a run, in MLflow's language.
+
+        A run is in one sweep or more: their ids are one tag, in which MLflow looks for a part of the text.
+        """
         sweep = [f"tags.{membership.TAG} LIKE '%{self.sweep}%'"] if self.sweep else []
         return " and ".join([*sweep, *([self.filter] if self.filter else [])])
 
@@ -92,7 +95,10 @@ def _read(run: Any) -> Run:
 
 
 def _params(params: Mapping[str, str], tags: Mapping[str, str]) -> Mapping[str, str]:
-    """With the rounds that were asked for last: a run that was extended keeps its first parameter in MLflow."""
+    """Return the parameters with the rounds that were asked for last.
+
+    A run that was extended keeps its first parameter in MLflow.
+    """
     if record.ASKED not in params:
         return params
     older = tags.get(f"changed.{record.ASKED}", params[record.ASKED])  # of a run from before there was the tag

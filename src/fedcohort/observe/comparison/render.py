@@ -171,7 +171,7 @@ def tex(text: str) -> str:
 
 
 def render_csv(table: Table) -> str:
-    """One line a cell, in the metric's own unit; empty where a number isn't known."""
+    """Render one line a cell, in the metric's own unit; empty where a number isn't known."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = ["mean", "std", "n", "ci95_low", "ci95_high", "seeds", "bold", "odd", "yardstick"]

@@ -72,7 +72,7 @@ def _column(column: np.ndarray, metrics: "pd.DataFrame", x: np.ndarray) -> None:
 
 
 def _drop_unmeasured(metrics: "pd.DataFrame", name: str) -> np.ndarray:
-    """The rounds that measured it: those that did not leave no gap in a line."""
+    """Return which rounds measured the metric: those that did not leave no gap in a line."""
     if name not in metrics:
         return np.zeros(len(metrics), dtype=bool)
     seen: np.ndarray = np.isfinite(metrics[name].to_numpy())
@@ -127,7 +127,7 @@ def _mark_best(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray) -> None:
 
 
 def _handles(column: "Iterable[Axes]") -> "list[Artist]":
-    """One handle for each label, in the order of the panels."""
+    """Return one handle for each label, in the order of the panels."""
     found: dict[str, Artist] = {}
     for axes in column:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):

@@ -83,7 +83,7 @@ def _title(round: ExplainedRound) -> str:
 
 
 def _panels(round: ExplainedRound) -> list[tuple[str, Sequence[tuple[Values, str | None]]]]:
-    """(label, layers of bars) of each panel; a layer without a colour has that of the client's fate."""
+    """Return (label, layers of bars) of each panel; a layer without a colour has that of the client's fate."""
     if round.stacked:
         layers = [(values, colour) for values, colour in zip(round.parts.values(), _colours(round), strict=True)]
         found: list[tuple[str, Sequence[tuple[Values, str | None]]]] = [("score, the sum of its parts", layers)]
@@ -147,7 +147,7 @@ def _names(axes: "Axes", round: ExplainedRound, rows: Ids, inches: "Affine2DBase
 
 
 def _population(axes: "Axes", round: ExplainedRound) -> None:
-    """Everybody's score by rank, and where those who were selected stand."""
+    """Draw everybody's score by rank, and where those who were selected stand."""
     ranking = round.ranking
     value, fate = round.key[ranking], round.fate[ranking]
     rank = np.arange(1, len(ranking) + 1)
@@ -175,7 +175,7 @@ def _population(axes: "Axes", round: ExplainedRound) -> None:
 
 
 def _handles(round: ExplainedRound) -> "list[Artist]":
-    """The legend: what is there, parts first."""
+    """Return the legend's handles for what is there, parts first."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -46,7 +46,10 @@ def draw(info: RunInfo, path: Path) -> None:
 
 
 def _strips(info: RunInfo) -> list[tuple[str, str, np.ndarray, str]]:
-    """(word in the title, label, values, colour) of each panel of bars; none for what no client has."""
+    """Return (word in the title, label, values, colour) of each panel of bars.
+
+    There is none for what no client has.
+    """
     found = [
         ("samples", "samples, training\nand validation", info.class_counts.sum(axis=1).astype(float), style.GREY),
         ("label noise", "wrong labels, %\n(expected)", 100 * info.noise_rate, style.VERMILLION),

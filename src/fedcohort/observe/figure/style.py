@@ -38,7 +38,7 @@ MANY = 400  # rows or columns that a heat map shows one by one
 
 
 def figure(info: RunInfo, what: str, width: float, height: float) -> "Figure":
-    """A figure, inches, titled with what it shows and of which run."""
+    """Make a figure, in inches, titled with what it shows and of which run."""
     from matplotlib.figure import Figure
 
     canvas = Figure(figsize=(width, height))
@@ -73,14 +73,14 @@ def tidy(axes: "Axes", *, grid: bool = True) -> None:
 
 
 def whole_numbers(axis: "Axis", most: int = 9) -> None:
-    """Ticks at round integers only: there is no round 2.5."""
+    """Put ticks at round integers only: there is no round 2.5."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(most, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
 def legend(canvas: "Figure", handles: "Sequence[Artist]", columns: int) -> None:
-    """Below the panels, where it hides no data."""
+    """Put the legend below the panels, where it hides no data."""
     canvas.legend(handles=handles, loc="outside lower left", ncols=columns, fontsize=SMALL, frameon=False)
 
 
@@ -111,7 +111,7 @@ def save(canvas: "Figure", path: Path) -> None:
 
 
 def bins(count: int, most: int = MANY) -> Int64[np.ndarray, "_edges"]:
-    """Where each of at most `most` groups of about equal size starts: [0, 1, 2, ...] when there are few."""
+    """Return where each of at most `most` groups of about equal size starts; [0, 1, 2, ...] when there are few."""
     groups = max(1, min(count, most))
     return (np.arange(groups, dtype=np.int64) * count) // groups
 

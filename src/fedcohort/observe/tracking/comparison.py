@@ -57,7 +57,10 @@ def _fact(run: RunInfo, key: str) -> str | None:
 
 
 def _condition(key: str, value: str) -> str:
-    """In MLflow's language; the parameter `rounds` of a run that was extended is out of date, its tag is not."""
+    """Spell a condition in MLflow's language.
+
+    The parameter `rounds` of a run that was extended is out of date, its tag is not.
+    """
     return f'{"tags" if key == record.ASKED else "params"}.`{key}` = "{value}"'
 
 

@@ -82,7 +82,7 @@ def open_feed(info: RunInfo, where: Place, *, running: bool = True) -> Feed:
 
 
 def log_batch(client: "MlflowClient", run_id: str, batch: Sequence[Line]) -> None:
-    """One request; a line with more than 1,000 metrics is cut by MLflow's client itself."""
+    """Send one request; a line with more than 1,000 metrics is cut by MLflow's client itself."""
     client.log_batch(run_id, metrics=[metric for line in batch for metric in _metrics(line)])
 
 
@@ -96,7 +96,7 @@ def artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
 
 
 def _first_batch(waiting: Sequence[Line]) -> list[Line]:
-    """As many whole steps as fit into one request: a step is there with all its metrics or not at all."""
+    """Return as many whole steps as fit into one request: a step is there with all its metrics or not at all."""
     batch: list[Line] = []
     count = 0
     for line in waiting:

@@ -24,7 +24,7 @@ def sweeps(tag: str | None) -> list[str]:
 
 
 def sweeps_of(folder: Path) -> list[str]:
-    """Those of the run in `folder`, as far as it knows."""
+    """Return the sweeps of the run in `folder`, as far as it knows."""
     try:
         return sweeps(card.load(folder).tags.get(TAG))
     except CheckpointError:  # it has not begun, or keeps no journal

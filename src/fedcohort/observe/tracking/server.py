@@ -112,7 +112,10 @@ def connect(where: Place) -> "MlflowClient":
 
 
 def alone(where: Place) -> AbstractContextManager[None]:
-    """Inside, no other process creates tables or an experiment in the same SQLite file; nothing for a server."""
+    """Keep other processes from creating tables or an experiment in the same SQLite file.
+
+    It does nothing for a server.
+    """
     if where.database is None:
         return nullcontext()
     return exclusive(where.database.with_name(f".{where.database.name}.lock"))

@@ -59,7 +59,7 @@ class Worker:
         return self._write(b"\n", wait=False)
 
     def hear(self, *, wait: bool) -> Iterator[Message]:
-        """What the worker has said by now; with `wait`, all that it says until it ends."""
+        """Return what the worker has said by now; with `wait`, yield all that it says until it ends."""
         os.set_blocking(self._from, wait)
         with suppress(BlockingIOError):
             while data := os.read(self._from, BYTES):
@@ -87,12 +87,15 @@ class _Lines:
 
 
 def start_message(run: str, folder: Path, place: Place, every_s: float) -> Message:
-    """What tells the worker to track the run in `folder`. run: a name for it, which comes back with each answer."""
+    """Make the message that tells the worker to track the run in `folder`.
+
+    run: a name for it, which comes back with every answer.
+    """
     return {"run": run, "folder": str(folder), "place": asdict(place), "every_s": every_s}
 
 
 def finish_message(run: str, status: str, *, past: bool = False) -> Message:
-    """What tells the worker that the run has ended. past: with its last round, not now."""
+    """Make the message that tells the worker that the run has ended; past: with its last round, not now."""
     return {"run": run, "status": status, "past": past}
 
 
