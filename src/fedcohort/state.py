@@ -16,7 +16,10 @@ from fedcohort.errors import CheckpointError
 
 
 def pack(value: Any) -> Any:
-    """Plain data for a checkpoint: tensors, numbers, strings, lists and dictionaries with string keys."""
+    """Return plain data for a checkpoint.
+
+    Those are tensors, numbers, strings, lists and dictionaries with string keys.
+    """
     if value is None or isinstance(value, bool | int | float | str | torch.Tensor):
         return value
     if isinstance(value, np.generic):

@@ -59,7 +59,7 @@ class _Cleaning:
     """Learns the weights of one client's samples during its local training.
 
     Attributes:
-        x: their logits, for all samples of T_k, [n].
+        x: of all samples of T_k, [n]; a sample weighs 2 sigmoid(x).
     """
 
     def __init__(self, options: "Cleaning", x: Tensor, u: Tensor | None) -> None:

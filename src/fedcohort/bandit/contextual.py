@@ -31,7 +31,7 @@ def _sum_parts(exploit: Values, explore: Values) -> Judged:
 
 
 class Bandit(Protocol[B]):
-    """An estimator of rewards: it has hyperparameters alone; what it learns is the belief that goes in and comes out."""
+    """An estimator of rewards: hyperparameters alone; what it learns is the belief that goes in and comes out."""
 
     def prior(self, d: int, rng: Draws | None) -> B:
         """Make the belief before the first reward, of d features; rng: None where nobody is judged by it."""

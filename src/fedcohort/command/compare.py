@@ -31,7 +31,7 @@ from fedcohort.startup.options import folder, unknown
 
 @dataclass(frozen=True)
 class Options:
-    """As in the module; null is None."""
+    """The options of the command, as the module explains them; None stands for null."""
 
     rows: str = "selector"
     cols: str | None = None

@@ -73,7 +73,10 @@ class LoggedSelector:
         return selection
 
     def observe(self, now: LoggedRound, selection: Selection, probes: Sequence[Probe]) -> Advice | None:
-        """As after the training: nobody was selected, nothing is learned."""
+        """Tell the selector what came of the round, as after the training.
+
+        Where nobody was selected, nothing is learned.
+        """
         if not len(now.chosen):
             return None
         reports = {word: values[now.arrived] for word, values in now.signals.items()}

@@ -46,7 +46,7 @@ class Lapper(Observer):
         self.path, self.laps = Path(path), Laps()
 
     def start(self, info: Any) -> None:
-        """Nothing: the first tick is that of step 0."""
+        """Do nothing: the first tick is that of step 0."""
 
     def observe(self, report: RoundReport) -> None:
         self.laps.ticks.append(time.perf_counter())

@@ -69,7 +69,7 @@ def estimate(
 def judge_biased(
     copy: Callable[[], nn.Module], x: Tensor, y: Tensor, recipe: Recipe, rng: np.random.Generator
 ) -> np.ndarray:
-    """Whether the biased model gets each sample right, [n]."""
+    """Train biased models, and return whether they get each sample right, bool [n]."""
 
     def loss(logits: Tensor, labels: Tensor) -> Tensor:
         return gce(F.log_softmax(logits, 1), labels, recipe.q).mean()
@@ -152,7 +152,10 @@ def fit(
 
 
 def batches(n: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """One pass in a random order; a last batch of one joins the one before it (batch norm needs two)."""
+    """Yield the mini-batches of one pass in a random order.
+
+    A last batch of one joins the one before it, as batch norm needs two.
+    """
     order = rng.permutation(n)
     cuts = [cut for cut in range(size, n, size) if n - cut > 1]
     yield from np.split(order, cuts)
@@ -160,7 +163,7 @@ def batches(n: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]
 
 @torch.no_grad()
 def predict(network: nn.Module, x: Tensor) -> Tensor:
-    """The class of each sample, in eval mode."""
+    """Return the class of each sample, int64 [n], in eval mode."""
     network.eval()
     return torch.cat([network(piece).argmax(1) for piece in torch.split(x, PIECE)])
 

@@ -10,7 +10,7 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Ragged:
-    """One row of positions a client, each as long as it likes.
+    """Rows of positions, one a client, each as long as it likes.
 
     Attributes:
         rows: positions, client by client, int64 [N].
@@ -22,13 +22,13 @@ class Ragged:
 
     @classmethod
     def of(cls, parts: Sequence[Ids]) -> "Ragged":
-        """From one array a client."""
+        """Make it of one array a client."""
         rows = np.concatenate(parts) if len(parts) else np.empty(0)
         return cls.from_sizes(rows.astype(np.int64, copy=False), np.fromiter(map(len, parts), np.int64, len(parts)))
 
     @classmethod
     def from_sizes(cls, rows: Ids, sizes: Ids) -> "Ragged":
-        """From positions, client by client, and the number of each client's."""
+        """Make it of positions, client by client, and the number of each client's."""
         return cls(rows, np.concatenate([[0], np.cumsum(sizes)]))
 
     def __len__(self) -> int:
@@ -46,7 +46,7 @@ class Ragged:
 
     @property
     def owner(self) -> Ids:
-        """Whose each position is, int64 [N]."""
+        """The client whose each position is, int64 [N]."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def cut(self, sizes: Ids) -> tuple[np.ndarray, "Ragged", "Ragged"]:

@@ -21,7 +21,7 @@ def natural_owners(owner: Ids, parts: Ragged) -> Ids | None:
 
 
 def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
-    """Sorted positions of each owner's rows."""
+    """Return the positions of each owner's rows, sorted."""
     order = np.argsort(test_owner, kind="stable")
     starts, stops = (np.searchsorted(test_owner[order], owners, side) for side in ("left", "right"))
     sizes = stops - starts
@@ -30,7 +30,7 @@ def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
 
 
 def deal(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
-    """Sorted positions of each client's share; disjoint.
+    """Deal rows out by class: the sorted positions of each client's share; disjoint.
 
     Args:
         labels: of the test split, int64 [N].
@@ -67,7 +67,10 @@ def quotas(counts: Counts, pool: Ids, rng: np.random.Generator) -> Counts:
 
 
 def nearest(want: np.ndarray, total: int) -> Ids:
-    """Integers >= 0 that sum to `total`, nearest to `want` [n]: the largest shortfalls are corrected first."""
+    """Return integers >= 0 that sum to `total`, nearest to `want` [n].
+
+    The largest shortfalls are corrected first.
+    """
     given: Ids = np.maximum(np.floor(want), 0).astype(np.int64)
     while (short := total - int(given.sum())) != 0:
         step = int(np.sign(short))

@@ -31,7 +31,7 @@ class Digits(Dataset):
 
 
 def split_stratified(labels: Ids, rng: np.random.Generator) -> tuple[Ids, Ids]:
-    """Sorted positions of the training and of the test part, TEST_SHARE of each class."""
+    """Return the sorted positions of the training and of the test part, TEST_SHARE of each class."""
     test = np.zeros(len(labels), dtype=bool)
     for c in np.unique(labels):
         of_class = rng.permutation(np.flatnonzero(labels == c))

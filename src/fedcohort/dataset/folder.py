@@ -153,7 +153,7 @@ class Folder(Dataset):
         return [frame.take(np.setdiff1d(np.arange(len(labels.train)), test)), frame.take(test)]
 
     def _complete(self, frame: Frame, names: list[str], remarks: list[str]) -> Frame:
-        """Without the rows that lack a label, an owner or a number."""
+        """Return the frame without the rows that lack a label, an owner or a number."""
         gaps = np.zeros(frame.table.num_rows, dtype=bool)
         for name in {self.label, self.client, self.features} - {None}:
             if name in frame.names:
@@ -217,7 +217,7 @@ class Folder(Dataset):
     def _standardise(
         self, train_x: np.ndarray, test_x: np.ndarray, remarks: list[str]
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """In place; returns the mean and the deviation of each feature of a sample."""
+        """Standardise in place, and return the mean and the deviation of each feature of a sample."""
         if self.standardise == "none":
             return None
         mean, sd = own.moments(train_x)

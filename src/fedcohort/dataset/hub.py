@@ -56,7 +56,7 @@ def out_of_reach() -> str:
 
 @contextmanager
 def silent(*libraries: str) -> Iterator[None]:
-    """Inside, the libraries log nothing: what goes wrong is raised, and said once by us."""
+    """Keep the libraries from logging: what goes wrong is raised, and said once by us."""
     loggers = [logging.getLogger(name) for name in libraries]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

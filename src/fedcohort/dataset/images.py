@@ -24,7 +24,7 @@ def holds_images(kind: Any) -> bool:
 
 
 def decode(column: Any) -> np.ndarray:
-    """uint8 [rows, channels, height, width]. Raises `BadImage`."""
+    """Decode a column of images: uint8 [rows, channels, height, width]. Raises `BadImage`."""
     encoded = (data.as_py() for chunk in column.chunks for data in chunk.field("bytes"))
     images: list[np.ndarray] = []
     for row, data in enumerate(encoded):

@@ -98,7 +98,7 @@ def _check_classes(
 
 
 def _values(frame: Frame, name: str) -> np.ndarray:
-    """Integers, or texts where there are any (dtype U)."""
+    """Return the column's integers, or texts where there are any (dtype U)."""
     column = frame.require_full(name)
     if cells.is_text(column.type):
         return _texts(frame, name, column)

@@ -78,7 +78,7 @@ class Synthetic(Dataset):
         return check(Raw("synthetic", train_x, train_y, test_x, test_y, CLASSES, first, second))
 
     def client(self, rng: np.random.Generator) -> tuple[np.ndarray, Ids]:
-        """One client's float32 [n, 60] and labels [n]."""
+        """Draw one client's inputs, float32 [n, 60], and labels [n]."""
         u, B = rng.normal(0, np.sqrt([self.alpha, self.beta]))
         n = self.min_samples + int(rng.lognormal(4, 2))
         n = n if self.max_samples is None else min(n, self.max_samples)

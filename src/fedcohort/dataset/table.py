@@ -96,7 +96,7 @@ class Frame:
         return column
 
     def take(self, rows: Ids) -> "Frame":
-        """These rows alone."""
+        """Return these rows alone."""
         before = np.arange(self.table.num_rows) if self.rows is None else self.rows
         return replace(self, table=self.table.take(pa.array(rows)), rows=before[rows])
 
@@ -184,7 +184,7 @@ class Frame:
 
 
 def read(file: Path) -> Frame:
-    """One Parquet or CSV file."""
+    """Read one Parquet or CSV file."""
     if file.suffix == ".csv":
         check_utf8(file)
     try:

@@ -64,7 +64,7 @@ class Interrupts:
         self._shared[0] = self._shared[0] or code
 
     def start(self) -> None:
-        """From here on signals do what this module says. One that is ignored (`nohup`) stays so."""
+        """Have signals do what this module says, from here on. One that is ignored (`nohup`) stays so."""
         self._shared[:] = b"\0\0"
         self.phase, self._owner, self._own, self._seen = Phase.START, os.getpid(), 0, False
         for number in CLUSTERS:
@@ -93,12 +93,12 @@ class Interrupts:
             self._shared[:], self._own = b"\0\0", 0
 
     def stop(self) -> None:
-        """The process is about to end: a signal that came has been obeyed, any other ends it at once."""
+        """Prepare for the end of the process: a signal that came has been obeyed, any other ends it at once."""
         self._give_back(dict.fromkeys(self._before or (), signal.SIG_IGN if self.code else signal.SIG_DFL))
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Inside, a signal waits: ask with `check`."""
+        """Let a signal wait, inside: ask with `check`."""
         before, self.phase = self.phase, Phase.DEAF
         try:
             yield

@@ -32,7 +32,7 @@ def has_password(address: str) -> bool:
 
 
 def mask(address: str) -> str:
-    """`address` without its user and its query."""
+    """Return `address` without its user and its query."""
     return re.sub(r"\?.*", "?...", re.sub(r"//.*@", "//...@", address))
 
 

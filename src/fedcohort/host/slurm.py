@@ -22,7 +22,7 @@ def job() -> str | None:
 
 
 def find_restarted_job() -> str | None:
-    """The id of this job where SLURM has started it before, None where this is its first start."""
+    """Return the id of this job where SLURM has started it before, None where this is its first start."""
     restarts = os.environ.get("SLURM_RESTART_COUNT", "")
     return job() if restarts.isdecimal() and int(restarts) > 0 else None
 
@@ -44,7 +44,7 @@ def requeue_if_preempted() -> None:
 
 
 def list_queued(jobs: Sequence[str]) -> list[str]:
-    """Those of `jobs`, ids without their array's tasks, that SLURM still runs or has in its queue."""
+    """Return those of `jobs`, ids without their array's tasks, that SLURM still runs or has in its queue."""
     listed = {line.partition("_")[0] for line in _answer("squeue", "--noheader", "--format=%i").split()}
     return [each for each in jobs if each in listed]
 

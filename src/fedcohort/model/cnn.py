@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cnn(Model):
-    """dense: units of the dense layer."""
+    """The network, with its option.
+
+    Attributes:
+        dense: units of the dense layer.
+    """
 
     dense: int
 

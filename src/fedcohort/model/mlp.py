@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Mlp(Model):
-    """hidden: units of each hidden layer; without any it is logistic regression."""
+    """The network, with its option.
+
+    Attributes:
+        hidden: units of each hidden layer; without any it is logistic regression.
+    """
 
     hidden: Sequence[int]
 

@@ -23,7 +23,11 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class Gce(Objective):
-    """q: from cross-entropy (near 0) to the mean absolute error (1)."""
+    """The loss, with its option.
+
+    Attributes:
+        q: from cross-entropy (near 0) to the mean absolute error (1).
+    """
 
     q: float
 

@@ -23,7 +23,11 @@ LABELS = 12  # that the table names
 
 
 class Progress(Observer):
-    """lines_every: rounds between plain lines, where the output is no terminal."""
+    """Shows how the run goes on.
+
+    Attributes:
+        lines_every: rounds between plain lines, where the output is no terminal.
+    """
 
     def __init__(self, *, lines_every: int) -> None:
         ranges.integer("lines_every", lines_every, "[1, inf)")

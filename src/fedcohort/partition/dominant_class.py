@@ -80,7 +80,10 @@ class Plan:
 
 
 def level(total: int, low: Ids, high: Ids, tie: np.ndarray) -> Ids:
-    """Integers in [low, high] that sum to `total`, as equal as possible; `tie` in [0, 1) says who gets the odd ones."""
+    """Return integers in [low, high] that sum to `total`, as equal as possible.
+
+    `tie` in [0, 1) says who gets the odd ones.
+    """
     out = low.copy()
     for _ in range(total - int(low.sum())):
         out[np.where(out < high, out + tie, np.inf).argmin()] += 1
@@ -106,7 +109,10 @@ class DominantClass(Partition):
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:
-        """Sorted positions of each client; disjoint and exhaustive. Raises `OptionError` naming a feasible value."""
+        """Deal the samples: sorted positions of each client; disjoint and exhaustive.
+
+        Raises `OptionError` naming a feasible value.
+        """
         K = require("dominant_class", n_clients, len(labels))
         pools = np.bincount(labels, minlength=n_classes)
         plan = Plan(even(len(labels), K), pools, rng.permutation(K), rng.permutation(n_classes))
@@ -130,7 +136,7 @@ class DominantClass(Partition):
 
 
 def _deal(labels: Ids, counts: Counts, plan: Plan, uniform: np.ndarray, rng: np.random.Generator) -> list[Ids]:
-    """Positions of each client: `counts` of each class, and for the `uniform` ones [K] what remains."""
+    """Return the positions of each client: `counts` of each class, and for the `uniform` ones [K] what remains."""
     K, C = counts.shape
     rows = [rng.permutation(np.flatnonzero(labels == c)) for c in range(C)]
     ends = counts.cumsum(0)

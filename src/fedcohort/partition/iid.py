@@ -19,6 +19,9 @@ class Iid(Partition):
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:
-        """Sorted positions of each client; disjoint and exhaustive. Raises `OptionError` without enough samples."""
+        """Deal the samples: sorted positions of each client; disjoint and exhaustive.
+
+        Raises `OptionError` without enough samples.
+        """
         K = require("iid", n_clients, len(labels))
         return [np.sort(part) for part in np.array_split(rng.permutation(len(labels)), K)]

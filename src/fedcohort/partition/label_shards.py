@@ -34,7 +34,10 @@ class LabelShards(Partition):
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:
-        """Sorted positions of each client; disjoint and exhaustive. Raises `OptionError` without enough samples."""
+        """Deal the samples: sorted positions of each client; disjoint and exhaustive.
+
+        Raises `OptionError` without enough samples.
+        """
         K, N = require("label_shards", n_clients, len(labels)), len(labels)
         if K * self.shards > N:
             raise OptionError(

@@ -64,6 +64,6 @@ def foreign(x: Tensor, where: str, federation: Federation) -> Tensor:
 
 
 def count_shared(x: Tensor, among: Tensor) -> int:
-    """How many rows of x are rows of `among`, to the bit."""
+    """Count the rows of x that are rows of `among`, to the bit."""
     known = {hash(row.tobytes()) for row in among.flatten(1).cpu().numpy()}
     return sum(hash(row.tobytes()) in known for row in x.flatten(1).numpy())

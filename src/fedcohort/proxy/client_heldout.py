@@ -16,7 +16,11 @@ from fedcohort.proxy.base import Proxy, draw_rows
 
 @dataclass(frozen=True)
 class ClientHeldout(Proxy):
-    """n: how many of them, None for all."""
+    """The proxy, with its option.
+
+    Attributes:
+        n: how many of them, None for all.
+    """
 
     n: int | None
 

@@ -18,7 +18,11 @@ from fedcohort.rng import generator
 
 @dataclass(frozen=True)
 class Noise(Proxy):
-    """n: how many inputs are drawn."""
+    """The proxy, with its option.
+
+    Attributes:
+        n: how many inputs are drawn.
+    """
 
     n: int
 

@@ -27,7 +27,7 @@ class Debug:
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train one client after the other, and yield their updates.
 
-        Raises `ClientError`, with round, client and stage, at the first number that is not finite.
+        Raises `ClientError`, with round, client and stage, where training fails or a number is not finite.
         """
         for task in tasks:
             self.stage = "before the first step"

@@ -105,7 +105,7 @@ class _Sorter:
         self.left_out.setdefault(why, []).append(label(run))
 
     def alike(self, cell: Cell, runs: Sequence[Run]) -> dict[int, Run]:
-        """One run a seed, all of the settings that most runs of the cell have; of equals the newest."""
+        """Keep one run a seed, all of the settings that most runs of the cell have; of equals the newest."""
         kinds = Counter(settings(run) for run in runs)
         newest = {settings(run): i for i, run in enumerate(runs)}
         usual = max(kinds, key=lambda kind: (kinds[kind], newest[kind]))
@@ -121,7 +121,10 @@ class _Sorter:
         return dict(sorted(chosen.items()))
 
     def across(self, cells: Mapping[Cell, Mapping[int, Run]]) -> frozenset[Cell]:
-        """Note settings that differ from cell to cell and aren't what is compared, or options of it; the odd cells."""
+        """Note settings that differ from cell to cell and aren't what is compared, and return the odd cells.
+
+        The options of what is compared may differ.
+        """
         compared = [name for name in (self.rows, self.cols) if name]
         own = tuple(f"{name}." for name in compared)
         stand_ins = tuple(other for name in compared for other in STANDS_FOR.get(name, ()))
@@ -247,7 +250,7 @@ def commit(run: Run) -> str:
 
 
 def label(run: Run) -> str:
-    """As it is found in MLflow's pages."""
+    """Name the run as it is found in MLflow's pages."""
     return f"{run.name} ({run.id[:8]})"
 
 

@@ -59,7 +59,7 @@ class Worker:
         return self._write(b"\n", wait=False)
 
     def hear(self, *, wait: bool) -> Iterator[Message]:
-        """Return what the worker has said by now; with `wait`, yield all that it says until it ends."""
+        """Yield what the worker has said by now; with `wait`, all that it says until it ends."""
         os.set_blocking(self._from, wait)
         with suppress(BlockingIOError):
             while data := os.read(self._from, BYTES):
@@ -117,7 +117,7 @@ class Desk:
         return max(0.0, self._courier.due - time.monotonic()) if self._courier and self._pending else None
 
     def take(self, line: bytes) -> None:
-        """One line of the run's."""
+        """Take one line of the run's."""
         if not line:
             self._pending = True
             return
@@ -135,7 +135,7 @@ class Desk:
             self._safely(self._observe)
 
     def leave(self) -> None:
-        """The run is gone: send what it has committed."""
+        """Send what the run has committed, now that it is gone."""
         if self._courier:
             self._courier.due = 0.0
             self._safely(self._observe)
