@@ -91,7 +91,7 @@ class Score(nn.Module):
         return torch.stack([score, torch.zeros_like(score)], 1)
 
 
-def held(proxy: Tensor, val: Rows) -> Federation:
+def server_only(proxy: Tensor, val: Rows) -> Federation:
     """Of the server's data alone."""
     nothing = Shard(val.x[:0], val.y[:0], val.y[:0], np.zeros(1, dtype=np.int64))
     counts = np.zeros((0, 2), dtype=np.int64)
@@ -105,11 +105,11 @@ def workshop(n_params: int, proxy: Tensor | None = None, network: nn.Module | No
     """
     x = torch.randn(8, n_params, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
     server = FlatModel(Score(n_params) if network is None else network)
-    data = held(x if proxy is None else proxy, Rows(x, (x.sum(1) < 0).long()))
+    data = server_only(x if proxy is None else proxy, Rows(x, (x.sum(1) < 0).long()))
     return RoundModels(server, data, 0, 0, server.buffers.clone())
 
 
-def arrived(
+def arrivals(
     collected: Collected,
     signals: dict[str, Any] | None = None,
     needs: frozenset[str] = frozenset(),
@@ -139,5 +139,5 @@ def direction(agg: Any, updates: Sequence[ClientUpdate], n_clients: int = 10) ->
     """One aggregation from a fresh state."""
     collected = gather(agg, updates)
     state = agg.init(population(n_clients), len(updates[0].delta))
-    result: torch.Tensor = agg.direction(state, arrived(collected))[0].displacement
+    result: torch.Tensor = agg.direction(state, arrivals(collected))[0].displacement
     return result

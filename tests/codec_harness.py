@@ -35,7 +35,7 @@ def ctx(layout: Layout, client: int = 0) -> ClientContext:
     return ClientContext(0, client, layout, lambda purpose: generator(0, purpose, 0, client))
 
 
-def begun(codec: Any, w: torch.Tensor, layout: Layout, client: int = 0) -> Correction:
+def begin(codec: Any, w: torch.Tensor, layout: Layout, client: int = 0) -> Correction:
     (hook,) = codec.hooks
     return hook.begin(w, {}, {}, ctx(layout, client))
 

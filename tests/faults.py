@@ -125,7 +125,7 @@ class Place:
         """One of the variants, which hangs on the seed and the place alone; None where it means nothing else."""
         code = self.path.read_text()
         draw = random.Random(f"{seed} {self.path.relative_to(ROOT)} {self.position} {self.family}")
-        faulty = _mutated(code, *draw.choice(self.variants))
+        faulty = _mutate(code, *draw.choice(self.variants))
         return None if _meaning(faulty) in (None, _meaning(code)) else _mutant(self.path, code, faulty)
 
 
@@ -159,7 +159,7 @@ def _positions(tree: Any, operator: Any) -> Iterator[tuple[Any, int, Any]]:
         yield from _positions(child, operator)
 
 
-def _mutated(code: str, operator: Any, occurrence: int) -> str:
+def _mutate(code: str, operator: Any, occurrence: int) -> str:
     tree = get_ast(code)
     node, index, _ = list(_positions(tree, operator))[occurrence]
     parent = node.parent

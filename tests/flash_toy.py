@@ -19,7 +19,7 @@ def flash(**changes: Any) -> Flash:
     return make("selector", "flash", **changes)
 
 
-def answered(robust_loss: Sequence[float], val_loss: Sequence[float]) -> Mapping[str, ProbeResult]:
+def answers(robust_loss: Sequence[float], val_loss: Sequence[float]) -> Mapping[str, ProbeResult]:
     everybody = np.arange(len(robust_loss))
     values = {"robust_loss": robust_loss, "val_loss": val_loss}
     return {word: ProbeResult(everybody, np.array(column, float)) for word, column in values.items()}
@@ -41,7 +41,7 @@ def run(
     fresh = selector.context == "fresh"
     states = []
     for t, (measured, seconds) in enumerate(itertools.zip_longest(losses, trained, fillvalue={})):
-        probes = answered(*measured)
+        probes = answers(*measured)
         chosen = sorted({*seconds, *(failed[t] if t < len(failed) else ())}) or [0]
         ctx = context(t, len(chosen), K, available=chosen)
         state = selector.select(state, ctx, probes if fresh else {})[1]

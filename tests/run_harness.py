@@ -73,13 +73,13 @@ class Ran:
 PARSER = OverridesParser.create()
 
 
-def made(*overrides: str) -> assemble.Composed:
+def compose_words(*overrides: str) -> assemble.Composed:
     """The composed config of `python train.py <overrides>`.
 
     Hydra takes a third of a second for it, as long as a small run: it composes each set of words once, and plain
     `option=value` is written into a copy.
     """
-    parsed = [_parsed(text) for text in overrides]
+    parsed = [_parse(text) for text in overrides]
     chosen = tuple(text for text, each in zip(overrides, parsed, strict=True) if not _plain(each))
     values = [each for each in parsed if _plain(each)]
     choices = composed_by_hydra(chosen).hydra.runtime.choices
@@ -96,7 +96,7 @@ def made(*overrides: str) -> assemble.Composed:
 
 
 @cache
-def _parsed(override: str) -> Override:
+def _parse(override: str) -> Override:
     (parsed,) = PARSER.parse_overrides([override])
     return parsed
 
@@ -126,10 +126,10 @@ def _ours(overrides: tuple[str, ...]) -> DictConfig:
 
 def go(logs: Path, *overrides: str, small: bool = True) -> Ran:
     """Run it; the reports are those of this process."""
-    return play(made(*watched(logs, *overrides, small=small)))
+    return play(compose_words(*collect_words(logs, *overrides, small=small)))
 
 
-def watched(logs: Path, *overrides: str, small: bool = True) -> tuple[str, ...]:
+def collect_words(logs: Path, *overrides: str, small: bool = True) -> tuple[str, ...]:
     """The overrides of a small run that is collected."""
     given = {word.split("=")[0].lstrip("+~") for word in overrides}
     base = [word for word in SMALL if small and word.split("=")[0] not in given]
@@ -146,7 +146,7 @@ def play(composed: assemble.Composed) -> Ran:
 
 def remarks(*overrides: str, network: nn.Module | None = None) -> list[str]:
     """What is said of `python train.py <overrides>` before it starts; network: instead of the model's."""
-    config = made(*overrides)
+    config = compose_words(*overrides)
     objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
     parts = run._parts(config, objects)
     federation = run._federation(config, objects, parts)

@@ -8,7 +8,7 @@ from fedcohort.observe.comparison.runs import settings
 from fedcohort.record import folder
 from fedcohort.roles import PART, TABLE, Effect, Identity, flat, role_of, rows_of
 from fedcohort.startup import options
-from run_harness import made
+from run_harness import compose_words
 from yaml_words import CONFIGS, OURS
 
 GROUPS = sorted(path.name for path in CONFIGS.iterdir() if path.is_dir() and path.name != "hydra")
@@ -76,7 +76,9 @@ def test_what_changes_a_result_is_part_of_the_identity_or_extends_it() -> None:
     ],
 )
 def test_the_hash_is_of_what_changes_results(words: str, same: bool) -> None:
-    assert (folder.config_hash(made().config) == folder.config_hash(made(*words.split()).config)) == same
+    assert (
+        folder.config_hash(compose_words().config) == folder.config_hash(compose_words(*words.split()).config)
+    ) == same
 
 
 def test_what_changes_no_result_is_no_difference_between_runs() -> None:

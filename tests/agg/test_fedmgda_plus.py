@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import arrived, gather, update_of
+from agg_harness import arrivals, gather, update_of
 from fedcohort.agg import fedmgda_plus
 from fedcohort.round.collected import reweight
 from run_harness import go, remarks
@@ -23,7 +23,7 @@ def mgda(rows: Sequence[Sequence[float]], n: Sequence[int] = (), round: int = 0,
     agg = make("agg", "fedmgda_plus", **options)
     sizes = n or [1] * len(rows)
     collected = gather(agg, [update_of(k, row, n=sizes[k]) for k, row in enumerate(rows)])
-    seen = arrived(collected)
+    seen = arrivals(collected)
     made, _ = agg.direction(None, replace(seen, outcome=replace(seen.outcome, round=round)))
     return made.displacement.tolist(), (made.weights * np.linalg.norm(rows, axis=1)).tolist()
 
@@ -112,7 +112,7 @@ def test_a_client_that_the_selector_keeps_out_stays_out() -> None:
     # epsilon would let its weight grow from 0
     agg = make("agg", "fedmgda_plus", epsilon=1.0)
     collected = reweight(gather(agg, [update_of(0, [1.0, 0.0]), update_of(1, [0.0, 1.0])]), np.array([1.0, 0.0]))
-    made, _ = agg.direction(None, arrived(collected))
+    made, _ = agg.direction(None, arrivals(collected))
     assert made.displacement.tolist() == [1.0, 0.0]
     assert made.weights.tolist() == [1.0, 0.0]
 

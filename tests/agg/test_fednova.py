@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import arrived, gather, layout_of, update_of
+from agg_harness import arrivals, gather, layout_of, update_of
 from fedcohort.round.collected import reweight
 from fedcohort.signal.base import find
 from fedcohort.types import ClientUpdate
@@ -30,7 +30,7 @@ def nova(updates: Sequence[ClientUpdate], weights: Sequence[float] | None = None
         collected = reweight(collected, np.array(weights, dtype=np.float64), absolute=True)
     rows = {update.client: update for update in updates}
     signals = {w: np.array([find(w).read(rows[int(k)]) for k in collected.clients]) for w in agg.needs}
-    made, _ = agg.direction(None, arrived(collected, signals, agg.needs))
+    made, _ = agg.direction(None, arrivals(collected, signals, agg.needs))
     return float(made.displacement), made.weights.tolist()
 
 
@@ -103,7 +103,7 @@ def test_where_it_settles() -> None:
 
 def _average(updates: Sequence[ClientUpdate]) -> float:
     agg = make("agg", "fedavg")
-    return float(agg.direction(None, arrived(gather(agg, updates)))[0].displacement)
+    return float(agg.direction(None, arrivals(gather(agg, updates)))[0].displacement)
 
 
 def test_what_it_asks_for_is_a_and_k() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import arrived, gather, update_of
+from agg_harness import arrivals, gather, update_of
 from fair_toy import LR, close, weights
 from fedcohort.agg import losses
 from fedcohort.agg.base import Arrived
@@ -33,7 +33,7 @@ STEEP: dict[str, dict[str, float]] = {
 def told(values: list[float], advice: list[float] | None = None) -> Arrived:
     agg = make("agg", "term")
     collected = gather(agg, [update_of(k, [1.0]) for k in range(len(values))])
-    seen = arrived(collected, {"loss": np.array(values)}, frozenset({"loss"}))
+    seen = arrivals(collected, {"loss": np.array(values)}, frozenset({"loss"}))
     return seen if advice is None else replace(seen, weights=np.array(advice))
 
 

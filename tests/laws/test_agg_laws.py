@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import arrived, gather, population, update_of
+from agg_harness import arrivals, gather, population, update_of
 from fedcohort.part import PROXY, RELATIVE_ADVICE
 from fedcohort.round.collected import Collected, reweight
 from fedcohort.state import pack, unpack
@@ -35,7 +35,7 @@ def step(agg: Any, state: Any, updates: list[Any], apart: float = 0.0) -> tuple[
 def close(agg: Any, state: Any, collected: Collected, apart: float = 0.0) -> tuple[torch.Tensor, Any]:
     """Every signal that it reads is 1, and `apart` more from one client id to the next."""
     signals = dict.fromkeys(agg.needs, 1.0 + apart * collected.clients)
-    direction, after = agg.direction(state, arrived(collected, signals, agg.needs))
+    direction, after = agg.direction(state, arrivals(collected, signals, agg.needs))
     return direction.displacement, after
 
 
@@ -116,7 +116,7 @@ def test_where_nobody_tells_a_finite_loss_the_step_is_a_plain_mean(agg: Any, val
     rows, state = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)]), fresh(agg)
     for one in (False, True):  # and what one client says counts for itself alone
         signals = dict.fromkeys(agg.needs, np.array([0.7 if one else value, value, value]))
-        direction, after = agg.direction(state, arrived(rows, signals, agg.needs))
+        direction, after = agg.direction(state, arrivals(rows, signals, agg.needs))
         assert torch.isfinite(direction.displacement).all()
         if not one:
             torch.testing.assert_close(direction.displacement, rows.mean, atol=1e-12, rtol=0)

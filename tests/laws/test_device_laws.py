@@ -8,7 +8,7 @@ import pytest
 from fedcohort.device.base import Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
-from global_rng import untouched
+from global_rng import guard
 from yaml_words import make, words
 
 K = 40
@@ -31,12 +31,12 @@ def same(a: Timing, b: Timing) -> bool:
 
 def test_deterministic_without_global_generators(device: Any) -> None:
     clients = np.arange(K)
-    with untouched():
+    with guard():
         first = (
             device.sample(clients, work(clients), Draws(0, K, 3)),
             device.expect(clients, work(clients), Draws(0, K)),
         )
-    with untouched():
+    with guard():
         again = (
             device.sample(clients, work(clients), Draws(0, K, 3)),
             device.expect(clients, work(clients), Draws(0, K)),

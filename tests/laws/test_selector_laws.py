@@ -13,7 +13,7 @@ import torch
 from fedcohort.selector.base import TIE
 from fedcohort.state import pack
 from fedcohort.types import Ids, ProbeResult, RoundOutcome, Selection
-from selector_harness import Relabelled, World, cohorts, play, play_round, reordered, stored
+from selector_harness import Relabelled, World, cohorts, play, play_round, reorder, restore
 from selector_toys import BREAKERS, TOYS
 from yaml_words import make as made
 from yaml_words import words
@@ -186,7 +186,7 @@ def test_states_are_never_modified(word: str) -> None:
 def test_resuming_is_continuing(word: str, stop: int) -> None:
     world = World(available=some, lost=half_lost)
     whole = play(make("selector", word), world, ROUNDS)
-    rest = play(make("selector", word), world, ROUNDS - stop, stored(whole[stop - 1].after), start=stop)
+    rest = play(make("selector", word), world, ROUNDS - stop, restore(whole[stop - 1].after), start=stop)
     assert cohorts(rest) == cohorts(whole)[stop:]
     assert same(rest[-1].after, whole[-1].after)
 
@@ -230,7 +230,7 @@ def test_the_order_of_arrival_does_not_matter(word: str) -> None:
     steps = play(selector, world, 4)
     last = steps[-1]
     back = np.arange(len(last.outcome.clients))[::-1]
-    signals = {signal: reordered(signal, column, back) for signal, column in last.outcome.signals.items()}
+    signals = {signal: reorder(signal, column, back) for signal, column in last.outcome.signals.items()}
     turned = replace(last.outcome, clients=last.outcome.clients[::-1].copy(), signals=signals)
     a = play(selector, world, 2, last.after, start=4)
     b = play(selector, world, 2, selector.observe(last.chosen, turned)[1], start=4)
@@ -333,7 +333,7 @@ def _relabelled_outcome(outcome: RoundOutcome, selection: Selection, new: Ids) -
         outcome,
         selection=selection,
         clients=new[outcome.clients][order],
-        signals={w: reordered(w, column, order) for w, column in outcome.signals.items()},
+        signals={w: reorder(w, column, order) for w, column in outcome.signals.items()},
         probes={w: _relabelled(answers, new) for w, answers in outcome.probes.items()},
     )
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from fedcohort.startup import run
 from fedcohort.training.evaluate import correct, mean_over_samples
-from run_harness import SMALL, Ran, go, made, same_bits
+from run_harness import SMALL, Ran, compose_words, go, same_bits
 from yaml_words import make
 
 SELECTORS = ("random", "round_robin", "powd", "ucb_cs", "flash")
@@ -179,7 +179,7 @@ def test_the_model_counts_the_batches_of_whoever_took_most(tmp_path: Path, monke
 
 
 def _federation():
-    composed = made(*SMALL)
+    composed = compose_words(*SMALL)
     objects = {group: run.assemble.part(composed, group) for group in (*run.assemble.LIGHT, *run.assemble.HEAVY)}
     return run._federation(composed, objects, run._parts(composed, objects))
 

@@ -17,7 +17,7 @@ from fedcohort.signal.base import find
 from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import Population, ProbeResult
 from run_harness import go
-from selector_harness import World, cohorts, context, outcome, play, stored
+from selector_harness import World, cohorts, context, outcome, play, restore
 from yaml_words import make
 
 SIGMA = np.array([[1, 0.9, 0.1], [0.9, 1.2, 0.2], [0.1, 0.2, 0.8]])
@@ -210,7 +210,7 @@ def test_the_laws_hold_after_the_warm_up_too(value: float, each: int, kernel: st
         assert len(picked) == min(3, len(step.ctx.available)) == len(np.unique(picked))
         assert np.isin(picked, step.ctx.available).all()
         assert step.after.X is None or np.isfinite(step.after.X).all()
-    rest = play(quick(kernel=kernel), world, 4, stored(steps[4].after), start=5)
+    rest = play(quick(kernel=kernel), world, 4, restore(steps[4].after), start=5)
     assert cohorts(rest) == cohorts(steps)[5:]
 
 

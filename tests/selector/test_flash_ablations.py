@@ -15,7 +15,7 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.selector.contexts import FEATURES
 from fedcohort.startup import assemble
 from flash_toy import RAW, SECONDS, STORY, flash, run, theta
-from selector_harness import World, cohorts, play, stored
+from selector_harness import World, cohorts, play, restore
 from yaml_words import CONFIGS, node
 
 BANDITS = ("thompson", "linucb", "neural", "restless")
@@ -134,7 +134,7 @@ def test_the_restless_bandit_explores_in_its_rounds() -> None:
 def test_resuming_is_continuing(bandit: str) -> None:
     world, selector = World(), small(bandit)
     whole = play(selector, world, 7)
-    rest = play(selector, world, 4, stored(whole[2].after), start=3)
+    rest = play(selector, world, 4, restore(whole[2].after), start=3)
     assert cohorts(rest) == cohorts(whole)[3:]
     np.testing.assert_array_equal(rest[-1].selection.scores, whole[-1].selection.scores)
 

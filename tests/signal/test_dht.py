@@ -10,7 +10,7 @@ from torch import nn
 
 from fedcohort.data import interaction
 from fedcohort.signal.base import find
-from global_rng import untouched
+from global_rng import guard
 from run_harness import go
 
 OPTIONS = {"q": 0.7, "epochs": 2, "lr": 0.1, "batch": 5, "seed": 3}
@@ -51,7 +51,7 @@ def test_what_a_client_says_does_not_depend_on_who_else_is_asked() -> None:
 
 
 def test_no_global_generator_is_read_or_moved() -> None:
-    with untouched():
+    with guard():
         first = asked([0, 1])
     torch.manual_seed(99)
     np.testing.assert_array_equal(asked([0, 1]), first)

@@ -13,14 +13,14 @@ from fedcohort.host import cores
 from fedcohort.startup import run
 from fedcohort.startup.assemble import LIGHT
 from fedcohort.startup.refusals import LOST, check_sweep, check_words, explain, in_one_line
-from run_harness import go, made
+from run_harness import compose_words, go
 from yaml_words import CONFIGS, ROOT
 
 
 def refusal(logs: Path, *words: str) -> str:
     """The line for `python train.py <words>`."""
     try:
-        run.run(made(f"paths.logs={logs}", *words))
+        run.run(compose_words(f"paths.logs={logs}", *words))
     except Exception as error:
         line = explain(error, words, CONFIGS)
         if line is None:
@@ -301,7 +301,7 @@ from fedcohort.startup import assemble, refusals
 from fedcohort.startup import run
 with initialize_config_dir({str(CONFIGS)!r}, version_base="1.3"):
     cfg = compose("train", return_hydra_config=True)
-made = assemble.composed(cfg, cfg.hydra.runtime.choices, ())
+made = assemble.compose_config(cfg, cfg.hydra.runtime.choices, ())
 for group in {LIGHT}:
     assemble.part(made, group)
 run.watchers_of(made)

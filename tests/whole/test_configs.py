@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import assemble, options
-from run_harness import made
+from run_harness import compose_words
 from yaml_words import CONFIGS, OURS, ROOT, inside, make, node, words
 
 PARTS = [(group, word) for group in OURS for word in words(group)]
@@ -249,4 +249,4 @@ def test_the_harness_composes_as_hydra_does(typed: str) -> None:
     words = tuple(typed.split())
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         cfg = compose("train", overrides=list(words), return_hydra_config=True)
-    assert made(*words) == assemble.compose_config(cfg, cfg.hydra.runtime.choices, words)
+    assert compose_words(*words) == assemble.compose_config(cfg, cfg.hydra.runtime.choices, words)

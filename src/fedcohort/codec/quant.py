@@ -108,8 +108,8 @@ class Sketch:
     def back(self, x: Values) -> Values:
         """The tensor, [n]."""
         if self.kept is not None:
-            sent, x = x, np.zeros(self.length)
-            x[self.kept] = sent
+            values, x = x, np.zeros(self.length)
+            x[self.kept] = values
         return x if self.signs is None else (self.signs * hadamard(x))[: self.n]
 
 

@@ -71,10 +71,10 @@ def nearest(want: np.ndarray, total: int) -> Ids:
 
     The largest shortfalls are corrected first.
     """
-    given: Ids = np.maximum(np.floor(want), 0).astype(np.int64)
-    while (short := total - int(given.sum())) != 0:
+    counts: Ids = np.maximum(np.floor(want), 0).astype(np.int64)
+    while (short := total - int(counts.sum())) != 0:
         step = int(np.sign(short))
-        free = np.flatnonzero(given + step >= 0)
-        order = free[np.argsort(step * (given - want)[free], kind="stable")]
-        given[order[: abs(short)]] += step
-    return given
+        free = np.flatnonzero(counts + step >= 0)
+        order = free[np.argsort(step * (counts - want)[free], kind="stable")]
+        counts[order[: abs(short)]] += step
+    return counts

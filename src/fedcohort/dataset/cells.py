@@ -47,8 +47,8 @@ def share_of_numbers(column: Any) -> float:
 
     It is 0 where all are.
     """
-    filled = len(column) - int(np.count_nonzero(empty(column)))
-    return int(np.isfinite(numbers(column)).sum()) / filled if filled else 0.0
+    full_cells = len(column) - int(np.count_nonzero(empty(column)))
+    return int(np.isfinite(numbers(column)).sum()) / full_cells if full_cells else 0.0
 
 
 def is_mixed(column: Any) -> bool:

@@ -110,7 +110,7 @@ class Interrupts:
         if self.code and self.phase is Phase.START:
             raise Stop(self.code)
 
-    def pipe_closed(self) -> None:
+    def note_closed_pipe(self) -> None:
         """Nobody reads the output any more."""
         if self._before is None:
             raise SystemExit(PIPE)

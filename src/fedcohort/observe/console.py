@@ -22,7 +22,7 @@ def console() -> "Console":
     class Output(Console):
         def on_broken_pipe(self) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still printed goes nowhere
-            interrupts.pipe_closed()
+            interrupts.note_closed_pipe()
 
     found = Output(highlight=False)
     return found if found.is_terminal else Output(highlight=False, width=UNFOLDED)

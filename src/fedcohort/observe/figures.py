@@ -45,7 +45,7 @@ class Figures(Observer):
 
 def draw(info: RunInfo) -> list[Path]:
     """Draw what there is data for; returns the files."""
-    history, folder = _opened(info)
+    history, folder = _open(info)
     partition.draw(info, folder / "partition.png")
     jobs = {
         "accuracy.png": curves.draw(info, history, folder / "accuracy.png"),
@@ -68,13 +68,13 @@ def explain(folder: Path, step: int) -> Path:
     Raises `OptionError` where that round has nothing to explain, `CheckpointError` where the folder holds no run.
     """
     info = card.load(folder)
-    history, figures = _opened(info)
+    history, figures = _open(info)
     path = figures / f"round-{step}.png"
     one_round.draw(info, history, path, step)
     return path
 
 
-def _opened(info: RunInfo) -> tuple[History, Path]:
+def _open(info: RunInfo) -> tuple[History, Path]:
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of every font it looks at
     history, folder = read(info.folder), info.folder / FOLDER
     folder.mkdir(exist_ok=True)

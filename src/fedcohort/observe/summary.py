@@ -136,14 +136,14 @@ def show(summary: dict[str, Any]) -> None:
     """Print the table."""
     from rich.table import Table
 
-    done, asked = summary["rounds"], summary["rounds_asked"]
+    done, total = summary["rounds"], summary["rounds_asked"]
     table = Table()
     table.add_column("result")
     table.add_column("value", justify="right")
     for label, value in rows(summary):
         table.add_row(label, value)
     out = console()
-    out.print(f"{summary['name']}: {summary['status']} after {done} of {asked} rounds", soft_wrap=True, markup=False)
+    out.print(f"{summary['name']}: {summary['status']} after {done} of {total} rounds", soft_wrap=True, markup=False)
     out.print(table)
     out.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)
 

@@ -130,8 +130,8 @@ class ServerStep:
             collected, state = weighed, after
             with torch.no_grad():
                 self.server.w.copy_(parameters)
-                self.server.buffers.copy_(_known(collected.buffers))
-                self.server.counters.copy_(_known(collected.counters))
+                self.server.buffers.copy_(_require(collected.buffers))
+                self.server.counters.copy_(_require(collected.counters))
             for client in () if planned.selection.plain else kept:
                 self.store.commit(int(client), collected.stored.get(int(client), {}))
         pace = self._outcome(planned, collected, "the pace", frozenset({"n_train"}))
@@ -164,10 +164,10 @@ class ServerStep:
     ) -> tuple[Tensor, Collected, ServerState]:
         """How far the global model moves."""
         if planned.selection.plain:
-            return _known(collected.mean), collected, state
+            return _require(collected.mean), collected, state
         outcome = self._outcome(planned, collected, "the aggregator", self.parts.agg.needs)
-        workshop = self.workshop(planned.round, _known(collected.buffers))
-        sums = (_known(collected.mean), collected.totals, collected.weights)
+        workshop = self.workshop(planned.round, _require(collected.buffers))
+        sums = (_require(collected.mean), collected.totals, collected.weights)
         arrived = Arrived(outcome, *sums, collected.updates, collected.each_buffers, workshop)
         direction, agg = self.parts.agg.direction(state.agg, arrived)
         displacement, server = self.parts.server.step(state.server, workshop.agree(direction.displacement))
@@ -211,7 +211,7 @@ def count_once_more(times: Ids, clients: Ids) -> Ids:
     return out
 
 
-def _known(tensor: Tensor | None) -> Tensor:
+def _require(tensor: Tensor | None) -> Tensor:
     if tensor is None:
         raise ValueError("nobody arrived")
     return tensor

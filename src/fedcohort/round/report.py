@@ -43,7 +43,7 @@ def columns(planned: PlannedRound, collected: Collected, n_clients: int) -> Clie
     ranking["probability"] = selection.probability
     table |= {name: (None, values) for name, values in ranking.items() if values is not None}
     reports = {word: (came, values) for word, values in collected.reports.items() if word != "train_loss"}
-    reports |= {word: (came, made) for word, made in collected.derived.items() if isinstance(made, np.ndarray)}
+    reports |= {word: (came, found) for word, found in collected.derived.items() if isinstance(found, np.ndarray)}
     reports |= {word: (answer.clients, answer.values) for word, answer in planned.answers.items()}
     for word, (ids, values) in reports.items():
         table |= {name: (ids, column) for name, column in spread_columns(word, values).items()}

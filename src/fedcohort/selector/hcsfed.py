@@ -163,8 +163,8 @@ class HcsFed(Selector[State]):
         if m > len(clients):
             chance[strangers] = (m - len(clients)) / m / len(strangers)
             clients = np.append(clients, draw(np.ones(ctx.n_clients), strangers, m - len(clients), ctx.rng))
-        shown = np.where(stratum == NOBODY, np.nan, stratum.astype(np.float64))
-        return Selection(np.sort(clients), chance, {"stratum": shown, "norm": norm}, chance)
+        part = np.where(stratum == NOBODY, np.nan, stratum.astype(np.float64))
+        return Selection(np.sort(clients), chance, {"stratum": part, "norm": norm}, chance)
 
     def _strangers(self, strangers: Ids, m: int, ctx: RoundContext) -> int:
         """Draws for those not known yet, m N / K on average; none where everybody was asked."""

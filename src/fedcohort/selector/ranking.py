@@ -1,6 +1,6 @@
 """Oort's ranking of clients, which PyramidFL narrows down: utility, staleness and speed, with exploration beside them.
 
-score = (normalised(U) + staleness) slowness;   each term's equation stands with its function below
+score = (normalise(U) + staleness) slowness;   each term's equation stands with its function below
 """
 
 import math

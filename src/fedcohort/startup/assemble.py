@@ -218,8 +218,8 @@ def build(node: Any, where: str, word: str) -> Any:
 def _make(node: Any, where: str, word: str) -> Any:
     if not isinstance(node, Mapping) or "_target_" not in node:
         return node
-    given = {str(name): value for name, value in node.items() if name != "_target_"}
-    inside = {name: _make(value, f"{where}.{name}", f"{where}.{name}") for name, value in given.items()}
+    arguments = {str(name): value for name, value in node.items() if name != "_target_"}
+    inside = {name: _make(value, f"{where}.{name}", f"{where}.{name}") for name, value in arguments.items()}
     try:
         return get_object(node["_target_"])(**inside)
     except OptionError as error:
@@ -237,9 +237,9 @@ def _options(node: Mapping[str, Any], cause: TypeError) -> str:
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     known = {name: each for name, each in signature.parameters.items() if each.kind not in variadic}
     needed = {name for name, each in known.items() if each.default is inspect.Parameter.empty}
-    given = set(node) - {"_target_"}
-    wrong = [f"has no option {name!r}" for name in sorted(given - set(known))]
-    wrong += [f"needs the option {name!r}" for name in sorted(needed - given)]
+    arguments = set(node) - {"_target_"}
+    wrong = [f"has no option {name!r}" for name in sorted(arguments - set(known))]
+    wrong += [f"needs the option {name!r}" for name in sorted(needed - arguments)]
     return f"{', '.join(wrong) or cause}; {options.list_options(known)}"
 
 

@@ -170,5 +170,5 @@ def _idle_partial_work(
     if parts.deadline.bounded or not parts.deadline.partial_work:
         return []
     line = f"deadline.partial_work=true has no effect with deadline={choices['deadline']}, where everybody finishes"
-    meant = [f"{group}={choices[group]}" for group, wanted in requires.items() if "deadline.partial_work" in wanted]
-    return [line + "".join(f"; {word} is meant with a deadline (deadline=fixed)" for word in meant)]
+    aliases = [f"{group}={choices[group]}" for group, wanted in requires.items() if "deadline.partial_work" in wanted]
+    return [line + "".join(f"; {word} is meant with a deadline (deadline=fixed)" for word in aliases)]

@@ -50,7 +50,7 @@ def _run_composed(cfg: DictConfig, hydra: Any, overrides: tuple[str, ...], job: 
     composition = assemble.compose_config(cfg, hydra.runtime.choices, overrides)
     assemble.check_keys(composition)
     assemble.check_numbers(composition.config)
-    objective_metric.check(composition.config, asked=job is not None and searches(hydra))
+    objective_metric.check(composition.config, by_search=job is not None and searches(hydra))
     folder = run(composition, job)
     return objective_metric.value(folder, composition.config["objective_metric"])
 

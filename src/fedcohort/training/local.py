@@ -202,7 +202,7 @@ class LocalTrainer:
         """Return what the client sends; `worker` holds its model where anything else than `delta` is read off it."""
         losses = seen.batch_loss
         worker = self.worker
-        sent = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
+        results = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
         return ClientUpdate(
             client=task.client,
             n_train=int(self.federation.n_train[task.client]),
@@ -215,8 +215,8 @@ class LocalTrainer:
             delta=self._transmit(task, delta),
             buffers=worker.buffers.clone() if len(worker.buffers) else worker.buffers,
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
-            uploads={name: vector for part in sent for name, vector in part.uploads.items()},
-            stored={name: vector for part in sent for name, vector in part.stored.items()},
+            uploads={name: vector for part in results for name, vector in part.uploads.items()},
+            stored={name: vector for part in results for name, vector in part.stored.items()},
             batch_loss=losses,
             batch_size=seen.batch_size,
             sample_loss=seen.first,
@@ -239,7 +239,7 @@ class LocalTrainer:
             return self.codec.transmit(delta, self.worker.layout, rng)
         out = torch.zeros_like(delta)
         if task.kept.any():
-            sent = part(self.worker.layout, task.kept)
-            at = sent.positions.to(delta.device)
-            out[at] = self.codec.transmit(delta[at], sent.layout, rng)
+            fragment = part(self.worker.layout, task.kept)
+            at = fragment.positions.to(delta.device)
+            out[at] = self.codec.transmit(delta[at], fragment.layout, rng)
         return out

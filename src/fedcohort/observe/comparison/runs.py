@@ -50,8 +50,8 @@ class Run:
     @property
     def early(self) -> bool:
         """Whether it has fewer rounds than it was asked for; no, where that isn't known."""
-        done, asked = self.tags.get(DONE), self.params.get(ASKED)
-        return done is not None and asked is not None and int(done) < int(asked)
+        done, total = self.tags.get(DONE), self.params.get(ASKED)
+        return done is not None and total is not None and int(done) < int(total)
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ def _drop_unmeasured(metrics: "pd.DataFrame", name: str) -> np.ndarray:
     """Return which rounds measured the metric: those that did not leave no gap in a line."""
     if name not in metrics:
         return np.zeros(len(metrics), dtype=bool)
-    seen: np.ndarray = np.isfinite(metrics[name].to_numpy())
-    return seen
+    finite: np.ndarray = np.isfinite(metrics[name].to_numpy())
+    return finite
 
 
 def _line(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray, name: str, **look: Any) -> None:

@@ -104,12 +104,12 @@ def _strip(axes: "Axes", values: np.ndarray, edges: Ids, label: str, colour: str
     """Bars on the clients' axis."""
     count = len(values)
     sizes = np.diff(np.append(edges, count))
-    shown = group_means(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
+    means = group_means(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
     gap = 0.8 if count <= 120 else 1.0
-    axes.barh(edges + sizes / 2 - 0.5, shown, height=sizes * gap, color=colour, linewidth=0)
+    axes.barh(edges + sizes / 2 - 0.5, means, height=sizes * gap, color=colour, linewidth=0)
     axes.set_xlabel(label)
-    middle, most = float(np.median(shown)), float(shown.max())
-    if shown.min() > 0 and most > SPREAD * middle:
+    middle, most = float(np.median(means)), float(means.max())
+    if means.min() > 0 and most > SPREAD * middle:
         axes.set_xscale("log")
     else:
         axes.set_xlim(0, most * 1.05 if most > 0 else 1)

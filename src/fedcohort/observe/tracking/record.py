@@ -102,7 +102,7 @@ def _starts(info: RunInfo) -> dict[str, str]:
     if not info.starts:
         return {}
     found = {"starts": str(len(info.starts)), COMMITS: ", ".join(provenance.commits(info.starts))}
-    return found | ({FORCED: "; ".join(said)} if (said := provenance.list_forced(info.starts)) else {})
+    return found | ({FORCED: "; ".join(sentences)} if (sentences := provenance.list_forced(info.starts)) else {})
 
 
 def text(value: object) -> str:
