@@ -41,6 +41,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    code = interrupt.ended(main)
+    code = interrupt.run_main(main)
     gc.freeze()  # or the collector walks for a second through what the process takes with it
     raise SystemExit(code)

@@ -23,7 +23,7 @@ from omegaconf import OmegaConf
 
 from fedcohort.agg.base import Aggregator, Arrived
 from fedcohort.flat import Block, Layout
-from fedcohort.hook import averaged, remembered
+from fedcohort.hook import averaged_uploads, memory_sizes
 from fedcohort.host.memory import keep_freed_memory
 from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
@@ -78,13 +78,13 @@ def collected(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Collected:
         cohort=np.arange(CLIENTS),
         weights=agg.weights(n, n),
         uploads=[name for hook in agg.hooks for name in hook.uploads],
-        remembers=remembered(agg.hooks, PARAMETERS, int(n.max())),
+        remembers=memory_sizes(agg.hooks, PARAMETERS, int(n.max())),
         words={},
         stacked=agg.stacked,
         moments=False,
         device=torch.device("cpu"),
         ranks=1,
-        averaged=averaged(agg.hooks),
+        averaged=averaged_uploads(agg.hooks),
     )
     for update in updates:
         collector.add(update)

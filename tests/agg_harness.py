@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from fedcohort.agg.base import Arrived
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import Block, FlatModel, Layout
-from fedcohort.hook import ClientContext, averaged, remembered
+from fedcohort.hook import ClientContext, averaged_uploads, memory_sizes
 from fedcohort.rng import generator
 from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
@@ -66,13 +66,13 @@ def gather(
         cohort=cohort,
         weights=agg.weights(used, owned),
         uploads=[name for hook in agg.hooks for name in hook.uploads],
-        remembers=remembered(agg.hooks, layout.n_params, max(owned)),
+        remembers=memory_sizes(agg.hooks, layout.n_params, max(owned)),
         words={},
         stacked=agg.stacked or stacked,
         moments=moments,
         device=torch.device("cpu"),
         ranks=1,
-        averaged=averaged(agg.hooks),
+        averaged=averaged_uploads(agg.hooks),
     )
     for update in updates:
         collector.add(update)
@@ -91,7 +91,7 @@ class Score(nn.Module):
         return torch.stack([score, torch.zeros_like(score)], 1)
 
 
-def held(proxy: Tensor, val: Rows) -> Federation:
+def server_only(proxy: Tensor, val: Rows) -> Federation:
     """Of the server's data alone."""
     nothing = Shard(val.x[:0], val.y[:0], val.y[:0], np.zeros(1, dtype=np.int64))
     counts = np.zeros((0, 2), dtype=np.int64)
@@ -99,15 +99,17 @@ def held(proxy: Tensor, val: Rows) -> Federation:
 
 
 def workshop(n_params: int, proxy: Tensor | None = None, network: nn.Module | None = None) -> RoundModels:
-    """Round 0 of seed 0; the buffers' average is that of w_t. Eight inputs, and class 0 where their numbers add up to
-    more than 0."""
+    """Returns what an aggregator may do with models, in round 0 of seed 0.
+
+    The buffers' average is that of w_t. There are eight inputs, and class 0 where their numbers add up to more than 0.
+    """
     x = torch.randn(8, n_params, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
     server = FlatModel(Score(n_params) if network is None else network)
-    data = held(x if proxy is None else proxy, Rows(x, (x.sum(1) < 0).long()))
+    data = server_only(x if proxy is None else proxy, Rows(x, (x.sum(1) < 0).long()))
     return RoundModels(server, data, 0, 0, server.buffers.clone())
 
 
-def arrived(
+def arrivals(
     collected: Collected,
     signals: dict[str, Any] | None = None,
     needs: frozenset[str] = frozenset(),
@@ -137,5 +139,5 @@ def direction(agg: Any, updates: Sequence[ClientUpdate], n_clients: int = 10) ->
     """One aggregation from a fresh state."""
     collected = gather(agg, updates)
     state = agg.init(population(n_clients), len(updates[0].delta))
-    result: torch.Tensor = agg.direction(state, arrived(collected))[0].displacement
+    result: torch.Tensor = agg.direction(state, arrivals(collected))[0].displacement
     return result

@@ -35,7 +35,7 @@ def ctx(layout: Layout, client: int = 0) -> ClientContext:
     return ClientContext(0, client, layout, lambda purpose: generator(0, purpose, 0, client))
 
 
-def begun(codec: Any, w: torch.Tensor, layout: Layout, client: int = 0) -> Correction:
+def begin(codec: Any, w: torch.Tensor, layout: Layout, client: int = 0) -> Correction:
     (hook,) = codec.hooks
     correction: Correction = hook.begin(w, {}, {}, ctx(layout, client))
     return correction
@@ -49,9 +49,9 @@ def normal(n: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.T
 class Uplink(Device):
     """A device that does nothing but upload."""
 
-    def expected(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
+    def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         none = np.zeros(len(clients))
         return Timing(none, none, none, work.bytes_up / BYTES_PER_S)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        return self.expected(clients, work, draws)
+        return self.expect(clients, work, draws)

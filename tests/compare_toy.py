@@ -31,5 +31,5 @@ def table(found: Sequence[Run], cols: str | None = None, metric: str = ACC, bett
     return tabulate(sort(found, "selector", cols, metric), "selector", cols, metric, "random", better)
 
 
-def noted(found: Sorted, words: str) -> list[str]:
+def notes_with(found: Sorted, words: str) -> list[str]:
     return [line for line in found.notes if words in line]

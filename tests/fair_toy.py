@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from agg_harness import arrived, gather, population, update_of
+from agg_harness import arrivals, gather, population, update_of
 from fedcohort.agg.base import Direction
 from fedcohort.types import Values
 
@@ -31,7 +31,7 @@ def close(
         state = agg.init(population(n_clients or max(ids) + 1), len(moved[0]))
     losses = np.array(told, dtype=np.float64)
     signals = {word: np.full(len(ids), LR) if word == "lr" else losses for word in agg.needs}
-    direction, after = agg.direction(state, arrived(collected, signals, agg.needs))
+    direction, after = agg.direction(state, arrivals(collected, signals, agg.needs))
     return direction, after
 
 

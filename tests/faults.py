@@ -126,7 +126,7 @@ class Place:
         """One of the variants, which hangs on the seed and the place alone; None where it means nothing else."""
         code = self.path.read_text()
         draw = random.Random(f"{seed} {self.path.relative_to(ROOT)} {self.position} {self.family}")
-        faulty = _mutated(code, *draw.choice(self.variants))
+        faulty = _mutate(code, *draw.choice(self.variants))
         return None if _meaning(faulty) in (None, _meaning(code)) else _mutant(self.path, code, faulty)
 
 
@@ -160,7 +160,7 @@ def _positions(tree: Any, operator: Any) -> Iterator[tuple[Any, int, Any]]:
         yield from _positions(child, operator)
 
 
-def _mutated(code: str, operator: Any, occurrence: int) -> str:
+def _mutate(code: str, operator: Any, occurrence: int) -> str:
     tree = get_ast(code)
     node, index, _ = list(_positions(tree, operator))[occurrence]
     parent = node.parent
@@ -181,8 +181,10 @@ def _mutant(path: Path, code: str, changed: str) -> Mutant:
 
 @lru_cache(maxsize=8)
 def _meaning(code: str) -> str | None:
-    """The module's syntax tree without annotations, decorators, docstrings and what only a type checker reads; None
-    where it is no Python: `**` before keywords is taken for a power."""
+    """The module's syntax tree without annotations, decorators, docstrings and what only a type checker reads.
+
+    None where it is no Python: `**` before keywords is taken for a power.
+    """
     try:
         tree = _Negated().visit(ast.parse(code))
     except SyntaxError:

@@ -19,7 +19,7 @@ def flash(**changes: Any) -> Flash:
     return make_a(Flash, "selector", "flash", **changes)
 
 
-def answered(robust_loss: Sequence[float], val_loss: Sequence[float]) -> Mapping[str, ProbeResult]:
+def answers(robust_loss: Sequence[float], val_loss: Sequence[float]) -> Mapping[str, ProbeResult]:
     everybody = np.arange(len(robust_loss))
     values = {"robust_loss": robust_loss, "val_loss": val_loss}
     return {word: ProbeResult(everybody, np.array(column, float)) for word, column in values.items()}
@@ -42,7 +42,7 @@ def run(
     states = []
     nobody: Sequence[Mapping[int, float]] = [{}] * (len(losses) - len(trained))
     for t, (measured, seconds) in enumerate(zip(losses, [*trained, *nobody], strict=True)):
-        probes = answered(*measured)
+        probes = answers(*measured)
         chosen = sorted({*seconds, *(failed[t] if t < len(failed) else ())}) or [0]
         ctx = context(t, len(chosen), K, available=chosen)
         state = selector.select(state, ctx, probes if fresh else {})[1]

@@ -15,7 +15,7 @@ def state() -> tuple[object, bytes, list[int]]:
 
 
 @contextmanager
-def untouched() -> Iterator[None]:
+def guard() -> Iterator[None]:
     """Inside, global generators must neither move nor matter: they are seeded differently at each entry."""
     saved = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     for set_seed in (random.seed, np.random.seed, torch.manual_seed):

@@ -22,7 +22,7 @@ class Fatal(Observer):
         os._exit(9)
 
 
-def killed_at(
+def kill_at(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, when: str, work: Callable[[], object]
 ) -> None:
     """Run `work` in a child that dies before, after, or (for writers) in the middle of the `call`-th owner.name."""

@@ -44,7 +44,7 @@ MEMORY = 16 * 2**30  # bytes that a mutant may take
 def imports() -> dict[str, set[str]]:
     """What each module of the package and of the tests imports, anywhere in it; a test also what its helpers do."""
     paths = [*SRC.rglob("*.py"), *TESTS.rglob("*.py")]
-    found = {module_of(path): _imported(ast.parse(path.read_text())) for path in paths}
+    found = {module_of(path): _list_imported(ast.parse(path.read_text())) for path in paths}
     helpers = {name.removeprefix("tests."): names for name, names in found.items() if "test_" not in name}
     for name in found:
         if name.startswith("tests."):
@@ -52,7 +52,7 @@ def imports() -> dict[str, set[str]]:
     return found
 
 
-def _imported(tree: ast.AST) -> set[str]:
+def _list_imported(tree: ast.AST) -> set[str]:
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -134,7 +134,7 @@ def forget(module: str) -> None:
                 vars(sys.modules[parent]).pop(last, None)
 
 
-def forked(module: str, tests: Sequence[str], mutant: Mutant | None, limit_s: int) -> tuple[int, float]:
+def run_forked(module: str, tests: Sequence[str], mutant: Mutant | None, limit_s: int) -> tuple[int, float]:
     """(pytest's exit code, or minus the signal that ended it; seconds of CPU) of the tests in a fork."""
     child = os.fork()
     if not child:
@@ -157,10 +157,10 @@ def forked(module: str, tests: Sequence[str], mutant: Mutant | None, limit_s: in
         time.sleep(0.02)
 
 
-def judged(mutant: Mutant, module: str) -> str:
+def judge(mutant: Mutant, module: str) -> str:
     """One of OUTCOMES."""
     for tests in stages(module):
-        code, _ = forked(module, tests, mutant, limit(module, tuple(tests)))
+        code, _ = run_forked(module, tests, mutant, limit(module, tuple(tests)))
         if code in (-signal.SIGXCPU, -signal.SIGKILL):
             return "timeout"
         if code not in (0, 5):
@@ -171,19 +171,19 @@ def judged(mutant: Mutant, module: str) -> str:
 @cache
 def limit(module: str, tests: tuple[str, ...]) -> int:
     """Seconds of CPU for a mutant. Ends the program where a test fails without one."""
-    code, used_s = forked(module, tests, None, 1800)
+    code, used_s = run_forked(module, tests, None, 1800)
     if code not in (0, 5):
         raise SystemExit(f"these tests fail without a mutant: {' '.join(tests)}")
     return int(5 * used_s) + 10
 
 
-def known() -> dict[tuple[str, str, str], str]:
+def read_known() -> dict[tuple[str, str, str], str]:
     """The equivalent mutants, with the argument."""
     entries = tomllib.loads(EQUIVALENT.read_text())["equivalent"] if EQUIVALENT.exists() else []
     return {(each["file"], each["before"], each["after"]): each["why"] for each in entries}
 
 
-def changed() -> list[Path]:
+def list_changed() -> list[Path]:
     """The package's files that differ from the main branch, or from the commit before."""
 
     def git(*words: str) -> str:
@@ -196,7 +196,7 @@ def changed() -> list[Path]:
 
 def files(named: Iterable[str]) -> list[Path]:
     """The modules among what was named, or has changed."""
-    paths = [Path(name).resolve() for name in named] or changed()
+    paths = [Path(name).resolve() for name in named] or list_changed()
     found = [inner for path in paths for inner in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
     return [path for path in found if path.is_file() and path.is_relative_to(SRC) and path.name != "__init__.py"]
 
@@ -218,7 +218,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--number", type=int, default=0, help="how many, 0 for one at every place")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args(words)
-    equivalent = known()
+    equivalent = read_known()
     by_path: dict[Path, list[Mutant]] = {}
     for mutant in sorted(mutants(files(asked.files), asked.number, asked.seed), key=lambda mutant: mutant.key):
         by_path.setdefault(mutant.path, []).append(mutant)
@@ -228,7 +228,7 @@ def main(words: Sequence[str]) -> int:
         with redirect_stdout(io.StringIO()):  # what they import is there before the forks
             run_tests([test for stage in stages(module) for test in stage], "--collect-only")
         for mutant in mine:
-            outcome = "equivalent" if mutant.key in equivalent else judged(mutant, module)
+            outcome = "equivalent" if mutant.key in equivalent else judge(mutant, module)
             counts[path][outcome] += 1
             if outcome == "survived":
                 print(f"\nsurvived in {path.relative_to(ROOT)}\n{mutant.difference()}", flush=True)

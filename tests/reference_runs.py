@@ -32,14 +32,14 @@ RUNS: dict[str, tuple[str, ...]] = {
 }
 
 
-def measured(name: str, logs: Path) -> dict[str, Any]:
+def measure(name: str, logs: Path) -> dict[str, Any]:
     """What the run chose, its last figures, and its bits."""
     ran = go(logs, *RUNS[name])
     metrics = {key: float(value) for key, value in ran.last.metrics.items() if key.startswith(FIGURES)}
-    return {"choices": ran.choices, "arrived": arrived(ran), "metrics": metrics, "bits": bits(ran)}
+    return {"choices": ran.choices, "arrived": count_arrivals(ran), "metrics": metrics, "bits": bits(ran)}
 
 
-def arrived(ran: Ran) -> list[list[int]]:
+def count_arrivals(ran: Ran) -> list[list[int]]:
     return [report.arrived.tolist() for report in ran.reports if report.step]
 
 
@@ -49,7 +49,7 @@ def bits(ran: Ran) -> str:
 
 def main(write: bool) -> int:
     with tempfile.TemporaryDirectory() as logs:
-        found = {name: measured(name, Path(logs) / name) for name in RUNS}
+        found = {name: measure(name, Path(logs) / name) for name in RUNS}
     if write:
         lines = (f'"{name}": {json.dumps(each)}' for name, each in found.items())
         STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n")

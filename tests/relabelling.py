@@ -7,7 +7,7 @@ import numpy as np
 
 from fedcohort.selector.base import TIE
 from fedcohort.types import Ids, Population, ProbeResult, RoundOutcome, Selection
-from selector_harness import Relabelled, World, play, reordered
+from selector_harness import Relabelled, World, play, reorder
 
 ROUNDS = 8
 
@@ -70,7 +70,7 @@ def _relabelled_outcome(outcome: RoundOutcome, selection: Selection, new: Ids) -
         outcome,
         selection=selection,
         clients=new[outcome.clients][order],
-        signals={w: reordered(w, column, order) for w, column in outcome.signals.items()},
+        signals={w: reorder(w, column, order) for w, column in outcome.signals.items()},
         probes={w: _relabelled(answers, new) for w, answers in outcome.probes.items()},
     )
 

@@ -73,17 +73,17 @@ class Ran:
 PARSER = OverridesParser.create()
 
 
-def made(*overrides: str) -> assemble.Composed:
+def compose_words(*overrides: str) -> assemble.Composed:
     """The composed config of `python train.py <overrides>`.
 
     Hydra takes as long for it as a small run takes: it composes each set of words once, words that stand for nothing
     but their own options are laid over, and plain `option=value` is written into a copy. A test compares.
     """
-    parsed = [_parsed(text) for text in overrides]
+    parsed = [_parse(text) for text in overrides]
     words = [text for text, each in zip(overrides, parsed, strict=True) if not _plain(each)]
     over = {each.key_or_group: str(each.value()) for each in parsed if not _plain(each) and _is_own(each)}
     rest = tuple(text for text in words if text.split("=")[0] not in over)
-    if any(_reaches_out(_parsed(text)) for text in rest):
+    if any(_reaches_out(_parse(text)) for text in rest):
         over, rest = {}, tuple(words)
     cfg, choices = copy.deepcopy(_ours(rest)), dict(composed_by_hydra(rest).hydra.runtime.choices)
     for group, word in over.items():
@@ -95,13 +95,13 @@ def made(*overrides: str) -> assemble.Composed:
         there = isinstance(known, DictConfig) and option in known
         if there == each.is_add():
             cfg = composed_by_hydra(overrides)  # it knows what is wrong
-            return assemble.composed(cfg, cfg.hydra.runtime.choices, overrides)
+            return assemble.compose_config(cfg, cfg.hydra.runtime.choices, overrides)
         OmegaConf.update(cfg, each.key_or_group, each.value(), force_add=each.is_add())
-    return assemble.composed(cfg, choices, overrides)
+    return assemble.compose_config(cfg, choices, overrides)
 
 
 @cache
-def _parsed(override: str) -> Override:
+def _parse(override: str) -> Override:
     (parsed,) = PARSER.parse_overrides([override])
     return parsed
 
@@ -158,10 +158,10 @@ def _ours(overrides: tuple[str, ...]) -> DictConfig:
 
 def go(logs: Path, *overrides: str, small: bool = True) -> Ran:
     """Run it; the reports are those of this process."""
-    return play(made(*watched(logs, *overrides, small=small)))
+    return play(compose_words(*collect_words(logs, *overrides, small=small)))
 
 
-def watched(logs: Path, *overrides: str, small: bool = True) -> tuple[str, ...]:
+def collect_words(logs: Path, *overrides: str, small: bool = True) -> tuple[str, ...]:
     """The overrides of a small run that is collected."""
     given = {word.split("=")[0].lstrip("+~") for word in overrides}
     base = [word for word in SMALL if small and word.split("=")[0] not in given]
@@ -178,7 +178,7 @@ def play(composed: assemble.Composed) -> Ran:
 
 def remarks(*overrides: str, network: nn.Module | None = None) -> list[str]:
     """What is said of `python train.py <overrides>` before it starts; network: instead of the model's."""
-    config = made(*overrides)
+    config = compose_words(*overrides)
     objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
     parts = run._parts(config, objects)
     federation = run._federation(config, objects, parts)

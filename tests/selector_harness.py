@@ -179,7 +179,7 @@ def pairs_of(word: str, updates: np.ndarray) -> np.ndarray:
     return made
 
 
-def reordered(word: str, values: np.ndarray, order: Ids) -> np.ndarray:
+def reorder(word: str, values: np.ndarray, order: Ids) -> np.ndarray:
     """A signal of clients who arrived, in another order."""
     turned: np.ndarray = values[np.ix_(order, order)] if has_pairs(word) else values[order]
     return turned
@@ -206,7 +206,7 @@ def play(selector: Any, world: World, rounds: int, state: Any = None, start: int
     return steps
 
 
-def stored(state: Any) -> Any:
+def restore(state: Any) -> Any:
     """The state after a checkpoint and a resume."""
     return unpack(pack(state), type(state))
 

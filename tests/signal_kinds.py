@@ -59,7 +59,7 @@ class BareLab(Lab):
     def gradient(self, client: int) -> Tensor:
         raise NotImplementedError
 
-    def trained(self, round: int, client: int) -> Tensor:
+    def train(self, round: int, client: int) -> Tensor:
         raise NotImplementedError
 
     def losses_after(self, update: Tensor, clients: Ids) -> Values:

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from compare_toy import run
 from fedcohort.observe.comparison.runs import settings
 from fedcohort.record import folder
 from fedcohort.roles import PART, TABLE, Effect, Identity, flat, role_of, rows_of
 from fedcohort.startup import options
-from run_harness import made
+from run_harness import compose_words
 from yaml_words import CONFIGS, OURS, loaded_from, plain
 
 GROUPS = sorted(path.name for path in CONFIGS.iterdir() if path.is_dir() and path.name != "hydra")
@@ -77,12 +78,12 @@ def test_what_changes_a_result_is_part_of_the_identity_or_extends_it() -> None:
     ],
 )
 def test_the_hash_is_of_what_changes_results(words: str, same: bool) -> None:
-    assert (folder.config_hash(made().config) == folder.config_hash(made(*words.split()).config)) == same
+    assert (
+        folder.config_hash(compose_words().config) == folder.config_hash(compose_words(*words.split()).config)
+    ) == same
 
 
 def test_what_changes_no_result_is_no_difference_between_runs() -> None:
-    from compare_toy import run
-
     other = {"checkpoint.every": "9", "engine.slices": "4", "trainer.threads": "2", "trainer": "cpu_all"}
     assert settings(run("random", 0, 0.5)) == settings(run("random", 1, 0.5, options=other))
     assert settings(run("random", 0, 0.5)) != settings(run("random", 0, 0.5, options={"client.lr": "0.2"}))

@@ -84,16 +84,16 @@ class FlatModel:
     def __init__(self, network: nn.Module, channels_last: bool = False, bf16: bool = False) -> None:
         self.network, self.bf16 = network, bf16
         named = list(network.named_parameters())
-        trained = [(name, p) for name, p in named if p.requires_grad]
+        trainable = [(name, p) for name, p in named if p.requires_grad]
         frozen = [(name, p) for name, p in named if not p.requires_grad]
         floats = [(name, b) for name, b in network.named_buffers() if b.is_floating_point()]
         integers = [(name, b) for name, b in network.named_buffers() if not b.is_floating_point()]
         self.layout = Layout(
-            _blocks([(n, p) for n, p in trained], channels_last), _blocks([*frozen, *floats]), _blocks(integers)
+            _blocks([(n, p) for n, p in trainable], channels_last), _blocks([*frozen, *floats]), _blocks(integers)
         )
-        self.parameters = [p for _, p in trained]
+        self.parameters = [p for _, p in trainable]
         self.tensors: list[Tensor] = list(self.parameters)
-        like = trained[0][1]
+        like = trainable[0][1]
         self.w = torch.empty(self.layout.n_params, dtype=like.dtype, device=like.device)
         self.g = torch.zeros_like(self.w)
         self.buffers = torch.empty(self.layout.n_buffers, dtype=like.dtype, device=like.device)

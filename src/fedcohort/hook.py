@@ -20,7 +20,7 @@ Vector = Float[Tensor, "_p"]
 
 @dataclass(frozen=True)
 class ClientContext:
-    """Whose job it is.
+    """Whose job a hook works for.
 
     Attributes:
         layout: of the flat vectors.
@@ -44,14 +44,14 @@ class HookResult:
 
 
 class Correction(Protocol):
-    """One client's local training."""
+    """What a hook does in one client's local training."""
 
     def correct(self, g: Vector, y: Vector) -> None:
         """Change the gradient `g` at the local model `y` in place, before the optimizer sees it."""
         ...
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
-        """After the last step. `lr`: the round's local learning rate."""
+        """Return what is sent and kept, after the last step; `lr`: the round's local learning rate."""
         ...
 
 
@@ -75,7 +75,14 @@ class ClientHook(Protocol):
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        """w: the broadcast model. down: the aggregator's broadcast. stored: what this client kept, {} at first."""
+        """Begin one client's local training.
+
+        Args:
+            w: the broadcast model, [P].
+            down: the aggregator's broadcast, by name.
+            stored: what this client kept, by name; nothing at first.
+            ctx: whose job it is.
+        """
         ...
 
 
@@ -87,19 +94,22 @@ class StepView(Protocol):
 
     @property
     def positions(self) -> Int64[Tensor, "b"]:
-        """Of the samples in T_k, whichever of them train this round."""
+        """The positions of the mini-batch's samples in T_k, whichever of them train this round."""
         ...
 
     def validation_gradient(self) -> Vector:
-        """Of the mean cross-entropy of a mini-batch of V_k, [P]: each call takes the next one."""
+        """Return the gradient of the mean cross-entropy of a mini-batch of V_k, [P].
+
+        Each call takes the next mini-batch.
+        """
         ...
 
     def along(self, u: Vector) -> Float[Tensor, "b"]:
-        """How fast each sample's objective l_j grows along u, [b]: <grad l_j(y), u>."""
+        """Return how fast each sample's objective l_j grows along u, [b]: <grad l_j(y), u>."""
         ...
 
     def curvature(self, u: Vector, weights: Float[Tensor, "b"]) -> Vector:
-        """H u, [P], H the Hessian of the mini-batch's objective under `weights`."""
+        """Return H u, [P], with H the Hessian of the mini-batch's objective under `weights`."""
         ...
 
 
@@ -108,7 +118,10 @@ class Weighing(Correction, Protocol):
     """The correction of a `Weigher`."""
 
     def weigh(self, step: StepView) -> Float[Tensor, "b"]:
-        """Factors of the samples' objectives in the mean that the step minimises; 1 leaves one as it is."""
+        """Return the factors of the samples' objectives in the mean that the step minimises, [b].
+
+        A factor of 1 leaves an objective as it is.
+        """
         ...
 
 
@@ -137,18 +150,18 @@ class Weigher(ClientHook, Protocol):
 
 
 def weigher(hooks: Iterable[ClientHook]) -> Weigher | None:
-    """The one that weighs samples."""
+    """Return the hook that weighs samples; None where there is none."""
     return next((hook for hook in hooks if isinstance(hook, Weigher)), None)
 
 
-def averaged(hooks: Iterable[ClientHook]) -> tuple[str, ...]:
-    """Names of the uploads that are not added up."""
+def averaged_uploads(hooks: Iterable[ClientHook]) -> tuple[str, ...]:
+    """Return the names of the uploads that are averaged, not added up."""
     found = weigher(hooks)
     return () if found is None else found.averaged
 
 
-def remembered(hooks: Iterable[ClientHook], n_params: int, n_samples: int) -> dict[str, int]:
-    """Floats that each name of `remembers` takes for a client; n_samples: the most that one has."""
+def memory_sizes(hooks: Iterable[ClientHook], n_params: int, n_samples: int) -> dict[str, int]:
+    """Return how many floats each name of `remembers` takes for a client; n_samples: the most that one has."""
     sizes: dict[str, int] = {}
     for hook in hooks:
         short = hook.per_sample if isinstance(hook, Weigher) else ()

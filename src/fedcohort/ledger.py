@@ -11,7 +11,7 @@ NUMBER = 4  # bytes of one float on the wire
 
 @dataclass(frozen=True)
 class Charge:
-    """One round's cost.
+    """The cost of a round, or of several.
 
     Attributes:
         down_bytes, up_bytes: everything on the wire.

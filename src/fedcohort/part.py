@@ -50,7 +50,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Want:
-    """Something that must hold, or had better.
+    """Something that must hold of the run, or had better hold.
 
     Attributes:
         holds: whether it does; None where that isn't known yet.
@@ -61,7 +61,7 @@ class Want:
     sentence: str
 
     def or_else(self, way_out: str) -> "Want":
-        """The same of a part that has an option by which it goes without."""
+        """Return the same want for a part that has an option by which it goes without."""
         return replace(self, sentence=f"{self.sentence}, or {way_out}")
 
 
@@ -70,12 +70,12 @@ class Part(Protocol):
 
     @property
     def wants(self) -> frozenset[Want]:
-        """What must hold of the run, or it is refused at start-up with the sentence."""
+        """What must hold of the run, which is refused at start-up with the sentence otherwise."""
         return frozenset()
 
     @property
     def prefers(self) -> frozenset[Want]:
-        """What had better hold: it runs without, and the sentence is said at start-up."""
+        """What had better hold of the run: it runs without, and the sentence is said at start-up."""
         return frozenset()
 
     def remarks(self, word: str) -> Sequence[str]:

@@ -35,9 +35,9 @@ def reduce_max(tensor: Tensor) -> Tensor:
 def _reduce(tensor: Tensor, operation: "dist.ReduceOp.RedOpType") -> Tensor:
     if _spread() and tensor.numel():
         if dist.get_backend() == "nccl" and not tensor.is_cuda:  # NCCL knows tensors on cards alone
-            moved = tensor.cuda()
-            dist.all_reduce(moved, op=operation)
-            return tensor.copy_(moved)
+            on_device = tensor.cuda()
+            dist.all_reduce(on_device, op=operation)
+            return tensor.copy_(on_device)
         dist.all_reduce(tensor, op=operation)
     return tensor
 

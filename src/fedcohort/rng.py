@@ -17,7 +17,7 @@ NOBODY = -1  # the "client" of a draw that belongs to the server or to the whole
 
 
 def key(seed: int, purpose: str, round: int = ONCE, client: int = NOBODY) -> int:
-    """A 128-bit key for (seed, purpose, round, client); equal on every machine and version of Python."""
+    """Return a 128-bit key for (seed, purpose, round, client); equal on every machine and version of Python."""
     return int.from_bytes(_digest(seed, purpose, round, client), "little")
 
 
@@ -26,7 +26,7 @@ def _digest(seed: int, purpose: str, round: int, client: int) -> bytes:
 
 
 def generator(seed: int, purpose: str, round: int = ONCE, client: int = NOBODY) -> np.random.Generator:
-    """A fresh generator for (seed, purpose, round, client)."""
+    """Make a fresh generator for (seed, purpose, round, client)."""
     return np.random.Generator(np.random.Philox(key=key(seed, purpose, round, client)))
 
 
@@ -49,11 +49,11 @@ class Rekeyed:
 
 @contextmanager
 def torch_scope(seed: int, purpose: str, round: int = ONCE, client: int = NOBODY) -> Iterator[None]:
-    """Inside, torch's default CPU generator is keyed; outside it is as it was.
+    """Key torch's default CPU generator inside; outside it is as it was.
 
     For code that can draw from nowhere else: `reset_parameters` of torch.nn and dropout.
     """
-    import torch
+    import torch  # noqa: PLC0415 - torch only once the words are right
 
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(key(seed, purpose, round, client) % 2**63)
@@ -62,7 +62,10 @@ def torch_scope(seed: int, purpose: str, round: int = ONCE, client: int = NOBODY
 
 @dataclass(frozen=True)
 class Draws:
-    """One vector a draw, indexed by client id: what client k draws does not depend on who else is asked."""
+    """The random numbers of a population: one vector a draw, indexed by client id.
+
+    What client k draws does not depend on who else is asked.
+    """
 
     seed: int
     n_clients: int

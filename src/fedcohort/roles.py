@@ -81,7 +81,7 @@ def role_of(option: str) -> Role:
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value of `config` under its dotted name; an empty node is a value."""
+    """Yield every value of `config` under its dotted name; an empty node is a value."""
     for key, value in config.items():
         if isinstance(value, Mapping) and value:
             yield from flat(value, f"{prefix}{key}.")
@@ -89,6 +89,6 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{key}", value
 
 
-def kept(config: Mapping[str, Any], *identities: Identity) -> dict[str, Any]:
-    """The values of `config` whose options are of these identities, under their dotted names."""
+def select_options(config: Mapping[str, Any], *identities: Identity) -> dict[str, Any]:
+    """Return the values of `config` whose options are of these identities, under their dotted names."""
     return {option: value for option, value in flat(config) if role_of(option).identity in identities}

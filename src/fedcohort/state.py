@@ -19,7 +19,10 @@ Unpacked = Any  # a State, or whatever stands in one
 
 
 def pack(value: object) -> Packed:
-    """Plain data for a checkpoint: tensors, numbers, strings, lists and dictionaries with string keys."""
+    """Return plain data for a checkpoint.
+
+    Those are tensors, numbers, strings, lists and dictionaries with string keys.
+    """
     if value is None or isinstance(value, bool | int | float | str | torch.Tensor):
         return value
     if isinstance(value, np.generic):

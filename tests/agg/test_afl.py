@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from agg_harness import arrived, gather, population, update_of
+from agg_harness import arrivals, gather, population, update_of
 from fair_toy import close, weights
 from fedcohort.agg.afl import State
 from fedcohort.part import CLEAN_LABELS
-from fedcohort.round.collected import reweighted
+from fedcohort.round.collected import reweight
 from known import known
 from yaml_words import make
 
@@ -58,8 +58,8 @@ def test_where_nobody_who_arrived_matters_it_is_a_mean() -> None:
 def test_what_a_selector_advises_multiplies_the_mixture() -> None:
     # lambda (.5, .25, .25), advised shares (.2, .2, .6): (.1, .05, .15) / .3
     agg = make("agg", "afl")
-    rows = reweighted(gather(agg, [update_of(k, [0.0]) for k in range(3)]), np.array([1.0, 1.0, 3.0]))
-    found, _ = agg.direction(State(np.array([0.5, 0.25, 0.25])), arrived(rows, {"loss": np.ones(3)}, agg.needs))
+    rows = reweight(gather(agg, [update_of(k, [0.0]) for k in range(3)]), np.array([1.0, 1.0, 3.0]))
+    found, _ = agg.direction(State(np.array([0.5, 0.25, 0.25])), arrivals(rows, {"loss": np.ones(3)}, agg.needs))
     np.testing.assert_allclose(found.weights, [1 / 3, 1 / 6, 1 / 2], atol=1e-12)
 
 

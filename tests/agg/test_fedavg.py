@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from agg_harness import arrived, direction, gather, population, update_of
+from agg_harness import arrivals, direction, gather, population, update_of
 from fedcohort.flat import FlatModel
 from fedcohort.types import ClientUpdate
 from known import known
@@ -36,7 +36,7 @@ def test_an_update_that_is_not_finite_is_left_out_and_the_rest_renormalised() ->
     collected = gather(agg, updates)
     assert collected.clients.tolist() == [0, 2]
     assert collected.dropped.tolist() == [1]
-    assert agg.direction(None, arrived(collected))[0].displacement.tolist() == [1.0, 3.0]
+    assert agg.direction(None, arrivals(collected))[0].displacement.tolist() == [1.0, 3.0]
 
 
 def _batch_norm_updates() -> tuple[FlatModel, list[ClientUpdate]]:

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 import torch
 
-from agg_harness import arrived, gather, layout_of, population, update_of
+from agg_harness import arrivals, gather, layout_of, population, update_of
+from engine_toy import federation_of
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientContext
-from fedcohort.startup import assemble, run
+from fedcohort.startup import assemble, compatible, run
 from fedcohort.training.local import LocalTrainer
-from run_harness import Ran, go, made, same_bits
+from run_harness import Ran, compose_words, go, same_bits
 from yaml_words import make
 
 
@@ -136,7 +137,7 @@ def test_the_server_averages_u_as_it_averages_models() -> None:
         update_of(1, [0, 4], n=3, uploads={"delta_u": number(0, 4)}, stored={"x": number(0, 0, 0)}),
     ]
     collected = gather(agg, updates, layout_of(2))
-    direction, after = agg.direction(state, arrived(collected))
+    direction, after = agg.direction(state, arrivals(collected))
     assert direction.displacement.tolist() == [1.0, 3.0]
     assert after.u.tolist() == [2.0, 4.0]
     assert agg.broadcast(after)["u"] is after.u
@@ -190,7 +191,7 @@ def test_clean_samples_end_with_more_weight_than_flipped_ones(tmp_path: Path) ->
     who = ("clients=4", "cohort=4", "split.client_val=0.5", "heterogeneity=noise15", "label_noise.a=30")
     how = ("client.batch=null", "client.epochs=20", "client.lr=0.5", "rounds=5", "eval.clients_every=0")
     words = ("agg=fedbio", "agg.eta_x=300", *who, *how)
-    config = made(*words)
+    config = compose_words(*words)
     objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
     train = run._federation(config, objects, run._parts(config, objects)).train
     clean, flipped = [], []
@@ -232,10 +233,7 @@ def test_what_does_not_go_with_it_is_refused(tmp_path: Path, words: tuple[str, .
 
 
 def test_clients_without_validation_data_are_refused() -> None:
-    from engine_toy import federation_of
-    from fedcohort.startup import compatible
-
-    config = made("agg=fedbio")
+    config = compose_words("agg=fedbio")
     objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
     parts, federation = run._parts(config, objects), federation_of()
 

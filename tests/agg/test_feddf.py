@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from agg_harness import Score, arrived, gather, held, update_of, workshop
+from agg_harness import Score, arrivals, gather, server_only, update_of, workshop
 from fedcohort.agg.base import Arrived
 from fedcohort.agg.feddf import FedDf
 from fedcohort.data.federation import Rows
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
-from fedcohort.maths.distil import distance, predicted
+from fedcohort.maths.distil import distance, predict
 from fedcohort.round.server_models import RoundModels
 from known import known
 from run_harness import go, same_bits
@@ -26,7 +26,7 @@ ONE = torch.ones(1, 1, dtype=torch.float64)
 
 def came(agg: FedDf, deltas: list[list[float]], bench: RoundModels | None = None, **fields: Any) -> Arrived:
     updates = [update_of(k, delta, n=fields.get("n", [1] * len(deltas))[k]) for k, delta in enumerate(deltas)]
-    return arrived(gather(agg, updates), bench=bench)
+    return arrivals(gather(agg, updates), bench=bench)
 
 
 def teachers(agg: FedDf, deltas: list[list[float]], x: Tensor = ONE) -> list[float]:
@@ -144,7 +144,7 @@ def test_the_best_student_is_kept(
 ) -> None:
     agg = make("agg", "feddf", steps=6, eval_every=eval_every, patience=patience)
     server = FlatModel(Score(1))
-    data = held(ONE, Rows(ONE, torch.zeros(1, dtype=torch.int64)))
+    data = server_only(ONE, Rows(ONE, torch.zeros(1, dtype=torch.int64)))
     bench = Scripted(server, data, 0, 0, server.buffers).says(*script)
     found, _ = agg.direction(None, came(agg, [[0.0], [2.0]], bench, n=[1, 3]))
     assert len(bench.seen) == looks
@@ -162,11 +162,11 @@ def test_teachers_have_their_own_statistics_and_nothing_moves_them() -> None:
         buffers = torch.ones(2, dtype=torch.float64)
         buffers[at] = mean
         rows.append(update_of(client, [2.0], buffers=buffers, counters=torch.ones(1, dtype=torch.int64)))
-    those = arrived(gather(agg, rows, layout), bench=bench)
+    those = arrivals(gather(agg, rows, layout), bench=bench)
     before, kept = known(those.buffers).clone(), bench.server.buffers.clone()
     x = torch.full((1, 1), 3.0, dtype=torch.float64)
     scale = math.sqrt(1 + 1e-5)
-    logits = [float(predicted(those.model_of(i), x, 1)[0, 0]) for i in range(2)]
+    logits = [float(predict(those.model_of(i), x, 1)[0, 0]) for i in range(2)]
     assert logits == pytest.approx([2 * 3 / scale, 2 * 2 / scale], abs=1e-12)
     agg.direction(None, those)
     assert torch.equal(known(those.buffers), before)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import arrived, gather, update_of
+from agg_harness import arrivals, gather, update_of
 from fedcohort.agg import fedmgda_plus
-from fedcohort.round.collected import reweighted
+from fedcohort.round.collected import reweight
 from run_harness import go, remarks
 from tolerances import Absolutely
 from yaml_words import make
@@ -26,7 +26,7 @@ def mgda(
     agg = make("agg", "fedmgda_plus", **options)
     sizes = n or [1] * len(rows)
     collected = gather(agg, [update_of(k, row, n=sizes[k]) for k, row in enumerate(rows)])
-    seen = arrived(collected)
+    seen = arrivals(collected)
     made, _ = agg.direction(None, replace(seen, outcome=replace(seen.outcome, round=round)))
     return made.displacement.tolist(), (made.weights * np.linalg.norm(rows, axis=1)).tolist()
 
@@ -114,8 +114,8 @@ def test_a_mixture_as_long_as_the_bound_still_moves(monkeypatch: pytest.MonkeyPa
 def test_a_client_that_the_selector_keeps_out_stays_out() -> None:
     # epsilon would let its weight grow from 0
     agg = make("agg", "fedmgda_plus", epsilon=1.0)
-    collected = reweighted(gather(agg, [update_of(0, [1.0, 0.0]), update_of(1, [0.0, 1.0])]), np.array([1.0, 0.0]))
-    made, _ = agg.direction(None, arrived(collected))
+    collected = reweight(gather(agg, [update_of(0, [1.0, 0.0]), update_of(1, [0.0, 1.0])]), np.array([1.0, 0.0]))
+    made, _ = agg.direction(None, arrivals(collected))
     assert made.displacement.tolist() == [1.0, 0.0]
     assert made.weights.tolist() == [1.0, 0.0]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import arrived, gather, layout_of, update_of
-from fedcohort.round.collected import reweighted
+from agg_harness import arrivals, gather, layout_of, update_of
+from fedcohort.round.collected import reweight
 from fedcohort.signal.base import find
 from fedcohort.types import ClientUpdate
 from run_harness import go, remarks
@@ -31,10 +31,10 @@ def nova(
     agg = make("agg", "fednova", **options)
     collected = gather(agg, updates, layout_of(1))
     if weights is not None:
-        collected = reweighted(collected, np.array(weights, dtype=np.float64), absolute=True)
+        collected = reweight(collected, np.array(weights, dtype=np.float64), absolute=True)
     rows = {update.client: update for update in updates}
     signals = {w: np.array([reported(w).read(rows[int(k)]) for k in collected.clients]) for w in agg.needs}
-    made, _ = agg.direction(None, arrived(collected, signals, agg.needs))
+    made, _ = agg.direction(None, arrivals(collected, signals, agg.needs))
     return float(made.displacement), made.weights.tolist()
 
 
@@ -107,7 +107,7 @@ def test_where_it_settles() -> None:
 
 def _average(updates: Sequence[ClientUpdate]) -> float:
     agg = make("agg", "fedavg")
-    return float(agg.direction(None, arrived(gather(agg, updates)))[0].displacement)
+    return float(agg.direction(None, arrivals(gather(agg, updates)))[0].displacement)
 
 
 def test_what_it_asks_for_is_a_and_k() -> None:

@@ -8,7 +8,7 @@ import torch
 from agg_harness import direction, update_of
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.errors import FedcohortError
-from run_harness import go, made
+from run_harness import compose_words, go
 from yaml_words import make
 
 
@@ -19,7 +19,7 @@ def test_two_parabolas() -> None:
 
 
 def test_an_update_is_the_exact_gradient() -> None:
-    options = made("agg=fedsgd").config["client"]
+    options = compose_words("agg=fedsgd").config["client"]
     assert (options["steps"], options["batch"]) == (1, None)
     federation, network = federation_of(dtype=torch.float64), network_of(torch.float64)
     trainer = trainer_of(federation, network, steps=1, batch=None)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import arrived, gather, update_of
+from agg_harness import arrivals, gather, update_of
 from fair_toy import LR, close, weights
 from fedcohort.agg import losses
 from fedcohort.agg.base import Arrived
@@ -34,7 +34,7 @@ STEEP: dict[str, dict[str, float]] = {
 def told(values: list[float], advice: list[float] | None = None) -> Arrived:
     agg = make("agg", "term")
     collected = gather(agg, [update_of(k, [1.0]) for k in range(len(values))])
-    seen = arrived(collected, {"loss": np.array(values)}, frozenset({"loss"}))
+    seen = arrivals(collected, {"loss": np.array(values)}, frozenset({"loss"}))
     return seen if advice is None else replace(seen, weights=np.array(advice))
 
 
@@ -50,24 +50,24 @@ def test_they_weigh_by_the_loss_that_they_are_asked_to(agg: str, loss: str) -> N
 
 
 def test_the_cap_is_relative_to_the_median() -> None:
-    rows, F = losses.told(told([1.0, 2.0, 3.0, 1e9]), "loss", 2.0)
+    rows, F = losses.read_losses(told([1.0, 2.0, 3.0, 1e9]), "loss", 2.0)
     assert rows.tolist() == [0, 1, 2, 3]
     assert F.tolist() == [1.0, 2.0, 3.0, 5.0]  # the median is 2.5
-    assert losses.told(told([1.0, 2.0, 3.0, 1e9]), "loss", None)[1].tolist() == [1.0, 2.0, 3.0, 1e9]
+    assert losses.read_losses(told([1.0, 2.0, 3.0, 1e9]), "loss", None)[1].tolist() == [1.0, 2.0, 3.0, 1e9]
 
 
 def test_what_is_not_finite_is_left_out_before_the_median_is_taken() -> None:
-    rows, F = losses.told(told([float("nan"), 2.0, float("inf"), 100.0, 4.0, -float("inf")]), "loss", 1.0)
+    rows, F = losses.read_losses(told([float("nan"), 2.0, float("inf"), 100.0, 4.0, -float("inf")]), "loss", 1.0)
     assert rows.tolist() == [1, 3, 4]
     assert F.tolist() == [2.0, 4.0, 4.0]
 
 
 def test_a_claim_below_zero_counts_as_zero_and_one_beyond_measure_as_the_largest() -> None:
-    assert losses.told(told([-3.0, 1e300]), "loss", None)[1].tolist() == [0.0, losses.LARGEST]
+    assert losses.read_losses(told([-3.0, 1e300]), "loss", None)[1].tolist() == [0.0, losses.LARGEST]
 
 
 def test_whom_the_selector_leaves_out_is_left_out() -> None:
-    rows, F = losses.told(told([1.0, 50.0, 3.0], advice=[0.5, 0.0, 0.5]), "loss", 1.0)
+    rows, F = losses.read_losses(told([1.0, 50.0, 3.0], advice=[0.5, 0.0, 0.5]), "loss", 1.0)
     assert rows.tolist() == [0, 2]
     assert F.tolist() == [1.0, 2.0]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import arrived, gather, population, update_of, workshop
+from agg_harness import arrivals, gather, population, update_of, workshop
 from fedcohort.agg.base import Direction
 from fedcohort.agg.rhfl import EQUAL_ABSENCE, State, confidence, peers
 from fedcohort.errors import IncompatibleConfig
@@ -83,7 +83,7 @@ def step(
 ) -> tuple[Direction, State]:
     collected = gather(agg, [update_of(k, delta) for k, delta in deltas.items()])
     found: tuple[Direction, State] = agg.direction(
-        state, arrived(collected, {"sce_loss": np.array(losses)}, agg.needs, bench)
+        state, arrivals(collected, {"sce_loss": np.array(losses)}, agg.needs, bench)
     )
     return found
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from agg_harness import JOB, arrived, gather, layout_of, population, update_of
+from agg_harness import JOB, arrivals, gather, layout_of, population, update_of
 from fedcohort.agg.scaffold import PLAIN_CLIENT
 from fedcohort.part import FREE_UPDATE
 from yaml_words import make
@@ -37,7 +37,7 @@ def play(agg: Any, rounds: Sequence[Sequence[int]], steps: Sequence[int], w: flo
     for cohort in rounds:
         updates = [train(agg, state, w, k, steps[k], c_i[k]) for k in cohort]
         collected = gather(agg, updates, layout_of(1))
-        moved, state = agg.direction(state, arrived(collected))
+        moved, state = agg.direction(state, arrivals(collected))
         w += float(moved.displacement)
         c_i.update({k: float(collected.stored[k]["c"]) for k in cohort})
         history.append((w, float(state.c), c_i[0], c_i[1]))

@@ -43,8 +43,8 @@ def test_the_seed_says_who() -> None:
 
 def test_what_they_say() -> None:
     attack = make("attack", "loss_inflation", factor=3, shift=-1, signals=["loss"])
-    assert attack.told("loss", np.array([1.0, 2.0])).tolist() == [2.0, 5.0]
-    assert attack.told("train_loss", np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert attack.claim("loss", np.array([1.0, 2.0])).tolist() == [2.0, 5.0]
+    assert attack.claim("train_loss", np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
     assert attack.about == {"loss"}
 
 
@@ -56,13 +56,13 @@ def test_the_server_hears_liars_lie_and_others_not() -> None:
     true = np.array([1.0, 2.0, 3.0, 4.0])
     factor = np.where(claims.liars, 10.0, 1.0)
     assert claims.liars.sum() == 2
-    np.testing.assert_array_equal(claims.told("loss", clients, true), true * factor)
+    np.testing.assert_array_equal(claims.hear("loss", clients, true), true * factor)
     np.testing.assert_array_equal(true, [1, 2, 3, 4])  # what was measured stays
     some = clients[::-1][:3]
-    np.testing.assert_array_equal(claims.told("loss", some, true[some]), (true * factor)[some])
+    np.testing.assert_array_equal(claims.hear("loss", some, true[some]), (true * factor)[some])
     rows = np.arange(8.0).reshape(4, 2)
-    np.testing.assert_array_equal(claims.told("shadow_loss", clients, rows), rows * factor[:, None])
-    assert claims.told("val_loss", clients, true).tolist() == true.tolist()
+    np.testing.assert_array_equal(claims.hear("shadow_loss", clients, rows), rows * factor[:, None])
+    assert claims.hear("val_loss", clients, true).tolist() == true.tolist()
 
 
 def test_reports_pass_through_the_client_that_sends_them() -> None:

@@ -16,7 +16,7 @@ def test_everybody_tells_the_truth() -> None:
     assert not attack.about
     values = np.array([1.0, np.nan, 3.0])
     claims = ClientClaims(attack, 0, 3)
-    assert claims.told("loss", np.arange(3), values) is values
+    assert claims.hear("loss", np.arange(3), values) is values
 
 
 def test_no_metric_speaks_of_it(tmp_path: Path) -> None:

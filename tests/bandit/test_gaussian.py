@@ -26,14 +26,14 @@ def test_conditioning_by_hand() -> None:
     """Given 1, of variance 1.2: .9^2 / 1.2 = .675, .9 * .2 / 1.2 = .15, .2^2 / 1.2 = .03333."""
     sigma = np.array([[1, 0.9, 0.1], [0.9, 1.2, 0.2], [0.1, 0.2, 0.8]])
     expected = [[0.325, 0.0, -0.05], [0.0, 0.0, 0.0], [-0.05, 0.0, 0.766667]]
-    np.testing.assert_allclose(gaussian.conditioned(sigma, 1), expected, atol=5e-7)
+    np.testing.assert_allclose(gaussian.condition(sigma, 1), expected, atol=5e-7)
 
 
 def test_conditioning_is_what_scikit_learn_calls_a_posterior() -> None:
     """Clients 2 and 5 known, one after the other, against a regressor on their feature vectors."""
     sigma = gaussian.covariance(X, 0.3)
     for k in (2, 5):
-        sigma = gaussian.conditioned(sigma, k)
+        sigma = gaussian.condition(sigma, k)
     model = GaussianProcessRegressor(DotProduct(0.0, "fixed"), alpha=0.3**2, optimizer=None)
     model.fit(X.T[[2, 5]], [0.0, 0.0])
     others = [0, 1, 3, 4, 6]
@@ -84,7 +84,7 @@ def test_a_fit_finds_probabilistic_pca() -> None:
     weights, mean = np.ones(40), np.zeros(4)
     values, vectors = np.linalg.eigh(rows.T @ rows / 40)
     best = np.sqrt(values[2:] - 0.3**2)[:, None] * vectors[:, 2:].T
-    fit = gaussian.fitted(rng.standard_normal((2, 4)), rows, mean, weights, 0.3, 1000)
+    fit = gaussian.fit(rng.standard_normal((2, 4)), rows, mean, weights, 0.3, 1000)
     least, found = (gaussian.loss_and_slope(at, rows, mean, weights, 0.3)[0] for at in (best, fit))
     assert least - 1e-9 < found < least + 0.01
     np.testing.assert_allclose(fit.T @ fit, best.T @ best, atol=0.05)
@@ -92,9 +92,9 @@ def test_a_fit_finds_probabilistic_pca() -> None:
 
 
 def test_nothing_to_learn_leaves_it_as_it_was() -> None:
-    assert gaussian.fitted(X, np.full((2, 7), NAN), MU, np.ones(2), 0.3, 10) is X
-    assert gaussian.fitted(X, np.full((1, 7), 1e300), MU, np.ones(1), 0.3, 3) is X
-    np.testing.assert_array_equal(gaussian.fitted(X, Y, MU, WEIGHTS, 0.3, 0), X)
+    assert gaussian.fit(X, np.full((2, 7), NAN), MU, np.ones(2), 0.3, 10) is X
+    assert gaussian.fit(X, np.full((1, 7), 1e300), MU, np.ones(1), 0.3, 3) is X
+    np.testing.assert_array_equal(gaussian.fit(X, Y, MU, WEIGHTS, 0.3, 0), X)
 
 
 def test_the_smooth_covariance_by_hand() -> None:
@@ -137,8 +137,8 @@ def test_the_smooth_slopes_are_those_of_differences() -> None:
 
 def test_a_smooth_fit_lowers_the_loss_and_never_returns_nonsense() -> None:
     before = gaussian.smooth_loss_and_slope(X, 1.0, Y, MU, WEIGHTS, 0.3, 1.0)[0]
-    end, f = gaussian.smooth_fitted(X, 1.0, Y, MU, WEIGHTS, 0.3, 1.0, 50)
+    end, f = gaussian.fit_smooth(X, 1.0, Y, MU, WEIGHTS, 0.3, 1.0, 50)
     assert gaussian.smooth_loss_and_slope(end, f, Y, MU, WEIGHTS, 0.3, 1.0)[0] < before - 1
     huge = np.full((1, 7), 1e300)
-    assert gaussian.smooth_fitted(X, 1.0, huge, MU, np.ones(1), 0.3, 1.0, 3) == (X, 1.0)
-    assert gaussian.smooth_fitted(X, 1.0, np.full((2, 7), NAN), MU, np.ones(2), 0.3, 1.0, 10) == (X, 1.0)
+    assert gaussian.fit_smooth(X, 1.0, huge, MU, np.ones(1), 0.3, 1.0, 3) == (X, 1.0)
+    assert gaussian.fit_smooth(X, 1.0, np.full((2, 7), NAN), MU, np.ones(2), 0.3, 1.0, 10) == (X, 1.0)

@@ -86,7 +86,7 @@ def test_fitting_is_torchs_adam() -> None:
         error = torch_output(theta, torch.tensor(X), 8) - torch.tensor(r)
         (0.5 * (error**2).sum() + 0.5 * 8 * 0.3 * ((theta - origin) ** 2).sum()).backward()
         adam.step()
-    found = neural.fitted(start, net.origin, X, r, 0.3, 50, 0.02)
+    found = neural.fit(start, net.origin, X, r, 0.3, 50, 0.02)
     np.testing.assert_allclose(found, theta.detach().numpy(), rtol=1e-8, atol=1e-10)
 
 
@@ -97,7 +97,7 @@ def test_contexts_are_standardised_by_all_those_scored() -> None:
     past = neural.met(neural.met(net, a), b)
     both = np.concatenate([a, b])
     expected = (both[:, :2] - both[:, :2].mean(axis=0)) / both[:, :2].std(axis=0)
-    found = neural.standardised(past, both)
+    found = neural.standardise(past, both)
     np.testing.assert_allclose(found[:, :2], expected, rtol=1e-10)
     np.testing.assert_array_equal(found[:, 2], 0.0)
 
@@ -106,18 +106,18 @@ def test_contexts_of_any_size_are_standardised_alike() -> None:
     """From the first one on: a mean that started anywhere but at 0 would lose what is small against that."""
     net, X = some()
     small = neural.met(net, 1e-25 * X)
-    np.testing.assert_allclose(neural.standardised(small, 1e-25 * X), neural.standardised(neural.met(net, X), X))
+    np.testing.assert_allclose(neural.standardise(small, 1e-25 * X), neural.standardise(neural.met(net, X), X))
 
 
 def test_a_choice_narrows_what_there_is_to_find_out() -> None:
     """Z grows by g g' / h of the cohort, full or diagonal."""
     net, X = some()
     net = neural.judge(net, X)[2]
-    after = neural.chosen(net, X[:2])
-    G = neural.gradients(net.theta, neural.standardised(net, X[:2]))
+    after = neural.choose(net, X[:2])
+    G = neural.gradients(net.theta, neural.standardise(net, X[:2]))
     np.testing.assert_allclose(after.Z, np.eye(32) + G.T @ G / 8, rtol=1e-12)
     assert (neural.judge(after, X)[1][:2] < neural.judge(net, X)[1][:2]).all()
-    slim = neural.chosen(replace(net, Z=np.ones(32)), X[:2])
+    slim = neural.choose(replace(net, Z=np.ones(32)), X[:2])
     np.testing.assert_allclose(slim.Z, np.diag(after.Z), rtol=1e-12)
 
 
@@ -149,7 +149,7 @@ def test_rows_that_are_no_measurement_are_left_out() -> None:
     assert net.count == 4
     r = np.ones(6)
     r[3] = np.inf
-    after = neural.learn(neural.chosen(net, X), X, r, 1.0, 3, 0.01)
+    after = neural.learn(neural.choose(net, X), X, r, 1.0, 3, 0.01)
     assert len(after.r) == len(after.X) == 3
     assert np.isfinite(after.Z).all()
     assert np.isfinite(after.theta).all()

@@ -16,7 +16,7 @@ def test_one_round_by_hand() -> None:
     """pi = (1/2, 1/2), sigma = .2, r = .9: prior (.5 .9 + .5 .2, ...); likelihoods exp(-.01 / .08), exp(-.49 / .08)."""
     prior = np.array([0.5, 0.5]) @ P
     np.testing.assert_allclose(prior, [0.55, 0.45], rtol=1e-14)  # P pi would be (.5, .5)
-    pi = restless.updated(prior, THETA, X, R, 0.2**2)
+    pi = restless.update(prior, THETA, X, R, 0.2**2)
     np.testing.assert_allclose(pi, [0.99797603, 0.00202397], atol=5e-9)
     np.testing.assert_allclose(pi @ P, [0.89858322, 0.10141678], atol=5e-9)
     assert (pi @ P @ THETA).item() == pytest.approx(0.91886658, abs=5e-9)
@@ -31,12 +31,15 @@ def at(belief: list[float], counts: np.ndarray, theta: np.ndarray = THETA) -> re
 
 
 def test_learning_is_those_steps() -> None:
-    """Counts 8, 0, 1, 7 are P above: (8 + 1, 0 + 1) / 10, (1 + 1, 7 + 1) / 10. The error of the prediction,
-    .9 - (.55 + .45 .2) = .26, enters sigma^2; the transition's share is pi_old[i] pi_new[j] P[i, j]."""
+    """One step of learning, worked out by hand.
+
+    Counts 8, 0, 1, 7 are P above: (8 + 1, 0 + 1) / 10, (1 + 1, 7 + 1) / 10. The error of the prediction, .9 - (.55 +
+    .45 .2) = .26, enters sigma^2; the transition's share is pi_old[i] pi_new[j] P[i, j].
+    """
     past = at([0.5, 0.5], np.array([[8.0, 0.0], [1.0, 7.0]]))
     np.testing.assert_allclose(restless.transitions(past.counts), P, rtol=1e-14)
     np.testing.assert_allclose(restless.ahead(past), [0.55, 0.45], rtol=1e-14)
-    np.testing.assert_allclose(restless.predicted(past, X), [0.64], rtol=1e-14)
+    np.testing.assert_allclose(restless.predict(past, X), [0.64], rtol=1e-14)
     after = restless.learn(past, X, R)
     np.testing.assert_allclose(after.belief, [0.99797603, 0.00202397], atol=5e-9)
     a, b = after.belief
@@ -92,15 +95,17 @@ def test_equal_states_stay_equal_and_a_run_starts_with_others() -> None:
 
 
 def test_a_switching_world_is_followed() -> None:
-    """theta is (1, 0) or (0, 1) by turns of ten rounds. The belief says which, some rounds after the beginning, and a
-    linear bandit could not: its theta would be (.5, .5)."""
+    """theta is (1, 0) or (0, 1) by turns of ten rounds.
+
+    The belief says which, some rounds after the beginning, and a linear bandit could not: its theta would be (.5, .5).
+    """
     rng = np.random.default_rng(3)
     past = restless.fresh(2, 2, 1.0, rng)
     picks = []
     for t in range(200):
         theta = np.eye(2)[t // 10 % 2]
         if t >= 100 and t % 10 >= 2:
-            picks.append(int(np.argmax(restless.predicted(past, np.eye(2)))) == t // 10 % 2)
+            picks.append(int(np.argmax(restless.predict(past, np.eye(2)))) == t // 10 % 2)
         rows = rng.random((5, 2))
         past = restless.learn(past, rows, rows @ theta + 0.05 * rng.normal(size=5))
     assert np.mean(picks) > 0.95
@@ -114,11 +119,11 @@ def test_what_is_no_measurement_teaches_nothing() -> None:
     np.testing.assert_allclose(after.belief, [0.9, 0.1], rtol=1e-14)  # a round has gone by all the same
     np.testing.assert_array_equal(after.V, past.V)
     np.testing.assert_array_equal(after.counts, past.counts)
-    assert np.isnan(restless.predicted(past, rows)).tolist() == [True, False, True]
+    assert np.isnan(restless.predict(past, rows)).tolist() == [True, False, True]
 
 
 def test_mean_and_deviation_over_states() -> None:
     """pi P = (1/2, 1/2) over theta = 1 +- 1 and .2 +- 1: mean .6, variance 1 + .4^2."""
     past = replace(at([0.5, 0.5], np.ones((2, 2))), explored=3)
-    mean, sd = restless.spread(past)
+    mean, sd = restless.summarise(past)
     np.testing.assert_allclose([mean[0], sd[0]], [0.6, np.sqrt(1.16)], rtol=1e-12)

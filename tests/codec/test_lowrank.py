@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from codec_harness import begun, key, layout_of, normal
+from codec_harness import begin, key, layout_of, normal
 from engine_toy import federation_of, network_of, task_of
 from fedcohort.codec.lowrank import least_squares
 from fedcohort.codec.wire import seed_of
@@ -73,7 +73,7 @@ def test_correcting_gradients_trains_b(momentum: float) -> None:
     # f(y) = ||y - T||^4 / 4 on y = w + A B, B by autograd and torch.optim.SGD, against y by g <- A A'g
     layout, w, target = layout_of((6, 4), (3,)), normal(27, 1, torch.float64), normal(27, 2, torch.float64)
     codec = make("codec", "lowrank", k=2, min_size=1)
-    correction = begun(codec, w, layout)
+    correction = begin(codec, w, layout)
     A = codec.bases(layout, seed_of(key()()))[layout.parameters[0]]
     B, rest = torch.zeros(2, 4, dtype=torch.float64, requires_grad=True), w[24:].clone().requires_grad_()
     y = w.clone().requires_grad_()

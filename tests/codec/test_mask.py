@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from codec_harness import begun, key, layout_of, normal
+from codec_harness import begin, key, layout_of, normal
 from fedcohort.codec.wire import seed_of, subsets
 from yaml_words import make
 
@@ -23,7 +23,7 @@ def test_by_hand() -> None:
     k = client_that_draws(0.25, layout, [1])
     assert codec.transmit(FOUR, layout, key(k)).tolist() == [0, 2, 0, 0]
     g = FOUR.clone()
-    begun(codec, torch.zeros(4), layout, k).correct(g, torch.zeros(4))
+    begin(codec, torch.zeros(4), layout, k).correct(g, torch.zeros(4))
     assert g.tolist() == [0, 2, 0, 0]
 
 
@@ -48,7 +48,7 @@ def test_only_the_mask_moves(word: str, client: dict[str, float]) -> None:
     layout, codec = layout_of((6, 4), (3,)), make("codec", "mask", rho=0.5)
     w, target = normal(27, 1), normal(27, 2)
     y = w.clone().requires_grad_()
-    optimizer, correction = make("client", word, **client).optimizer(y, 0.1), begun(codec, w, layout)
+    optimizer, correction = make("client", word, **client).optimizer(y, 0.1), begin(codec, w, layout)
     for _ in range(5):
         y.grad = (y - target).detach()
         correction.correct(y.grad, y.detach())
@@ -62,7 +62,7 @@ def test_a_gradient_that_is_not_finite_stays_out() -> None:
     layout, codec = layout_of((4,)), make("codec", "mask", rho=0.25)
     k = client_that_draws(0.25, layout, [1])
     g = torch.tensor([float("nan"), 2.0, float("inf"), 4.0])
-    begun(codec, torch.zeros(4), layout, k).correct(g, torch.zeros(4))
+    begin(codec, torch.zeros(4), layout, k).correct(g, torch.zeros(4))
     assert g.tolist() == [0, 2, 0, 0]
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from codec_harness import key, layout_of, normal
-from fedcohort.codec.quant import hadamard, packed, restored, rounded, unpacked
+from fedcohort.codec.quant import dequantise, hadamard, pack_bits, quantise, unpack_bits
 from yaml_words import make
 
 EVENLY = (np.arange(1000) + 0.5) / 1000  # u in [0, 1), so that shares of 1/1000 are exact
@@ -13,7 +13,7 @@ EVENLY = (np.arange(1000) + 0.5) / 1000  # u in [0, 1), so that shares of 1/1000
 
 def arrives(h: list[float], bits: int) -> np.ndarray:
     """What becomes of h under each u, [1000, len(h)]."""
-    rows = [restored(*rounded(np.array(h), bits, np.full(len(h), u)), bits) for u in EVENLY]
+    rows = [dequantise(*quantise(np.array(h), bits, np.full(len(h), u)), bits) for u in EVENLY]
     return np.stack(rows)
 
 
@@ -61,14 +61,14 @@ def test_tensors_have_ranges_of_their_own() -> None:
 @pytest.mark.parametrize("bits", range(1, 17))
 def test_packing_loses_nothing(bits: int) -> None:
     codes = np.random.default_rng(bits).integers(0, 2**bits, 37).astype(np.uint16)
-    string = packed(codes, bits)
+    string = pack_bits(codes, bits)
     assert string.nbytes == -(-37 * bits // 8)
-    np.testing.assert_array_equal(unpacked(string, bits, 37), codes)
+    np.testing.assert_array_equal(unpack_bits(string, bits, 37), codes)
 
 
 def test_packed_by_hand() -> None:
     # 1, 2, 3 in two bits each, lowest first: 10 01 11 is 1 + 2^3 + 2^4 + 2^5
-    assert packed(np.array([1, 2, 3], dtype=np.uint16), 2).tolist() == [1 + 8 + 16 + 32]
+    assert pack_bits(np.array([1, 2, 3], dtype=np.uint16), 2).tolist() == [1 + 8 + 16 + 32]
 
 
 def test_bytes() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from compare_toy import ACC, both, noted, run, table
+from compare_toy import ACC, both, notes_with, run, table
 from fedcohort.errors import OptionError
 from fedcohort.observe.comparison import render
 from fedcohort.observe.comparison.runs import ONE, Run, sort
@@ -26,8 +26,11 @@ def test_a_mean_with_its_interval() -> None:
 
 
 def test_a_difference_is_paired_over_common_seeds() -> None:
-    """Gaps 1, 2, 3 at seeds 0, 1, 2: t = 2 / (1 / sqrt(3)) = sqrt(12) with 2 degrees of freedom, for which the
-    distribution has the closed form p = 1 - t / sqrt(t^2 + 2) = 1 - sqrt(12 / 14)."""
+    """Gaps 1, 2, 3 at seeds 0, 1, 2 have a p-value in closed form.
+
+    t = 2 / (1 / sqrt(3)) = sqrt(12) with 2 degrees of freedom, for which the distribution has the closed form p = 1 - t
+    / sqrt(t^2 + 2) = 1 - sqrt(12 / 14).
+    """
     base = {0: 10.0, 1: 20.0, 2: 40.0, 7: 5.0}
     found = difference({0: 11.0, 1: 22.0, 2: 43.0, 8: 1.0}, base)
     assert (found.over.mean, found.over.std, found.over.n) == (2.0, 1.0, 3)
@@ -75,14 +78,14 @@ def test_which_way_is_better() -> None:
 # --- runs ------------------------------------------------------------------------------------------------------------
 def test_missing_seeds_are_named() -> None:
     found = sort([*both([0.1, 0.2], [0.3, 0.4]), run("random", 2, 0.5)], "selector", None, ACC)
-    assert noted(found, "missing") == ["missing: ucb has no run of seed 2"]
+    assert notes_with(found, "missing") == ["missing: ucb has no run of seed 2"]
 
 
 def test_a_run_of_other_settings_is_left_out_and_named() -> None:
     odd = run("ucb", 2, 0.9, options={"selector.discount": "0.9"})
     found = sort([*both([0.1, 0.2], [0.3, 0.4]), odd], "selector", None, ACC)
     assert sorted(found.cells["ucb", ONE]) == [0, 1]
-    (line,) = noted(found, "left out")
+    (line,) = notes_with(found, "left out")
     assert line.endswith("it differs from the other runs of ucb: selector.discount=0.9 (others none)")
 
 
@@ -93,15 +96,15 @@ def test_a_run_that_ended_early_counts_and_is_named() -> None:
     runs[2] = replace(runs[2], tags={"rounds_done": "5"})
     found = sort(runs, "selector", None, ACC)
     assert sorted(found.cells["random", ONE]) == [0, 1, 2]
-    assert noted(found, "early") == ["ended early: random-fedavg-s0-0 (random-f) (2 of 5 rounds)"]
+    assert notes_with(found, "early") == ["ended early: random-fedavg-s0-0 (random-f) (2 of 5 rounds)"]
     left_out = [replace(runs[0], status="failed"), *runs[1:]]
-    assert noted(sort(left_out, "selector", None, ACC), "early") == []
+    assert notes_with(sort(left_out, "selector", None, ACC), "early") == []
 
 
 def test_of_equal_runs_the_newest_counts() -> None:
     found = sort([*both([0.1, 0.2], [0.3, 0.4]), run("ucb", 1, 0.9, started=1)], "selector", None, ACC)
     assert found.cells["ucb", ONE][1].metrics[ACC] == 0.9
-    (line,) = noted(found, "left out")
+    (line,) = notes_with(found, "left out")
     assert "ucb-fedavg-s1-0" in line
     assert "newer" in line
 
@@ -117,7 +120,7 @@ def test_of_equal_runs_the_newest_counts() -> None:
 )
 def test_a_run_that_can_not_be_used_is_named(change: Callable[[Run], Run], why: str) -> None:
     found = sort([*both([0.1], [0.2]), change(run("ucb", 4, 0.1))], "selector", None, ACC)
-    assert noted(found, "left out") == [f"left out: ucb-fedavg-s4-0 (ucb-feda): {why}"]
+    assert notes_with(found, "left out") == [f"left out: ucb-fedavg-s4-0 (ucb-feda): {why}"]
     assert sorted(found.cells["ucb", ONE]) == [0]
 
 
@@ -135,7 +138,7 @@ def test_options_of_what_is_compared_are_no_other_difference() -> None:
     plain = [run("random", s, 0.1, options={"selector.weights": "uniform"}) for s in (0, 1)]
     prox = [run("random", s, 0.2, agg="fedprox", regulariser="prox", options={"agg.mu": "1"}) for s in (0, 1)]
     found = sort([*plain, *prox, run("ucb", 0, 0.1)], "selector", "agg", ACC)
-    assert noted(found, "also differs") == ["also differs: regulariser is none for fedavg; prox for fedprox"]
+    assert notes_with(found, "also differs") == ["also differs: regulariser is none for fedavg; prox for fedprox"]
     assert found.odd == frozenset()
 
 

@@ -10,7 +10,7 @@ import pytest
 from mlflow.entities import Metric, Param, RunTag
 
 from compare_toy import ACC
-from fedcohort.command.compare import Options, compare, main, parsed
+from fedcohort.command.compare import Options, compare, main, parse
 from fedcohort.errors import FedcohortError, OptionError, TrackingError
 from fedcohort.observe.comparison import fetch
 from fedcohort.startup.refusals import in_one_line
@@ -91,7 +91,7 @@ def test_runs_that_are_not_there(logs: Logs) -> None:
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     where = tmp_path / "none.db"
     with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
-        fetch.connected(fetch.Query(f"sqlite:///{where}", "fedcohort"))
+        fetch.connect(fetch.Query(f"sqlite:///{where}", "fedcohort"))
     assert not where.exists()
 
 
@@ -108,7 +108,7 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 )
 def test_mistakes(word: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FedcohortError):
-        parsed([word])
+        parse([word])
     assert in_one_line(lambda: main([word]), [word], Path(CONFIGS)) == 2
     text = capsys.readouterr().err
     assert text.startswith(line)

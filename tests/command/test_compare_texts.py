@@ -22,7 +22,7 @@ def test_markdown_latex_and_csv() -> None:
     tex = render.latex(found)
     assert r"ucb & $30.0 \pm 10.0$ (3) \\" in tex
     assert tex.count(r"\begin{tabular}{lr}") == 2
-    rows = list(csv.DictReader(render.comma_separated(found).splitlines()))
+    rows = list(csv.DictReader(render.render_csv(found).splitlines()))
     assert [row["selector"] for row in rows] == ["random", "ucb"]
     assert float(rows[1]["diff"]) == pytest.approx(0.2)
     assert float(rows[1]["diff_p"]) == pytest.approx(1 - math.sqrt(12 / 14))
@@ -72,8 +72,11 @@ def test_curves_are_averaged_at_common_rounds() -> None:
 
 
 def test_between_two_rounds_a_run_is_as_good_as_after_the_first() -> None:
-    """One run's rounds end at 0, 10, 20 s, the other's at 0 and 4 s: the common span is [0, 4], where the first still
-    has its initial value, and the second has another one at 4 s alone."""
+    """Runs are compared over the span that they have in common.
+
+    One run's rounds end at 0, 10, 20 s, the other's at 0 and 4 s: the common span is [0, 4], where the first still has
+    its initial value, and the second has another one at 4 s alone.
+    """
     times = [np.array([0.0, 10.0, 20.0]), np.array([0.0, 4.0])]
     band = draw.by_cost(times, [np.array([1.0, 5.0, 9.0]), np.array([3.0, 7.0])])
     assert (band.x[0], band.x[-1]) == (0.0, 4.0)
@@ -99,6 +102,6 @@ def test_a_yardstick_is_marked_wherever_it_stands() -> None:
     assert "- ‡ is a yardstick, no method: it reads what no server can know, see below" in text
     assert "- yardsticks, no methods: ucb read noise_rate, which no server can know" in text
     assert r"\ddag{}" in render.latex(made)
-    rows = list(csv.DictReader(io.StringIO(render.comma_separated(made))))
+    rows = list(csv.DictReader(io.StringIO(render.render_csv(made))))
     assert [(row["selector"], row["yardstick"]) for row in rows] == [("random", "false"), ("ucb", "true")]
     assert "‡" not in render.markdown(table(both([0.1, 0.2], [0.3, 0.4])))

@@ -118,7 +118,7 @@ def test_rounds_of_ever_other_width(tmp_path: Path) -> None:
     narrow = [now for now in log.rounds if 0 < len(now.arrived) < width]
     assert any(len(now.arrived) < len(now.chosen) for now in narrow)
     for now in log.rounds:
-        H, m = now.told["update_gram"], len(now.arrived)
+        H, m = now.signals["update_gram"], len(now.arrived)
         assert H.shape == (12, width)
         np.testing.assert_allclose(H[now.arrived, :m], H[now.arrived, :m].T, rtol=1e-9)
         assert (np.diag(H[now.arrived]) > 0).all()
@@ -131,9 +131,9 @@ def test_products_are_read_and_not_only_drawn_again(tmp_path: Path) -> None:
     log = read(ran(tmp_path, "selector=fedpns", "selector.keep=0.3"))
     turned = []
     for now in log.rounds:
-        H, m = now.told["update_gram"].copy(), len(now.arrived)
+        H, m = now.signals["update_gram"].copy(), len(now.arrived)
         H[now.arrived, :m] *= 2 * np.eye(m) - 1
-        turned.append(dataclasses.replace(now, told={**now.told, "update_gram": H}))
+        turned.append(dataclasses.replace(now, signals={**now.signals, "update_gram": H}))
     log = dataclasses.replace(log, rounds=turned)
     assert replay(log, *players(log, (), Path(CONFIGS))).step is not None
 
@@ -144,7 +144,7 @@ def test_rows_that_are_too_wide_in_some_rounds(tmp_path: Path, monkeypatch: pyte
     folder = ran(tmp_path, "selector=fedpns", "availability=bernoulli", "availability.p=0.3")
     log = read(folder)
     step = next(now.t + 1 for now in log.rounds if len(now.arrived) == 4)
-    assert "update_gram" in log.told
+    assert "update_gram" in log.words
     line = rf"reads update_gram, which .*: rows of 4 numbers are too long for it \(round {step}\)$"
     with pytest.raises(IncompatibleConfig, match=line):
         again(folder)
@@ -153,7 +153,10 @@ def test_rows_that_are_too_wide_in_some_rounds(tmp_path: Path, monkeypatch: pyte
 def test_the_log_is_read_and_not_only_drawn_again(ucb: Path) -> None:
     """With the sign of every loss turned round, the clients that were best are worst."""
     log = read(ucb)
-    turned = [dataclasses.replace(now, told={**now.told, "train_loss": -now.told["train_loss"]}) for now in log.rounds]
+    turned = [
+        dataclasses.replace(now, signals={**now.signals, "train_loss": -now.signals["train_loss"]})
+        for now in log.rounds
+    ]
     log = dataclasses.replace(log, rounds=turned)
     own, other = players(log, (), Path(CONFIGS))
     assert replay(log, own, other).step is not None

@@ -13,7 +13,7 @@ from fedcohort.record import folder, history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.status import RunStatus
-from killing import die, in_a_child, killed_at
+from killing import die, in_a_child, kill_at
 from observe.databases import Logs, logs  # noqa: F401
 from observe.made_up import info, play, report
 
@@ -56,7 +56,7 @@ def test_a_run_that_was_not_tracked_at_all(logs: Logs) -> None:
 
 
 def test_a_killed_run_ends_as_killed_then_goes_on(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed_at(
+    kill_at(
         monkeypatch,
         feed,
         "log_batch",

@@ -14,7 +14,7 @@ from fedcohort.partition.dirichlet import Dirichlet
 from fedcohort.partition.iid import Iid
 from fedcohort.partition.natural import Natural
 from federation_toy import FLASH, C, M, N, ids, made, natural, raw, sizes
-from global_rng import untouched
+from global_rng import guard
 
 PARTITIONS = [Iid(), FLASH, Dirichlet(0.3, 10), Natural()]
 
@@ -86,7 +86,7 @@ def test_server_val_never_takes_an_owners_last_rows() -> None:
 @pytest.mark.parametrize("partition", PARTITIONS, ids=lambda p: type(p).__name__)
 def test_equal_seeds_give_equal_bits_and_global_generators_are_left_alone(partition: Any) -> None:
     def bits(seed: int) -> list[np.ndarray]:
-        with untouched():
+        with guard():
             fed = made(natural(), partition, Beta(15), seed)
         parts = [tensor.numpy() for s in (fed.train, fed.val, fed.test) for tensor in (s.x, s.y, s.true_y)]
         return [*parts, fed.server_val.x.numpy(), fed.class_counts, fed.noise_rate]

@@ -6,7 +6,7 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.natural import Natural
-from fedcohort.startup.split import LEAST, build, thinned
+from fedcohort.startup.split import LEAST, build, thin
 from federation_toy import FLASH, N, natural, raw
 from known import known
 
@@ -14,7 +14,7 @@ from known import known
 @pytest.mark.parametrize("limit", [300, 61])
 def test_a_limit_keeps_a_share_of_each_class(limit: int) -> None:
     source = raw()
-    few = thinned(source, limit, 0)
+    few = thin(source, limit, 0)
     share = np.bincount(source.train_y) * limit / N
     np.testing.assert_allclose(np.bincount(few.train_y, minlength=source.n_classes), np.maximum(share, LEAST), atol=0.5)
     kept = few.train_x.reshape(len(few.train_y), -1)[:, 0]
@@ -23,16 +23,16 @@ def test_a_limit_keeps_a_share_of_each_class(limit: int) -> None:
 
 
 def test_a_limit_leaves_every_owner_enough() -> None:
-    assert np.bincount(known(thinned(natural(), 30, 0).train_owner)).tolist() == [LEAST] * 20
-    few = thinned(natural(), 100, 0)
+    assert np.bincount(known(thin(natural(), 30, 0).train_owner)).tolist() == [LEAST] * 20
+    few = thin(natural(), 100, 0)
     assert np.bincount(known(few.train_owner)).tolist() == [5] * 20
     assert len(build(few, Natural(), NoNoise(), seed=0, clients=None, server_val=0.1, client_val=0.1).train.y) > 0
 
 
 def test_without_a_limit_nothing_changes() -> None:
     source = raw()
-    assert thinned(source, None, 0) is source
-    assert thinned(source, N, 0) is source
+    assert thin(source, None, 0) is source
+    assert thin(source, N, 0) is source
 
 
 def test_a_limit_that_leaves_too_few_is_named() -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from fedcohort.data import skew
-from fedcohort.data.interaction import Recipe, batches, biased, estimate, pivot, two_way
+from fedcohort.data.interaction import Recipe, batches, estimate, judge_biased, pivot, two_way
 from fedcohort.errors import FedcohortError
 
 RECIPE = Recipe(q=0.7, epochs=5, lr=0.3, batch=10)
@@ -79,13 +79,13 @@ def coloured(counts: list[list[int]], strength: float = 3.0) -> tuple[torch.Tens
 def test_the_biased_model_gets_the_majority_right() -> None:
     """Class 0 is mostly attribute 0 and class 1 mostly attribute 1: who agrees is right, who doesn't is wrong."""
     x, y, a = coloured([[80, 20], [20, 80]])
-    np.testing.assert_array_equal(biased(linear(3, 2), x, y, RECIPE, rng()), a == y.numpy())
+    np.testing.assert_array_equal(judge_biased(linear(3, 2), x, y, RECIPE, rng()), a == y.numpy())
 
 
 def test_above_two_classes_the_model_of_a_class_is_asked_for_that_class_alone() -> None:
     """Attribute 0 says class 0 and attribute 1 class 1, against the rest; nothing says the rare class 2."""
     x, y, a = coloured([[60, 6], [6, 60], [4, 4]])
-    right = biased(linear(3, 3), x, y, RECIPE, rng())
+    right = judge_biased(linear(3, 3), x, y, RECIPE, rng())
     np.testing.assert_array_equal(right, (a == y.numpy()) & (y.numpy() < 2))
 
 

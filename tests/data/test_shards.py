@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.shards import dealt, natural_owners, nearest, owned, quotas
+from fedcohort.data.shards import deal, natural_owners, nearest, quotas, split_by_owner
 from known import known
 
 
@@ -60,7 +60,7 @@ def test_equal_remainders_favour_nobody() -> None:
 def test_dealt_rows_are_disjoint_and_of_the_right_classes() -> None:
     rng = np.random.default_rng(1)
     labels = rng.permutation(np.repeat([0, 1], [20, 10]))
-    rows = dealt(labels, np.array([[80, 20], [20, 80], [100, 0]]), rng)
+    rows = deal(labels, np.array([[80, 20], [20, 80], [100, 0]]), rng)
     np.testing.assert_array_equal(np.sort(rows.rows), np.arange(30))
     each = [rows[k] for k in range(len(rows))]
     assert [np.bincount(labels[own], minlength=2).tolist() for own in each] == [[8, 2], [2, 8], [10, 0]]
@@ -77,5 +77,5 @@ def test_owners_are_natural_only_where_everybody_has_one_of_his_own() -> None:
 
 
 def test_owned_rows() -> None:
-    rows = owned(np.array([7, 4, 7, 1]), np.array([7, 5, 4]))
+    rows = split_by_owner(np.array([7, 4, 7, 1]), np.array([7, 5, 4]))
     assert [rows[k].tolist() for k in range(len(rows))] == [[0, 2], [], [1]]

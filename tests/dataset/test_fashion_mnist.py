@@ -1,6 +1,7 @@
 import io
 from pathlib import Path
 
+import datasets
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -84,8 +85,6 @@ def test_a_truncated_download_is_named(tmp_path: Path) -> None:
 
 
 def test_without_a_path_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    import datasets
-
     asked: list[str] = []
     columns = {"image": pixels(2).tolist(), "label": [3, 4]}
     parts = datasets.DatasetDict({part: datasets.Dataset.from_dict(columns) for part in ("train", "test")})

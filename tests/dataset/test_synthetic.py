@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from fedcohort.dataset.synthetic import Synthetic
 from fedcohort.errors import OptionError
@@ -52,8 +53,6 @@ def test_inputs_have_the_printed_covariance() -> None:
 
 def test_labels_are_a_linear_function_of_the_inputs() -> None:
     """Softmax regression without regularisation separates one client's classes."""
-    from sklearn.linear_model import LogisticRegression
-
     x, y = Synthetic(1.0, 1.0, 1, 400, 400).client(np.random.default_rng(1))
     assert len(np.unique(y)) >= 2
     assert LogisticRegression(C=1e6, max_iter=3000).fit(x, y).score(x, y) > 0.99

@@ -7,7 +7,7 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from fedcohort.dataset.table import Frame, listed, local, read
+from fedcohort.dataset.table import Frame, list_names, local, read
 from fedcohort.errors import DataError
 
 
@@ -32,7 +32,7 @@ def encoded(pixels: np.ndarray, kind: str = "PNG") -> dict[str, object]:
     ],
 )
 def test_names_in_a_line(names: list[str], said: str) -> None:
-    assert listed(names) == said
+    assert list_names(names) == said
 
 
 def test_a_missing_column_is_named_with_those_there_are() -> None:

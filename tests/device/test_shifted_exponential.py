@@ -52,7 +52,7 @@ def test_moments_over_many_clients() -> None:
 def test_expected_is_the_mean_and_ignores_the_round() -> None:
     clients = np.array([2, 5])
     for round_ in (0, 7):
-        assert FLASH.expected(clients, job(clients), Draws(0, 9, round_)).unit.tolist() == [1100.0, 1100.0]
+        assert FLASH.expect(clients, job(clients), Draws(0, 9, round_)).unit.tolist() == [1100.0, 1100.0]
 
 
 @pytest.mark.parametrize("epochs", [1, 2, 5])
@@ -86,8 +86,8 @@ def test_without_persistence_no_client_is_slow_for_good() -> None:
 def test_persistent_clients_keep_their_own_lambda() -> None:
     device = ShiftedExponential(alpha=1.0, lam=LAM, unit_s=1.0, persistent=True)
     clients = np.arange(300)
-    mean = device.expected(clients, job(clients), Draws(0, 300)).unit
-    np.testing.assert_array_equal(mean, device.expected(clients, job(clients), Draws(0, 300, 17)).unit)
+    mean = device.expect(clients, job(clients), Draws(0, 300)).unit
+    np.testing.assert_array_equal(mean, device.expect(clients, job(clients), Draws(0, 300, 17)).unit)
     own = mean / N - 1
     assert own.mean() == pytest.approx(LAM, abs=4 * LAM / math.sqrt(300))
     t = np.stack([device.sample(clients, job(clients), Draws(0, 300, t)).unit for t in range(400)]) / N - 1

@@ -8,7 +8,7 @@ from hydra import compose, initialize_config_dir
 
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import assemble
-from run_harness import made
+from run_harness import compose_words
 from yaml_words import CONFIGS, plain
 
 MAIN = """
@@ -94,14 +94,14 @@ def test_the_users_words_win(composed: Any) -> None:
     ],
 )
 def test_a_run_is_called_after_its_preset_only_while_that_is_true(typed: tuple[str, ...], word: str | None) -> None:
-    composition = made(*typed)
+    composition = compose_words(*typed)
     assert composition.choices.get("heterogeneity") == word
     assert "heterogeneity" not in composition.config, "the word changes no result: two ways to one run have one hash"
 
 
 def test_a_presets_record_is_no_option() -> None:
     with pytest.raises(OptionError, match=r"a preset has no options, say partition.fraction=0.4"):
-        made("heterogeneity.partition.fraction=0.4")
+        compose_words("heterogeneity.partition.fraction=0.4")
 
 
 def test_synthetic_data_bring_their_own_clients(composed: Any) -> None:
@@ -122,7 +122,10 @@ def test_own_data_are_taken_as_they_are_and_called_so(client: str) -> None:
     """The composed config, the words and so the hash are those of the preset that it came to, typed out."""
     data = ("dataset=folder", f"dataset.client={client}")
     word, clients = ("iid", 50) if client == "null" else ("natural", None)
-    mine, typed = made(*data), made(*data, f"heterogeneity={word}", f"clients={'null' if clients is None else 50}")
+    mine, typed = (
+        compose_words(*data),
+        compose_words(*data, f"heterogeneity={word}", f"clients={'null' if clients is None else 50}"),
+    )
     assert (mine.config, mine.choices) == (typed.config, typed.choices)
     assert mine.config["partition"] == (IID if client == "null" else NATURAL)
     assert (mine.config["label_noise"], mine.config["clients"]) == (CLEAN, clients)
@@ -144,21 +147,21 @@ def test_own_data_are_taken_as_they_are_and_called_so(client: str) -> None:
 def test_what_is_named_wins_over_what_own_data_choose(
     typed: tuple[str, ...], partition: dict[str, Any], label_noise: dict[str, Any], clients: int | None
 ) -> None:
-    config = made("dataset=folder", *typed).config
+    config = compose_words("dataset=folder", *typed).config
     assert (config["partition"], config["label_noise"], config["clients"]) == (partition, label_noise, clients)
 
 
 def test_an_experiments_words_win_over_what_own_data_choose() -> None:
-    composition = made("dataset=folder", "experiment=drift")
+    composition = compose_words("dataset=folder", "experiment=drift")
     assert composition.choices["partition"] == "label_shards"
     assert composition.config["clients"] == 100
 
 
 def test_clients_that_are_named_and_not_taken_are_refused() -> None:
     for words in (("partition=iid",), ("heterogeneity=noniid30",), ("experiment=drift",)):
-        composition = made("dataset=folder", "dataset.client=site", *words)
+        composition = compose_words("dataset=folder", "dataset.client=site", *words)
         with pytest.raises(
             IncompatibleConfig, match=r"^dataset.client=site names the clients, and partition=\w+ makes"
         ):
             assemble.check_owners(composition, assemble.part(composition, "partition"))
-    assemble.check_owners(composition := made("dataset=folder"), assemble.part(composition, "partition"))
+    assemble.check_owners(composition := compose_words("dataset=folder"), assemble.part(composition, "partition"))

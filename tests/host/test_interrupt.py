@@ -51,7 +51,7 @@ def test_while_files_are_written_each_further_one_gives_up_one(interrupts: Inter
 
 
 def test_one_that_is_held_waits_for_the_check(interrupts: Interrupts) -> None:
-    with interrupts.held():
+    with interrupts.hold():
         signal.raise_signal(TERM)
     with pytest.raises(Stop):
         interrupts.check()
@@ -104,19 +104,21 @@ def test_a_closed_pipe_is_a_first_signal(interrupts: Interrupts, phase: Phase, e
     interrupts.phase = phase
     if ends:
         with pytest.raises(Stop):
-            interrupts.pipe_closed()
+            interrupts.note_closed_pipe()
     else:
-        interrupts.pipe_closed()
+        interrupts.note_closed_pipe()
     assert interrupts.code == PIPE == 141
 
 
 def test_a_closed_pipe_ends_a_program_that_watches_nothing() -> None:
     with pytest.raises(SystemExit) as caught:
-        Interrupts().pipe_closed()
+        Interrupts().note_closed_pipe()
     assert caught.value.code == PIPE
 
 
-PROGRAM = "import signal, sys; from fedcohort.host.interrupt import ended, interrupts; sys.exit(ended(lambda: {}))"
+PROGRAM = (
+    "import signal, sys; from fedcohort.host.interrupt import interrupts, run_main; sys.exit(run_main(lambda: {}))"
+)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ PROGRAM = "import signal, sys; from fedcohort.host.interrupt import ended, inter
         ("7", 7, ""),
         ("signal.raise_signal(signal.SIGTERM)", 143, NOTHING),
         ("interrupts.note(143) or 1 / 0", 143, NOTHING),  # an import that was broken off raises what it likes
-        ("interrupts.pipe_closed()", 141, ""),
+        ("interrupts.note_closed_pipe()", 141, ""),
     ],
 )
 def test_a_program_ends_with_one_line_and_the_signals_code(main: str, code: int, said: str) -> None:

@@ -19,8 +19,10 @@ class Library:
 
 
 def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By malloc.h M_MMAP_THRESHOLD is -3 and M_TRIM_THRESHOLD -1: blocks below 2^30 bytes come from the heap, and less
-    than 2^31 - 1, the largest int, never goes back to the system."""
+    """By malloc.h M_MMAP_THRESHOLD is -3 and M_TRIM_THRESHOLD -1.
+
+    Blocks below 2^30 bytes come from the heap, and less than 2^31 - 1, the largest int, never goes back to the system.
+    """
     library = Library("mallopt")
     monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
     memory.keep_freed_memory()

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import global_rng
-from agg_harness import arrived, gather, population, update_of
+from agg_harness import arrivals, gather, population, update_of
 from fedcohort.part import PROXY, RELATIVE_ADVICE
-from fedcohort.round.collected import Collected, reweighted
+from fedcohort.round.collected import Collected, reweight
 from fedcohort.state import pack, unpack
 from yaml_words import make, words
 
@@ -36,7 +36,7 @@ def step(agg: Any, state: Any, updates: list[Any], apart: float = 0.0) -> tuple[
 def close(agg: Any, state: Any, collected: Collected, apart: float = 0.0) -> tuple[torch.Tensor, Any]:
     """Every signal that it reads is 1, and `apart` more from one client id to the next."""
     signals = dict.fromkeys(agg.needs, 1.0 + apart * collected.clients)
-    direction, after = agg.direction(state, arrived(collected, signals, agg.needs))
+    direction, after = agg.direction(state, arrivals(collected, signals, agg.needs))
     return direction.displacement, after
 
 
@@ -93,7 +93,7 @@ def test_who_weighs_nothing_has_not_arrived(agg: Any) -> None:
     for kind in [agg, replace(agg, variant="second_order")] if hasattr(agg, "variant") else [agg]:
         rows = [update(kind, k, vector(k), n=k + 1) for k in range(3)]
         whole = gather(kind, [*rows, update(kind, 5, vector(5), n=4)], stacked=True)
-        kept = reweighted(whole, whole.weights * (whole.clients != 5))
+        kept = reweight(whole, whole.weights * (whole.clients != 5))
         with_it, after = close(kind, fresh(kind), kept, apart=0.3)
         without, other = step(kind, fresh(kind), rows, apart=0.3)
         torch.testing.assert_close(with_it, without, atol=1e-12, rtol=0)
@@ -103,7 +103,7 @@ def test_who_weighs_nothing_has_not_arrived(agg: Any) -> None:
 def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
     whole = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
     one, two = (
-        close(agg, fresh(agg), reweighted(whole, share, absolute=True))[0]
+        close(agg, fresh(agg), reweight(whole, share, absolute=True))[0]
         for share in (whole.weights, whole.weights * 0.693)
     )
     kept = torch.allclose(two, 0.693 * one, atol=1e-12, rtol=0)
@@ -117,7 +117,7 @@ def test_where_nobody_tells_a_finite_loss_the_step_is_a_plain_mean(agg: Any, val
     rows, state = gather(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)]), fresh(agg)
     for one in (False, True):  # and what one client says counts for itself alone
         signals = dict.fromkeys(agg.needs, np.array([0.7 if one else value, value, value]))
-        direction, after = agg.direction(state, arrived(rows, signals, agg.needs))
+        direction, after = agg.direction(state, arrivals(rows, signals, agg.needs))
         assert torch.isfinite(direction.displacement).all()
         if not one:
             torch.testing.assert_close(direction.displacement, rows.mean, atol=1e-12, rtol=0)

@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import nn
 
-from codec_harness import BYTES_PER_S, begun, key, layout_of, normal
+from codec_harness import BYTES_PER_S, begin, key, layout_of, normal
 from engine_toy import SEED, federation_of, network_of, task_of
 from fedcohort.flat import FlatModel, Layout
 from fedcohort.hook import weigher
 from fedcohort.training.engines import choose
 from fedcohort.training.local import LocalTrainer
 from fedcohort.types import ClientUpdate
-from global_rng import untouched
+from global_rng import guard
 from run_harness import go
 from yaml_words import make, words
 
@@ -97,9 +97,9 @@ def test_a_broken_update_is_no_exception_and_stays_broken(codec: Any, layout: La
 def test_keyed_by_round_and_client(codec: Any) -> None:
     layout = LAYOUTS["mixed"]
     delta = normal(layout.n_params)
-    with untouched():
+    with guard():
         first = codec.transmit(delta, layout, key(3, 5))
-    with untouched():
+    with guard():
         assert torch.equal(codec.transmit(delta, layout, key(3, 5)), first)
     lossless = torch.equal(first, delta)
     for other in (key(4, 5), key(3, 6)):
@@ -109,9 +109,9 @@ def test_keyed_by_round_and_client(codec: Any) -> None:
 def test_hooks_are_keyed_alike(confining: Any) -> None:
     layout = LAYOUTS["mixed"]
     g = [normal(layout.n_params) for _ in range(3)]
-    with untouched():
+    with guard():
         for each, client in zip(g, (3, 3, 4), strict=True):
-            begun(confining, torch.zeros(layout.n_params), layout, client).correct(each, each)
+            begin(confining, torch.zeros(layout.n_params), layout, client).correct(each, each)
     assert torch.equal(g[0], g[1])
     assert not torch.equal(g[0], g[2])
 
@@ -119,7 +119,7 @@ def test_hooks_are_keyed_alike(confining: Any) -> None:
 def test_a_corrected_gradient_is_sent_without_loss(confining: Any, layout: Layout) -> None:
     # what a hook lets through can be sent: the same draws are made in `begin` and in `transmit`
     g = normal(layout.n_params)
-    begun(confining, torch.zeros(layout.n_params), layout, 2).correct(g, g)
+    begin(confining, torch.zeros(layout.n_params), layout, 2).correct(g, g)
     torch.testing.assert_close(confining.transmit(g, layout, key(2)), g, atol=1e-4, rtol=1e-4)
 
 
@@ -137,8 +137,8 @@ def test_the_memory_layout_is_irrelevant(codec: Any) -> None:
     assert torch.equal(codec.transmit(relaid(delta), last, key()), relaid(codec.transmit(delta, plain, key())))
     if codec.hooks:
         w, g, other = torch.zeros_like(delta), delta.clone(), relaid(delta)
-        begun(codec, w, plain).correct(g, w)
-        begun(codec, w, last).correct(other, w)
+        begin(codec, w, plain).correct(g, w)
+        begin(codec, w, last).correct(other, w)
         torch.testing.assert_close(other, relaid(g))
 
 
@@ -162,8 +162,8 @@ def test_a_device_gives_what_the_host_gives(codec: Any, layout: Layout) -> None:
     assert torch.equal(came.cpu(), codec.transmit(delta, layout, key()))
     if codec.hooks:
         w, g, other = torch.zeros_like(delta), delta.clone(), delta.cuda()
-        begun(codec, w, layout).correct(g, w)
-        begun(codec, w.cuda(), layout).correct(other, w.cuda())
+        begin(codec, w, layout).correct(g, w)
+        begin(codec, w.cuda(), layout).correct(other, w.cuda())
         torch.testing.assert_close(other.cpu(), g)
 
 

@@ -8,7 +8,7 @@ import pytest
 from fedcohort.deadline.base import PaceContext
 from fedcohort.device.base import Timing
 from fedcohort.types import Population, RoundOutcome, Selection
-from global_rng import untouched
+from global_rng import guard
 from yaml_words import make, words
 
 K, UNITS = 20, 5
@@ -33,9 +33,9 @@ def closing(deadline: Any, ctx: PaceContext, finish: np.ndarray) -> float:
 
 
 def test_deterministic_without_global_generators(deadline: Any) -> None:
-    with untouched():
+    with guard():
         first = closing(deadline, context(), context().expected.finish(UNITS))
-    with untouched():
+    with guard():
         assert closing(deadline, context(), context().expected.finish(UNITS)) == first
 
 

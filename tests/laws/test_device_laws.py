@@ -8,7 +8,7 @@ import pytest
 from fedcohort.device.base import Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
-from global_rng import untouched
+from global_rng import guard
 from yaml_words import make, words
 
 K = 40
@@ -31,15 +31,15 @@ def same(a: Timing, b: Timing) -> bool:
 
 def test_deterministic_without_global_generators(device: Any) -> None:
     clients = np.arange(K)
-    with untouched():
+    with guard():
         first = (
             device.sample(clients, work(clients), Draws(0, K, 3)),
-            device.expected(clients, work(clients), Draws(0, K)),
+            device.expect(clients, work(clients), Draws(0, K)),
         )
-    with untouched():
+    with guard():
         again = (
             device.sample(clients, work(clients), Draws(0, K, 3)),
-            device.expected(clients, work(clients), Draws(0, K)),
+            device.expect(clients, work(clients), Draws(0, K)),
         )
     assert same(first[0], again[0])
     assert same(first[1], again[1])
@@ -48,7 +48,7 @@ def test_deterministic_without_global_generators(device: Any) -> None:
 @pytest.mark.parametrize("asked", [[7], [3, 7, 20], [0, 7, 8, 39], list(range(K))])
 def test_a_latency_does_not_depend_on_who_else_is_asked(device: Any, asked: list[int]) -> None:
     everybody, some = np.arange(K), np.array(asked)
-    for method in (device.sample, device.expected):
+    for method in (device.sample, device.expect):
         whole, part = method(everybody, work(everybody), Draws(0, K, 3)), method(some, work(some), Draws(0, K, 3))
         for phase in PHASES:
             np.testing.assert_array_equal(getattr(whole, phase)[some], getattr(part, phase))
@@ -58,7 +58,7 @@ def test_shapes_and_signs(device: Any) -> None:
     clients = np.array([2, 9, 11])
     for timing in (
         device.sample(clients, work(clients), Draws(0, K, 0)),
-        device.expected(clients, work(clients), Draws(0, K)),
+        device.expect(clients, work(clients), Draws(0, K)),
     ):
         for phase in PHASES:
             seconds = getattr(timing, phase)
@@ -87,6 +87,6 @@ def test_timed_says_whether_anything_takes_time(device: Any) -> None:
 def test_expected_is_the_mean_over_rounds(device: Any) -> None:
     clients = np.arange(K)
     rounds = np.stack([device.sample(clients, work(clients), Draws(0, K, t)).finish(5) for t in range(600)])
-    expected = device.expected(clients, work(clients), Draws(0, K)).finish(5)
+    expected = device.expect(clients, work(clients), Draws(0, K)).finish(5)
     tolerance = 5 * rounds.std(0) / np.sqrt(600)
     assert (np.abs(rounds.mean(0) - expected) <= tolerance).all()

@@ -16,7 +16,7 @@ import pytest
 
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.startup.assemble import Composed
-from run_harness import Ran, made, play, watched
+from run_harness import Ran, collect_words, compose_words, play
 from yaml_words import CONFIGS, words
 
 GROUPS = ("selector", "agg", "objective", "server", "codec")
@@ -60,7 +60,7 @@ def _closed(row: dict[int, int], column: int, word: int, left: set[Pair]) -> lis
 
 @cache
 def chosen(logs: Path, word: str) -> Composed:
-    return made(*watched(logs, *TINY, word, *LIGHT.get(word, ())))
+    return compose_words(*collect_words(logs, *TINY, word, *LIGHT.get(word, ())))
 
 
 def composed(logs: Path, row: list[str]) -> Composed:

@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.errors import FedcohortError
 from fedcohort.types import Ids
-from global_rng import untouched
+from global_rng import guard
 from yaml_words import make, words
 
 N, C, K = 1200, 10, 12
@@ -36,9 +36,9 @@ def test_disjoint_exhaustive_sorted(partition: Any) -> None:
 
 
 def test_deterministic_without_global_generators(partition: Any) -> None:
-    with untouched():
+    with guard():
         first = split(partition)
-    with untouched():
+    with guard():
         again = split(partition)
     for a, b in zip(first, again, strict=True):
         np.testing.assert_array_equal(a, b)

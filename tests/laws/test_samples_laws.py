@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.samples.base import SampleRequest
 from fedcohort.types import Population
-from global_rng import untouched
+from global_rng import guard
 from yaml_words import make, words
 
 SIZES = (1, 2, 7, 30, 100)
@@ -48,7 +48,7 @@ def test_sorted_distinct_positions_at_least_one(samples: Any, n: int, deadline_s
 
 def test_deterministic_without_global_generators(samples: Any) -> None:
     state = samples.init(population())
-    with untouched():
+    with guard():
         first = samples.choose(state, request(30, 40.0))
-    with untouched():
+    with guard():
         np.testing.assert_array_equal(samples.choose(state, request(30, 40.0)), first)

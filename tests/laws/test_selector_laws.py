@@ -14,7 +14,7 @@ from fedcohort.state import pack
 from fedcohort.types import Ids, Selection
 from known import known
 from relabelling import check_relabelling
-from selector_harness import World, cohorts, play, play_round, reordered, stored
+from selector_harness import World, cohorts, play, play_round, reorder, restore
 from selector_toys import BREAKERS, TOYS
 from yaml_words import make as made
 from yaml_words import words
@@ -187,7 +187,7 @@ def test_states_are_never_modified(word: str) -> None:
 def test_resuming_is_continuing(word: str, stop: int) -> None:
     world = World(available=some, lost=half_lost)
     whole = play(make("selector", word), world, ROUNDS)
-    rest = play(make("selector", word), world, ROUNDS - stop, stored(whole[stop - 1].after), start=stop)
+    rest = play(make("selector", word), world, ROUNDS - stop, restore(whole[stop - 1].after), start=stop)
     assert cohorts(rest) == cohorts(whole)[stop:]
     assert same(rest[-1].after, whole[-1].after)
 
@@ -231,7 +231,7 @@ def test_the_order_of_arrival_does_not_matter(word: str) -> None:
     steps = play(selector, world, 4)
     last = steps[-1]
     back = np.arange(len(last.outcome.clients))[::-1]
-    signals = {signal: reordered(signal, column, back) for signal, column in last.outcome.signals.items()}
+    signals = {signal: reorder(signal, column, back) for signal, column in last.outcome.signals.items()}
     turned = replace(last.outcome, clients=last.outcome.clients[::-1].copy(), signals=signals)
     a = play(selector, world, 2, last.after, start=4)
     b = play(selector, world, 2, selector.observe(last.chosen, turned)[1], start=4)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 from pathlib import Path
 
@@ -9,8 +10,9 @@ import pytest
 import torch
 
 from fedcohort.errors import CheckpointError
-from fedcohort.lightning import checkpoint
+from fedcohort.lightning import checkpoint, loop
 from fedcohort.record import folder
+from fedcohort.training.local import LocalTrainer
 from killing import die, in_a_child, stop_after
 from run_harness import Ran, go, same_bits
 
@@ -27,8 +29,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 def test_a_killed_run_ends_like_an_uninterrupted_one(
     whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds_before: int, extra: tuple[str, ...]
 ) -> None:
-    from fedcohort.lightning import loop
-
     stop_after(monkeypatch, loop, "report_of", rounds_before + 2, die)  # step 0 is a report too
     status = in_a_child(lambda: go(tmp_path, *HARD, *extra) and None)
     assert os.WIFSIGNALED(status)
@@ -42,8 +42,6 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(
 
 
 def test_a_kill_in_the_middle_of_training(whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedcohort.training.local import LocalTrainer
-
     stop_after(monkeypatch, LocalTrainer, "train", 19, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *HARD) and None))
     monkeypatch.undo()
@@ -65,8 +63,6 @@ def test_a_kill_around_the_commit_of_a_checkpoint(
 def test_a_signal_finishes_the_round_and_saves(
     whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    from fedcohort.training.local import LocalTrainer
-
     stop_after(monkeypatch, LocalTrainer, "train", 19, lambda: os.kill(os.getpid(), number))
     status = in_a_child(lambda: go(tmp_path, *HARD, "checkpoint.every=5") and None)
     monkeypatch.undo()
@@ -133,8 +129,6 @@ def test_a_checkpoint_of_another_config_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_keeps_the_checkpoint_before_it(tmp_path: Path) -> None:
-    import resource
-
     path = _unfinished(tmp_path)
     before = path.read_bytes()
 

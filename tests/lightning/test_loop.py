@@ -9,9 +9,10 @@ import torch
 from torch import nn
 
 from fedcohort.data.federation import Federation
-from fedcohort.startup import run
+from fedcohort.startup import assemble, run
 from fedcohort.training.evaluate import correct, mean_over_samples
-from run_harness import Ran, go, same_bits
+from run_harness import SMALL, Ran, compose_words, go, same_bits
+from yaml_words import make
 
 SELECTORS = ("random", "round_robin", "powd", "ucb_cs", "flash")
 
@@ -179,18 +180,12 @@ def test_the_model_counts_the_batches_of_whoever_took_most(tmp_path: Path, monke
 
 
 def _federation() -> Federation:
-    from fedcohort.startup import assemble
-    from fedcohort.startup import run as entry
-    from run_harness import SMALL, made
-
-    composed = made(*SMALL)
+    composed = compose_words(*SMALL)
     objects = {group: assemble.part(composed, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
-    return entry._federation(composed, objects, entry._parts(composed, objects))
+    return run._federation(composed, objects, run._parts(composed, objects))
 
 
 def _network(federation: Federation, ran: Ran) -> nn.Module:
-    from yaml_words import make
-
     network: nn.Module = make("model", "logreg").build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
     network.load_state_dict(torch.load(ran.folder / "weights.pt", weights_only=True))
     return network

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedcohort.maths.distil import batches, learn, predicted, trained
+from fedcohort.maths.distil import batches, learn, predict, trainable
 from fedcohort.rng import generator
 
 
@@ -24,7 +24,7 @@ def test_what_is_known_is_left_alone() -> None:
     # Rounding errors are gradients of about 1e-8, which Adam would divide by themselves.
     layer = nn.Linear(3, 2)
     x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
-    before, optimizer = layer.weight.detach().clone(), torch.optim.Adam(trained(layer), lr=0.1)
+    before, optimizer = layer.weight.detach().clone(), torch.optim.Adam(trainable(layer), lr=0.1)
     learn(optimizer, layer(x).softmax(1).detach() + 5e-7, layer(x))
     assert torch.equal(layer.weight, before)
     learn(optimizer, layer(x).softmax(1).detach().flip(1), layer(x))
@@ -34,10 +34,10 @@ def test_what_is_known_is_left_alone() -> None:
 def test_predictions_come_from_eval_mode_in_pieces() -> None:
     network = nn.Sequential(nn.Dropout(0.9), nn.Linear(3, 2))
     x = torch.randn(5, 3)
-    torch.testing.assert_close(predicted(network, x, 2), network[1](x).detach())
+    torch.testing.assert_close(predict(network, x, 2), network[1](x).detach())
 
 
 def test_frozen_parameters_stay() -> None:
     layer = nn.Linear(3, 2)
     layer.bias.requires_grad_(False)
-    assert [p.shape for p in trained(layer)] == [(2, 3)]
+    assert [p.shape for p in trainable(layer)] == [(2, 3)]

@@ -117,8 +117,11 @@ class Scripted(np.random.Generator):
 
 @pytest.mark.parametrize(("u", "third"), [(0.0, 2), (0.47, 2), (0.48, 3), (0.94, 3), (0.95, 4)])
 def test_starts_by_hand(u: float, third: int) -> None:
-    """From (0, 0) squares are 0, 100, 9, 9, 85, in sums 0, 100, 109, 118, 203: .4 takes (6, 8). Nearest so far are
-    then 0, 0, 9, 9, 1, in sums 0, 0, 9, 18, 19: the third start is row 2 below 9/19, row 3 below 18/19."""
+    """Each start is drawn in proportion to the squared distance from the starts so far.
+
+    From (0, 0) squares are 0, 100, 9, 9, 85, in sums 0, 100, 109, 118, 203: .4 takes (6, 8). Nearest so far are then 0,
+    0, 9, 9, 1, in sums 0, 0, 9, 18, 19: the third start is row 2 below 9/19, row 3 below 18/19.
+    """
     X = np.array([[0.0, 0.0], [6.0, 8.0], [0.0, 3.0], [3.0, 0.0], [6.0, 7.0]])
     starts = kmeans._starts(X, 3, Scripted(0.4, u))
     np.testing.assert_array_equal(starts, X[[0, 1, third]])

@@ -44,8 +44,9 @@ def test_the_projection_is_scipys() -> None:
 
 
 def test_opposite_clients_share_and_the_lopsided_one_gets_nothing() -> None:
-    """Half of each of the first two gives 20 in all four groups. Equal weights give (90, 40, 40, 40) / 3, whose
-    variance is (50/3)^2 * 3/16 = 52.083333.
+    """Half of each of the first two gives 20 in all four groups.
+
+    Equal weights give (90, 40, 40, 40) / 3, whose variance is (50/3)^2 * 3/16 = 52.083333.
     """
     X = np.array([[30.0, 10, 10, 30], [10, 30, 30, 10], [50, 0, 0, 0]])
     w = least_variance(X)

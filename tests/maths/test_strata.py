@@ -53,8 +53,11 @@ def test_allocations_of_random_inputs_add_up() -> None:
 
 
 def test_the_spread_is_a_standard_deviation() -> None:
-    """(3, 4), (6, 8), (0, 5): mean (3, 17/3), squares 25/9 + (9 + 49/9) + (9 + 4/9) = 80/3, over 2. The mean distance
-    of pairs, which others use, is 3.30455147."""
+    """The spread of (3, 4), (6, 8), (0, 5) is sqrt(40 / 3).
+
+    The mean is (3, 17/3), the squares are 25/9 + (9 + 49/9) + (9 + 4/9) = 80/3, over 2. The mean distance of pairs,
+    which others use, is 3.30455147.
+    """
     X = np.array([[3.0, 4], [6, 8], [0, 5], [7, 7]])
     np.testing.assert_allclose(spread(X, np.array([0, 0, 0, 1]), 3), [3.65148372, 0, 0], atol=5e-9)
     pairs = np.linalg.norm(X[:3, None] - X[:3], axis=2)

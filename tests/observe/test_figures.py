@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -152,7 +153,7 @@ def test_groups_of_about_equal_size() -> None:
     assert style.bins(5).tolist() == [0, 1, 2, 3, 4]
     sizes = np.diff(np.append(style.bins(3550), 3550))
     assert (len(sizes), sizes.min(), sizes.max(), sizes.sum()) == (400, 8, 9, 3550)
-    assert partition.grouped(np.array([[1.0], [3.0], [5.0]]), np.array([0, 2])).tolist() == [[2.0], [5.0]]
+    assert partition.group_means(np.array([[1.0], [3.0], [5.0]]), np.array([0, 2])).tolist() == [[2.0], [5.0]]
 
 
 def test_clients_in_the_order_of_their_classes() -> None:
@@ -277,8 +278,6 @@ def test_the_command_draws_them_again(
 
 
 def test_matplotlibs_global_state_is_left_alone(tmp_path: Path, drawn: dict[str, Figure]) -> None:
-    import matplotlib
-
     before = dict(matplotlib.rcParams)
     draw(ran(tmp_path / "run"))
     assert dict(matplotlib.rcParams) == before

@@ -14,7 +14,7 @@ from observe.made_up import info
 def test_samples_dealt_at_random_are_not_skewed(size: int, classes: int) -> None:
     rng = np.random.default_rng(0)
     counts = rng.multinomial(size, rng.dirichlet(np.full(classes, 20.0)), 500)
-    assert population.skewed(counts).mean() < 0.01
+    assert population.find_skewed(counts).mean() < 0.01
 
 
 def test_clients_with_one_class_are_skewed() -> None:
@@ -22,18 +22,18 @@ def test_clients_with_one_class_are_skewed() -> None:
     counts = rng.multinomial(60, np.full(10, 0.1), 100)
     counts[:30] = 0
     counts[np.arange(30), np.arange(30) % 10] = 60
-    assert population.skewed(counts).tolist() == [True] * 30 + [False] * 70
+    assert population.find_skewed(counts).tolist() == [True] * 30 + [False] * 70
 
 
 @pytest.mark.parametrize("counts", [np.array([[5], [9]]), np.array([[5, 0], [9, 0]])])
 def test_one_class_alone_is_never_skewed(counts: np.ndarray) -> None:
-    assert not population.skewed(counts).any()
+    assert not population.find_skewed(counts).any()
 
 
 def test_shares_and_classes() -> None:
     counts = np.array([[1, 3, 0], [0, 0, 0]])
     assert population.shares(counts).tolist() == [[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]]
-    assert population.classes_held(counts).tolist() == [2, 0]
+    assert population.count_classes(counts).tolist() == [2, 0]
     assert population.low_middle_high(np.array([3, 1, 2])) == (1, 2, 3)
     assert all(np.isnan(population.low_middle_high(np.array([]))))
 

@@ -62,7 +62,7 @@ def test_what_a_folder_is_to_a_run(tmp_path: Path, status: dict[str, Any], wante
 def taken(logs: Path, wanted: Wanted = RUN) -> tuple[str, bool, bool]:
     home = claim(logs, "run", wanted, resume=True)
     home.release()
-    return home.path.name, home.made, home.finished
+    return home.path.name, home.is_new, home.finished
 
 
 @pytest.mark.parametrize("empty_born", [1, 9])
@@ -198,7 +198,7 @@ def test_a_slurm_job_goes_on_with_its_own_run(tmp_path: Path) -> None:
     assert at_work.path.name == f"{stem}-2"
     with claim(tmp_path, "a", again["7_1"], resume=True).lock:
         own = claim(tmp_path, "a", again["7_3"], resume=True)
-        assert own.made
+        assert own.is_new
         assert own.path.name == f"{stem}-3"
     with pytest.raises(CheckpointError, match="being run by another process"):
         claim(tmp_path, "a", RUN, resume=True)

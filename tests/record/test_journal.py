@@ -22,7 +22,7 @@ from fedcohort.record.history import Line, wall_s
 from fedcohort.record.journal import Journal, read
 from fedcohort.record.observer import Observer
 from fedcohort.types import RoundReport
-from killing import killed_at
+from killing import kill_at
 from observe.made_up import info, play, report
 
 TRACKER: dict[str, Any] = {"tracking_uri": None, "experiment": "x", "every_s": 1, "logs": "/a/logs"}
@@ -129,7 +129,7 @@ def test_a_kill_anywhere_loses_and_doubles_nothing(
 ) -> None:
     """behind: rounds that the journal has and the checkpoint, from which the run goes on, has not."""
     facts = info(tmp_path / "run")
-    killed_at(monkeypatch, owner, name, 5, when, lambda: play([Journal()], facts))
+    kill_at(monkeypatch, owner, name, 5, when, lambda: play([Journal()], facts))
     before = texts(facts.folder)
     committed = len(history.lines(facts.folder / "journal.jsonl")[0]) - 1
     play([Journal()], info(tmp_path / "run", start=max(committed - behind, 0)))
@@ -144,7 +144,7 @@ def test_a_kill_while_tables_are_put_together(
 ) -> None:
     facts = info(tmp_path / "run")
     call = 7 if name == "_replace" else 1
-    killed_at(monkeypatch, owner, name, call, when, lambda: play([Journal()], facts))
+    kill_at(monkeypatch, owner, name, call, when, lambda: play([Journal()], facts))
     check(facts.folder, 6)
     play([Journal()], info(tmp_path / "run", start=6))
     check(facts.folder, 6)

@@ -12,10 +12,11 @@ from torch import nn
 
 from agg_harness import gather, layout_of, update_of
 from fedcohort.errors import FedcohortError
-from fedcohort.round.aggregate import ServerStep, advised
+from fedcohort.round.aggregate import ServerStep, apply_advice
 from fedcohort.round.collected import Collected
 from fedcohort.round.parts import ServerState
 from fedcohort.selector.random import Random
+from fedcohort.server.sgd import Sgd
 from fedcohort.startup import run
 from fedcohort.state import pack
 from fedcohort.types import Advice, Selection
@@ -92,8 +93,6 @@ def test_a_step_that_is_too_long_leaves_all_as_it_was(
 
 
 def test_a_step_that_is_not_finite_is_none(start: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedcohort.server.sgd import Sgd
-
     monkeypatch.setattr(Sgd, "step", lambda self, state, direction: (direction * float("nan"), state))
     ran = go(tmp_path, "rounds=1")
     assert ran.last.metrics["round/dropped_step"] == 1
@@ -112,8 +111,8 @@ def test_a_step_that_overflows_anywhere_is_none() -> None:
     server = SimpleNamespace(w=torch.ones(2))
     lone = ServerStep(None, server, None, None, settings, None, 0.0)  # type: ignore[arg-type]
     planned: Any = SimpleNamespace(round=0)
-    assert lone._moved(planned, torch.tensor([1e39, 0.0], dtype=torch.float64)) is None
-    moved = lone._moved(planned, torch.tensor([1e38, 0.5], dtype=torch.float64))
+    assert lone._move(planned, torch.tensor([1e39, 0.0], dtype=torch.float64)) is None
+    moved = lone._move(planned, torch.tensor([1e38, 0.5], dtype=torch.float64))
     assert moved is not None
     assert torch.equal(moved, torch.tensor([1e38, 1.5]))
 
@@ -141,8 +140,10 @@ def test_selections_are_counted(closed: Closed, tmp_path: Path) -> None:
 def test_statistics_of_batches_come_with_the_step(
     server_lr: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batch norm of 10 numbers starts at means 0, variances 1 and no batches: what it has after a step that can't be
-    taken. Otherwise the server has what was gathered."""
+    """Batch norm of 10 numbers starts at means 0, variances 1 and no batches.
+
+    That is what it has after a step that can't be taken. Otherwise the server has what was gathered.
+    """
     layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
     monkeypatch.setattr(run, "_network", lambda *parts: nn.Sequential(*layers))
     found, close = [], ServerStep.close
@@ -171,10 +172,10 @@ def test_what_the_server_works_out_of_the_updates() -> None:
     """Inner products of (1, 0) and (1, 2), where the matrix is kept and somebody reads them."""
     rows = [update_of(0, [1.0, 0.0]), update_of(1, [1.0, 2.0])]
     kept, streamed = (gather(make("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False))
-    found = server_step("update_gram", "steps")._held(kept, plain=False)
+    found = server_step("update_gram", "steps")._derive(kept, plain=False)
     assert {word: values.tolist() for word, values in found.items()} == {"update_gram": [[1, 1], [1, 5]]}
-    assert server_step("update_gram")._held(kept, plain=True) == {}
-    assert server_step("update_gram")._held(streamed, plain=False) == {}
+    assert server_step("update_gram")._derive(kept, plain=True) == {}
+    assert server_step("update_gram")._derive(streamed, plain=False) == {}
 
 
 def test_a_deadline_that_is_too_short_for_everybody_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -244,13 +245,15 @@ def test_buffers_and_counters_are_of_those_kept() -> None:
     ]
     came = gather(make("agg", "fedavg"), rows, layout_of(1, 2, 1), stacked=True)
     assert (known(came.buffers).tolist(), known(came.counters).tolist()) == ([8 / 6, 1.0], [10])
-    kept = advised(came, Advice(keep=np.array([False, True, True])))
+    kept = apply_advice(came, Advice(keep=np.array([False, True, True])))
     # samples 2 and 3, not the weights that are advised
     np.testing.assert_allclose(known(kept.buffers), [(2 + 6) / 5, 1], rtol=1e-12)
     assert known(kept.counters).tolist() == [9]
-    weighed = advised(came, Advice(weights=np.array([0.0, 5.0, 1.0])))
+    weighed = apply_advice(came, Advice(weights=np.array([0.0, 5.0, 1.0])))
     assert torch.equal(known(weighed.buffers), known(kept.buffers))
-    assert torch.equal(known(advised(came, Advice(weights=np.array([4.0, 5.0, 1.0]))).buffers), known(came.buffers))
+    assert torch.equal(
+        known(apply_advice(came, Advice(weights=np.array([4.0, 5.0, 1.0]))).buffers), known(came.buffers)
+    )
 
 
 @pytest.mark.parametrize(
@@ -283,8 +286,11 @@ def test_absolute_weights_count_once(tmp_path: Path) -> None:
 def test_tensors_that_are_not_sent_are_filled_or_zero(
     start: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Client k alone sends its update. Averaged over who sent it the model moves by D_k; with zeros for all others
-    by p_k D_k, where p_k is n_k over the cohort's samples."""
+    """Client k alone sends its update.
+
+    Averaged over who sent it the model moves by D_k; with zeros for all others by p_k D_k, where p_k is n_k over the
+    cohort's samples.
+    """
     moves = []
     for zero_fill in (False, True):
 

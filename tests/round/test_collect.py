@@ -11,9 +11,9 @@ from torch import nn
 
 from agg_harness import gather, layout_of, update_of
 from fedcohort.flat import FlatModel
-from fedcohort.round.aggregate import advised
+from fedcohort.round.aggregate import apply_advice
 from fedcohort.round.collect import PIECE, Collector
-from fedcohort.round.collected import reweighted
+from fedcohort.round.collected import reweight
 from fedcohort.types import Advice, ClientUpdate
 from known import known
 from yaml_words import make
@@ -62,10 +62,13 @@ def test_order_of_arrival_changes_at_most_the_last_bits() -> None:
 def test_advice_reweighs() -> None:
     agg = make("agg", "fedavg")
     collected = gather(agg, [update_of(0, [4.0, 0.0]), update_of(1, [0.0, 4.0])], stacked=True)
-    assert known(reweighted(collected, np.array([3.0, 1.0])).mean).tolist() == [3.0, 1.0]
-    assert known(reweighted(collected, np.array([0.0, 2.0])).mean).tolist() == [0.0, 4.0]
-    assert known(reweighted(collected, np.array([0.0, 2.0]), absolute=True).mean).tolist() == [0.0, 8.0]
-    assert known(advised(collected, Advice(weights=np.array([0.0, 2.0]), absolute=True)).mean).tolist() == [0.0, 8.0]
+    assert known(reweight(collected, np.array([3.0, 1.0])).mean).tolist() == [3.0, 1.0]
+    assert known(reweight(collected, np.array([0.0, 2.0])).mean).tolist() == [0.0, 4.0]
+    assert known(reweight(collected, np.array([0.0, 2.0]), absolute=True).mean).tolist() == [0.0, 8.0]
+    assert known(apply_advice(collected, Advice(weights=np.array([0.0, 2.0]), absolute=True)).mean).tolist() == [
+        0.0,
+        8.0,
+    ]
 
 
 def test_a_column_is_kept_per_word() -> None:
@@ -168,13 +171,16 @@ def test_other_weights_need_all_that_came_from_each() -> None:
     whole = gather(make("agg", "fedavg"), updates(2), stacked=True)
     for lacking in (replace(whole, updates=None), replace(whole, each=None)):
         with pytest.raises(ValueError, match="need the matrix of updates"):
-            reweighted(lacking, np.ones(2))
+            reweight(lacking, np.ones(2))
 
 
 def test_variances_are_averaged_about_the_common_mean() -> None:
-    """Client 0 has one sample, of mean 0 and variance 1; client 1 three, of mean 2 and variance 1. The mean is
-    (0 + 3 * 2) / 4 = 1.5, the second moment (1 + 3 (1 + 4)) / 4 = 4, and the variance 4 - 1.5^2 = 1.75; so it is
-    where client 2 came, too, and a selector leaves it out."""
+    """A gathered variance is the second moment about the common mean.
+
+    Client 0 has one sample, of mean 0 and variance 1; client 1 three, of mean 2 and variance 1. The mean is (0 + 3 * 2)
+    / 4 = 1.5, the second moment (1 + 3 (1 + 4)) / 4 = 4, and the variance 4 - 1.5^2 = 1.75; so it is where client 2
+    came, too, and a selector leaves it out.
+    """
     layout = FlatModel(nn.BatchNorm1d(1)).layout
     at = {block.name: block.offset for block in layout.buffers}
     rows = []
@@ -185,7 +191,7 @@ def test_variances_are_averaged_about_the_common_mean() -> None:
         rows.append(update_of(client, [0.0, 0.0], n=n, buffers=buffers, counters=counters))
     agg = make("agg", "fedavg")
     both = gather(agg, rows[:2], layout, moments=True)
-    kept = reweighted(gather(agg, rows, layout, moments=True, stacked=True), np.array([1.0, 3.0, 0.0]))
+    kept = reweight(gather(agg, rows, layout, moments=True, stacked=True), np.array([1.0, 3.0, 0.0]))
     for found in (both, kept):
         assert float(known(found.buffers)[at["running_mean"]]) == pytest.approx(1.5, abs=1e-12)
         assert float(known(found.buffers)[at["running_var"]]) == pytest.approx(1.75, abs=1e-12)

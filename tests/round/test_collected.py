@@ -6,7 +6,7 @@ import torch
 from agg_harness import update_of
 from fedcohort.flat import Block, Layout
 from fedcohort.round.collect import Collector
-from fedcohort.round.collected import Collected, filled
+from fedcohort.round.collected import Collected, fill_unsent
 from known import known
 
 LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)), (), ())
@@ -28,13 +28,13 @@ P = [1.0, 2.0, 1.0, 4.0]
 def test_a_tensor_is_averaged_over_those_who_sent_it() -> None:
     """a: (1 + 2 * 4 + 7) / 4 = 4; b: (2 + 8) / 2 = 5; c: 3 of client 0 alone."""
     for stacked in (True, False):
-        found = filled(collected(ROWS, P, stacked), KEPT, LAYOUT)
+        found = fill_unsent(collected(ROWS, P, stacked), KEPT, LAYOUT)
         assert known(found.mean).tolist() == [4, 4, 5, 3, 3, 3, 3]
-    matrix = known(filled(collected(ROWS, P), KEPT, LAYOUT).updates)
+    matrix = known(fill_unsent(collected(ROWS, P), KEPT, LAYOUT).updates)
     assert matrix.tolist()[1] == [4, 4, 5, 3, 3, 3, 3]
     assert matrix.tolist()[3] == [4, 4, 5, 3, 3, 3, 3]
     weights = torch.tensor(P, dtype=torch.float64) / 8
-    torch.testing.assert_close(weights @ matrix, filled(collected(ROWS, P), KEPT, LAYOUT).mean)
+    torch.testing.assert_close(weights @ matrix, fill_unsent(collected(ROWS, P), KEPT, LAYOUT).mean)
 
 
 def test_zeros_would_shrink_it() -> None:
@@ -44,7 +44,7 @@ def test_zeros_would_shrink_it() -> None:
 
 def test_what_nobody_sends_stays() -> None:
     lost = {0: np.array([True, False, True]), 1: np.array([True, False, True])}
-    found = filled(collected([[1.0] * 2 + [0] + [1.0] * 4] * 2, [1, 3]), lost, LAYOUT)
+    found = fill_unsent(collected([[1.0] * 2 + [0] + [1.0] * 4] * 2, [1, 3]), lost, LAYOUT)
     assert known(found.mean).tolist() == [1, 1, 0, 1, 1, 1, 1]
     whole = collected(ROWS, P)
-    assert filled(whole, dict.fromkeys(range(4)), LAYOUT) is whole
+    assert fill_unsent(whole, dict.fromkeys(range(4)), LAYOUT) is whole

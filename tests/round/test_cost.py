@@ -54,11 +54,11 @@ class Link:
     slow: float = 1.0
     timed: ClassVar[bool] = True
 
-    def expected(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
+    def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         return Timing(work.bytes_down, work.infer_load, work.load, work.bytes_up)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        plain = self.expected(clients, work, draws)
+        plain = self.expect(clients, work, draws)
         return Timing(*(self.slow * part for part in (plain.down, plain.infer, plain.unit, plain.up)))
 
 
@@ -109,8 +109,10 @@ def test_hooks_cost_their_vectors_and_passes(agg: str, options: Any, down: int, 
 
 
 def test_what_is_read_costs_what_it_says() -> None:
-    """Two numbers of 4 bytes beside an update; loss_post takes a pass after training. An aggregator's own probe is
-    asked for apart, and what is known at registration is paid for there."""
+    """Two numbers of 4 bytes travel beside an update; loss_post takes a pass after training.
+
+    An aggregator's own probe is asked for apart, and what is known at registration is paid for there.
+    """
     rates = Rates.of({"loss_post", "steps", "n_train", "loss"}, {"loss", "steps", "n_train"}, (), LAYOUT)
     assert rates.beside_bytes == FIXED + 2 * 4
     assert rates.passes_after == 1.0
@@ -132,14 +134,14 @@ def test_a_plain_round_reads_for_the_selector_alone() -> None:
 
 def test_samples_that_train() -> None:
     found = cost_model()
-    assert found.used(ids(0, 2), [None, ids(3, 4, 5)]).tolist() == [10, 3]
-    assert found.samples_seen(N, 2).tolist() == [20, 40, 80]
-    assert found.samples_seen(N, np.array([0, 1, 3])).tolist() == [0, 20, 120]
+    assert found.count_used(ids(0, 2), [None, ids(3, 4, 5)]).tolist() == [10, 3]
+    assert found.count_seen(N, 2).tolist() == [20, 40, 80]
+    assert found.count_seen(N, np.array([0, 1, 3])).tolist() == [0, 20, 120]
     steps = cost_model(steps=5, batch=16)
     assert steps.units == 5
-    assert steps.samples_seen(N, 5).tolist() == [5 * 10, 5 * 16, 5 * 16]
-    assert cost_model(steps=5, batch=None).samples_seen(N, 5).tolist() == [50, 100, 200]
-    assert cost_model(steps=5, batch=None).samples_seen(10_000 * N, 1).tolist() == (10_000 * N).tolist()
+    assert steps.count_seen(N, 5).tolist() == [5 * 10, 5 * 16, 5 * 16]
+    assert cost_model(steps=5, batch=None).count_seen(N, 5).tolist() == [50, 100, 200]
+    assert cost_model(steps=5, batch=None).count_seen(10_000 * N, 1).tolist() == (10_000 * N).tolist()
 
 
 @pytest.mark.parametrize(
@@ -159,14 +161,16 @@ def test_samples_that_a_question_takes(word: str, options: dict[str, Any], sampl
 def test_passes_of_a_job_that_do_not_train() -> None:
     """Before it for the aggregator, after it for who reads loss_post."""
     found = cost_model(("loss_post",), "fedmaba")
-    assert found.inferred(ids(0, 2), found.usual).tolist() == [10 + 10, 40 + 40]
-    assert found.inferred(ids(0, 2), found.plain).tolist() == [10, 40]
-    assert found.inferred(ids(0, 2), found.bare).tolist() == [0, 0]
+    assert found.count_inferred(ids(0, 2), found.usual).tolist() == [10 + 10, 40 + 40]
+    assert found.count_inferred(ids(0, 2), found.plain).tolist() == [10, 40]
+    assert found.count_inferred(ids(0, 2), found.bare).tolist() == [0, 0]
 
 
 def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
-    """An epoch of E = 2 is n / 2, with FedBiO's 9 passes a sample for 3 three times as much; a forward pass over n is a
-    third of an epoch. A step counts the samples in it."""
+    """An epoch of E = 2 is n / 2, with FedBiO's 9 passes a sample for 3 three times as much.
+
+    A forward pass over n is a third of an epoch. A step counts the samples in it.
+    """
     work = cost_model().work(N, 6.0 * N, cost_model().usual, 7.0)
     assert (work.load.tolist(), work.infer_load.tolist(), work.units) == ([5, 10, 20], [10, 20, 40], 2)
     assert (work.bytes_down.tolist(), work.bytes_up.tolist()) == ([MODEL] * 3, [7.0] * 3)
@@ -179,7 +183,7 @@ def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
 
 def test_what_is_expected_of_everybody() -> None:
     """Travel of the model and of the whole answer, and two epochs of n / 2; scores and passes of probes take none."""
-    found = cost_model(("steps", "loss_post", "loss"), "scaffold").timed(DRAWS)
+    found = cost_model(("steps", "loss_post", "loss"), "scaffold").device_facts(DRAWS)
     up = VECTOR + FIXED + VECTOR + 2 * 4
     assert found["expected_s"].tolist() == (MODEL + VECTOR + N + up).tolist()
     assert found["expected_unit_s"].tolist() == (N / 2).tolist()
@@ -189,13 +193,13 @@ def test_what_is_expected_of_everybody() -> None:
 
 @pytest.mark.parametrize(("batch", "passes"), [(16, [1, 2, 3]), (10, [1, 2, 4]), (None, [1, 1, 1])])
 def test_steps_of_a_pass(batch: int | None, passes: list[int]) -> None:
-    assert cost_model(steps=5, batch=batch).timed(DRAWS)["pass_units"].tolist() == passes
+    assert cost_model(steps=5, batch=batch).device_facts(DRAWS)["pass_units"].tolist() == passes
 
 
 def test_a_client_without_samples_takes_no_pass() -> None:
     model = cost_model(steps=5, batch=None)
     model.federation = replace(model.federation, train=shard(np.array([10, 0, 40])))
-    assert model.timed(DRAWS)["pass_units"].tolist() == [1, 0, 1]
+    assert model.device_facts(DRAWS)["pass_units"].tolist() == [1, 0, 1]
 
 
 def test_a_phase_lasts_until_the_slowest_is_done() -> None:

@@ -25,17 +25,17 @@ def test_what_clients_say() -> None:
     found = claims()
     clients = np.arange(8)[::-1].copy()
     true = clients + 1.0
-    heard = found.told("loss", clients, true)
+    heard = found.hear("loss", clients, true)
     np.testing.assert_array_equal(heard, np.where(found.liars[clients], 10 * true + 1, true))
     np.testing.assert_array_equal(true, clients + 1.0)
-    np.testing.assert_array_equal(found.told("steps", clients, true), true)
+    np.testing.assert_array_equal(found.hear("steps", clients, true), true)
     rows = np.stack([true, 2 * true], axis=1)
     np.testing.assert_array_equal(
-        found.told("loss", clients, rows), np.where(found.liars[clients, None], 10 * rows + 1, rows)
+        found.hear("loss", clients, rows), np.where(found.liars[clients, None], 10 * rows + 1, rows)
     )
     honest = np.flatnonzero(~found.liars)
     values = honest + 0.0
-    assert found.told("loss", honest, values) is values
+    assert found.hear("loss", honest, values) is values
 
 
 def test_what_is_read_off_an_update_goes_through_its_client() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.round.plan import RoundPlanner
-from fedcohort.types import Selection
+from fedcohort.selector.random import Random
+from fedcohort.types import Probe, Selection
 from run_harness import Ran, go
 from yaml_words import make
 
@@ -128,10 +130,6 @@ def test_slow_devices_delay_the_round(tmp_path: Path) -> None:
 def test_a_selector_that_breaks_its_contract_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: list[int], message: str
 ) -> None:
-    from fedcohort.errors import FedcohortError
-    from fedcohort.selector.random import Random
-    from fedcohort.types import Selection
-
     def bad(self: Any, state: Any, ctx: Any, probes: Any) -> Any:
         return Selection(np.array(chosen, dtype=np.int64)), state
 
@@ -141,10 +139,6 @@ def test_a_selector_that_breaks_its_contract_is_stopped(
 
 
 def test_a_probe_that_is_not_declared_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedcohort.errors import UndeclaredSignal
-    from fedcohort.selector.random import Random
-    from fedcohort.types import Probe
-
     monkeypatch.setattr(Random, "plan", lambda self, state, ctx: [Probe("loss", ctx.available)])
     with pytest.raises(UndeclaredSignal, match="probes 'loss' without declaring it"):
         go(tmp_path)

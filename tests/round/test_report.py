@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.round.report import ROW, columns, imbalance_of, spread, weight_of
+from fedcohort.round.report import ROW, columns, imbalance_of, spread_columns, weight_of
 from fedcohort.types import ProbeResult, Selection
 
 NAN = float("nan")
@@ -18,7 +18,7 @@ def ids(*clients: int) -> np.ndarray:
 
 def collected(**others: Any) -> Any:
     """Clients 1 and 4 of five arrived, with weights of 1/4 and 3/4."""
-    facts = {"clients": ids(1, 4), "weights": np.array([0.25, 0.75]), "reports": {}, "held": {}}
+    facts = {"clients": ids(1, 4), "weights": np.array([0.25, 0.75]), "reports": {}, "derived": {}}
     return SimpleNamespace(**{**facts, **others})
 
 
@@ -33,7 +33,7 @@ def planned() -> Any:
 def test_a_column_for_each_thing_that_is_known() -> None:
     reports = {"train_loss": np.array([0.7, 0.9]), "duration": np.array([3.0, 7.0])}
     made = {"update_gram": np.array([[1.0, 2.0], [3.0, 4.0]]), "server_loss": lambda: 0.0}  # a function is no column
-    table = columns(planned(), collected(reports=reports, held=made), 5)
+    table = columns(planned(), collected(reports=reports, derived=made), 5)
     expected: dict[str, list[Any]] = {
         "available": [True, True, True, False, True],
         "selected": [False, True, True, False, True],
@@ -57,10 +57,10 @@ def test_a_column_for_each_thing_that_is_known() -> None:
 
 def test_rows_become_columns_unless_they_are_long() -> None:
     """By the length of a row, however many rows there are."""
-    assert list(spread("x", np.zeros(3))) == ["signal_x"]
-    assert len(spread("x", np.zeros((1, ROW)))) == ROW
-    assert spread("x", np.zeros((1, ROW + 1))) == {}
-    assert len(spread("x", np.zeros((ROW + 1, 2)))) == 2
+    assert list(spread_columns("x", np.zeros(3))) == ["signal_x"]
+    assert len(spread_columns("x", np.zeros((1, ROW)))) == ROW
+    assert spread_columns("x", np.zeros((1, ROW + 1))) == {}
+    assert len(spread_columns("x", np.zeros((ROW + 1, 2)))) == 2
 
 
 def test_what_liars_had_is_a_share_of_all_weights() -> None:

@@ -5,7 +5,7 @@ import copy
 import torch
 from torch import nn
 
-from agg_harness import held
+from agg_harness import server_only
 from engine_toy import SEED
 from fedcohort.data.federation import Rows
 from fedcohort.flat import FlatModel
@@ -30,7 +30,7 @@ def norm_of(network: nn.Module) -> nn.BatchNorm2d:
 
 def workshop(server: FlatModel) -> RoundModels:
     x = torch.randn(6, 2, 3, 3, generator=torch.Generator().manual_seed(1))
-    return RoundModels(server, held(x[:4], Rows(x, torch.tensor([0, 1, 0, 1, 0, 1]))), 5, 3, server.buffers + 1)
+    return RoundModels(server, server_only(x[:4], Rows(x, torch.tensor([0, 1, 0, 1, 0, 1]))), 5, 3, server.buffers + 1)
 
 
 def update(server: FlatModel) -> torch.Tensor:

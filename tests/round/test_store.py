@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedcohort.errors import DamagedCheckpoint
-from fedcohort.hook import remembered
+from fedcohort.hook import memory_sizes
 from fedcohort.lightning import checkpoint
 from fedcohort.round import aggregate as closing
 from fedcohort.round.store import MappedStore, MemoryStore, check, store_for
@@ -40,7 +40,7 @@ def test_the_rows_of_a_checkpoint_survive_what_comes_after_it(tmp_path: Path) ->
     store = MappedStore(tmp_path, {"c": 3}, 4)
     store.commit(0, row(1.0))
     saved = store.state_dict()
-    store.checkpointed()
+    store.note_checkpoint()
     for newer in (2.0, 3.0):
         store.commit(0, row(newer))
         store.commit(1, row(newer))
@@ -57,7 +57,7 @@ def test_the_rows_of_the_last_two_checkpoints_are_there(tmp_path: Path) -> None:
     for round in range(5):
         store.commit(round % 2, row(float(round)))
         saved.append(store.state_dict())
-        store.checkpointed()
+        store.note_checkpoint()
         if round in (1, 3):  # a process ends, another goes on
             store = MappedStore(tmp_path, {"c": 3}, 4)
             store.load_state_dict(saved[-1])
@@ -85,7 +85,7 @@ def test_files_change_no_bit(tmp_path: Path) -> None:
     assert small < (memory.folder / "last.ckpt").stat().st_size
 
 
-@pytest.mark.parametrize(("owner", "name", "call"), [(closing, "chained", 3), (checkpoint, "rename", 3)])
+@pytest.mark.parametrize(("owner", "name", "call"), [(closing, "extend_choices", 3), (checkpoint, "rename", 3)])
 def test_a_killed_run_goes_on_exactly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int
 ) -> None:
@@ -98,7 +98,7 @@ def test_a_killed_run_goes_on_exactly(
 
 def test_what_is_kept_has_the_size_that_its_hook_says() -> None:
     hooks = (*make("agg", "fedbio").hooks, *make("agg", "scaffold").hooks, *make("regulariser", "prox").hooks)
-    assert remembered(hooks, 1000, 30) == {"x": 30, "c": 1000}
+    assert memory_sizes(hooks, 1000, 30) == {"x": 30, "c": 1000}
 
 
 def test_rows_of_different_lengths_in_files(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import NOBODY, Backoff
-from selector_harness import context, ids, listed, outcome, stored
+from selector_harness import context, ids, listed, outcome, restore
 
 
 def failed(times: int, clients: list[int], start: int = 0) -> Backoff:
@@ -50,8 +50,8 @@ def test_nobody_rests_where_too_few_are_left() -> None:
 
 def test_it_is_stored() -> None:
     past = failed(4, [1, 5])
-    assert here(stored(past), 4) == here(past, 4)
-    assert stored(past).clients.dtype == ids().dtype
+    assert here(restore(past), 4) == here(past, 4)
+    assert restore(past).clients.dtype == ids().dtype
 
 
 def test_many_who_never_arrive_take_no_more_than_a_part_of_their_share() -> None:

@@ -1,5 +1,7 @@
-"""The choice that all share: which scores are tied, and drawing without replacement, where only those who are drawn are
-put in order, which must not be seen."""
+"""The choice that all selectors share: ties, and drawing without replacement.
+
+Only those who are drawn are put in order, and nobody must be able to see that.
+"""
 
 from collections.abc import Callable
 

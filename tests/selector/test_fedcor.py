@@ -17,7 +17,7 @@ from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import Population, ProbeResult
 from known import known
 from run_harness import go
-from selector_harness import World, cohorts, context, outcome, play, stored
+from selector_harness import World, cohorts, context, outcome, play, restore
 from signal_kinds import computed
 from yaml_words import make_a
 
@@ -35,7 +35,7 @@ def quick(**changes: Any) -> FedCor:
 
 
 def chosen(p: np.ndarray = P, alpha: Sequence[float] = (1, 1, 1)) -> tuple[list[int], list[np.ndarray]]:
-    order, scores = cor().ordered(SIGMA, p, np.array(alpha, float), context(20, 2, 3))
+    order, scores = cor().order(SIGMA, p, np.array(alpha, float), context(20, 2, 3))
     return order.tolist(), scores
 
 
@@ -72,7 +72,7 @@ def test_without_the_posterior_it_would_be_two_that_say_the_same() -> None:
 
 def test_a_client_without_variance_comes_last() -> None:
     sigma = np.diag([1.0, 0.0, 1e-11])
-    order, scores = cor().ordered(sigma, P, np.ones(3), context(20, 3, 3))
+    order, scores = cor().order(sigma, P, np.ones(3), context(20, 3, 3))
     assert order[0] == 0
     assert np.isneginf(scores[0][1:]).all()
     assert sorted(order) == [0, 1, 2]
@@ -81,7 +81,7 @@ def test_a_client_without_variance_comes_last() -> None:
 def test_negative_sums_are_worst() -> None:
     """No absolute value: a client against the others would raise the loss."""
     sigma = np.array([[1.0, -0.9], [-0.9, 1.0]])
-    order, scores = cor().ordered(sigma, np.array([0.1, 0.9]), np.ones(2), context(20, 1, 2))
+    order, scores = cor().order(sigma, np.array([0.1, 0.9]), np.ones(2), context(20, 1, 2))
     np.testing.assert_allclose(scores[0], [-0.71, 0.81])
     assert order.tolist() == [1]
 
@@ -211,7 +211,7 @@ def test_the_laws_hold_after_the_warm_up_too(value: float, each: int, kernel: st
         assert len(picked) == min(3, len(step.ctx.available)) == len(np.unique(picked))
         assert np.isin(picked, step.ctx.available).all()
         assert step.after.X is None or np.isfinite(step.after.X).all()
-    rest = play(quick(kernel=kernel), world, 4, stored(steps[4].after), start=5)
+    rest = play(quick(kernel=kernel), world, 4, restore(steps[4].after), start=5)
     assert cohorts(rest) == cohorts(steps)[5:]
 
 
@@ -250,9 +250,12 @@ def replace_trained(lab: FederationLab) -> FederationLab:
 
 
 def test_what_a_shadow_round_costs(tmp_path: Path) -> None:
-    """4 of 12 clients, 2 epochs, W = 1, interval 2: polls before rounds 0, 1 and 2, nothing before round 3 but a shadow
-    round after round 2: w_t and the shadow model to everybody, two losses from everybody, updates from four, whose
-    training counts three passes a sample and epoch."""
+    """4 of 12 clients, 2 epochs, W = 1, interval 2: a shadow round comes after round 2.
+
+    There are polls before rounds 0, 1 and 2, and nothing before round 3 but the shadow round: w_t and the shadow model
+    go to everybody, two losses come from everybody, updates from four, whose training counts three passes a sample and
+    epoch.
+    """
     K, m, model = 12, 4, 4 * (64 * 10 + 10)
     changes = [f"selector.{name}" for name in ("warmup=1", "interval=2", "first_steps=5", "steps=5")]
     ran = go(tmp_path, "selector=fedcor", "rounds=5", *changes)
@@ -274,6 +277,6 @@ def test_what_a_shadow_round_costs(tmp_path: Path) -> None:
 
 def test_a_loss_of_1e12_nats_or_more_is_none() -> None:
     told = ProbeResult(np.arange(4), np.array([0.5, 1e12, -1e12, np.nextafter(1e12, 0)]))
-    found = fedcor.measured(told, 5)
+    found = fedcor.read_losses(told, 5)
     assert found[0] == 0.5
     assert np.isnan(found).tolist() == [False, True, True, False, True]

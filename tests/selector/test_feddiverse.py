@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.selector.base import draw
-from fedcohort.selector.feddiverse import FedDiverse, State, chances, drawn, normalised
+from fedcohort.selector.feddiverse import FedDiverse, State, chances, draw_one, normalise
 from fedcohort.signal.base import unknowable
 from fedcohort.types import Population, ProbeResult, RoundContext
 from selector_harness import World, context, ids, play
@@ -37,7 +37,7 @@ class Dice:
 def order(selector: FedDiverse, delta: np.ndarray, m: int, *u: float, turn: int = 0) -> list[int]:
     K = len(delta)
     ctx = RoundContext(1, m, K, np.arange(K), {}, Dice(*u))  # type: ignore[arg-type]
-    return selector.ordered(delta, np.ones(K, bool), ctx, turn)
+    return selector.order(delta, np.ones(K, bool), ctx, turn)
 
 
 def state(delta: np.ndarray, turn: int = 0) -> State:
@@ -48,14 +48,16 @@ def test_the_first_client_is_drawn_by_its_spurious_correlation() -> None:
     """.8 of 1.58, and so on; u is where the running sum is cut."""
     p = chances(DELTA[:, 2], ALL, np.arange(6))
     np.testing.assert_allclose(p, [0.506329, 0.063291, 0.050633, 0.126582, 0.253165, 0], atol=1e-6)
-    assert [drawn(p, u) for u in (0.0, 0.5, 0.51, 0.6, 0.7, 0.999999)] == [0, 0, 1, 2, 3, 4]
+    assert [draw_one(p, u) for u in (0.0, 0.5, 0.51, 0.6, 0.7, 0.999999)] == [0, 0, 1, 2, 3, 4]
 
 
 def test_second_and_third_complement_the_first() -> None:
-    """Dot products with client 0 are .66 .17 .156 .275 .66 .3333: client 2 is least aligned. The cross product of the
-    two is (-.648, .072, .072): signed, the best of the rest is 4 at 0, a copy of client 0; by its size, 1 at .432.
+    """Dot products with client 0 are .66 .17 .156 .275 .66 .3333: client 2 is least aligned.
+
+    The cross product of the two is (-.648, .072, .072): signed, the best of the rest is 4 at 0, a copy of client 0; by
+    its size, 1 at .432.
     """
-    D = normalised(DELTA)
+    D = normalise(DELTA)
     np.testing.assert_allclose(D @ D[0], [0.66, 0.17, 0.156, 0.275, 0.66, 1 / 3], atol=1e-6)
     cross = np.cross(D[0], D[2])
     np.testing.assert_allclose(cross, [-0.648, 0.072, 0.072], atol=1e-9)
@@ -80,8 +82,8 @@ def test_whole_cohorts(cross: str, m: int, u: tuple[float, ...], expected: list[
 def test_the_second_three_start_from_the_class_imbalance() -> None:
     """u = .5 among clients 1, 3, 4, 5 is 4 by SC (.1 .2 .4 0) and 1 by CI (.7 .3 .05 0)."""
     left = np.array([1, 3, 4, 5])
-    assert drawn(chances(DELTA[:, 2], ALL, left), 0.5) == 4
-    assert drawn(chances(DELTA[:, 0], ALL, left), 0.5) == 1
+    assert draw_one(chances(DELTA[:, 2], ALL, left), 0.5) == 4
+    assert draw_one(chances(DELTA[:, 0], ALL, left), 0.5) == 1
     assert order(make(), DELTA, 4, 0.0, 0.5)[3] == 1
 
 
@@ -104,7 +106,7 @@ def test_no_spurious_correlation_anywhere_is_a_uniform_draw() -> None:
 
 
 def test_a_balanced_client_is_three_thirds() -> None:
-    np.testing.assert_allclose(normalised(DELTA)[5], [1 / 3] * 3)
+    np.testing.assert_allclose(normalise(DELTA)[5], [1 / 3] * 3)
 
 
 def test_the_rotation_starts_anew_unless_it_persists() -> None:

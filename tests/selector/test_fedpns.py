@@ -10,7 +10,7 @@ import torch
 from agg_harness import update_of
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.flat import FlatModel
-from fedcohort.selector.fedpns import FedPns, State, against, agreement, per_step, scaled, without
+from fedcohort.selector.fedpns import FedPns, State, against, agreement, per_step, scale, without
 from fedcohort.signal.base import Derived, find
 from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import Population, RoundOutcome, Selection
@@ -97,14 +97,14 @@ def test_before_the_first_round_nobody_was_selected_or_labelled() -> None:
 def test_what_a_label_costs(times: list[tuple[int, int]], prob: list[float]) -> None:
     found = np.full(4, 0.25)
     for labels, selections in times:
-        found = pns().moved(found, ids(3), np.array([labels / selections]))
+        found = pns().move(found, ids(3), np.array([labels / selections]))
         assert found.sum() == pytest.approx(1.0, abs=1e-12)
     np.testing.assert_allclose(found, prob, atol=2e-8)
 
 
 def test_two_labels_at_once_share_among_the_others() -> None:
     """.3 and .1 lose .49 of theirs with ratio 0: .196, in halves."""
-    found = pns().moved(np.array([0.3, 0.1, 0.2, 0.4]), ids(0, 1), np.zeros(2))
+    found = pns().move(np.array([0.3, 0.1, 0.2, 0.4]), ids(0, 1), np.zeros(2))
     np.testing.assert_allclose(found, [0.153, 0.051, 0.298, 0.498], rtol=1e-12)
 
 
@@ -162,7 +162,7 @@ def test_the_size_of_updates_does_not_matter(size: float) -> None:
     advice, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], size * G))
     assert known(known(advice).keep).tolist() == [True, True, True, False]
     assert state.labelled.tolist() == [0, 0, 0, 1]
-    assert not scaled(np.zeros((2, 2))).any()
+    assert not scale(np.zeros((2, 2))).any()
 
 
 def test_ties_go_by_id_whatever_the_order_of_arrival() -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from agg_harness import update_of
-from fedcohort.selector.feel import Feel, State, chances, des_raj, lagged, multiplier, scaled
+from fedcohort.selector.feel import Feel, State, chances, des_raj, fill_lagged, multiplier, scale
 from fedcohort.types import Advice, ProbeResult, Selection
 from known import known
 from selector_harness import World, context, ids, outcome, play
@@ -80,8 +80,8 @@ def test_the_scale_of_the_norms() -> None:
     """It cancels for rho = 0; in the formula as printed it changes q otherwise; divided by its mean square it can't."""
     np.testing.assert_allclose(chances(3 * A, T, 0.0), chances(A, T, 0.0), rtol=1e-12)
     assert np.abs(chances(3 * A, T, 0.5) - chances(A, T, 0.5)).max() > 0.01
-    np.testing.assert_allclose(scaled(3 * A), scaled(A), rtol=1e-14)
-    assert (scaled(A) ** 2).mean() == pytest.approx(1.0)
+    np.testing.assert_allclose(scale(3 * A), scale(A), rtol=1e-14)
+    assert (scale(A) ** 2).mean() == pytest.approx(1.0)
 
 
 def test_a_selection_scales_both_by_their_means() -> None:
@@ -177,7 +177,7 @@ def test_a_norm_that_is_no_norm_is_never_preferred(bad: float) -> None:
     for seed in range(20):
         assert chosen([1.0, bad, 1.0], 2, seed)[0].clients.tolist() == [0, 2]
     assert len(chosen([bad] * 3, 2)[0].clients) == 2
-    np.testing.assert_array_equal(scaled(np.full(3, bad)), np.ones(3))
+    np.testing.assert_array_equal(scale(np.full(3, bad)), np.ones(3))
 
 
 @pytest.mark.parametrize("bad", [NAN, 0.0])
@@ -200,14 +200,14 @@ def test_everybody_is_polled_or_nobody() -> None:
 
 def test_the_last_update_stands_in_for_the_gradient() -> None:
     """Norms (2, ?, 5): the unknown is their mean."""
-    assert lagged(np.array([2.0, NAN, 5.0])).tolist() == [2.0, 3.5, 5.0]
-    assert lagged(np.array([0.25, NAN, 0.75])).tolist() == [0.25, 0.5, 0.75]
-    assert lagged(np.full(2, NAN)).tolist() == [1.0, 1.0]
+    assert fill_lagged(np.array([2.0, NAN, 5.0])).tolist() == [2.0, 3.5, 5.0]
+    assert fill_lagged(np.array([0.25, NAN, 0.75])).tolist() == [0.25, 0.5, 0.75]
+    assert fill_lagged(np.full(2, NAN)).tolist() == [1.0, 1.0]
     selector = feel(importance="update_lag")
     state = selector.observe(State(np.full(3, NAN), np.zeros(3)), outcome(0, [0, 2], update_norm=[2.0, 5.0]))[1]
     np.testing.assert_array_equal(state.norm, [2.0, NAN, 5.0])
     selection, _ = selector.select(state, context(1, 1, 3, signals=SIGNALS), {})
-    expected = chances(scaled(W * [2.0, 3.5, 5.0]), T / (7 / 3), 0.5)
+    expected = chances(scale(W * [2.0, 3.5, 5.0]), T / (7 / 3), 0.5)
     np.testing.assert_allclose(known(selection.probability), expected, rtol=1e-10)
 
 

@@ -16,8 +16,10 @@ from yaml_words import CONFIGS, loaded_from, node, plain
 
 
 def test_causal_credit_by_hand() -> None:
-    """Rewards |1 - .8| / 2 = .1 and |1 - .5| / 2 = .25 on two contexts (1, 1, 0, 0), then |.5 - .1| / 1 = .4 on the
-    context that chose client 1: its ratios .5 and .6, its 2 s, its reward .25."""
+    """Rewards are |1 - .8| / 2 = .1 and |1 - .5| / 2 = .25 on two contexts (1, 1, 0, 0), then |.5 - .1| / 1 = .4.
+
+    The last one is credited to the context that chose client 1: its ratios .5 and .6, its 2 s, its reward .25.
+    """
     state = run(flash(context="fresh", **RAW), STORY, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0, 0.25])
     V = np.eye(4) + 2 * np.outer([1, 1, 0, 0], [1, 1, 0, 0]) + np.outer(x, x)
@@ -133,8 +135,11 @@ def test_everybody_first_then_the_cohort(asked: str) -> None:
 
 
 def test_the_draw_for_the_first_choice_has_gamma_0() -> None:
-    """Nothing is learnt before S_1 when contexts lag: V = I, x = (1, 1, tau, 0), so score = x'z gamma_0 with the very
-    normals of the round's generator, and gamma_0 = 1 + sqrt(4 ln 20) for 12 clients; gamma_scale multiplies it."""
+    """Nothing is learnt before S_1 when contexts lag: V = I and x = (1, 1, tau, 0).
+
+    So score = x'z gamma_0 with the very normals of the round's generator, and gamma_0 = 1 + sqrt(4 ln 20) for 12
+    clients; gamma_scale multiplies it.
+    """
     for gamma_scale in (1.0, 0.01):
         world = World()
         step = play(flash(gamma_scale=gamma_scale), world, 2)[1]
@@ -154,8 +159,11 @@ def test_without_exploration_it_is_greedy_ridge_regression() -> None:
 
 
 def test_a_planted_reward_is_found() -> None:
-    """Losses fall by a constant of the client's own, .1 or .01 a second, which its last reward tells: with little
-    exploration (rewards have size 1 when scaled) the fast six of twelve are chosen far more often than by chance."""
+    """Losses fall by a constant of the client's own, .1 or .01 a second, which its last reward tells.
+
+    With little exploration (rewards have size 1 when scaled) the fast six of twelve are chosen far more often than by
+    chance.
+    """
     rate = np.where(np.arange(12) < 6, 0.10, 0.01)
 
     class Falling(World):

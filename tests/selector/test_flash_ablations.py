@@ -16,7 +16,7 @@ from fedcohort.selector.contexts import FEATURES
 from fedcohort.startup import assemble
 from flash_toy import RAW, SECONDS, STORY, flash, run, theta
 from known import known
-from selector_harness import World, cohorts, play, stored
+from selector_harness import World, cohorts, play, restore
 from yaml_words import CONFIGS, node
 
 BANDITS = ("thompson", "linucb", "neural", "restless")
@@ -110,7 +110,7 @@ def test_the_neural_bandit_knows_less_of_those_never_chosen() -> None:
     """Z has the gradients of the cohort at its own selection, before any reward of it is known."""
     step = play(small("neural"), World(), 3)[2]
     before, after = step.before.posterior, step.chosen.posterior
-    rows = neural.standardised(after, step.before.X[step.selection.clients])
+    rows = neural.standardise(after, step.before.X[step.selection.clients])
     G = neural.gradients(before.theta, rows)
     assert G.any()
     np.testing.assert_allclose(after.Z, before.Z + G.T @ G / 8, rtol=1e-12)
@@ -135,7 +135,7 @@ def test_the_restless_bandit_explores_in_its_rounds() -> None:
 def test_resuming_is_continuing(bandit: str) -> None:
     world, selector = World(), small(bandit)
     whole = play(selector, world, 7)
-    rest = play(selector, world, 4, stored(whole[2].after), start=3)
+    rest = play(selector, world, 4, restore(whole[2].after), start=3)
     assert cohorts(rest) == cohorts(whole)[3:]
     np.testing.assert_array_equal(rest[-1].selection.scores, whole[-1].selection.scores)
 
@@ -178,7 +178,7 @@ def test_aliases_are_flash_with_another_bandit(word: str) -> None:
         typed = (f"selector={word}_bandit", *overrides)
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
             cfg = compose("train", overrides=list(typed), return_hydra_config=True)
-        return assemble.composed(cfg, cfg.hydra.runtime.choices, typed)
+        return assemble.compose_config(cfg, cfg.hydra.runtime.choices, typed)
 
     plain = made("selector.scale=none")
     assemble.check_aliases(plain)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedcohort.types import Population, ProbeResult
-from flash_toy import INF, NAN, RAW, SECONDS, STORY, answered, flash, ridge, run
+from flash_toy import INF, NAN, RAW, SECONDS, STORY, answers, flash, ridge, run
 from selector_harness import World, context, ids, outcome, play
 
 
@@ -38,10 +38,10 @@ def test_a_reward_is_of_one_round_only() -> None:
     state = selector.init(Population(2, 2, 2, {}))
     away = {word: ProbeResult(ids(1), np.array([0.5])) for word in ("robust_loss", "val_loss")}
     measured = [
-        answered([1.0, 1.0], [1.0, 1.0]),
-        answered([0.8, 0.8], [1.0, 1.0]),
+        answers([1.0, 1.0], [1.0, 1.0]),
+        answers([0.8, 0.8], [1.0, 1.0]),
         away,
-        answered([0.1, 0.1], [1.0, 1.0]),
+        answers([0.1, 0.1], [1.0, 1.0]),
     ]
     for t, probes in enumerate(measured):
         here = [1] if t == 2 else [0, 1]
@@ -82,7 +82,7 @@ def test_a_round_without_anybody_postpones_the_reward() -> None:
     selector = flash(context="fresh", skip_first_update=True, **RAW)
     state = run(selector, STORY[:1], SECONDS[:1])[0]
     state = selector.select(state, context(1, 2, 2, available=[]), {})[1]
-    state = selector.select(state, context(2, 2, 2), answered(*STORY[1]))[1]
+    state = selector.select(state, context(2, 2, 2), answers(*STORY[1]))[1]
     np.testing.assert_allclose(state.r, [0.1, 0.25], rtol=1e-12)
     np.testing.assert_array_equal(ridge(state).V, np.eye(4))  # they are round 0's contexts still
 

@@ -13,7 +13,7 @@ from fedcohort.selector.hcsfed import HcsFed, State, shares
 from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import ProbeResult, RoundOutcome, Selection
 from known import known
-from selector_harness import World, cohorts, context, ids, play, stored
+from selector_harness import World, cohorts, context, ids, play, restore
 from signal_kinds import computed
 from yaml_words import make_a
 
@@ -243,7 +243,7 @@ def test_the_laws_hold_for_feddiverses_version(value: float, each: int) -> None:
         assert len(picked) == (len(here) if step.ctx.round == 0 else min(3, len(here))) == len(np.unique(picked))
         assert np.isin(picked, here).all()
     assert world.read == {"update"}
-    rest = play(selector, world, 4, stored(steps[3].after), start=4)
+    rest = play(selector, world, 4, restore(steps[3].after), start=4)
     assert cohorts(rest) == cohorts(steps)[4:]
 
 

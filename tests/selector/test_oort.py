@@ -9,7 +9,7 @@ import pytest
 from agg_harness import update_of
 from fedcohort.errors import OptionError
 from fedcohort.selector.oort import Oort
-from fedcohort.selector.ranking import State, admitted, mixture, normalised, shares, slowness, staleness, utilities
+from fedcohort.selector.ranking import State, admit, mixture, normalise, shares, slowness, staleness, utilities
 from fedcohort.signal.base import find
 from fedcohort.types import Selection
 from known import known
@@ -81,9 +81,9 @@ def test_the_whole_score_by_hand() -> None:
     scores = np.array([0.16006196, 0.28086338, 0.10922631, 0.61045042, 0.09249079])
     np.testing.assert_allclose(known(selection.scores), scores, atol=5e-9)
     assert selection.scores is not None
-    assert admitted(selection.scores, np.arange(5), 2, 0.95).tolist() == [1, 3], "at least .95 x .28086 = .26682"
+    assert admit(selection.scores, np.arange(5), 2, 0.95).tolist() == [1, 3], "at least .95 x .28086 = .26682"
     assert 0.95 * np.sort(selection.scores)[-2] == pytest.approx(0.26682, abs=5e-6)
-    assert len(admitted(selection.scores, np.arange(5), 2, 0.05)) == 5
+    assert len(admit(selection.scores, np.arange(5), 2, 0.05)) == 5
     np.testing.assert_allclose(known(selection.probability), [0, 0.315112, 0, 0.684888, 0], atol=5e-7)
     assert selection.clients.tolist() == [1, 3]
 
@@ -99,11 +99,11 @@ def test_admitted_are_drawn_by_score() -> None:
 def test_the_largest_utilities_are_cut() -> None:
     """c at place int(.6 5) = 3 of the sorted: 10 counts as 4; the extremes stay those before clipping."""
     U = np.array([1.0, 2.0, 3.0, 4.0, 10.0])
-    np.testing.assert_allclose(normalised(U, 0.95), (U - 0.999) / 9.001)
-    np.testing.assert_allclose(normalised(U, 0.6), (np.array([1.0, 2.0, 3.0, 4.0, 4.0]) - 0.999) / 9.001)
-    np.testing.assert_allclose(normalised(U, 1.0), normalised(U, 0.95))
-    assert normalised(np.zeros(2), 0.95).tolist() == [0.0, 0.0]
-    assert np.isnan(normalised(np.array([NAN, 1.0]), 0.95)).tolist() == [True, False]
+    np.testing.assert_allclose(normalise(U, 0.95), (U - 0.999) / 9.001)
+    np.testing.assert_allclose(normalise(U, 0.6), (np.array([1.0, 2.0, 3.0, 4.0, 4.0]) - 0.999) / 9.001)
+    np.testing.assert_allclose(normalise(U, 1.0), normalise(U, 0.95))
+    assert normalise(np.zeros(2), 0.95).tolist() == [0.0, 0.0]
+    assert np.isnan(normalise(np.array([NAN, 1.0]), 0.95)).tolist() == [True, False]
 
 
 def test_exploration_decays() -> None:

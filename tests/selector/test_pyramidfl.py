@@ -14,10 +14,10 @@ from fedcohort.selector.pyramidfl import (
     ANY_WORK,
     FINISHED_UPDATE,
     PyramidFl,
-    dropped,
+    drop_rates,
     importances,
     multipliers,
-    predicted,
+    predict,
 )
 from fedcohort.selector.ranking import utilities
 from run_harness import Ran, go, same_bits
@@ -52,15 +52,15 @@ def chosen(cohort: int = 3, units: int = 5, seed: int = 0, **changes: Any) -> An
 
 def test_who_matters_most_uploads_most() -> None:
     """Ranks 1, 0, 2 of importances 5, 9, 1: .1 + rank (.6 - .1) / 3."""
-    np.testing.assert_allclose(dropped(np.array([5.0, 9, 1]), 0.1, 0.6, 3), [0.266667, 0.1, 0.433333], atol=5e-7)
-    np.testing.assert_allclose(dropped(np.array([4.0, 4, 1]), 0.1, 0.6, 3), [0.1, 0.1, 0.433333], atol=5e-7)
-    assert not len(dropped(np.empty(0), 0.1, 0.6, 3))
+    np.testing.assert_allclose(drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3), [0.266667, 0.1, 0.433333], atol=5e-7)
+    np.testing.assert_allclose(drop_rates(np.array([4.0, 4, 1]), 0.1, 0.6, 3), [0.1, 0.1, 0.433333], atol=5e-7)
+    assert not len(drop_rates(np.empty(0), 0.1, 0.6, 3))
 
 
 def test_the_fast_do_more_until_the_slowest_is_done() -> None:
     """c = (17.33, 29, 10.67), R = 29: floor(11.67 / 2) = 5 and floor(18.33 / 1) = 18 units more, half of them."""
-    rho = dropped(np.array([5.0, 9, 1]), 0.1, 0.6, 3)
-    c = predicted(context(0, 3, 3, signals=TIMES), ids(0, 1, 2), rho)
+    rho = drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3)
+    c = predict(context(0, 3, 3, signals=TIMES), ids(0, 1, 2), rho)
     np.testing.assert_allclose(c, [17.333333, 29.0, 10.666667], atol=5e-7)
     unit_s = TIMES["expected_unit_s"]
     np.testing.assert_allclose(multipliers(c, unit_s, 5, 0.5), [1.5, 1, 2.8])

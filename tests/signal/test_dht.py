@@ -10,7 +10,7 @@ from torch import nn
 
 from fedcohort.data import interaction
 from fedcohort.signal.base import find
-from global_rng import untouched
+from global_rng import guard
 from run_harness import go
 from signal_kinds import BareLab, computed, passes_of
 
@@ -52,7 +52,7 @@ def test_what_a_client_says_does_not_depend_on_who_else_is_asked() -> None:
 
 
 def test_no_global_generator_is_read_or_moved() -> None:
-    with untouched():
+    with guard():
         first = asked([0, 1])
     torch.manual_seed(99)
     np.testing.assert_array_equal(asked([0, 1]), first)
@@ -67,8 +67,8 @@ def test_the_class_imbalance_is_that_of_the_clients_labels() -> None:
 def test_what_is_charged_is_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forward passes over samples, a training step counted as three; the attribute classifier at most as charged."""
     done = {"trained": 0, "predicted": 0}
-    fitted, predicted = interaction.fitted, interaction.predicted
-    biased = interaction.biased
+    fitted, predicted = interaction.fit, interaction.predict
+    biased = interaction.judge_biased
 
     def count_fit(network: Any, x: Any, *rest: Any) -> Any:
         done["trained"] += 3 * OPTIONS["epochs"] * len(x)
@@ -83,9 +83,9 @@ def test_what_is_charged_is_what_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
         done["biased"] = done["trained"]
         return out
 
-    monkeypatch.setattr(interaction, "fitted", count_fit)
-    monkeypatch.setattr(interaction, "predicted", count_predict)
-    monkeypatch.setattr(interaction, "biased", only_biased)
+    monkeypatch.setattr(interaction, "fit", count_fit)
+    monkeypatch.setattr(interaction, "predict", count_predict)
+    monkeypatch.setattr(interaction, "judge_biased", only_biased)
     for client, counts in ((0, [7, 7, 6]), (1, [6, 4, 0])):
         done.update(trained=0, predicted=0)
         asked([client])

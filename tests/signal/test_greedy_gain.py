@@ -22,7 +22,7 @@ class Toy(BareLab):
     def samples(self, client: int) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.zeros(self.n[client], 1), torch.zeros(self.n[client], dtype=torch.int64)
 
-    def trained(self, round: int, client: int) -> torch.Tensor:
+    def train(self, round: int, client: int) -> torch.Tensor:
         return torch.tensor([self.moves[client]])
 
     def server_loss_after(self, update: torch.Tensor) -> float:
@@ -37,8 +37,11 @@ def places(moves: Sequence[float], n: Sequence[int], cohort: int, direction: str
 
 
 def test_forward_selection_by_hand() -> None:
-    """First 1.5, nearest to 2. With it 5 of one sample in four makes (3 * 1.5 + 5) / 4 = 2.375, 4 of three makes 2.75,
-    0 makes less; then 0 of one in five makes 9.5 / 5 = 1.9, 4 makes (9.5 + 12) / 7. So 0, 2, 3; then 1."""
+    """Client 0 comes first, as its 1.5 is nearest to 2; then 2, 3 and 1.
+
+    With client 0, 5 of one sample in four makes (3 * 1.5 + 5) / 4 = 2.375, 4 of three makes 2.75, 0 makes less; then 0
+    of one in five makes 9.5 / 5 = 1.9, 4 makes (9.5 + 12) / 7.
+    """
     moves, n = [1.5, 4.0, 5.0, 0.0], [3, 3, 1, 1]
     assert places(moves, n, 1) == [1, 0, 0, 0]
     assert places(moves, n, 3) == [3, 0, 2, 1]
@@ -46,8 +49,10 @@ def test_forward_selection_by_hand() -> None:
 
 
 def test_weights_count() -> None:
-    """After 1.5 (n=1): 5 with n=1 makes 3.25, 0 makes .75, whose loss 1.5625 equals: the lower id. With n=9 of 1.5 the
-    5 makes 1.85."""
+    """After 1.5 (n=1), 5 with n=1 makes 3.25, and 0 makes .75.
+
+    The two have the same loss 1.5625, and the lower id wins. With n=9 of 1.5 the 5 makes 1.85.
+    """
     assert places([1.5, 5.0, 0.0], [1, 1, 1], 2) == [2, 1, 0]
     assert places([1.5, 0.0, 5.0], [1, 1, 1], 2) == [2, 1, 0]
     assert places([1.5, 0.0, 5.0], [9, 1, 1], 2) == [2, 0, 1]

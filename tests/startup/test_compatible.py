@@ -15,7 +15,7 @@ from fedcohort.flat import has_batch_norm
 from fedcohort.rng import Draws
 from fedcohort.round.parts import Parts
 from fedcohort.startup import assemble, compatible, run
-from run_harness import go, made, remarks
+from run_harness import compose_words, go, remarks
 from selector_harness import World, play
 from yaml_words import make, words
 
@@ -177,7 +177,7 @@ def test_it_says_what_is_lost(words: tuple[str, ...], lines: list[str]) -> None:
 
 
 def parts_of(*overrides: str, **others: Any) -> Parts:
-    config = made(*overrides)
+    config = compose_words(*overrides)
     objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
     return replace(run._parts(config, objects), **others)
 
@@ -189,7 +189,7 @@ def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> 
         fair = replace(parts, agg=make("agg", word))
         known = compatible.with_data(compatible.facts(fair, 0.1, {}), fair, federation.n_clients, federation)
         known = replace(known, batch_norm=has_batch_norm(nn.Sequential(nn.Linear(2, 4), norm)))
-        found = compatible.remarks(fair, {**made("dataset=synthetic").choices, "agg": word}, {}, known)
+        found = compatible.remarks(fair, {**compose_words("dataset=synthetic").choices, "agg": word}, {}, known)
         assert len(found) == (word not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
         assert all("the network has batch norm" in line and f"whatever agg={word} makes" in line for line in found)
 
@@ -198,7 +198,7 @@ GROUPS = ("selector", "agg", "codec", "objective")
 
 
 def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
-    choices = {group: group for group in made().choices}
+    choices = {group: group for group in compose_words().choices}
     parts = [make(group, word) for group in GROUPS for word in words(group)]
     wants = {want for part in parts for want in (*part.wants, *part.prefers)}
     assert len(wants) > 12
@@ -214,7 +214,7 @@ def test_what_is_no_want_is_refused() -> None:
     class Odd(type(make("selector", "random"))):  # type: ignore[misc]
         wants = frozenset({"a_moon"})
 
-    parts, choices = parts_of(selector=Odd("uniform")), {**made().choices, "selector": "odd"}
+    parts, choices = parts_of(selector=Odd("uniform")), {**compose_words().choices, "selector": "odd"}
     with pytest.raises(IncompatibleConfig, match=r"^odd wants or prefers 'a_moon', which is no Want"):
         compatible.check(parts, choices, compatible.facts(parts, 0.1, {}))
 
@@ -244,6 +244,6 @@ def test_a_part_of_any_group_may_remark_on_its_options() -> None:
         def remarks(self, word: str) -> list[str]:
             return [f"availability={word} says this", "and that"]
 
-    parts, choices = parts_of(availability=Talker()), made().choices
+    parts, choices = parts_of(availability=Talker()), compose_words().choices
     found = compatible.remarks(parts, {**choices, "availability": "sometimes"}, {}, compatible.facts(parts, 0.1, {}))
     assert found == ["availability=sometimes says this", "and that"]

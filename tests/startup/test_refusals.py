@@ -7,17 +7,17 @@ import pytest
 
 from fedcohort.host import cores
 from fedcohort.startup import run
-from fedcohort.startup.refusals import explained
-from run_harness import go, made
+from fedcohort.startup.refusals import explain
+from run_harness import compose_words, go
 from yaml_words import CONFIGS
 
 
 def refusal(logs: Path, *words: str) -> str:
     """The line for `python train.py <words>`."""
     try:
-        run.run(made(f"paths.logs={logs}", *words))
+        run.run(compose_words(f"paths.logs={logs}", *words))
     except Exception as error:
-        line = explained(error, words, CONFIGS)
+        line = explain(error, words, CONFIGS)
         if line is None:
             raise
         return line

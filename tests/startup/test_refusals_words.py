@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from hydra.errors import MissingConfigException
 
 from fedcohort.errors import OptionError
-from fedcohort.startup.refusals import LOST, check_sweep, check_words, explained, in_one_line
+from fedcohort.startup.refusals import LOST, check_sweep, check_words, explain, in_one_line
 from yaml_words import CONFIGS
 
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
@@ -39,16 +40,14 @@ def test_words_that_are_none_of_ours_are_hydras() -> None:
 
 
 def test_a_flag_of_hydras_that_stands_alone() -> None:
-    said = explained(ValueError("The --resolve flag can only be used in conjunction with --cfg or --help"), [], CONFIGS)
+    said = explain(ValueError("The --resolve flag can only be used in conjunction with --cfg or --help"), [], CONFIGS)
     assert said == "The --resolve flag can only be used in conjunction with --cfg or --help"
 
 
 def test_a_config_that_names_no_word_is_named(tmp_path: Path) -> None:
     """As a user's own configs/experiment/mine.yaml would, with a word that is gone."""
-    from hydra.errors import MissingConfigException
-
     error = MissingConfigException("In 'experiment/mine': Could not find 'selector/gone'\n\nAvailable", "", ["flash"])
-    said = explained(error, ["experiment=mine"], CONFIGS)
+    said = explain(error, ["experiment=mine"], CONFIGS)
     assert said == "configs/experiment/mine.yaml: selector must be one of flash, got 'gone'"
 
 
@@ -58,7 +57,7 @@ def test_a_job_that_was_lost_is_one_line(kind: str) -> None:
     error = type(kind, (RuntimeError,), {})(
         "Job 5_0 with path /x\nhas no output (state: FAILED)\n---------\nTraceback ..."
     )
-    assert explained(error, [], CONFIGS) == "a job was lost: Job 5_0 with path /x has no output (state: FAILED)"
+    assert explain(error, [], CONFIGS) == "a job was lost: Job 5_0 with path /x has no output (state: FAILED)"
 
 
 def test_other_errors_keep_their_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

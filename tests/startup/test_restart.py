@@ -17,7 +17,7 @@ from fedcohort.lightning import checkpoint
 from fedcohort.observe.tracking import record
 from fedcohort.record import provenance
 from fedcohort.startup import nearest
-from run_harness import Ran, go, made, same_bits, watched
+from run_harness import Ran, collect_words, compose_words, go, same_bits
 
 WORDS = ("agg=scaffold", "client_store.limit_gb=0", "callback=default", "callback.figures=null", "rounds=5")
 
@@ -260,12 +260,14 @@ def test_what_clients_keep_may_move_into_memory_and_back(whole: Ran, logs: Path)
     ],
 )
 def test_the_nearest_run_is_named_by_what_differs(three: Path, words: tuple[str, ...], differs: str) -> None:
-    line = nearest.line(three / "runs", three / "runs" / "new", made(*watched(three, *WORDS, *words)).config)
+    line = nearest.line(
+        three / "runs", three / "runs" / "new", compose_words(*collect_words(three, *WORDS, *words)).config
+    )
     assert line.startswith(f"the nearest run, {home(three)}, {differs}")
 
 
 def test_runs_that_cant_be_read_are_not_near(three: Path, tmp_path: Path) -> None:
-    config = made(*watched(three, *WORDS, "seed=3")).config
+    config = compose_words(*collect_words(three, *WORDS, "seed=3")).config
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "config.yaml").write_text("a: [1, 2\n")
     assert nearest.line(tmp_path, tmp_path / "b", config) == ""

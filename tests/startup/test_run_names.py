@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from run_harness import go, made
+from run_harness import compose_words, go
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,6 @@ def test_the_name_of_a_run(tmp_path: Path, typed: tuple[str, ...], name: str) ->
 
 def test_a_preset_is_one_choice() -> None:
     """What it stands for are words of their own groups already; a part inside another has its path."""
-    choices = made("heterogeneity=noniid30", "objective=propfair").choices
+    choices = compose_words("heterogeneity=noniid30", "objective=propfair").choices
     assert choices["heterogeneity"] == "noniid30"
     assert [name for name in choices if "." in name] == ["objective.base"]

@@ -70,11 +70,11 @@ def test_what_is_not_measured_is_refused() -> None:
     with pytest.raises(OptionError, match=r"null, got 'best'$"):
         options.objective_metric("objective_metric", "best")
     config: dict[str, Any] = {"objective_metric": None, "callback": {}}
-    objective_metric.check(config, asked=False)
+    objective_metric.check(config, by_search=False)
     with pytest.raises(OptionError, match="say objective_metric=server_val/acc"):
-        objective_metric.check(config, asked=True)
+        objective_metric.check(config, by_search=True)
     with pytest.raises(OptionError, match=r"leave callback\.journal in"):
-        objective_metric.check({**config, "objective_metric": "server_val/acc"}, asked=False)
+        objective_metric.check({**config, "objective_metric": "server_val/acc"}, by_search=False)
 
 
 @pytest.mark.parametrize(("metrics", "line"), [({}, "was never measured"), ({"server_val/acc": "NaN"}, "is nan")])

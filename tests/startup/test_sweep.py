@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command_harness import Done, command
-from fedcohort.command.compare import compare, parsed
+from fedcohort.command.compare import compare, parse
 from fedcohort.startup.sweep import KILLED, NEVER
 from yaml_words import ROOT
 
@@ -47,8 +47,9 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
 def test_other_launchers_swallow_no_failure(tmp_path: Path, launcher: str) -> None:
-    """One job is refused, one takes its process with it (neither comes as far as torch): what the sweep says of them
-    is what it says where it runs them itself.
+    """One job is refused, one takes its process with it; neither comes as far as torch.
+
+    What the sweep says of them is what it says where it runs them itself.
     """
     plugin = {"joblib": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}[launcher]
     if importlib.util.find_spec("hydra_plugins") is None or importlib.util.find_spec(f"hydra_plugins.{plugin}") is None:
@@ -75,7 +76,7 @@ def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     words = shlex.split(line)[1:]
     where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
     assert words == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
-    assert "| flash |" in compare(parsed([*words[1:], f"out={tmp_path / 'out'}", "curves=false"]))[0]
+    assert "| flash |" in compare(parse([*words[1:], f"out={tmp_path / 'out'}", "curves=false"]))[0]
 
 
 def test_a_mistake_is_one_line_and_exit_code_two(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from mlflow.entities import Metric, Param, RunTag
 
 from compare_toy import ACC
-from fedcohort.command.compare import compare, parsed
+from fedcohort.command.compare import compare, parse
 from fedcohort.observe.tracking import comparison, identity, membership, server
 from fedcohort.record import card
 from fedcohort.startup import jobs
@@ -98,7 +98,7 @@ def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
     assert said == "sweep s: 3 jobs done. Compare those of client.lr=0.1, rounds=3"
     typed = shlex.split(line)[1:]
     assert typed[:4] == ["sweep=s", "rows=selector", "cols=agg", "baseline=random"]
-    text, _ = compare(parsed([*typed, "curves=false"]))
+    text, _ = compare(parse([*typed, "curves=false"]))
     assert "| flash | – | 50.000 (n=1) |" in text
     assert "| random | 50.000 (n=1) | – |" in text
 
@@ -149,7 +149,7 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, said: pytest.LogCaptureFix
     assert line.startswith("sweep=new rows=selector baseline=random")
     for id, rows in (("new", {"random", "flash"}), ("old", {"random"})):
         typed = [word for word in shlex.split(line) if not word.startswith(("sweep=", "baseline="))]
-        text, _ = compare(parsed([*typed, f"sweep={id}", "curves=false", f"out={logs.path / 'out'}"]))
+        text, _ = compare(parse([*typed, f"sweep={id}", "curves=false", f"out={logs.path / 'out'}"]))
         assert {name for name in ("random", "flash") if f"| {name} |" in text} == rows
 
 
@@ -161,7 +161,7 @@ def test_a_sweep_is_no_part_of_one_with_a_longer_name(logs: Logs) -> None:
         params = [Param("seed", str(number)), Param("selector", f"s{number}")]
         client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], params)
     words = [f"tracking_uri={logs.uri}", "sweep=a", "curves=false", f"out={logs.path / 'out'}"]
-    text, _ = compare(parsed(words))
+    text, _ = compare(parse(words))
     assert [f"| s{n} |" in text for n in range(4)] == [True, False, True, False]
 
 
@@ -172,9 +172,9 @@ def test_a_run_keeps_the_sweeps_that_it_was_in(tmp_path: Path) -> None:
     membership.join(folder, "new")
     assert card.load(folder).tags["sweep_id"] == "old, new"
     assert card.starts_ms(folder) == started, "nothing has started"
-    assert membership.joined(folder, None) == {"sweep_id": "old, new"}, "resumed by itself"
-    assert membership.joined(tmp_path / "none yet", None) == {}
-    assert membership.joined(tmp_path / "none yet", "new") == {"sweep_id": "new"}
+    assert membership.sweeps_tag(folder, None) == {"sweep_id": "old, new"}, "resumed by itself"
+    assert membership.sweeps_tag(tmp_path / "none yet", None) == {}
+    assert membership.sweeps_tag(tmp_path / "none yet", "new") == {"sweep_id": "new"}
 
 
 def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:

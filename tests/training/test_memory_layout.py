@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from agg_harness import held
+from agg_harness import server_only
 from engine_toy import SEED
 from fedcohort.data.federation import Rows
 from fedcohort.flat import FlatModel
@@ -47,14 +47,14 @@ def test_a_flat_model_is_the_same_network_in_either_layout() -> None:
 def test_images_are_laid_out_in_place_and_rows_are_not() -> None:
     """Pixel (c, h, w) of a sample is at h W C + w C + c afterwards; the numbers are the same."""
     images = torch.arange(2 * 3 * 2 * 2.0).reshape(2, 3, 2, 2)
-    data = held(images.clone(), Rows(images.clone(), torch.zeros(2, dtype=torch.int64)))
+    data = server_only(images.clone(), Rows(images.clone(), torch.zeros(2, dtype=torch.int64)))
     lay_out(data)
     assert data.proxy is not None
     for x in (data.proxy, data.server_val.x, data.server_test.x):
         assert x.stride() == (12, 1, 6, 3)
         assert torch.equal(x, images)
     rows = torch.ones(2, 5)
-    flat = held(rows, Rows(rows.clone(), torch.zeros(2, dtype=torch.int64)))
+    flat = server_only(rows, Rows(rows.clone(), torch.zeros(2, dtype=torch.int64)))
     lay_out(flat)
     assert flat.server_val.x.stride() == (5, 1)
 

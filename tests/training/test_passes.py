@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from fedcohort.rng import generator
-from fedcohort.training.passes import cut, dealt, endless
+from fedcohort.training.passes import cut, deal, endless
 
 
 def test_the_last_piece_is_what_is_left() -> None:
@@ -17,7 +17,7 @@ def test_the_last_piece_is_what_is_left() -> None:
 
 @pytest.mark.parametrize(("steps", "lengths"), [(0, []), (2, [2]), (3, [3]), (7, [3, 3, 1])])
 def test_passes_end_where_the_steps_do(steps: int, lengths: list[int]) -> None:
-    passes = dealt(generator(0, "x"), 5, cut(5, 2, False), steps)
+    passes = deal(generator(0, "x"), 5, cut(5, 2, False), steps)
     assert [len(pieces) for _, pieces in passes] == lengths
     assert all(sorted(order) == list(range(5)) for order, _ in passes)
     assert len({tuple(order) for order, _ in passes}) == len(passes)

@@ -1,5 +1,7 @@
-"""Steps whose samples are weighed: derivatives against autograd, and everything around them as without (whole runs are
-in `test_weighted_runs.py`)."""
+"""Steps whose samples are weighed: derivatives against autograd, and everything around them as without.
+
+Whole runs are in `test_weighted_runs.py`.
+"""
 
 import copy
 from dataclasses import dataclass, field

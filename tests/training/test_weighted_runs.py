@@ -20,7 +20,7 @@ SECOND = (*WORDS, "agg.variant=second_order")
 @pytest.mark.parametrize("given", [(*WORDS, "client_store.limit_gb=0"), SECOND], ids=["files", "second"])
 def test_a_killed_run_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]) -> None:
     whole = go(tmp_path / "whole", *given)
-    stop_after(monkeypatch, closing, "chained", 3, die)
+    stop_after(monkeypatch, closing, "extend_choices", 3, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *given) and None))
     monkeypatch.undo()
     assert same_bits(whole, go(tmp_path / "killed", *given, "resume=true"))

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import assemble, options
-from run_harness import made
+from run_harness import compose_words
 from yaml_words import CONFIGS, OURS, ROOT, inside, loaded_from, make, node, plain, words
 
 PARTS = [(group, word) for group in OURS for word in words(group)]
@@ -23,7 +23,7 @@ FILES = sorted(path.relative_to(CONFIGS) for path in CONFIGS.rglob("*.yaml") if 
 def test_every_config_composes(path: Path) -> None:
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         cfg = compose("train", overrides=[f"{path.parent}={path.stem}"], return_hydra_config=True)
-    made = assemble.composed(cfg, cfg.hydra.runtime.choices, ())
+    made = assemble.compose_config(cfg, cfg.hydra.runtime.choices, ())
     assemble.check_numbers(made.config)
     assemble.check_aliases(made)
     for group in OURS:
@@ -194,7 +194,7 @@ def test_a_cohort_larger_than_the_population() -> None:
 def test_an_alias_is_never_silently_something_else(overrides: list[str], refused: str) -> None:
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         cfg = compose("train", overrides=overrides, return_hydra_config=True)
-    made = assemble.composed(cfg, cfg.hydra.runtime.choices, tuple(overrides))
+    made = assemble.compose_config(cfg, cfg.hydra.runtime.choices, tuple(overrides))
     if refused:
         with pytest.raises(Exception, match=re.escape(refused)):
             assemble.check_aliases(made)
@@ -249,4 +249,4 @@ def test_the_harness_composes_as_hydra_does(typed: str) -> None:
     words = tuple(typed.split())
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         cfg = compose("train", overrides=list(words), return_hydra_config=True)
-    assert made(*words) == assemble.composed(cfg, cfg.hydra.runtime.choices, words)
+    assert compose_words(*words) == assemble.compose_config(cfg, cfg.hydra.runtime.choices, words)

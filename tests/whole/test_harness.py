@@ -2,14 +2,14 @@
 
 import pytest
 
-from fedcohort.startup.assemble import Composed, composed
-from run_harness import composed_by_hydra, made
+from fedcohort.startup.assemble import Composed, compose_config
+from run_harness import compose_words, composed_by_hydra
 from yaml_words import words
 
 
 def by_hydra(*overrides: str) -> Composed:
     cfg = composed_by_hydra(overrides)
-    return composed(cfg, cfg.hydra.runtime.choices, overrides)
+    return compose_config(cfg, cfg.hydra.runtime.choices, overrides)
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,10 @@ def by_hydra(*overrides: str) -> Composed:
     ],
 )
 def test_it_composes_as_hydra_does(overrides: tuple[str, ...]) -> None:
-    assert made(*overrides) == by_hydra(*overrides)
+    assert compose_words(*overrides) == by_hydra(*overrides)
 
 
 @pytest.mark.parametrize("group", ["agg", "server", "objective", "codec", "client", "deadline", "device"])
 def test_each_kind_of_word_is_laid_over_as_hydra_would(group: str) -> None:
     word = words(group)[-1]
-    assert made("model=mlp", f"{group}={word}") == by_hydra("model=mlp", f"{group}={word}")
+    assert compose_words("model=mlp", f"{group}={word}") == by_hydra("model=mlp", f"{group}={word}")

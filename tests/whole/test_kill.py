@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mlflow import MlflowClient
 
 from command_harness import command
 from fedcohort.lightning import checkpoint
@@ -68,8 +69,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory, template: Path) -> tuple[Ran
 
 def tracked(logs: Path) -> dict[str, dict[int, float]]:
     """Each metric of the newest MLflow run by step; fails where a step is there twice."""
-    from mlflow import MlflowClient
-
     client = MlflowClient(f"sqlite:///{logs / 'mlflow.db'}")
     experiment = known(client.get_experiment_by_name("fedcohort"))
     runs = [r for r in client.search_runs([experiment.experiment_id]) if r.data.params.get("rounds") == "5"]

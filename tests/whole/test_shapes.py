@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fedcohort.codec.lowrank import least_squares
-from fedcohort.round.aggregate import counted
+from fedcohort.round.aggregate import count_once_more
 from fedcohort.training.evaluate import tails
 from fedcohort.types import ProbeResult
 
@@ -13,8 +13,8 @@ from fedcohort.types import ProbeResult
 def test_another_dtype_is_refused() -> None:
     with pytest.raises(TypeError, match="tails: values is"):
         tails(np.arange(3))
-    with pytest.raises(TypeError, match="counted: clients is"):
-        counted(np.arange(3), np.ones(2))
+    with pytest.raises(TypeError, match="count_once_more: clients is"):
+        count_once_more(np.arange(3), np.ones(2))
 
 
 def test_another_number_of_dimensions_is_refused() -> None:

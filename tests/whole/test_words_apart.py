@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from run_harness import SMALL, made
+from run_harness import SMALL, compose_words
 from yaml_words import CONFIGS, OURS, ROOT, node, words
 
 FIRST = ("selector=random",)
@@ -85,7 +85,7 @@ def test_nobody_imports_a_word() -> None:
 
 def chosen(*typed: str) -> set[tuple[str, str]]:
     """(group, word) of every yaml that such a run reads, parts inside parts too."""
-    return {(key.split("@")[0], word) for key, word in made(*typed).choices.items()}
+    return {(key.split("@")[0], word) for key, word in compose_words(*typed).choices.items()}
 
 
 def stripped(home: Path, kept: set[tuple[str, str]]) -> str:

@@ -37,7 +37,11 @@ NOTHING = 1e-12  # a joint lambda below it is projection's rounding
 
 @dataclass(frozen=True)
 class State:
-    """mixture: lambda, on the simplex, float64 [n_clients]."""
+    """What AFL learns.
+
+    Attributes:
+        mixture: lambda, on the simplex, float64 [n_clients].
+    """
 
     mixture: Values
 
@@ -85,7 +89,7 @@ class Afl(Aggregator[State]):
         return sample_weights("uniform", n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        rows, F = losses.told(arrived, self.loss, self.loss_cap)
+        rows, F = losses.read_losses(arrived, self.loss, self.loss_cap)
         if not len(rows):
             return Direction(arrived.mean), state
         clients, share = arrived.outcome.clients[rows], losses.shares(arrived, rows)
@@ -93,4 +97,4 @@ class Afl(Aggregator[State]):
         weight = weight / weight.sum() if state.mixture[clients].sum() > NOTHING else share
         raised = state.mixture.copy()
         raised[clients] += self.gamma * F * (len(raised) / len(rows) if self.unbiased else 1.0)
-        return arrived.weighted(losses.over_all(arrived, rows, weight)), State(project(raised))
+        return arrived.combine(losses.over_all(arrived, rows, weight)), State(project(raised))

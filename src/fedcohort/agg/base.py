@@ -32,19 +32,19 @@ class ServerModels(Protocol):
     def proxy(self) -> Tensor: ...
 
     def model(self, update: Float[Tensor, "p"], buffers: Float[Tensor, "b"] | None) -> nn.Module:
-        """A network with w_t + update, whose tensors are its own; buffers None: the round's average."""
+        """Make a network with w_t + update, whose tensors are its own; buffers None: the round's average."""
         ...
 
     def update_of(self, network: nn.Module) -> Float[Tensor, "p"]:
-        """The network's trained parameters minus w_t, float64."""
+        """Return the network's trained parameters minus w_t, float64 [P]."""
         ...
 
     def accuracy(self, network: nn.Module) -> float:
-        """On the server's validation set, in eval mode."""
+        """Return the network's accuracy on the server's validation set, in eval mode, in [0, 1]."""
         ...
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """Of (seed, purpose, round)."""
+        """Make the generator of (seed, purpose, round)."""
         ...
 
 
@@ -72,24 +72,24 @@ class Arrived:
 
     @property
     def bench(self) -> ServerModels:
-        """The workshop, of an aggregator that works in one."""
+        """The workshop, for an aggregator that works in one."""
         if self.workshop is None:
             raise ValueError("this aggregator works in a workshop, and was given none")
         return self.workshop
 
     def model_of(self, i: int) -> nn.Module:
-        """The network that client i of `outcome.clients` trained, with its own buffers."""
+        """Make the network that client i of `outcome.clients` trained, with its own buffers."""
         return self.bench.model(self.matrix[i], None if self.buffers is None else self.buffers[i])
 
     @property
     def matrix(self) -> Float[Tensor, "m p"]:
-        """The updates, of a `stacked` aggregator."""
+        """The updates [m, P], for a `stacked` aggregator."""
         if self.updates is None:
             raise ValueError("only an aggregator with stacked = True gets the matrix of updates")
         return self.updates
 
-    def weighted(self, weights: Values) -> "Direction":
-        """sum_i weights_i D_i, the weights as they are."""
+    def combine(self, weights: Values) -> "Direction":
+        """Return sum_i weights_i D_i as a direction, with the weights [m] as they are."""
         return Direction(torch.from_numpy(weights).to(self.matrix) @ self.matrix, weights)
 
 
@@ -134,23 +134,29 @@ class Aggregator(Part, Protocol[S]):
 
     @abstractmethod
     def init(self, population: Population, n_params: int) -> S:
-        """The state before round 0."""
+        """Make the state before round 0."""
 
     def broadcast(self, state: S) -> Mapping[str, Tensor]:
-        """Vectors sent to clients beside the model, by the names that the hooks download."""
+        """Return the vectors sent to clients beside the model, by the names that the hooks download."""
         return {}
 
     @abstractmethod
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        """Raw weights of clients, before normalisation: known before training, so that sums can stream."""
+        """Return the raw weights of clients, before normalisation, [len(n_used)].
+
+        They are known before training, so that sums can stream.
+        """
 
     @abstractmethod
     def direction(self, state: S, arrived: Arrived) -> tuple[Direction, S]:
-        """What the server optimizer applies. Not called in an empty round."""
+        """Return what the server optimizer applies, and the next state. Not called in an empty round."""
 
 
 def sample_weights(rule: str, n_used: Ids, n_train: Ids) -> Values:
-    """rule: "used" weighs by the samples trained on, "samples" by those owned, "uniform" equally."""
+    """Return raw weights, float64, aligned with the arguments.
+
+    rule: "used" weighs by the samples trained on, "samples" by those owned, "uniform" equally.
+    """
     if rule == "uniform":
         return np.ones(len(n_used))
     return (n_used if rule == "used" else n_train).astype(np.float64)

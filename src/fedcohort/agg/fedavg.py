@@ -18,7 +18,11 @@ from fedcohort.types import Ids, Population, Values
 
 @dataclass(frozen=True)
 class FedAvg(Aggregator[None]):
-    """weighting: by samples "used" this round, by "samples" owned, or "uniform"."""
+    """FedAvg, with its option.
+
+    Attributes:
+        weighting: by samples "used" this round, by "samples" owned, or "uniform".
+    """
 
     weighting: str
 

@@ -46,13 +46,21 @@ SLOPES, GRADIENT, HESSIAN = 3.0, 3.0, 6.0  # forward passes: each derivative's p
 
 @dataclass(frozen=True)
 class State:
-    """u: the solution of H u = grad f that clients share, float64 [P]; [0] in first order."""
+    """What FedBiO keeps on the server.
+
+    Attributes:
+        u: the solution of H u = grad f that clients share, float64 [P]; [0] in first order.
+    """
 
     u: Tensor
 
 
 class _Cleaning:
-    """One client's local training. x: of its samples, [n]."""
+    """Learns the weights of one client's samples during its local training.
+
+    Attributes:
+        x: of all samples of T_k, [n]; a sample weighs 2 sigmoid(x).
+    """
 
     def __init__(self, options: "Cleaning", x: Tensor, u: Tensor | None) -> None:
         self.options, self.x, self.u, self.received = options, x, u, u
@@ -62,16 +70,16 @@ class _Cleaning:
         sigma = torch.sigmoid(x)
         gradient = step.validation_gradient()
         if self.u is None:
-            u = options.bounded(gradient)
+            u = options.bound(gradient)
         else:
             u = self.u
-            self.u = options.bounded(u + options.tau * (gradient - step.curvature(u, 2 * sigma)))
+            self.u = options.bound(u + options.tau * (gradient - step.curvature(u, 2 * sigma)))
         gain = torch.nan_to_num(sigma * (1 - sigma) * step.along(u) / len(x), nan=0.0)
         self.x[step.positions] = (x + options.eta_x * gain).clamp(-options.x_max, options.x_max)
         return 2 * sigma
 
     def correct(self, g: Vector, y: Vector) -> None:
-        """The weights are all that it changes."""
+        """Change nothing: the weights are all that this method changes."""
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         if self.u is None or self.received is None:
@@ -107,7 +115,7 @@ class Cleaning:
     def passes(self) -> float:
         return SLOPES + GRADIENT + (HESSIAN if self.second_order else 0.0)
 
-    def bounded(self, u: Tensor) -> Tensor:
+    def bound(self, u: Tensor) -> Tensor:
         return u * torch.clamp(self.u_max / (u.norm() + 1e-12), max=1.0)
 
     def begin(

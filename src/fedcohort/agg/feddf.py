@@ -1,5 +1,7 @@
-"""FedDF, ensemble distillation: Lin, Kong, Stich, Jaggi, "Ensemble Distillation for Robust Model Fusion in Federated
-Learning" (2020), Alg. 1, after the authors' code.
+"""FedDF: the mean model goes on learning, on a proxy, what all clients' models predict together (Lin et al. 2020).
+
+Ensemble distillation: Lin, Kong, Stich, Jaggi, "Ensemble Distillation for Robust Model Fusion in Federated Learning"
+(2020), Alg. 1, after the authors' code.
 
     student   s <- w_t + sum_i p_i D_i
     teachers  w_t + D_i with their own buffers;   t(x) = softmax(mean_i z_i(x) / tau),   z_i: logits
@@ -29,7 +31,7 @@ from torch.nn import functional as F
 
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
-from fedcohort.maths.distil import batches, learn, predicted, trained
+from fedcohort.maths.distil import batches, learn, predict, trainable
 from fedcohort.part import PROXY, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
@@ -79,7 +81,7 @@ class FedDf(Aggregator[None]):
         return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        start = arrived.weighted(arrived.weights)
+        start = arrived.combine(arrived.weights)
         if self.steps == 0:
             return start, None
         bench = arrived.bench
@@ -87,24 +89,24 @@ class FedDf(Aggregator[None]):
         t = self._teachers(arrived, x)
         if t is None:
             return start, None
-        student = self._distilled(bench, bench.model(start.displacement, None), x, t, order)
+        student = self._distil(bench, bench.model(start.displacement, None), x, t, order)
         return Direction(bench.update_of(student), start.weights), None
 
     def _rows(self, bench: ServerModels) -> tuple[Tensor, list[Tensor]]:
-        """Of the proxy, the inputs that the steps will see; and each step's positions in them."""
+        """Return the inputs of the proxy that the steps will see, and each step's positions in them."""
         n = len(bench.proxy)
-        drawn = list(batches(bench.rng("distil"), n, self.batch, self.steps))
-        seen, at = np.unique(np.concatenate(drawn), return_inverse=True)
-        pieces = np.split(at, np.cumsum([len(rows) for rows in drawn])[:-1])
+        draws = list(batches(bench.rng("distil"), n, self.batch, self.steps))
+        union, at = np.unique(np.concatenate(draws), return_inverse=True)
+        pieces = np.split(at, np.cumsum([len(rows) for rows in draws])[:-1])
         device = bench.proxy.device
-        return bench.proxy[torch.from_numpy(seen).to(device)], [torch.from_numpy(p).to(device) for p in pieces]
+        return bench.proxy[torch.from_numpy(union).to(device)], [torch.from_numpy(p).to(device) for p in pieces]
 
     def _teachers(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:
         """t(x); None where nobody can teach."""
         mean, count = torch.zeros(()), 0
         for i in np.flatnonzero(arrived.weights):
             teacher = arrived.model_of(int(i))
-            z = predicted(teacher, x, self.batch)
+            z = predict(teacher, x, self.batch)
             if not torch.isfinite(z).all():
                 continue
             if self.drop_worst and arrived.bench.accuracy(teacher) <= 1 / z.shape[1]:
@@ -113,11 +115,9 @@ class FedDf(Aggregator[None]):
             mean = z if count == 1 else mean + (z - mean) / count
         return F.softmax(mean / self.tau, 1) if count else None
 
-    def _distilled(
-        self, bench: ServerModels, student: nn.Module, x: Tensor, t: Tensor, order: list[Tensor]
-    ) -> nn.Module:
+    def _distil(self, bench: ServerModels, student: nn.Module, x: Tensor, t: Tensor, order: list[Tensor]) -> nn.Module:
         student.eval()
-        optimizer = torch.optim.Adam(trained(student), lr=self.lr)
+        optimizer = torch.optim.Adam(trainable(student), lr=self.lr)
         best, kept, since = -math.inf, student, 0
         for step, rows in enumerate(order):
             optimizer.param_groups[0]["lr"] = self.lr * 0.5 * (1 + math.cos(math.pi * step / self.steps))

@@ -1,5 +1,7 @@
-"""FedMABA: Wang, Wang, Guo, Zhang, Tang, "FedMABA: Towards Fair Federated Learning through Multi-Armed Bandits
-Allocation" (2024), Sec. IV-B, Alg. 1. An adversarial bandit gives weight to clients whose losses are high.
+"""FedMABA: an adversarial bandit gives weight to clients whose losses are high (Wang et al. 2024).
+
+Wang, Wang, Guo, Zhang, Tang, "FedMABA: Towards Fair Federated Learning through Multi-Armed Bandits Allocation" (2024),
+Sec. IV-B, Alg. 1.
 
     log q_i = log p_i + eta F_i(w_t),   p^_i = q_i^s / sum_j q_j^s,   s = 1 / (1 + lambda)          (Eq. 9)
     lambda: 0 where KL(p^ || 1/n) <= rho already, else the root of KL(p^ || 1/n) = rho              (Eq. 10)
@@ -31,7 +33,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.agg import losses
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
-from fedcohort.maths.kl_ball import tilted
+from fedcohort.maths.kl_ball import tilt
 from fedcohort.part import CLEAN_LABELS, EVERYBODY, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
@@ -40,7 +42,11 @@ TINY = 1e-300  # the least weight that the logarithm sees
 
 @dataclass(frozen=True)
 class State:
-    """p: the bandit's weights, float64 [n_clients]."""
+    """What the bandit has learnt.
+
+    Attributes:
+        p: its weights, float64 [n_clients].
+    """
 
     p: Values
 
@@ -98,13 +104,13 @@ class FedMaba(Aggregator[State]):
         return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        rows, F = losses.told(arrived, self.loss, self.loss_cap)
+        rows, F = losses.read_losses(arrived, self.loss, self.loss_cap)
         if not len(rows):
             return Direction(arrived.mean), state
         clients = arrived.outcome.clients[rows]
         p = state.p[clients]
-        p_hat, _ = tilted(np.log(np.maximum(p, TINY)) + self.eta * F, self.rho)
+        p_hat, _ = tilt(np.log(np.maximum(p, TINY)) + self.eta * F, self.rho)
         after = state.p.copy()
         after[clients] = p_hat if self.sync == "literal" else p.sum() * p_hat
         mixed = self.alpha * p_hat + (1 - self.alpha) * losses.shares(arrived, rows)
-        return arrived.weighted(losses.over_all(arrived, rows, mixed)), State(after)
+        return arrived.combine(losses.over_all(arrived, rows, mixed)), State(after)

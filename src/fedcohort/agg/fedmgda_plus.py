@@ -1,5 +1,7 @@
-"""FedMGDA+: Hu, Shaloudegi, Zhang, Yu, "Federated Learning Meets Multi-objective Optimization" (2020). A step that
-lowers everybody's loss, from updates of which only the directions count.
+"""FedMGDA+: a step that lowers everybody's loss, from the updates' directions alone (Hu et al. 2020).
+
+Hu, Shaloudegi, Zhang, Yu, "Federated Learning Meets Multi-objective Optimization" (2020). The length of an update does
+not count.
 
     g_i = -D_i / ||D_i||,   lambda_0 = p_i over those who arrived
     lambda = argmin ||sum_i lambda_i g_i||^2,   sum_i lambda_i = 1,   |lambda_i - lambda_0i| <= epsilon,   lambda_i >= 0
@@ -83,10 +85,10 @@ class FedMgdaPlus(Aggregator[None]):
             Q = gram[np.ix_(here, here)] / np.outer(length[here], length[here])
             lambda_0 = arrived.weights[here] / arrived.weights[here].sum()
             share[here] = min_norm(Q, lambda_0, self.epsilon) / length[here]
-        step = arrived.weighted(share)
+        step = arrived.combine(share)
         if float(torch.linalg.vector_norm(step.displacement)) < STATIONARY:
-            return arrived.weighted(np.zeros(len(share))), None
+            return arrived.combine(np.zeros(len(share))), None
         eta = self.eta_g * self.decay**arrived.outcome.round
         if self.rescale == "mean_norm":
             eta *= float(length[here].mean())
-        return arrived.weighted(eta * share), None
+        return arrived.combine(eta * share), None

@@ -1,5 +1,7 @@
-"""FedNova: Wang, Liu, Liang, Joshi, Poor, "Tackling the Objective Inconsistency Problem in Heterogeneous Federated
-Optimization" (NeurIPS 2020). Updates are divided by how far each client's optimizer goes, whatever it has done.
+"""FedNova: updates are divided by how far each client's optimizer goes, whatever it has done (Wang et al. 2020).
+
+Wang, Liu, Liang, Joshi, Poor, "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization"
+(NeurIPS 2020).
 
     a_i = how far client i's local steps go for a gradient that stays 1, in local learning rates (training/response.py)
     direction = tau_eff sum_i p_i D_i / a_i,   tau_eff = sum_i p_i a_i / sum_i p_i,   p_i over those who arrived
@@ -62,10 +64,10 @@ class FedNova(Aggregator[None]):
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         a, K = (np.asarray(arrived.outcome.signals[word]) for word in ("response_norm", "steps"))
-        moved = np.isfinite(a) & (a >= LEAST) & (K > 0)
-        p = np.where(moved, arrived.weights, 0.0)
+        usable = np.isfinite(a) & (a >= LEAST) & (K > 0)
+        p = np.where(usable, arrived.weights, 0.0)
         if not p.any():
-            return arrived.weighted(np.zeros(len(p))), None
-        tau_eff = float(p[moved] @ (a if self.tau_eff == "response" else K)[moved]) / p.sum()
+            return arrived.combine(np.zeros(len(p))), None
+        tau_eff = float(p[usable] @ (a if self.tau_eff == "response" else K)[usable]) / p.sum()
         p *= arrived.weights.sum() / p.sum()
-        return arrived.weighted(tau_eff * p / np.where(moved, a, 1.0)), None
+        return arrived.combine(tau_eff * p / np.where(usable, a, 1.0)), None

@@ -16,7 +16,7 @@ WORDS = ("loss", "train_loss", "loss_post")
 LARGEST = 1e100  # nats; a claim beyond it counts as this, so that what is made of it stays finite
 
 
-def told(arrived: Arrived, word: str, cap: float | None) -> tuple[Ids, Values]:
+def read_losses(arrived: Arrived, word: str, cap: float | None) -> tuple[Ids, Values]:
     """Which rows of `outcome.clients` are weighed, and their losses in nats, not negative.
 
     Left out are clients whose loss is not finite, and those to whom the selector's advice gives no weight. A

@@ -85,7 +85,7 @@ class QFfl(Aggregator[None]):
         return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        rows, F = losses.told(arrived, "loss", self.loss_cap)
+        rows, F = losses.read_losses(arrived, "loss", self.loss_cap)
         if not len(rows):
             return Direction(arrived.mean), None
         p, L = losses.shares(arrived, rows), self._lipschitz(arrived)
@@ -94,7 +94,7 @@ class QFfl(Aggregator[None]):
         F = (F + ZERO) / largest
         h = self.q * F ** (self.q - 1) / largest * g**2 + L * F**self.q
         w = p * F**self.q * L / (p @ h)
-        return arrived.weighted(losses.over_all(arrived, rows, w)), None
+        return arrived.combine(losses.over_all(arrived, rows, w)), None
 
     def _lipschitz(self, arrived: Arrived) -> float:
         return self.lipschitz if self.lipschitz is not None else 1 / float(arrived.outcome.signals["lr"][0])

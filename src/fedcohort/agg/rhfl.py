@@ -1,5 +1,7 @@
-"""RHFL, robust heterogeneous federated learning: Fang and Ye, "Robust Federated Learning with Noisy and Heterogeneous
-Clients" (2022), after the authors' code; here with one global model.
+"""RHFL: models align on a proxy, and weigh more where losses are low and falling (Fang and Ye 2022).
+
+Robust heterogeneous federated learning: Fang and Ye, "Robust Federated Learning with Noisy and Heterogeneous Clients"
+(2022), after the authors' code; here with one global model.
 
     L_i     = mean symmetric loss of w_t on T_i (signal `sce_loss`)
     F_i     = max(L_i^before - L_i, 0) / L_i        quality 1 / L times learning efficiency; before: when i last came
@@ -32,8 +34,8 @@ from torch.nn import functional as F
 
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
-from fedcohort.agg.losses import over_all, told
-from fedcohort.maths.distil import batches, learn, trained
+from fedcohort.agg.losses import over_all, read_losses
+from fedcohort.maths.distil import batches, learn, trainable
 from fedcohort.part import PROXY, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
@@ -49,7 +51,11 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class State:
-    """before: the loss that each client reported last, nats, float64 [n_clients], NaN for one that never did."""
+    """What RHFL remembers of clients.
+
+    Attributes:
+        before: the loss that each client reported last, nats, float64 [n_clients], NaN for one that never did.
+    """
 
     before: Values
 
@@ -104,17 +110,17 @@ class Rhfl(Aggregator[State]):
         return sample_weights("uniform", n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        rows, L = told(arrived, "sce_loss", None)
+        rows, L = read_losses(arrived, "sce_loss", None)
         if not len(rows):
-            return arrived.weighted(arrived.weights), state
+            return arrived.combine(arrived.weights), state
         clients, before = arrived.outcome.clients[rows], state.before.copy()
         omega = over_all(arrived, rows, confidence(before[clients], L, self.beta))
         before[clients] = L
         if self.mode == "weights_only" or len(rows) == 1:
-            return arrived.weighted(omega), State(before)
-        return self._aligned(arrived, omega), State(before)
+            return arrived.combine(omega), State(before)
+        return self._align_models(arrived, omega), State(before)
 
-    def _aligned(self, arrived: Arrived, omega: Values) -> Direction:
+    def _align_models(self, arrived: Arrived, omega: Values) -> Direction:
         rows = np.flatnonzero(omega)
         models = [arrived.model_of(int(i)) for i in rows]
         out = np.zeros(len(omega))
@@ -129,7 +135,7 @@ class Rhfl(Aggregator[State]):
     def _align(self, bench: ServerModels, models: list[nn.Module], omega: Values) -> Values:
         """Train the models towards each other; 1 for each, 0 where its predictions are not finite."""
         share = torch.from_numpy(omega).to(bench.proxy)
-        optimizers = [torch.optim.Adam(trained(network), lr=self.lr) for network in models]
+        optimizers = [torch.optim.Adam(trainable(network), lr=self.lr) for network in models]
         n = len(bench.proxy)
         count = -(-n // self.batch) if self.batches is None else self.batches
         for rows in batches(bench.rng("align"), n, self.batch, count):
@@ -166,7 +172,10 @@ def predictions(models: list[nn.Module], x: Tensor) -> Float[Tensor, "k b c"]:
 def peers(
     p: Float[Tensor, "k b c"], omega: Float[Tensor, "k"]
 ) -> tuple[Float[Tensor, "k"], Float[Tensor, "k b c"], Float[Tensor, "k"]]:
-    """(omega, 0 for models whose predictions are not finite; the mixture that each is to predict; how much it counts).
+    """Return what each model has to predict of the others.
+
+    Three tensors: omega [k], 0 for models whose predictions are not finite; the mixture that each is to predict, [k, b,
+    c]; and pull, how much that counts, [k].
 
     sum_{j != i} omega_j KL(p_j || p_i) = const + pull_i KL(mixture_i || p_i),   pull_i = sum_{j != i} omega_j
     """

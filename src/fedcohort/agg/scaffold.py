@@ -45,7 +45,7 @@ class State:
 
 
 class _Drift:
-    """One client's local training under g~ = g - c_i + c."""
+    """Corrects one client's local training: g~ = g - c_i + c."""
 
     def __init__(self, control: str, w: Tensor, c: Tensor, c_i: Tensor) -> None:
         self.control, self.w, self.c, self.c_i = control, w, c, c_i

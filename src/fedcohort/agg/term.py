@@ -37,7 +37,11 @@ from fedcohort.types import Ids, Population, Values
 
 @dataclass(frozen=True)
 class State:
-    """log_mean: ln Z^, of `rounds` rounds; both 0 before the first, and without smoothing."""
+    """The running mean of the tilted sum, where it is smoothed.
+
+    Attributes:
+        log_mean: ln Z^, of `rounds` rounds; both are 0 before the first, and without smoothing.
+    """
 
     log_mean: float
     rounds: int
@@ -88,18 +92,18 @@ class Term(Aggregator[State]):
         return sample_weights(self.weighting, n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        rows, F = losses.told(arrived, self.loss, self.loss_cap)
+        rows, F = losses.read_losses(arrived, self.loss, self.loss_cap)
         if not len(rows):
             return Direction(arrived.mean), state
         exponent = np.log(losses.shares(arrived, rows)) + self.tilt * F
         w = np.exp(exponent - exponent.max())
         log_Z, w = float(exponent.max() + np.log(w.sum())), w / w.sum()
         if self.smoothing is not None:
-            state = self._heard(state, log_Z)
+            state = self._update_mean(state, log_Z)
             w *= np.exp(log_Z - state.log_mean)
-        return arrived.weighted(losses.over_all(arrived, rows, w)), state
+        return arrived.combine(losses.over_all(arrived, rows, w)), state
 
-    def _heard(self, state: State, log_Z: float) -> State:
+    def _update_mean(self, state: State, log_Z: float) -> State:
         """The running mean with this round's Z in it."""
         s, rounds = self.smoothing or 0.0, state.rounds + 1
         if rounds == 1:

@@ -23,9 +23,9 @@ class Attack(Part, Protocol):
         return frozenset()
 
     def liars(self, n_clients: int, rng: np.random.Generator) -> Ids:
-        """Sorted ids of those who lie, the whole run. rng: keyed by (seed, "attack")."""
+        """Draw who lies, for the whole run: sorted ids; rng: keyed by (seed, "attack")."""
         return np.empty(0, dtype=np.int64)
 
-    def told(self, signal: str, values: Answers) -> Answers:
-        """What liars say of `signal` where `values` are true: a number or a row of numbers each."""
+    def claim(self, signal: str, values: Answers) -> Answers:
+        """Return what liars say of `signal` where `values` are true: a number or a row of numbers each."""
         return values

@@ -47,5 +47,5 @@ class LossInflation(Attack):
         count = int(np.ceil(self.fraction * n_clients - 1e-9))
         return np.sort(rng.choice(n_clients, count, replace=False))
 
-    def told(self, signal: str, values: Answers) -> Answers:
+    def claim(self, signal: str, values: Answers) -> Answers:
         return self.factor * values + self.shift if signal in self.signals else values

@@ -19,7 +19,11 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Bernoulli(Availability):
-    """p: the probability."""
+    """Each client is ready with the same chance.
+
+    Attributes:
+        p: the probability.
+    """
 
     p: float
 

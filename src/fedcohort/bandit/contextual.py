@@ -26,31 +26,34 @@ class Judged:
     explore: Values
 
 
-def _summed(exploit: Values, explore: Values) -> Judged:
+def _sum_parts(exploit: Values, explore: Values) -> Judged:
     return Judged(exploit + explore, exploit, explore)
 
 
 class Bandit(Protocol[B]):
-    """An estimator: hyperparameters alone, what it learns is the belief that goes in and comes out."""
+    """An estimator of rewards: hyperparameters alone; what it learns is the belief that goes in and comes out."""
 
     def prior(self, d: int, rng: Draws | None) -> B:
-        """Before the first reward, of d features. rng: None where nobody is going to be judged by it."""
+        """Make the belief before the first reward, of d features; rng: None where nobody is judged by it."""
         ...
 
     def judge(self, belief: B, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, B]:
-        """gamma: the width of the confidence set, for those that have one. round: from 1."""
+        """Score the contexts X [n, d], and return the belief that goes on.
+
+        gamma: the width of the confidence set, for those that have one. round: from 1.
+        """
         ...
 
-    def chosen(self, belief: B, X: Rows) -> B:
-        """The clients of contexts X train in this round."""
+    def choose(self, belief: B, X: Rows) -> B:
+        """Take in that the clients of contexts X [m, d] train in this round."""
         ...
 
     def learn(self, belief: B, X: Rows, r: Values) -> B:
-        """A round's rewards, and the contexts that earned them."""
+        """Learn a round's rewards r [m] from the contexts X [m, d] that earned them."""
         ...
 
     def coefficients(self, belief: B) -> tuple[Values, Values]:
-        """Mean and standard deviation of each feature's coefficient, [d]; empty where there is none."""
+        """Return mean and standard deviation of each feature's coefficient, [d]; empty where there is none."""
         ...
 
 
@@ -63,7 +66,7 @@ class Linear:
     def prior(self, d: int, rng: Draws | None) -> Ridge:
         return ridge.prior(d, self.lam)
 
-    def chosen(self, belief: Ridge, X: Rows) -> Ridge:
+    def choose(self, belief: Ridge, X: Rows) -> Ridge:
         return belief
 
     def learn(self, belief: Ridge, X: Rows, r: Values) -> Ridge:
@@ -91,7 +94,7 @@ class LinUCB(Linear):
         good = ridge.usable(X)
         width = np.full(len(X), np.nan)
         width[good] = linucb.width(belief, X[good])
-        return _summed(X @ ridge.estimate(belief), gamma * width), belief
+        return _sum_parts(X @ ridge.estimate(belief), gamma * width), belief
 
 
 @dataclass(frozen=True)
@@ -115,10 +118,10 @@ class Neural:
 
     def judge(self, belief: Net, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, Net]:
         mean, width, belief = neural.judge(belief, X)
-        return _summed(mean, self.nu * width), belief
+        return _sum_parts(mean, self.nu * width), belief
 
-    def chosen(self, belief: Net, X: Rows) -> Net:
-        return neural.chosen(belief, X)
+    def choose(self, belief: Net, X: Rows) -> Net:
+        return neural.choose(belief, X)
 
     def learn(self, belief: Net, X: Rows, r: Values) -> Net:
         return neural.learn(belief, X, r, self.lam, self.steps, self.lr)
@@ -144,17 +147,17 @@ class Restless:
         return restless.fresh(d, self.states, self.lam, rng)
 
     def judge(self, belief: Hidden, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, Hidden]:
-        expected = restless.predicted(belief, X)
+        expected = restless.predict(belief, X)
         if not restless.due(belief.explored, round, self.c):
-            return _summed(expected, 0.0 * expected), belief
+            return _sum_parts(expected, 0.0 * expected), belief
         alike = 0.0 * expected  # NaN stays
-        return _summed(alike, alike), restless.explored(belief)
+        return _sum_parts(alike, alike), restless.explore(belief)
 
-    def chosen(self, belief: Hidden, X: Rows) -> Hidden:
+    def choose(self, belief: Hidden, X: Rows) -> Hidden:
         return belief
 
     def learn(self, belief: Hidden, X: Rows, r: Values) -> Hidden:
         return restless.learn(belief, X, r)
 
     def coefficients(self, belief: Hidden) -> tuple[Values, Values]:
-        return restless.spread(belief)
+        return restless.summarise(belief)

@@ -40,12 +40,12 @@ class Discounted:
 
 
 def nothing(n_arms: int) -> Discounted:
-    """Before the first round."""
+    """Make the counts before the first round."""
     return Discounted(np.zeros(n_arms), np.zeros(n_arms), 0.0, np.zeros(n_arms, bool))
 
 
 def after(past: Discounted, discount: float, arms: Ids, rewards: Values) -> Discounted:
-    """One round later: `arms` were pulled once each and paid `rewards`, which are finite."""
+    """Move on by one round, in which `arms` were pulled once each and paid `rewards`, which are finite."""
     least = np.divide(LEAST, past.count, out=np.zeros_like(past.count), where=past.pulled)
     kept = np.minimum(np.maximum(discount, least), 1.0)  # the discount, unless the count would pass its floor
     total, count, pulled = kept * past.total, kept * past.count, past.pulled.copy()

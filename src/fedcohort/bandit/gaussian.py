@@ -33,8 +33,8 @@ def covariance(X: Features, noise: float) -> Square:
     return sigma
 
 
-def conditioned(sigma: Square, k: int) -> Square:
-    """The covariance of all clients once the value of k is known; row and column k are exactly zero."""
+def condition(sigma: Square, k: int) -> Square:
+    """Return the covariance of all clients once the value of k is known; row and column k are exactly zero."""
     out: Square = sigma - np.outer(sigma[:, k], sigma[k]) / sigma[k, k]
     out[k] = 0.0
     out[:, k] = 0.0
@@ -42,7 +42,7 @@ def conditioned(sigma: Square, k: int) -> Square:
 
 
 def weighted_mean(Y: Rows, weights: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "k"]:
-    """Of each column, over the rows where it is not NaN; 0 where there is none."""
+    """Average each column over the rows where it is not NaN, [k]; 0 where there is none."""
     known = ~np.isnan(Y)
     total, weight = weights @ np.where(known, Y, 0.0), weights @ known
     mean = np.divide(total, weight, out=np.zeros(Y.shape[1]), where=weight > 0)
@@ -59,7 +59,7 @@ def loss_and_slope(
     return float(loss.detach()), slope.numpy()
 
 
-def fitted(
+def fit(
     X: Features,
     Y: Rows,
     mu: Float64[np.ndarray, "k"],
@@ -134,7 +134,7 @@ def smooth_loss_and_slope(
     noise: float,
     length: float,
 ) -> tuple[float, Features, float]:
-    """As `loss_and_slope`, with the slopes in X and in f."""
+    """Return what `loss_and_slope` does, with the slopes in X and in f."""
     features = torch.tensor(X, requires_grad=True)
     scale = torch.tensor(f, dtype=torch.float64, requires_grad=True)
     loss = _smooth_loss(features, scale, _groups(Y, mu, weights), noise, length)
@@ -142,7 +142,7 @@ def smooth_loss_and_slope(
     return float(loss.detach()), in_X.numpy(), float(in_f)
 
 
-def smooth_fitted(
+def fit_smooth(
     X: Features,
     f: float,
     Y: Rows,
@@ -152,7 +152,7 @@ def smooth_fitted(
     length: float,
     steps: int,
 ) -> tuple[Features, float]:
-    """As `fitted`, X and f together."""
+    """Fit X and f together, as `fit` does X."""
     groups = _groups(Y, mu, weights)
     if not groups:
         return X, f

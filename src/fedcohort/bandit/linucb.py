@@ -1,5 +1,7 @@
-"""Upper confidence bounds on linear rewards, over the ridge posterior: Li, Chu, Langford, Schapire, "A
-Contextual-Bandit Approach to Personalized News Article Recommendation" (2010), with one theta for all arms.
+"""LinUCB: upper confidence bounds on linear rewards, over the ridge posterior (Li et al. 2010).
+
+Li, Chu, Langford, Schapire, "A Contextual-Bandit Approach to Personalized News Article Recommendation" (2010), with one
+theta for all arms.
 
     score = x' theta_hat + gamma sqrt(x' V^-1 x)
 """

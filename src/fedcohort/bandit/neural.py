@@ -1,5 +1,6 @@
-"""Upper confidence bounds of a small network: NeuralUCB (Zhou, Li, Gu, "Neural Contextual Bandits with UCB-based
-Exploration", 2020, recalled) with a cohort a round.
+"""NeuralUCB: upper confidence bounds of a small network's predictions (Zhou et al. 2020).
+
+Zhou, Li, Gu, "Neural Contextual Bandits with UCB-based Exploration" (2020, recalled), with a cohort a round.
 
     f(x) = sqrt(h) W_2 relu(W_1 x),   g(x) = its gradient in theta,   score = f(x) + nu sqrt(g' Z^-1 g / h)
     Z <- Z + sum over the cohort of g g' / h, with the theta that chose it;   Z_0 = lam I
@@ -53,7 +54,7 @@ class Net:
 
 
 def fresh(d: int, pairs: int, lam: float, rng: np.random.Generator | None) -> Net:
-    """Before the first context. rng: None leaves all weights at zero, where nothing is learnt."""
+    """Make the net before the first context; rng: None leaves all weights at zero, where nothing is learnt."""
     h = 2 * pairs
     half = np.zeros((pairs, d + 1)) if rng is None else rng.normal(0.0, math.sqrt(4 / h), (pairs, d + 1))
     theta = np.concatenate([np.tile(half[:, :d].ravel(), 2), half[:, d], -half[:, d]])
@@ -62,13 +63,13 @@ def fresh(d: int, pairs: int, lam: float, rng: np.random.Generator | None) -> Ne
 
 
 def layers(theta: Values, d: int) -> tuple[Rows, Values]:
-    """W_1 [h, d] and W_2 [h]."""
+    """Return the layers W_1 [h, d] and W_2 [h]."""
     h = len(theta) // (d + 1)
     return theta[: h * d].reshape(h, d), theta[h * d :]
 
 
 def output(theta: Values, X: Rows) -> Values:
-    """f of each row, [n]; half by half, so that copies of opposite sign cancel to the last bit."""
+    """Return f of each row, [n]; half by half, so that copies of opposite sign cancel to the last bit."""
     W_1, W_2 = layers(theta, X.shape[1])
     half = len(W_2) // 2
     a, b = (np.maximum(X @ W_1[s].T, 0.0) @ W_2[s] for s in (slice(half), slice(half, None)))
@@ -76,7 +77,7 @@ def output(theta: Values, X: Rows) -> Values:
 
 
 def gradients(theta: Values, X: Rows) -> Rows:
-    """g of each row, [n, q]."""
+    """Return g of each row, [n, q]."""
     W_1, W_2 = layers(theta, X.shape[1])
     hidden = X @ W_1.T
     inner = ((hidden > 0) * W_2)[:, :, None] * X[:, None, :]
@@ -84,7 +85,7 @@ def gradients(theta: Values, X: Rows) -> Rows:
 
 
 def bonus(Z: Float64[np.ndarray, "_q *_q2"], G: Rows, h: int) -> Values:
-    """sqrt(g' Z^-1 g / h) for each row of G, [n]. Z: [q, q], or its diagonal [q]."""
+    """Return sqrt(g' Z^-1 g / h) for each row of G, [n]; Z: [q, q], or its diagonal [q]."""
     if Z.ndim == 1:
         return np.asarray(np.sqrt((G**2 / Z).sum(axis=1) / h))
     root = np.linalg.solve(np.linalg.cholesky(Z), G.T)
@@ -92,7 +93,10 @@ def bonus(Z: Float64[np.ndarray, "_q *_q2"], G: Rows, h: int) -> Values:
 
 
 def met(past: Net, X: Rows) -> Net:
-    """The contexts X were scored: their share in the mean and deviation (Chan, Golub and LeVeque's update)."""
+    """Take the contexts X, which were scored, into mean and deviation.
+
+    The update is Chan, Golub and LeVeque's.
+    """
     n = len(X)
     if not n:
         return past
@@ -102,8 +106,8 @@ def met(past: Net, X: Rows) -> Net:
     return replace(past, count=count, mean=past.mean + apart * (n / count), spread=spread)
 
 
-def standardised(past: Net, X: Rows) -> Rows:
-    """X in deviations from the mean; a feature that never varied is 0."""
+def standardise(past: Net, X: Rows) -> Rows:
+    """Return X in deviations from the mean; a feature that never varied is 0."""
     sd = np.sqrt(past.spread / max(past.count, 1))
     floor = 1e-9 * np.maximum(np.abs(past.mean), 1e-300)  # below it is rounding
     return np.asarray(np.divide(X - past.mean, sd, out=np.zeros_like(X), where=sd > floor))
@@ -114,15 +118,15 @@ def judge(past: Net, X: Rows) -> tuple[Values, Values, Net]:
     good = usable(X)
     past = met(past, X[good])
     mean, width = np.full(len(X), np.nan), np.full(len(X), np.nan)
-    rows = standardised(past, X[good])
+    rows = standardise(past, X[good])
     mean[good] = output(past.theta, rows)
     width[good] = bonus(past.Z, gradients(past.theta, rows), past.width())
     return mean, width, past
 
 
-def chosen(past: Net, X: Rows) -> Net:
+def choose(past: Net, X: Rows) -> Net:
     """The cohort of contexts X trains."""
-    G = gradients(past.theta, standardised(past, X[usable(X)]))
+    G = gradients(past.theta, standardise(past, X[usable(X)]))
     added = G.T @ G if past.Z.ndim == 2 else (G**2).sum(axis=0)
     return replace(past, Z=past.Z + added / past.width())
 
@@ -133,11 +137,11 @@ def learn(past: Net, X: Rows, r: Values, lam: float, steps: int, lr: float) -> N
     X, r = np.concatenate([past.X, X[good]])[-KEPT:], np.concatenate([past.r, r[good]])[-KEPT:]
     if not good.any():
         return past
-    theta = fitted(past.theta, past.origin, standardised(past, X), r, lam, steps, lr)
+    theta = fit(past.theta, past.origin, standardise(past, X), r, lam, steps, lr)
     return replace(past, theta=theta, X=X, r=r)
 
 
-def fitted(theta: Values, origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Values:
+def fit(theta: Values, origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Values:
     """theta after `steps` full-batch steps of Adam from rest."""
     pull = lam * len(layers(theta, X.shape[1])[1])
     first, second = np.zeros_like(theta), np.zeros_like(theta)

@@ -50,7 +50,7 @@ class Hidden:
 
 
 def fresh(d: int, states: int, lam: float, rng: np.random.Generator | None) -> Hidden:
-    """Before the first reward. rng: None leaves every theta_j at zero, where the belief never moves."""
+    """Make the belief before the first reward; rng: None leaves every theta_j at zero, where it never moves."""
     theta = np.zeros((states, d)) if rng is None else rng.uniform(-START, START, (states, d))
     off = max(states - 1, 1)
     counts = (STAY / (1 - STAY) * off - 1) * np.eye(states)  # (C + 1) over its row sums is .9 and .1 / (J - 1)
@@ -59,17 +59,17 @@ def fresh(d: int, states: int, lam: float, rng: np.random.Generator | None) -> H
 
 
 def transitions(counts: Float64[np.ndarray, "J J"]) -> Float64[np.ndarray, "J J"]:
-    """P from the transitions counted, each once more."""
+    """Return P from the transitions counted, each once more."""
     return np.asarray((counts + 1) / (counts + 1).sum(axis=1, keepdims=True))
 
 
 def coefficients(past: Hidden) -> Float64[np.ndarray, "_J _d"]:
-    """theta_j, a row a state."""
+    """Return theta_j, a row a state, [J, d]."""
     return np.stack([estimate(Ridge(V, b)) for V, b in zip(past.V, past.b, strict=True)])
 
 
-def updated(prior: Values, theta: Rows, X: Rows, r: Values, variance: float) -> Values:
-    """pi after the rewards r of the contexts X; in logarithms, so that no likelihood underflows."""
+def update(prior: Values, theta: Rows, X: Rows, r: Values, variance: float) -> Values:
+    """Return pi after the rewards r of the contexts X; in logarithms, so that no likelihood underflows."""
     fit = ((r[:, None] - X @ theta.T) ** 2).sum(axis=0) / (2 * variance)
     log = np.log(np.maximum(prior, 1e-300)) - fit
     weight = np.exp(log - log.max())
@@ -77,18 +77,18 @@ def updated(prior: Values, theta: Rows, X: Rows, r: Values, variance: float) -> 
 
 
 def softly(past: Hidden, belief: Values, X: Rows, r: Values) -> Hidden:
-    """Every state's ridge regression learns the rewards, to the share that it is believed in."""
+    """Let every state's ridge regression learn the rewards, to the share that it is believed in."""
     V = past.V + belief[:, None, None] * (X.T @ X)
     return replace(past, V=V, b=past.b + belief[:, None] * (r @ X))
 
 
 def ahead(past: Hidden) -> Values:
-    """pi P, the belief in the next round's state."""
+    """Return pi P, the belief in the next round's state, [J]."""
     return np.asarray(past.belief @ transitions(past.counts))
 
 
-def predicted(past: Hidden, X: Rows) -> Values:
-    """The reward to be expected of each row, NaN where it is no measurement."""
+def predict(past: Hidden, X: Rows) -> Values:
+    """Return the reward to be expected of each row, [n], NaN where it is no measurement."""
     good = usable(X)
     out = np.full(len(X), np.nan)
     out[good] = X[good] @ (ahead(past) @ coefficients(past))
@@ -100,28 +100,33 @@ def due(explored: int, t: int, c: float) -> bool:
     return explored < c * math.log(t + 1)
 
 
-def explored(past: Hidden) -> Hidden:
-    """One more round in which everybody was alike."""
+def explore(past: Hidden) -> Hidden:
+    """Count one more round in which everybody was alike."""
     return replace(past, explored=past.explored + 1)
 
 
 def learn(past: Hidden, X: Rows, r: Values) -> Hidden:
-    """A round later: a row of X and a reward of r for each pull; rows that are no measurement are left out."""
+    """Move on by one round: a row of X and a reward of r for each pull.
+
+    Rows that are no measurement are left out.
+    """
     good = usable(X, r)
     X, r, prior = X[good], r[good], ahead(past)
     if not len(r):
         return replace(past, belief=prior)
     first = past.count == 0
-    error = r - r.mean() if first else r - predicted(past, X)
+    error = r - r.mean() if first else r - predict(past, X)
     squares, count = past.squares + float(error @ error), past.count + len(r)
     known = squares / count if first else past.squares / past.count
-    belief = updated(prior, coefficients(past), X, r, max(known, NOISE))
-    moved = np.outer(past.belief, belief) * transitions(past.counts)
+    belief = update(prior, coefficients(past), X, r, max(known, NOISE))
+    transition = np.outer(past.belief, belief) * transitions(past.counts)
     after = softly(past, belief, X, r)
-    return replace(after, belief=belief, counts=past.counts + moved / moved.sum(), squares=squares, count=count)
+    return replace(
+        after, belief=belief, counts=past.counts + transition / transition.sum(), squares=squares, count=count
+    )
 
 
-def spread(past: Hidden) -> tuple[Values, Values]:
+def summarise(past: Hidden) -> tuple[Values, Values]:
     """Mean and standard deviation of each coefficient in the next round, over states and within each, [d]."""
     share, theta = ahead(past), coefficients(past)
     mean = share @ theta

@@ -38,7 +38,7 @@ def prior(d: int, lam: float) -> Ridge:
 
 
 def usable(X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"] | None = None) -> Bool[np.ndarray, "n"]:
-    """Which rows are measurements: every value is below 1e12 in size."""
+    """Return which rows are measurements, bool [n]: every value is below 1e12 in size."""
     rows = (np.abs(X) < LIMIT).all(axis=1)
     return np.asarray(rows if r is None else rows & (np.abs(r) < LIMIT))
 

@@ -37,7 +37,7 @@ class Adam(LocalOptimization):
         return False
 
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
-        import torch
+        import torch  # noqa: PLC0415 - torch only once the words are right
 
         betas = (self.beta1, self.beta2)
         return torch.optim.Adam([y], lr=lr, betas=betas, eps=self.eps, weight_decay=self.weight_decay)

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sgd(LocalOptimization):
-    """momentum: heavy-ball, within a round. The rest as in `client.base.LocalOptimization`."""
+    """SGD, with its options.
+
+    Attributes:
+        momentum: heavy-ball, within a round. The rest as in `client.base.LocalOptimization`.
+    """
 
     momentum: float
 
@@ -32,6 +36,6 @@ class Sgd(LocalOptimization):
         return True
 
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
-        import torch
+        import torch  # noqa: PLC0415 - torch only once the words are right
 
         return torch.optim.SGD([y], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)

@@ -34,9 +34,14 @@ class Codec(Part, Protocol):
 
     @abstractmethod
     def bytes_up(self, layout: Layout) -> int:
-        """Bytes of one encoded update; known before training, so that the device model can charge its time."""
+        """Return the bytes of one encoded update.
+
+        They are known before training, so that the device model can charge its time.
+        """
 
     @abstractmethod
     def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
-        """The update as the server decodes it. rng: makes the generator of (seed, "codec", round, client), which a
-        hook gets as `job.rng("codec")`."""
+        """Returns the update as the server decodes it, [P].
+
+        `rng` makes the generator of (seed, "codec", round, client), which a hook gets as `job.rng("codec")`.
+        """

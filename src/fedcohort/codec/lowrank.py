@@ -28,7 +28,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.codec.base import Codec
-from fedcohort.codec.wire import SEED, Numbers, Wire, flatten, joined, seed_of, shared, unflatten
+from fedcohort.codec.wire import SEED, Numbers, Wire, flatten, join, seed_of, shared_draws, unflatten
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
 from fedcohort.ledger import NUMBER
@@ -54,7 +54,11 @@ def rows(block: Block) -> int:
 
 
 class _Confined:
-    """One client's local training within col(A). bases: A of each block that is compressed."""
+    """Keeps one client's local training within col(A).
+
+    Attributes:
+        bases: A of each block that is compressed.
+    """
 
     def __init__(self, bases: Sequence[tuple[Block, Tensor]]) -> None:
         self.bases = bases
@@ -117,8 +121,8 @@ class LowRank(Codec):
     def bytes_up(self, layout: Layout) -> int:
         """4 k d2 of each tensor that is compressed and 8 for their seed; 4 a number of the others."""
         small = {block: self.k * block.size // rows(block) for block in layout.parameters if self._compresses(block)}
-        sent = sum(small.get(block, block.size) for block in layout.parameters)
-        return NUMBER * sent + (SEED if small else 0)
+        numbers = sum(small.get(block, block.size) for block in layout.parameters)
+        return NUMBER * numbers + (SEED if small else 0)
 
     def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
         return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)
@@ -135,19 +139,19 @@ class LowRank(Codec):
         return (seed, *parts) if bases else tuple(parts)
 
     def decode(self, wire: Wire, layout: Layout) -> Numbers:
-        drawn = any(self._compresses(block) for block in layout.parameters)
-        bases = self.bases(layout, wire[0]) if drawn else {}
+        any_compressed = any(self._compresses(block) for block in layout.parameters)
+        bases = self.bases(layout, wire[0]) if any_compressed else {}
         parts = []
-        for block, part in zip(layout.parameters, wire[1:] if drawn else wire, strict=True):
+        for block, part in zip(layout.parameters, wire[1:] if any_compressed else wire, strict=True):
             if block in bases:
                 part = (bases[block] @ torch.from_numpy(part).double()).float().numpy()
             parts.append(part.ravel())
-        return joined(parts)
+        return join(parts)
 
     def bases(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
         """A of each tensor that is compressed, float64."""
         return {
-            block: self._draw(shared(seed, block), rows(block))
+            block: self._draw(shared_draws(seed, block), rows(block))
             for block in layout.parameters
             if self._compresses(block)
         }

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.codec.base import Codec
-from fedcohort.codec.wire import Numbers, Wire, collected, scattered, seed_of, sparse_bytes, subsets, unflatten
+from fedcohort.codec.wire import Numbers, Wire, gather_sent, scatter, seed_of, sparse_bytes, subsets, unflatten
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
 from fedcohort.part import UNDECAYED_CLIENT, Want
@@ -54,7 +54,11 @@ class MaskHook:
 
 @dataclass(frozen=True)
 class Mask(Codec):
-    """rho: share of the parameters that a client trains and sends."""
+    """Each client trains and sends a random part of the parameters.
+
+    Attributes:
+        rho: share of the parameters.
+    """
 
     rho: float
 
@@ -77,8 +81,8 @@ class Mask(Codec):
         return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
-        """(seed, D on M)."""
-        return collected(delta, self.rho, layout, seed_of(rng()))
+        """Return what is sent: the seed, and D on M."""
+        return gather_sent(delta, self.rho, layout, seed_of(rng()))
 
     def decode(self, wire: Wire, layout: Layout) -> Numbers:
-        return scattered(wire, self.rho, layout, unbiased=False)
+        return scatter(wire, self.rho, layout, unbiased=False)

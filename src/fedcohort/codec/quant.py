@@ -19,7 +19,7 @@ from jaxtyping import Float, Float32, UInt8, UInt16
 
 from fedcohort import ranges
 from fedcohort.codec.base import Codec
-from fedcohort.codec.wire import SEED, Numbers, Wire, count, flatten, seed_of, shared, subset, unflatten
+from fedcohort.codec.wire import SEED, Numbers, Wire, count, flatten, seed_of, shared_draws, subset, unflatten
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import Vector
 from fedcohort.ledger import NUMBER
@@ -29,8 +29,11 @@ Codes = UInt16[np.ndarray, "_n"]
 QUIET = np.errstate(invalid="ignore")  # an update that is not finite is left out by the engine, which says so
 
 
-def rounded(h: Values, bits: int, u: Values) -> tuple[Float32[np.ndarray, "2"], Codes]:
-    """((lo, hi), the level of each number). u: U[0, 1) each. Without a range all levels are 0: lo is the constant."""
+def quantise(h: Values, bits: int, u: Values) -> tuple[Float32[np.ndarray, "2"], Codes]:
+    """Return (lo, hi) and the level of each number; u: U[0, 1) each.
+
+    Without a range all levels are 0: lo is the constant.
+    """
     ends = np.array([h.min(), h.max()], dtype=np.float32)
     step = _step(ends, bits)
     if not 0 < step < np.inf:
@@ -40,8 +43,8 @@ def rounded(h: Values, bits: int, u: Values) -> tuple[Float32[np.ndarray, "2"], 
 
 
 @QUIET
-def restored(ends: Float32[np.ndarray, "2"], codes: Codes, bits: int) -> Values:
-    """lo + step times the levels; not finite where an end isn't."""
+def dequantise(ends: Float32[np.ndarray, "2"], codes: Codes, bits: int) -> Values:
+    """Return lo + step times the levels; not finite where an end isn't."""
     return float(ends[0]) + _step(ends, bits) * codes
 
 
@@ -49,16 +52,16 @@ def _step(ends: Float32[np.ndarray, "2"], bits: int) -> float:
     return (float(ends[1]) - float(ends[0])) / ((1 << bits) - 1)
 
 
-def packed(codes: Codes, bits: int) -> UInt8[np.ndarray, "_b"]:
-    """The lowest `bits` bits of each number, one after the other."""
+def pack_bits(codes: Codes, bits: int) -> UInt8[np.ndarray, "_b"]:
+    """Pack the lowest `bits` bits of each number, one after the other, into bytes."""
     table = np.empty((len(codes), bits), dtype=np.uint8)
     for bit in range(bits):
         table[:, bit] = (codes >> np.uint16(bit)) & np.uint16(1)
     return np.packbits(table, bitorder="little")
 
 
-def unpacked(string: UInt8[np.ndarray, "_b"], bits: int, n: int) -> Codes:
-    """The first n numbers of what `packed` made."""
+def unpack_bits(string: UInt8[np.ndarray, "_b"], bits: int, n: int) -> Codes:
+    """Return the first n numbers of what `pack_bits` made."""
     table = np.unpackbits(string, count=n * bits, bitorder="little").reshape(n, bits)
     codes = np.zeros(n, dtype=np.uint16)
     for bit in range(bits):
@@ -77,8 +80,8 @@ def hadamard(x: Values) -> Values:
     for _ in range(len(x).bit_length() - 1):
         a, b = y[::2], y[1::2]
         y = np.concatenate([a + b, a - b])
-    turned: Values = y / np.sqrt(len(x))
-    return turned
+    rotation: Values = y / np.sqrt(len(x))
+    return rotation
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,8 @@ class Sketch:
     def back(self, x: Values) -> Values:
         """The tensor, [n]."""
         if self.kept is not None:
-            sent, x = x, np.zeros(self.length)
-            x[self.kept] = sent
+            values, x = x, np.zeros(self.length)
+            x[self.kept] = values
         return x if self.signs is None else (self.signs * hadamard(x))[: self.n]
 
 
@@ -145,19 +148,19 @@ class Quant(Codec):
         start = 0
         for i, block in enumerate(layout.parameters):
             h = self._sketch(block, seed).forth(values[block.offset : block.offset + block.size])
-            ends[i], codes[start : start + len(h)] = rounded(h, self.bits, own.random(len(h)))
+            ends[i], codes[start : start + len(h)] = quantise(h, self.bits, own.random(len(h)))
             start += len(h)
-        string = packed(codes, self.bits)
+        string = pack_bits(codes, self.bits)
         return (seed, ends, string) if self._draws else (ends, string)
 
     def decode(self, wire: Wire, layout: Layout) -> Numbers:
         ends, string = wire[-2:]
-        codes = unpacked(string, self.bits, self._numbers(layout))
+        codes = unpack_bits(string, self.bits, self._numbers(layout))
         out = np.empty(layout.n_params, dtype=np.float32)
         start = 0
         for both, block in zip(ends, layout.parameters, strict=True):
-            stop = start + self._sent(block)
-            x = restored(both, codes[start:stop], self.bits)
+            stop = start + self._encode(block)
+            x = dequantise(both, codes[start:stop], self.bits)
             out[block.offset : block.offset + block.size] = self._sketch(block, wire[0]).back(x)
             start = stop
         return out
@@ -169,17 +172,17 @@ class Quant(Codec):
     def _length(self, block: Block) -> int:
         return 1 << (block.size - 1).bit_length() if self.rotate else block.size
 
-    def _sent(self, block: Block) -> int:
+    def _encode(self, block: Block) -> int:
         return count(self.rho, self._length(block))
 
     def _numbers(self, layout: Layout) -> int:
-        return sum(self._sent(block) for block in layout.parameters)
+        return sum(self._encode(block) for block in layout.parameters)
 
     def _sketch(self, block: Block, seed: np.ndarray) -> Sketch:
         """seed: read where anything is drawn."""
         n, length = block.size, self._length(block)
         if not self._draws:
             return Sketch(n, length, None, None)
-        rng = shared(seed, block)
+        rng = shared_draws(seed, block)
         signs = rng.choice((-1.0, 1.0), length) if self.rotate else None
         return Sketch(n, length, signs, subset(self.rho, length, rng) if self.rho < 1 else None)

@@ -15,14 +15,18 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.codec.base import Codec
-from fedcohort.codec.wire import Numbers, Wire, collected, scattered, seed_of, sparse_bytes, unflatten
+from fedcohort.codec.wire import Numbers, Wire, gather_sent, scatter, seed_of, sparse_bytes, unflatten
 from fedcohort.flat import Layout
 from fedcohort.hook import Vector
 
 
 @dataclass(frozen=True)
 class Subsample(Codec):
-    """rho: share of the numbers that is sent."""
+    """Each client sends a random part of its finished update.
+
+    Attributes:
+        rho: share of the numbers that is sent.
+    """
 
     rho: float
 
@@ -37,8 +41,8 @@ class Subsample(Codec):
         return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
-        """(seed, D on M)."""
-        return collected(delta, self.rho, layout, seed_of(rng()))
+        """Return what is sent: the seed, and D on M."""
+        return gather_sent(delta, self.rho, layout, seed_of(rng()))
 
     def decode(self, wire: Wire, layout: Layout) -> Numbers:
-        return scattered(wire, self.rho, layout, unbiased=True)
+        return scatter(wire, self.rho, layout, unbiased=True)

@@ -20,7 +20,7 @@ Positions = Int64[np.ndarray, "_m"]
 
 
 def flatten(delta: Vector, layout: Layout) -> Numbers:
-    """Each block in its logical order, whatever the memory layout, as float32 on the host."""
+    """Lay each block out in its logical order, whatever the memory layout, as float32 on the host, [P]."""
     if any(block.channels_last for block in layout.parameters):
         delta = torch.cat([block.of(delta).flatten() for block in layout.parameters])
     values: Numbers = delta.detach().to("cpu", torch.float32).numpy()
@@ -28,7 +28,7 @@ def flatten(delta: Vector, layout: Layout) -> Numbers:
 
 
 def unflatten(values: Numbers | Flags, layout: Layout, like: Tensor) -> Tensor:
-    """The way back: on the device of `like` and, for numbers, in its dtype."""
+    """Undo `flatten`, on the device of `like` and, for numbers, in its dtype."""
     came = torch.from_numpy(values)
     dtype = like.dtype if came.is_floating_point() else came.dtype
     if not any(block.channels_last for block in layout.parameters):
@@ -44,45 +44,48 @@ def seed_of(rng: np.random.Generator) -> np.ndarray:
     return rng.integers(2**63, size=1, dtype=np.uint64)
 
 
-def shared(seed: np.ndarray, block: Block) -> np.random.Generator:
-    """The draws that client and server have in common for a tensor, whichever others are sent beside it."""
+def shared_draws(seed: np.ndarray, block: Block) -> np.random.Generator:
+    """Make the generator that client and server share for a tensor, whichever others are sent beside it."""
     return generator(int(seed[0]), f"codec {block.name}")
 
 
 def count(rho: float, n: int) -> int:
-    """How many of n numbers are sent: rho n to the nearest whole number, one at least."""
+    """Return how many of n numbers are sent: rho n to the nearest whole number, one at least."""
     return max(1, round(rho * n))
 
 
 def subset(rho: float, n: int, rng: np.random.Generator) -> Positions:
-    """Which `count(rho, n)` of n numbers are sent, each subset as likely as any other."""
+    """Draw which `count(rho, n)` of n numbers are sent, each subset as likely as any other."""
     chosen: Positions = np.sort(rng.choice(n, count(rho, n), replace=False, shuffle=False))
     return chosen
 
 
 def subsets(rho: float, layout: Layout, seed: np.ndarray) -> list[Positions]:
-    """Where the numbers that are sent stand in the flat vector, tensor by tensor."""
-    return [block.offset + subset(rho, block.size, shared(seed, block)) for block in layout.parameters]
+    """Return where the numbers that are sent stand in the flat vector, tensor by tensor."""
+    return [block.offset + subset(rho, block.size, shared_draws(seed, block)) for block in layout.parameters]
 
 
-def joined(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """One after the other; there may be none."""
+def join(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Join arrays one after the other; there may be none."""
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.float32)
 
 
 def sparse_bytes(rho: float, layout: Layout) -> int:
-    """A seed, and the numbers that it says are sent."""
+    """Return the bytes of a seed and the numbers that it says are sent."""
     return SEED + NUMBER * sum(count(rho, block.size) for block in layout.parameters)
 
 
-def collected(delta: Vector, rho: float, layout: Layout, seed: np.ndarray) -> Wire:
-    """(seed, numbers that it says are sent)."""
+def gather_sent(delta: Vector, rho: float, layout: Layout, seed: np.ndarray) -> Wire:
+    """Return what is sent: the seed, and the numbers that it says are sent."""
     values = flatten(delta, layout)
-    return seed, joined([values[at] for at in subsets(rho, layout, seed)])
+    return seed, join([values[at] for at in subsets(rho, layout, seed)])
 
 
-def scattered(wire: Wire, rho: float, layout: Layout, unbiased: bool) -> Numbers:
-    """The way back, 0 where nothing was sent. unbiased: scale each tensor by the inverse of its share."""
+def scatter(wire: Wire, rho: float, layout: Layout, unbiased: bool) -> Numbers:
+    """Undo `gather_sent`, with 0 where nothing was sent, [P].
+
+    unbiased: scale each tensor by the inverse of its share.
+    """
     seed, values = wire
     out = np.zeros(layout.n_params, dtype=np.float32)
     start = 0

@@ -31,7 +31,7 @@ from fedcohort.startup.options import folder, unknown
 
 @dataclass(frozen=True)
 class Options:
-    """As in the module; null is None."""
+    """The options of the command, as the module explains them; None stands for null."""
 
     rows: str = "selector"
     cols: str | None = None
@@ -57,7 +57,7 @@ class Options:
         folder("out", self.out)
 
 
-def parsed(words: Sequence[str]) -> Options:
+def parse(words: Sequence[str]) -> Options:
     """The options that were typed. Raises `OptionError`."""
     known = [each.name for each in fields(Options)]
     typed: dict[str, str | None] = {}
@@ -76,7 +76,7 @@ def compare(options: Options) -> tuple[str, list[Path]]:
     """The table in Markdown, and the files that were written. Raises `OptionError`, `TrackingError`."""
     query = fetch.Query(options.tracking_uri, options.experiment, options.sweep, options.filter)
     try:
-        client = fetch.connected(query)
+        client = fetch.connect(query)
         found = runs.sort(fetch.fetch(client, query), options.rows, options.cols, options.metric)
         table = tabulate(found, options.rows, options.cols, options.metric, options.baseline, options.better)
         histories = draw.fetch(client, found, options.metric) if options.curves == "true" else None
@@ -87,20 +87,20 @@ def compare(options: Options) -> tuple[str, list[Path]]:
     texts: dict[str, Callable[[], str]] = {
         "table.md": lambda: render.markdown(table),
         "table.tex": lambda: render.latex(table),
-        "table.csv": lambda: render.comma_separated(table),
+        "table.csv": lambda: render.render_csv(table),
     }
     for name, text in texts.items():
         write_atomically(out / name, text())
     draw.intervals(table, found, out / "means.png")
-    written = [*texts, "means.png"]
+    paths = [*texts, "means.png"]
     if histories is not None:
         draw.curves(histories, found, options.metric, out / "curves.png")
-        written.append("curves.png")
-    return texts["table.md"](), [out / name for name in written]
+        paths.append("curves.png")
+    return texts["table.md"](), [out / name for name in paths]
 
 
 def main(words: Sequence[str]) -> int:
     """The command; raises what `in_one_line` puts in one line."""
-    text, files = compare(parsed(words))
+    text, files = compare(parse(words))
     sys.stdout.write(text + "\n" + "".join(f"{file}\n" for file in files))
     return 0

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.command.line import VERBS
+from fedcohort.command.new import KINDS
 from fedcohort.errors import OptionError
 
 SHELLS = {
@@ -42,8 +43,6 @@ def candidates(line: str, configs: Path) -> Iterator[str]:
     elif verb == "methods":
         yield from sorted(path.name for path in configs.glob(f"{last}*") if path.is_dir())
     elif verb == "new":
-        from fedcohort.command.new import KINDS
-
         yield from (kind for kind in KINDS if kind.startswith(last))
 
 

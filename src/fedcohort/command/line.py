@@ -43,10 +43,10 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     if verb not in VERBS:
         near = difflib.get_close_matches(verb, VERBS, 1)
-        said = f"there is no verb {verb!r}{f'; did you mean {near[0]}?' if near else ''}\n\n" if verb else ""
-        sys.stderr.write(f"{said}{overview()}\n")
+        message = f"there is no verb {verb!r}{f'; did you mean {near[0]}?' if near else ''}\n\n" if verb else ""
+        sys.stderr.write(f"{message}{overview()}\n")
         return 2
-    return _train(rest) if verb == RUN else _done(verb, rest)
+    return _train(rest) if verb == RUN else _run_verb(verb, rest)
 
 
 def _train(words: Sequence[str]) -> int:
@@ -56,12 +56,12 @@ def _train(words: Sequence[str]) -> int:
     return os.execv(sys.executable, [sys.executable, "train.py", *words])
 
 
-def _done(verb: str, words: Sequence[str]) -> int:
+def _run_verb(verb: str, words: Sequence[str]) -> int:
     module = import_module(f"fedcohort.command.{verb}")
     if HELP & set(words):
         sys.stdout.write(f"{module.__doc__}\n")
         return 0
-    from fedcohort.startup.refusals import in_one_line  # imports Hydra
+    from fedcohort.startup.refusals import in_one_line  # noqa: PLC0415 - imports Hydra
 
     codes: list[int] = []
     return in_one_line(lambda: codes.append(module.main(words)), words, Path.cwd() / "configs") or codes[-1]
@@ -69,4 +69,4 @@ def _done(verb: str, words: Sequence[str]) -> int:
 
 def console() -> None:
     """What the installed script `fedcohort` calls."""
-    raise SystemExit(interrupt.ended(lambda: main(sys.argv[1:] or [""])))
+    raise SystemExit(interrupt.run_main(lambda: main(sys.argv[1:] or [""])))

@@ -23,7 +23,7 @@ CONFIGS = Path("configs")
 
 
 def rows(group: str, configs: Path = CONFIGS) -> dict[str, str]:
-    """One line of the table for each word of `group`."""
+    """Return one line of the table for each word of `group`."""
     found = {}
     for path in sorted((configs / group).glob("*.yaml")):
         node = compose.file_of(path)

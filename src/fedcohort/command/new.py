@@ -39,12 +39,12 @@ def main(words: Sequence[str]) -> int:
     if len(words) != 2:
         raise OptionError(f"name what is new, and how it is called: fedcohort new {'|'.join(KINDS)} my_method")
     kind, name = words
-    made = files(kind, name)
-    if there := next((path for path in made if path.exists()), None):
+    contents = files(kind, name)
+    if there := next((path for path in contents if path.exists()), None):
         raise OptionError(f"{there} is there already")
-    if absent := next((path.parent for path in made if not path.parent.is_dir()), None):
+    if absent := next((path.parent for path in contents if not path.parent.is_dir()), None):
         raise OptionError(f"there is no folder {absent}: call this in the folder that has train.py")
-    for path, text in made.items():
+    for path, text in contents.items():
         path.write_text(text)
         sys.stdout.write(f"wrote {path}\n")
     group = KINDS[kind]

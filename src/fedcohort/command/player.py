@@ -1,13 +1,15 @@
 """A selector that is led through a run's log instead of a federation (`replay.py`)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.record.replayable import LoggedRound, RunLog
 from fedcohort.rng import Draws
+from fedcohort.selector.base import Selector
+from fedcohort.signal.base import Computed, Derived, Measured, RawUpdate, Signal, Static, find
 from fedcohort.types import (
     Advice,
     Population,
@@ -19,38 +21,32 @@ from fedcohort.types import (
     Signals,
 )
 
-if TYPE_CHECKING:
-    from fedcohort.selector.base import Selector
-    from fedcohort.signal.base import Signal
-
 
 class LoggedSelector:
     """A selector that is led through a log, one round after the other."""
 
-    def __init__(self, selector: "Selector[Any]", word: str, log: RunLog) -> None:
+    def __init__(self, selector: Selector[Any], word: str, log: RunLog) -> None:
         self.selector, self.word, self.log = selector, word, log
         self.fixed = Signals(log.facts, selector.needs, "the selector")
         self.state: Any = None
         self.pairs: frozenset[str] = frozenset()  # words whose rows are as wide as the round
 
-    def start(self, asked: frozenset[str]) -> None:
+    def start(self, requests: frozenset[str]) -> None:
         """Raise `IncompatibleConfig` where the selector reads what the log doesn't hold.
 
-        asked: words that the run's selector may have asked for. It may never have come to that: FedCor's shadow rounds
-        begin after the warm-up.
+        requests: words that the run's selector may have asked for. It may never have come to that: FedCor's shadow
+        rounds begin after the warm-up.
         """
-        from fedcohort.signal.base import Computed, Derived, Measured, Static, find
-
         signals = {word: find(word) for word in sorted(self.selector.needs)}
         self.pairs = frozenset(word for word, signal in signals.items() if isinstance(signal, Derived) and signal.pairs)
         lacking = []
         for word, signal in signals.items():
-            known = self.log.facts if isinstance(signal, Static) else self.log.told
-            asks = word in asked and isinstance(signal, Measured | Computed)
+            known = self.log.facts if isinstance(signal, Static) else self.log.words
+            asks = word in requests and isinstance(signal, Measured | Computed)
             if (word not in known and not asks) or (word in self.pairs and wide(self.log) is not None):
                 lacking.append(word)
         if lacking:
-            why = sorted({reason for word in lacking if (reason := unlogged(self.log, signals[word]))})
+            why = sorted({reason for word in lacking if (reason := explain_unlogged(self.log, signals[word]))})
             raise IncompatibleConfig(
                 f"selector={self.word} reads {', '.join(lacking)}, which the log of {self.log.info.folder} doesn't have"
                 + (f": {', and '.join(why)}" if why else "")
@@ -77,10 +73,13 @@ class LoggedSelector:
         return selection
 
     def observe(self, now: LoggedRound, selection: Selection, probes: Sequence[Probe]) -> Advice | None:
-        """As after the training: nobody was selected, nothing is learned."""
+        """Tell the selector what came of the round, as after the training.
+
+        Where nobody was selected, nothing is learned.
+        """
         if not len(now.chosen):
             return None
-        reports = {word: values[now.arrived] for word, values in now.told.items()}
+        reports = {word: values[now.arrived] for word, values in now.signals.items()}
         reports |= {word: reports[word][:, : len(now.arrived)] for word in self.pairs}  # other rounds may be wider
         outcome = RoundOutcome(
             round=now.t,
@@ -95,25 +94,23 @@ class LoggedSelector:
         return advice
 
     def _answer(self, now: LoggedRound, probe: Probe) -> ProbeResult:
-        if probe.signal not in now.told:
+        if probe.signal not in now.signals:
             raise IncompatibleConfig(
                 f"selector={self.word} asks for {probe.signal} in round {now.t + 1}, which the log of "
                 f"{self.log.info.folder} doesn't have"
             )
-        return ProbeResult(probe.clients, now.told[probe.signal][probe.clients])
+        return ProbeResult(probe.clients, now.signals[probe.signal][probe.clients])
 
 
 def wide(log: RunLog) -> LoggedRound | None:
     """The first round in which more clients arrived than a row of the per-client table has numbers."""
-    from fedcohort.round.report import ROW
+    from fedcohort.round.report import ROW  # noqa: PLC0415 - imports torch
 
     return next((now for now in log.rounds if len(now.arrived) > ROW), None)
 
 
-def unlogged(log: RunLog, signal: "Signal") -> str:
+def explain_unlogged(log: RunLog, signal: Signal) -> str:
     """Why no log of such a run has it; empty where another run's might."""
-    from fedcohort.signal.base import Derived, RawUpdate
-
     if isinstance(signal, Derived) and signal.pairs:
         now = wide(log)
         return "" if now is None else f"rows of {len(now.arrived)} numbers are too long for it (round {now.t + 1})"

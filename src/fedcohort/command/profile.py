@@ -45,7 +45,7 @@ class Lapper(Observer):
         self.path, self.laps = Path(path), Laps()
 
     def start(self, info: RunInfo) -> None:
-        """Nothing: the first tick is that of step 0."""
+        """Do nothing: the first tick is that of step 0."""
 
     def observe(self, report: RoundReport) -> None:
         self.laps.ticks.append(time.perf_counter())
@@ -62,9 +62,9 @@ def measure(words: Sequence[str], configs: Path) -> Laps:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "laps.json"
         laps = ("+callback.laps._target_=fedcohort.command.profile.Lapper", f"+callback.laps.path={path}")
-        made = compose.run_of(["callback=none", "logger=none", *words], configs, f"paths.logs={folder}", *laps)
-        ranges.integer("rounds", made.config["rounds"], "[2, inf)")
-        run.run(made)
+        composition = compose.run_of(["callback=none", "logger=none", *words], configs, f"paths.logs={folder}", *laps)
+        ranges.integer("rounds", composition.config["rounds"], "[2, inf)")
+        run.run(composition)
         return Laps(**json.loads(path.read_text()))
 
 

@@ -52,12 +52,12 @@ def replay(log: RunLog, own: LoggedSelector, other: LoggedSelector) -> Replayed:
     for player in {id(player): player for player in (own, other)}.values():
         player.start(own.selector.needs)
     for now in log.rounds:
-        ctx, asked = own.plan(now)
-        mine = own.select(now, ctx, asked)
+        ctx, own_probes = own.plan(now)
+        mine = own.select(now, ctx, own_probes)
         if own is other:
             if not np.array_equal(mine.clients, now.chosen):
                 return _differs(log, now, mine)
-            own.observe(now, mine, asked)
+            own.observe(now, mine, own_probes)
             continue
         if not np.array_equal(mine.clients, now.chosen):
             raise CheckpointError(
@@ -65,11 +65,11 @@ def replay(log: RunLog, own: LoggedSelector, other: LoggedSelector) -> Replayed:
                 "of another: it ran with another version of fedcohort, or with a selector that has changed since"
             )
         ctx, wanted = other.plan(now)
-        _check_asked(log, now, other.word, asked, wanted)
+        _check_requests(log, now, other.word, own_probes, wanted)
         theirs = other.select(now, ctx, wanted)
         if not np.array_equal(theirs.clients, now.chosen):
             return _differs(log, now, theirs)
-        if not _same(own.observe(now, mine, asked), other.observe(now, theirs, wanted)):
+        if not _same(own.observe(now, mine, own_probes), other.observe(now, theirs, wanted)):
             raise IncompatibleConfig(
                 f"selector={other.word} chooses as the run up to round {now.t + 1}, then weighs the updates otherwise: "
                 "the log knows no more of the model that comes of it"
@@ -81,10 +81,12 @@ def _differs(log: RunLog, now: LoggedRound, selection: Selection) -> Replayed:
     return Replayed(len(log.rounds), now.t + 1, now.chosen.tolist(), selection.clients.tolist())
 
 
-def _check_asked(log: RunLog, now: LoggedRound, word: str, asked: Sequence[Probe], wanted: Sequence[Probe]) -> None:
+def _check_requests(
+    log: RunLog, now: LoggedRound, word: str, own_probes: Sequence[Probe], wanted: Sequence[Probe]
+) -> None:
     """A NaN in the log may be an answer, or none: only what the run's own selector asked is known."""
     for probe in wanted:
-        same = [known for known in asked if known.signal == probe.signal and known.options == probe.options]
+        same = [known for known in own_probes if known.signal == probe.signal and known.options == probe.options]
         if not same or not np.isin(probe.clients, same[0].clients).all():
             options = "".join(f" {name}={value}" for name, value in probe.options.items())
             raise IncompatibleConfig(
@@ -121,7 +123,7 @@ def players(log: RunLog, words: Sequence[str], configs: Path) -> tuple[LoggedSel
     return own, LoggedSelector(assemble.build(fresh, "selector", f"selector={word}"), word, log)
 
 
-def told(found: Replayed, word: str) -> str:
+def describe(found: Replayed, word: str) -> str:
     """The result in one line."""
     if found.step is None:
         return f"selector={word} chooses the same clients as the run in all of its {found.rounds} rounds"
@@ -142,5 +144,5 @@ def main(words: Sequence[str], configs: Path | None = None) -> int:
     log = read(Path(folders[0]).absolute())
     own, other = players(log, rest, configs or Path.cwd() / "configs")
     found = replay(log, own, other)
-    sys.stdout.write(f"{told(found, other.word)}\n")
+    sys.stdout.write(f"{describe(found, other.word)}\n")
     return int(found.step is not None)

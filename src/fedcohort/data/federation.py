@@ -104,8 +104,9 @@ class Federation:
 
     @cached_property
     def skew(self) -> dict[str, float]:
-        """FedDiverse's six metrics of all T_k (`skew.py`), labels as the clients see them; the two of the classes where
-        the dataset's attributes are not known.
+        """FedDiverse's six metrics of all T_k (`skew.py`), with labels as the clients see them.
+
+        They are the two of the classes alone where the dataset's attributes are not known.
         """
         if self.group_counts is not None:
             return skew.metrics(self.group_counts.reshape(self.n_clients, self.n_classes, -1))

@@ -1,5 +1,6 @@
-"""How many samples of each class have which of two attributes, where nobody has named an attribute: FedDiverse's
-estimate of a client's interaction matrix (Nemeth et al., "FedDiverse", Sec. IV-A).
+"""How many samples of each class have which of two attributes, where nobody has named an attribute.
+
+FedDiverse's estimate of a client's interaction matrix (Nemeth et al., "FedDiverse", Sec. IV-A).
 
     biased model   from w_t, GCE on T_k; above two classes one model for each class of the client, y against the rest
     G_y, g_y       samples of class y that the model (the one of y) gets right, and the others
@@ -55,7 +56,7 @@ def estimate(
         recipe: how the biased model and the attribute classifier are trained.
         rng: for the batch orders.
     """
-    right = biased(copy, x, y, recipe, rng)
+    right = judge_biased(copy, x, y, recipe, rng)
     n_classes = _classes(copy(), x)
     of = y.cpu().numpy()
     hits, sizes = np.bincount(of[right], minlength=n_classes), np.bincount(of, minlength=n_classes)
@@ -65,20 +66,22 @@ def estimate(
     return np.bincount(2 * of + attribute, minlength=2 * n_classes).reshape(n_classes, 2)
 
 
-def biased(copy: Callable[[], nn.Module], x: Tensor, y: Tensor, recipe: Recipe, rng: np.random.Generator) -> np.ndarray:
-    """Whether the biased model gets each sample right, [n]."""
+def judge_biased(
+    copy: Callable[[], nn.Module], x: Tensor, y: Tensor, recipe: Recipe, rng: np.random.Generator
+) -> np.ndarray:
+    """Train biased models, and return whether they get each sample right, bool [n]."""
 
     def loss(logits: Tensor, labels: Tensor) -> Tensor:
         return gce(F.log_softmax(logits, 1), labels, recipe.q).mean()
 
     if _classes(copy(), x) == 2:
-        network = fitted(copy(), x, y, loss, recipe, rng)
-        return (predicted(network, x) == y).cpu().numpy()
+        network = fit(copy(), x, y, loss, recipe, rng)
+        return (predict(network, x) == y).cpu().numpy()
     right = np.zeros(len(y), dtype=bool)
     for c in np.unique(y.cpu().numpy()).tolist():
         mine = y == c
-        network = fitted(two_way(copy(), x), x, mine.long(), loss, recipe, rng)
-        right[mine.cpu().numpy()] = (predicted(network, x[mine]) == 1).cpu().numpy()
+        network = fit(two_way(copy(), x), x, mine.long(), loss, recipe, rng)
+        right[mine.cpu().numpy()] = (predict(network, x[mine]) == 1).cpu().numpy()
     return right
 
 
@@ -99,8 +102,8 @@ def _attributes(
     """The attribute of each sample, learnt on the pivot's."""
     labels = torch.from_numpy(right[of_pivot].astype(np.int64)).to(x.device)
     rows = torch.from_numpy(np.flatnonzero(of_pivot)).to(x.device)
-    network = fitted(two_way(copy(), x), x[rows], labels, F.cross_entropy, recipe, rng)
-    return predicted(network, x).cpu().numpy()
+    network = fit(two_way(copy(), x), x[rows], labels, F.cross_entropy, recipe, rng)
+    return predict(network, x).cpu().numpy()
 
 
 def two_way(network: nn.Module, x: Tensor) -> nn.Module:
@@ -127,7 +130,7 @@ def two_way(network: nn.Module, x: Tensor) -> nn.Module:
     return network
 
 
-def fitted(
+def fit(
     network: nn.Module,
     x: Tensor,
     labels: Tensor,
@@ -149,15 +152,18 @@ def fitted(
 
 
 def batches(n: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """One pass in a random order; a last batch of one joins the one before it (batch norm needs two)."""
+    """Yield the mini-batches of one pass in a random order.
+
+    A last batch of one joins the one before it, as batch norm needs two.
+    """
     order = rng.permutation(n)
     cuts = [cut for cut in range(size, n, size) if n - cut > 1]
     yield from np.split(order, cuts)
 
 
 @torch.no_grad()
-def predicted(network: nn.Module, x: Tensor) -> Tensor:
-    """The class of each sample, in eval mode."""
+def predict(network: nn.Module, x: Tensor) -> Tensor:
+    """Return the class of each sample, int64 [n], in eval mode."""
     network.eval()
     return torch.cat([network(piece).argmax(1) for piece in torch.split(x, PIECE)])
 

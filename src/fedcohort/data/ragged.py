@@ -10,7 +10,7 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Ragged:
-    """One row of positions a client, each as long as it likes.
+    """Rows of positions, one a client, each as long as it likes.
 
     Attributes:
         rows: positions, client by client, int64 [N].
@@ -22,13 +22,13 @@ class Ragged:
 
     @classmethod
     def of(cls, parts: Sequence[Ids]) -> "Ragged":
-        """From one array a client."""
+        """Make it of one array a client."""
         rows = np.concatenate(parts) if len(parts) else np.empty(0)
-        return cls.sized(rows.astype(np.int64, copy=False), np.fromiter(map(len, parts), np.int64, len(parts)))
+        return cls.from_sizes(rows.astype(np.int64, copy=False), np.fromiter(map(len, parts), np.int64, len(parts)))
 
     @classmethod
-    def sized(cls, rows: Ids, sizes: Ids) -> "Ragged":
-        """From positions, client by client, and the number of each client's."""
+    def from_sizes(cls, rows: Ids, sizes: Ids) -> "Ragged":
+        """Make it of positions, client by client, and the number of each client's."""
         return cls(rows, np.concatenate([[0], np.cumsum(sizes)]))
 
     def __len__(self) -> int:
@@ -46,14 +46,18 @@ class Ragged:
 
     @property
     def owner(self) -> Ids:
-        """Whose each position is, int64 [N]."""
+        """The client whose each position is, int64 [N]."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def cut(self, sizes: Ids) -> tuple[np.ndarray, "Ragged", "Ragged"]:
         """Whether each position is among the first `sizes` [K] of its client, bool [N]; those that are; the others."""
         place = np.arange(len(self.rows)) - np.repeat(self.offsets[:-1], self.sizes)
         first = place < np.repeat(sizes, self.sizes)
-        return first, Ragged.sized(self.rows[first], sizes), Ragged.sized(self.rows[~first], self.sizes - sizes)
+        return (
+            first,
+            Ragged.from_sizes(self.rows[first], sizes),
+            Ragged.from_sizes(self.rows[~first], self.sizes - sizes),
+        )
 
     def counts(self, kind: Ids, kinds: int) -> np.ndarray:
         """How many of each kind every client has, int64 [K, kinds]. kind: of each position in `rows`, int64 [N]."""

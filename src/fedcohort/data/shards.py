@@ -20,17 +20,17 @@ def natural_owners(owner: Ids, parts: Ragged) -> Ids | None:
     return first
 
 
-def owned(test_owner: Ids, owners: Ids) -> Ragged:
-    """Sorted positions of each owner's rows."""
+def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
+    """Return the positions of each owner's rows, sorted."""
     order = np.argsort(test_owner, kind="stable")
     starts, stops = (np.searchsorted(test_owner[order], owners, side) for side in ("left", "right"))
     sizes = stops - starts
     places = np.arange(sizes.sum()) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
-    return Ragged.sized(order[places], sizes)
+    return Ragged.from_sizes(order[places], sizes)
 
 
-def dealt(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
-    """Sorted positions of each client's share; disjoint.
+def deal(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
+    """Deal rows out by class: the sorted positions of each client's share; disjoint.
 
     Args:
         labels: of the test split, int64 [N].
@@ -44,7 +44,7 @@ def dealt(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
         rows.append(of_class[: quota.sum()])
         takers.append(np.repeat(np.arange(len(counts)), quota))
     given, taker = np.concatenate(rows), np.concatenate(takers)
-    return Ragged.sized(given[np.lexsort((given, taker))], shares.sum(1))
+    return Ragged.from_sizes(given[np.lexsort((given, taker))], shares.sum(1))
 
 
 def quotas(counts: Counts, pool: Ids, rng: np.random.Generator) -> Counts:
@@ -67,11 +67,14 @@ def quotas(counts: Counts, pool: Ids, rng: np.random.Generator) -> Counts:
 
 
 def nearest(want: np.ndarray, total: int) -> Ids:
-    """Integers >= 0 that sum to `total`, nearest to `want` [n]: the largest shortfalls are corrected first."""
-    given: Ids = np.maximum(np.floor(want), 0).astype(np.int64)
-    while (short := total - int(given.sum())) != 0:
+    """Return integers >= 0 that sum to `total`, nearest to `want` [n].
+
+    The largest shortfalls are corrected first.
+    """
+    counts: Ids = np.maximum(np.floor(want), 0).astype(np.int64)
+    while (short := total - int(counts.sum())) != 0:
         step = int(np.sign(short))
-        free = np.flatnonzero(given + step >= 0)
-        order = free[np.argsort(step * (given - want)[free], kind="stable")]
-        given[order[: abs(short)]] += step
-    return given
+        free = np.flatnonzero(counts + step >= 0)
+        order = free[np.argsort(step * (counts - want)[free], kind="stable")]
+        counts[order[: abs(short)]] += step
+    return counts

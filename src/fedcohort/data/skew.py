@@ -16,13 +16,16 @@ ZERO = 1e-12  # nats
 
 
 def entropy(p: Float64[np.ndarray, "*_k _n"]) -> Float64[np.ndarray, "*_k"]:
-    """In nats, along the last axis; p sums to 1 there. NaN where it holds one."""
+    """Return the entropy in nats, along the last axis; p sums to 1 there. NaN where it holds one."""
     log = np.log(p, out=np.zeros_like(p), where=p > 0)
     return np.asarray(-(p * log).sum(-1))
 
 
 def triplets(counts: Shaped[np.ndarray, "clients classes attributes"]) -> Float64[np.ndarray, "clients 3"]:
-    """(CI, AI, SC) of each client's count matrix, the data heterogeneity triplet; NaN where it counts nothing."""
+    """Return (CI, AI, SC) of each client's count matrix, the data heterogeneity triplet, [K, 3].
+
+    NaN where a matrix counts nothing.
+    """
     total = counts.sum((1, 2), keepdims=True).astype(np.float64)
     P = counts / np.where(total > 0, total, np.nan)
     H_y, H_a = entropy(P.sum(2)), entropy(P.sum(1))

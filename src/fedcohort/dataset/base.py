@@ -59,8 +59,8 @@ class Dataset(Part, Protocol):
         """Read or make the data; `seed` is `data_seed`, for what is drawn. Raises `DataError`."""
 
 
-def checked(raw: Raw) -> Raw:
-    """`raw` itself, or `DataError` that names the dataset, what is wrong and where."""
+def check(raw: Raw) -> Raw:
+    """Return `raw` itself, or raise `DataError` that names the dataset, what is wrong and where."""
     for part, x, y in (("train", raw.train_x, raw.train_y), ("test", raw.test_x, raw.test_y)):
         if len(x) != len(y) or len(y) == 0:
             raise DataError(f"dataset={raw.name}: {part} has {len(x)} inputs and {len(y)} labels")

@@ -42,9 +42,12 @@ def numbers(column: pa.ChunkedArray) -> Values:
 
 
 def share_of_numbers(column: pa.ChunkedArray) -> float:
-    """In a column of texts, the share of numbers among the cells that are not empty; 0 where all are."""
-    filled = len(column) - int(np.count_nonzero(empty(column)))
-    return int(np.isfinite(numbers(column)).sum()) / filled if filled else 0.0
+    """Return the share of numbers among the cells of a column of texts that are not empty.
+
+    It is 0 where all are.
+    """
+    full_cells = len(column) - int(np.count_nonzero(empty(column)))
+    return int(np.isfinite(numbers(column)).sum()) / full_cells if full_cells else 0.0
 
 
 def is_mixed(column: pa.ChunkedArray) -> bool:
@@ -60,7 +63,7 @@ def may_be_numbers(column: pa.ChunkedArray) -> bool:
 
 
 def empty(column: pa.ChunkedArray) -> np.ndarray:
-    """bool [rows]: null, NaN or a text of nothing but spaces."""
+    """Return which cells are null, NaN or a text of nothing but spaces, bool [rows]."""
     found = column.is_null(nan_is_null=True)
     if is_text(column.type):
         found = pc.or_(found, pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), True))

@@ -1,5 +1,7 @@
-"""Coloured MNIST (Arjovsky et al. 2019, "Invariant Risk Minimization", Sec. 5.1), dealt to clients as FedDiverse's
-CMNIST_GSC (Nemeth et al., "FedDiverse", Sec. V-A): global spurious correlation.
+"""Coloured MNIST with a global spurious correlation, FedDiverse's CMNIST_GSC.
+
+Colours as in Arjovsky et al. 2019, "Invariant Risk Minimization", Sec. 5.1; dealt to clients as in Nemeth et al.,
+"FedDiverse", Sec. V-A.
 
     y = 1 for the digits from 5 on;   a = colour, 0 red, 1 green;   x = (pixel / 255 - 0.1307) / 0.3081 in the channel
     of its colour, pixel 0 in the other one
@@ -20,7 +22,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
 from fedcohort import ranges
-from fedcohort.dataset.base import Dataset, Raw, checked
+from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.hub import hub
 from fedcohort.dataset.table import Frame, local, text
 from fedcohort.errors import DataError, OptionError
@@ -72,17 +74,17 @@ class Cmnist(Dataset):
         y, test_y = (binary(frame) for frame in (train, test))
         rng = generator(seed, "cmnist")
         counts = self.groups(np.bincount(y, minlength=2), rng)
-        rows, owner, a = dealt(y, counts, rng)
+        rows, owner, a = deal(y, counts, rng)
         even = np.full((1, 2, 2), np.bincount(test_y, minlength=2).min() // 2)
         if not even.all() or not counts.sum((1, 2)).all():
             raise DataError(f"dataset=cmnist: too few images of one class for clients={self.clients} and a test set")
-        test_rows, _, test_a = dealt(test_y, even, rng)
-        return checked(
+        test_rows, _, test_a = deal(test_y, even, rng)
+        return check(
             Raw(
                 "cmnist",
-                coloured(pixels(train)[rows], a),
+                paint(pixels(train)[rows], a),
                 y[rows],
-                coloured(pixels(test)[test_rows], test_a),
+                paint(pixels(test)[test_rows], test_a),
                 test_y[test_rows],
                 n_classes=2,
                 train_owner=owner,
@@ -112,7 +114,7 @@ class Cmnist(Dataset):
         return np.stack([*ci, *ai, *sc])
 
 
-def dealt(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
+def deal(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
     """Rows of each class, at random, in the numbers of `counts`: positions, sorted, and their clients and colours."""
     parts = []
     for c in (0, 1):
@@ -139,7 +141,7 @@ def pixels(frame: Frame) -> np.ndarray:
     return images.reshape(-1, 28, 28)
 
 
-def coloured(images: np.ndarray, colour: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
+def paint(images: np.ndarray, colour: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
     """Each image in the channel of its colour."""
     x = np.zeros((len(images), 2, 28, 28), dtype=np.float32)
     x[np.arange(len(images)), colour] = images

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.dataset.base import Dataset, Raw, checked
+from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
@@ -26,12 +26,12 @@ class Digits(Dataset):
         bunch = load_digits()
         x = (bunch.images / 16).astype(np.float32)[:, None]
         y = bunch.target.astype(np.int64)
-        train, test = stratified(y, generator(seed, "digits"))
-        return checked(Raw("digits", x[train], y[train], x[test], y[test], n_classes=10))
+        train, test = split_stratified(y, generator(seed, "digits"))
+        return check(Raw("digits", x[train], y[train], x[test], y[test], n_classes=10))
 
 
-def stratified(labels: Ids, rng: np.random.Generator) -> tuple[Ids, Ids]:
-    """Sorted positions of the training and of the test part, TEST_SHARE of each class."""
+def split_stratified(labels: Ids, rng: np.random.Generator) -> tuple[Ids, Ids]:
+    """Return the sorted positions of the training and of the test part, TEST_SHARE of each class."""
     test = np.zeros(len(labels), dtype=bool)
     for c in np.unique(labels):
         of_class = rng.permutation(np.flatnonzero(labels == c))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from fedcohort.dataset.base import Dataset, Raw, checked
+from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.hub import hub
 from fedcohort.dataset.table import Frame, local, text
 
@@ -40,7 +40,7 @@ class FashionMnist(Dataset):
         """float32 [N, 1, 28, 28], 10 classes, no natural clients; nothing is drawn. Raises `DataError`."""
         train, test = hub(self.hub) if self.path is None else local(self.path)
         labels = [frame.labels("label", n_classes=10) for frame in (train, test)]
-        return checked(Raw("fashion_mnist", images(train), labels[0], images(test), labels[1], n_classes=10))
+        return check(Raw("fashion_mnist", images(train), labels[0], images(test), labels[1], n_classes=10))
 
 
 def images(frame: Frame) -> Float32[np.ndarray, "n 1 28 28"]:

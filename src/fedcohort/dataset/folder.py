@@ -18,10 +18,10 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.dataset import cells, own
-from fedcohort.dataset.base import Dataset, Raw, checked
+from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.labels import MOST, labels_of
 from fedcohort.dataset.owners import owners_of
-from fedcohort.dataset.table import Frame, file_of, give_back, listed, part_of, read, text
+from fedcohort.dataset.table import Frame, file_of, give_back, list_names, part_of, read, text
 from fedcohort.errors import DataError
 from fedcohort.rng import generator
 
@@ -93,19 +93,19 @@ class Folder(Dataset):
 
     def load(self, seed: int) -> Raw:
         """float32 inputs [N, *shape]; only a test part is drawn. Raises `DataError` naming file, column and row."""
-        said: list[str] = []
-        train, test, names = self._frames(seed, said)
+        remarks: list[str] = []
+        train, test, names = self._frames(seed, remarks)
         labels = labels_of(train, test, self.label, self.n_classes)
         owners = owners_of(train, test, self.client)
         train_x, test_x = self._inputs(train, names), self._inputs(test, names)
         if train_x.shape[1:] != test_x.shape[1:]:
             shapes = [list(x.shape[1:]) for x in (test_x, train_x)]
             raise test.error(names[0], f": a sample has the shape {shapes[0]}, and one of {train.where} {shapes[1]}")
-        train_x, test_x = self._shaped(train_x, train), self._shaped(test_x, test)
+        train_x, test_x = self._reshape(train_x, train), self._reshape(test_x, test)
         if self.missing == "mean":
-            train_x, test_x = self._without_gaps(train, names, train_x, test_x, said)
-        standard = self._standardise(train_x, test_x, said)
-        said += ["the server alone holds the test rows: no clients/acc_*"] * (self.test == "server")
+            train_x, test_x = self._without_gaps(train, names, train_x, test_x, remarks)
+        standard = self._standardise(train_x, test_x, remarks)
+        remarks += ["the server alone holds the test rows: no clients/acc_*"] * (self.test == "server")
         raw = Raw(
             "folder",
             train_x,
@@ -114,16 +114,16 @@ class Folder(Dataset):
             labels.test,
             labels.n_classes,
             *owners,
-            inputs=self._words(train, names, train_x.shape[1:], said),
+            inputs=self._words(train, names, train_x.shape[1:], remarks),
             class_names=tuple(labels.names),
             pooled_test=self.test == "server",
             standard=standard,
         )
         del train, test
         give_back()
-        return checked(raw)
+        return check(raw)
 
-    def _frames(self, seed: int, said: list[str]) -> tuple[Frame, Frame, list[str]]:
+    def _frames(self, seed: int, remarks: list[str]) -> tuple[Frame, Frame, list[str]]:
         """The training and the test rows, without those that are dropped, and the columns that are inputs."""
         columns = {"features": self.features, "client": self.client, "label": self.label}
         named = {name: f"dataset.{option}" for option, name in columns.items() if name is not None}
@@ -140,20 +140,20 @@ class Folder(Dataset):
         files = [replace(frame, named=named, remedy=REMEDY, for_numbers=FOR_NUMBERS) for frame in files]
         names = self._columns(files[0])
         if self.missing == "drop":
-            files = [self._complete(frame, names, said) for frame in files]
+            files = [self._complete(frame, names, remarks) for frame in files]
         if len(files) < 2:
-            files = self._cut(files[0], seed, said)
+            files = self._cut(files[0], seed, remarks)
         return files[0], files[1], names
 
-    def _cut(self, frame: Frame, seed: int, said: list[str]) -> list[Frame]:
+    def _cut(self, frame: Frame, seed: int, remarks: list[str]) -> list[Frame]:
         labels = labels_of(frame, frame, self.label, self.n_classes)
         owner, _ = owners_of(frame, frame, self.client)
         test = own.held_out(labels.train, owner, float(self.test_share or 0), generator(seed, "test_part"))
-        said.append(f"{len(test)} rows cut for the test part")
-        return [frame.taken(np.setdiff1d(np.arange(len(labels.train)), test)), frame.taken(test)]
+        remarks.append(f"{len(test)} rows cut for the test part")
+        return [frame.take(np.setdiff1d(np.arange(len(labels.train)), test)), frame.take(test)]
 
-    def _complete(self, frame: Frame, names: list[str], said: list[str]) -> Frame:
-        """Without the rows that lack a label, an owner or a number."""
+    def _complete(self, frame: Frame, names: list[str], remarks: list[str]) -> Frame:
+        """Return the frame without the rows that lack a label, an owner or a number."""
         gaps = np.zeros(frame.table.num_rows, dtype=bool)
         for name in {self.label, self.client, self.features} - {None}:
             if name in frame.names:
@@ -162,20 +162,20 @@ class Folder(Dataset):
             gaps |= np.isnan(frame.numbers(names, gaps=True)).any(1)
         elif not gaps.all():
             there = np.flatnonzero(~gaps)
-            x = frame.taken(there).arrays(self.features, gaps=True)
+            x = frame.take(there).arrays(self.features, gaps=True)
             gaps[there] |= np.isnan(x.reshape(len(x), -1)).any(1) if x.dtype.kind == "f" else False
         if gaps.all():
             raise DataError(f"dataset.missing=drop: {frame.where} has no row without a missing cell")
         if gaps.any():
-            said.append(f"{gaps.sum()} of {len(gaps)} rows of {Path(frame.where).name} dropped, cells are missing")
-        return frame.taken(np.flatnonzero(~gaps)) if gaps.any() else frame
+            remarks.append(f"{gaps.sum()} of {len(gaps)} rows of {Path(frame.where).name} dropped, cells are missing")
+        return frame.take(np.flatnonzero(~gaps)) if gaps.any() else frame
 
     def _columns(self, train: Frame) -> list[str]:
         """The columns that are inputs."""
         for name in self.leave_out:
             if name not in train.names:
                 raise DataError(
-                    f"dataset.leave_out: {train.where} has no column {name!r}; it has {listed(train.names)}"
+                    f"dataset.leave_out: {train.where} has no column {name!r}; it has {list_names(train.names)}"
                 )
         if self.features is not None:
             return [self.features]
@@ -185,7 +185,7 @@ class Folder(Dataset):
         if not names:
             raise DataError(
                 f"dataset.features: {train.where} has no column of numbers besides the label; name one column of lists "
-                f"or images: {listed(train.names)}"
+                f"or images: {list_names(train.names)}"
             )
         return names
 
@@ -202,7 +202,7 @@ class Folder(Dataset):
         return x
 
     def _without_gaps(
-        self, train: Frame, names: list[str], train_x: np.ndarray, test_x: np.ndarray, said: list[str]
+        self, train: Frame, names: list[str], train_x: np.ndarray, test_x: np.ndarray, remarks: list[str]
     ) -> tuple[np.ndarray, np.ndarray]:
         mean = own.means(train_x)
         if np.isnan(mean).any():
@@ -211,23 +211,23 @@ class Folder(Dataset):
             raise train.error(name, f": column {name!r} has no number in any training row to take the mean of")
         holes = [int(np.isnan(x).sum()) for x in (train_x, test_x)]
         if any(holes):
-            said.append(f"{holes[0]} training and {holes[1]} test cells filled with the means of the training rows")
-        return own.filled(train_x, mean), own.filled(test_x, mean)
+            remarks.append(f"{holes[0]} training and {holes[1]} test cells filled with the means of the training rows")
+        return own.fill_missing(train_x, mean), own.fill_missing(test_x, mean)
 
     def _standardise(
-        self, train_x: np.ndarray, test_x: np.ndarray, said: list[str]
+        self, train_x: np.ndarray, test_x: np.ndarray, remarks: list[str]
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """In place; returns the mean and the deviation of each feature of a sample."""
+        """Standardise in place, and return the mean and the deviation of each feature of a sample."""
         if self.standardise == "none":
             return None
         mean, sd = own.moments(train_x)
         for x in (train_x, test_x):
             x -= mean
             x /= sd
-        said.append(f"standardised by mean and deviation of the {len(train_x)} training rows")
+        remarks.append(f"standardised by mean and deviation of the {len(train_x)} training rows")
         return mean, sd
 
-    def _shaped(self, x: np.ndarray, frame: Frame) -> np.ndarray:
+    def _reshape(self, x: np.ndarray, frame: Frame) -> np.ndarray:
         if not self.shape:
             return x
         if (size := int(np.prod([int(length) for length in self.shape], dtype=object))) != x[0].size:
@@ -236,9 +236,9 @@ class Folder(Dataset):
             )
         return x.reshape(len(x), *self.shape)
 
-    def _words(self, train: Frame, names: list[str], shape: Sequence[int], said: Sequence[str]) -> str:
+    def _words(self, train: Frame, names: list[str], shape: Sequence[int], remarks: Sequence[str]) -> str:
         """`8: x0 ... x7 (left out: comment, site); 120 rows cut for the test part`."""
         rest = [name for name in train.names if name not in {*names, self.label}]
         size = " x ".join(str(length) for length in shape)
-        left = f" (left out: {listed(rest)})" if rest else ""
-        return "; ".join([f"{size}: {listed(names)}{left}", *said])
+        left = f" (left out: {list_names(rest)})" if rest else ""
+        return "; ".join([f"{size}: {list_names(names)}{left}", *remarks])

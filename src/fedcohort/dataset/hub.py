@@ -17,7 +17,7 @@ LONGEST = 160  # characters of another library's reason
 
 def hub(name: str) -> tuple[Frame, Frame]:
     """The splits `train` and `test` of a dataset of the Hugging Face hub (option dataset.hub)."""
-    if gone := out_of_reach():  # the cache, or nothing: the library would try again for half a minute
+    if obstacle := out_of_reach():  # the cache, or nothing: the library would try again for half a minute
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from datasets import load_dataset  # imports torch
 
@@ -25,7 +25,7 @@ def hub(name: str) -> tuple[Frame, Frame]:
         with silent("huggingface_hub", "datasets", "httpx", "httpx2", "fsspec"):
             parts = load_dataset(name)
     except Exception as error:  # those of the libraries below it have no common base
-        reason = gone or f"{type(error).__name__}: {' '.join(str(error).split())[:LONGEST]}"
+        reason = obstacle or f"{type(error).__name__}: {' '.join(str(error).split())[:LONGEST]}"
         raise DataError(
             f"dataset.hub={name} can't be loaded from the Hugging Face hub ({reason}); without a network set "
             "dataset.path to a folder that holds train.parquet and test.parquet"
@@ -56,7 +56,7 @@ def out_of_reach() -> str:
 
 @contextmanager
 def silent(*libraries: str) -> Iterator[None]:
-    """Inside, the libraries log nothing: what goes wrong is raised, and said once by us."""
+    """Keep the libraries from logging: what goes wrong is raised, and said once by us."""
     loggers = [logging.getLogger(name) for name in libraries]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -18,12 +18,12 @@ class BadImage(Exception):
 def holds_images(kind: pa.DataType) -> bool:
     if not pa.types.is_struct(kind) or (at := kind.get_field_index("bytes")) < 0:
         return False
-    held = kind.field(at).type
-    return bool(pa.types.is_binary(held) or pa.types.is_large_binary(held) or pa.types.is_null(held))
+    content = kind.field(at).type
+    return bool(pa.types.is_binary(content) or pa.types.is_large_binary(content) or pa.types.is_null(content))
 
 
-def decoded(column: pa.ChunkedArray) -> np.ndarray:
-    """uint8 [rows, channels, height, width]. Raises `BadImage`."""
+def decode(column: pa.ChunkedArray) -> np.ndarray:
+    """Decode a column of images: uint8 [rows, channels, height, width]. Raises `BadImage`."""
     encoded = (data.as_py() for chunk in column.chunks for data in chunk.field("bytes"))
     images: list[np.ndarray] = []
     for row, data in enumerate(encoded):
@@ -34,7 +34,7 @@ def decoded(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _image(row: int, data: bytes | None) -> np.ndarray:
-    from PIL import Image
+    from PIL import Image  # noqa: PLC0415 - only where a column holds images
 
     if not data:
         raise BadImage(row, "is empty")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import cells
-from fedcohort.dataset.table import Frame, listed
+from fedcohort.dataset.table import Frame, list_names
 from fedcohort.types import Ids
 
 MOST = 100_000  # classes; every client's counts and the network's outputs are as many
@@ -42,7 +42,7 @@ def labels_of(train: Frame, test: Frame, name: str, n_classes: int | None) -> La
         kind = ["texts" if text else "whole numbers" for text in texts]
         raise test.error(name, f": column {name!r} holds {kind[1]}, and that of {train.where} {kind[0]}")
     if texts[0]:
-        return _numbered(train, test, name, found, n_classes)
+        return _number(train, test, name, found, n_classes)
     for frame, values in zip((train, test), found, strict=True):
         top = MOST - 1 if n_classes is None else n_classes - 1
         wrong = (values < 0) | (values > top)
@@ -60,7 +60,7 @@ def labels_of(train: Frame, test: Frame, name: str, n_classes: int | None) -> La
     return Labels(first, second, n_classes)
 
 
-def _numbered(train: Frame, test: Frame, name: str, found: list[np.ndarray], n_classes: int | None) -> Labels:
+def _number(train: Frame, test: Frame, name: str, found: list[np.ndarray], n_classes: int | None) -> Labels:
     names, ids = np.unique(np.concatenate(found), return_inverse=True)
     words = [str(word) for word in names]
     if len(words) > (n_classes or MOST):
@@ -76,28 +76,30 @@ def _check_classes(
     train: Frame, test: Frame, name: str, train_y: Ids, test_y: Ids, words: Sequence[str], n_classes: int
 ) -> None:
     """Refuse labels that training never has, and numbers that nothing has. words: what each class is called."""
-    meant = f"set dataset.n_classes={max(n_classes, 2)} if that is meant"
+    way_out = f"set dataset.n_classes={max(n_classes, 2)} if that is meant"
     if len(unseen := np.setdiff1d(test_y, train_y)):
         raise test.error(
             name,
-            f": column {name!r} has labels that no training row has: {listed([words[int(c)] for c in unseen])}; "
-            f"mend the split, or {meant}",
+            f": column {name!r} has labels that no training row has: {list_names([words[int(c)] for c in unseen])}; "
+            f"mend the split, or {way_out}",
         )
     if n_classes == 1:
-        raise train.error(name, f": column {name!r} has one label only, {words[0]}: there is nothing to learn; {meant}")
+        raise train.error(
+            name, f": column {name!r} has one label only, {words[0]}: there is nothing to learn; {way_out}"
+        )
     counts = np.bincount(train_y, minlength=n_classes)
     if (counts == 0).any():
-        missing = listed([words[int(c)] for c in np.flatnonzero(counts == 0)])
+        missing = list_names([words[int(c)] for c in np.flatnonzero(counts == 0)])
         raise train.error(
             name,
             f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}; labels are 0, 1, 2, "
-            f"...: number them so, write them as texts, or {meant}",
+            f"...: number them so, write them as texts, or {way_out}",
         )
 
 
 def _values(frame: Frame, name: str) -> np.ndarray:
-    """Integers, or texts where there are any (dtype U)."""
-    column = frame.filled(name)
+    """Return the column's integers, or texts where there are any (dtype U)."""
+    column = frame.require_full(name)
     if cells.is_text(column.type):
         return _texts(frame, name, column)
     if pa.types.is_boolean(column.type):

@@ -12,7 +12,7 @@ KEPT = 4  # training rows that every client keeps: three for itself, one to spar
 
 
 def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Generator) -> Ids:
-    """Sorted positions of a test part: `share` of each class of each client, to within one row.
+    """Draw a test part: sorted positions, `share` of each class of each client, to within one row.
 
     The last row of each class, in a random order, stays, and so do the last KEPT of each client.
 
@@ -49,7 +49,7 @@ def _rank(groups: Ids, order: Ids) -> Ids:
 
 
 def means(train_x: np.ndarray) -> np.ndarray:
-    """Of each feature over the training rows that have it, NaN where none does."""
+    """Return the mean of each feature over the training rows that have it, NaN where none does."""
     known = ~np.isnan(train_x)
     counts = known.sum(0)
     total = np.where(known, train_x, 0).sum(0, dtype=np.float64)
@@ -57,8 +57,8 @@ def means(train_x: np.ndarray) -> np.ndarray:
     return mean.astype(np.float32)
 
 
-def filled(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """`x` with the mean of its feature where a number is missing."""
+def fill_missing(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return `x` with the mean of its feature where a number is missing."""
     return np.where(np.isnan(x), mean, x)
 
 

@@ -15,7 +15,7 @@ def owners_of(train: Frame, test: Frame, name: str | None) -> tuple[Ids | None, 
     if name is None:
         return None, None
     frames = [train, *([test] if name in test.names else [])]
-    found = [frame.filled(name) for frame in frames]
+    found = [frame.require_full(name) for frame in frames]
     for frame, column in zip(frames, found, strict=True):
         if not (cells.is_text(column.type) or cells.is_number(column.type)):
             raise frame.error(name, f": column {name!r} must hold texts or numbers, it holds {column.type}")

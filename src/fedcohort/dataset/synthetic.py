@@ -1,5 +1,7 @@
-"""Synthetic(alpha, beta): a different linear model and input distribution for each client (FedProx, Li et al. 2020,
-Sec. 5.1 and App. C.1).
+"""Synthetic(alpha, beta): a different linear model and input distribution for each client (FedProx).
+
+Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, "Federated Optimization in Heterogeneous Networks" (2020), Sec. 5.1 and
+App. C.1.
 
     y = argmax softmax(W_k x + b_k),   W_k, b_k ~ N(u_k, 1),   u_k ~ N(0, alpha)
     x ~ N(v_k, Sigma),  Sigma_jj = j^-1.2,   v_k ~ N(B_k, 1),   B_k ~ N(0, beta)
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.dataset.base import Dataset, Raw, checked
+from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.errors import OptionError
 from fedcohort.rng import generator
 from fedcohort.types import Ids
@@ -66,17 +68,17 @@ class Synthetic(Dataset):
 
     def load(self, seed: int) -> Raw:
         """float32 [N, 60], 10 classes. A client's data depend on (seed, its id) alone, not on how many there are."""
-        made = [self.client(generator(seed, "synthetic", client=k)) for k in range(self.clients)]
-        n_train = [len(y) * 9 // 10 for _, y in made]
-        train = [(x[:n], y[:n]) for (x, y), n in zip(made, n_train, strict=True)]
-        test = [(x[n:], y[n:]) for (x, y), n in zip(made, n_train, strict=True)]
+        shards = [self.client(generator(seed, "synthetic", client=k)) for k in range(self.clients)]
+        n_train = [len(y) * 9 // 10 for _, y in shards]
+        train = [(x[:n], y[:n]) for (x, y), n in zip(shards, n_train, strict=True)]
+        test = [(x[n:], y[n:]) for (x, y), n in zip(shards, n_train, strict=True)]
         train_x, train_y = (np.concatenate(part) for part in zip(*train, strict=True))
         test_x, test_y = (np.concatenate(part) for part in zip(*test, strict=True))
         first, second = (np.repeat(np.arange(self.clients), [len(y) for _, y in part]) for part in (train, test))
-        return checked(Raw("synthetic", train_x, train_y, test_x, test_y, CLASSES, first, second))
+        return check(Raw("synthetic", train_x, train_y, test_x, test_y, CLASSES, first, second))
 
     def client(self, rng: np.random.Generator) -> tuple[np.ndarray, Ids]:
-        """One client's float32 [n, 60] and labels [n]."""
+        """Draw one client's inputs, float32 [n, 60], and labels [n]."""
         u, B = rng.normal(0, np.sqrt([self.alpha, self.beta]))
         n = self.min_samples + int(rng.lognormal(4, 2))
         n = n if self.max_samples is None else min(n, self.max_samples)

@@ -34,7 +34,7 @@ def text(option: str, value: object, *, optional: bool = False) -> None:
         raise ranges.refuse(option, "text or null" if optional else "text", value)
 
 
-def listed(names: Sequence[str], most: int = SHOWN) -> str:
+def list_names(names: Sequence[str], most: int = SHOWN) -> str:
     """`age, x0 ... x7, site`: numbered neighbours in short, and no more than `most` entries."""
     runs: list[list[str]] = []
     for name in names:
@@ -85,18 +85,18 @@ class Frame:
     def column(self, name: str) -> pa.ChunkedArray:
         """The column, or `DataError` with the columns that there are."""
         if self.table.schema.get_field_index(name) < 0:
-            raise self.error(name, f" has no column {name!r}; it has {listed(self.names)}")
+            raise self.error(name, f" has no column {name!r}; it has {list_names(self.names)}")
         return self.table.column(name)
 
-    def filled(self, name: str) -> pa.ChunkedArray:
+    def require_full(self, name: str) -> pa.ChunkedArray:
         """The column, where no cell is empty."""
         column = self.column(name)
         if (gap := cells.empty(column)).any():
             raise self.blame(name, int(gap.argmax()), "is empty", self.remedy)
         return column
 
-    def taken(self, rows: Ids) -> "Frame":
-        """These rows alone."""
+    def take(self, rows: Ids) -> "Frame":
+        """Return these rows alone."""
         before = np.arange(self.table.num_rows) if self.rows is None else self.rows
         return replace(self, table=self.table.take(pa.array(rows)), rows=before[rows])
 
@@ -121,7 +121,7 @@ class Frame:
 
     def labels(self, name: str, n_classes: int | None = None) -> Ids:
         """int64 labels in [0, n_classes) of a column of integers."""
-        column = self.filled(name)
+        column = self.require_full(name)
         if not pa.types.is_integer(column.type):
             raise self.error(name, f": column {name!r} must hold labels 0, 1, 2, ..., it holds {column.type}")
         top = np.iinfo(np.int64).max if n_classes is None else n_classes - 1
@@ -152,10 +152,10 @@ class Frame:
 
         gaps: numbers that are missing inside of lists are NaN, and no error.
         """
-        column = self.filled(name)
+        column = self.require_full(name)
         if images.holds_images(column.type):
             try:
-                return images.decoded(column)
+                return images.decode(column)
             except images.BadImage as error:
                 raise self.blame(name, error.row, str(error)) from error
         array, dims = pa.concat_arrays(column.chunks), [len(column)]
@@ -184,7 +184,7 @@ class Frame:
 
 
 def read(file: Path) -> Frame:
-    """One Parquet or CSV file."""
+    """Read one Parquet or CSV file."""
     if file.suffix == ".csv":
         check_utf8(file)
     try:

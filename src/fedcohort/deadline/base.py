@@ -74,7 +74,9 @@ class DeadlineOutcome:
 
 
 def settle(timing: Timing, units: "Ids | int", close: float, partial_work: bool) -> DeadlineOutcome:
-    """Apply a closing time: full work where it fits, else as many units as fit (partial_work), else dropped.
+    """Apply a closing time to what each client would do.
+
+    Its work is whole where it fits, else as many units as fit (partial_work), else dropped.
 
     units: asked, of each or of all.
     A client with less than one unit is dropped. The server waits until `close` as soon as somebody is dropped,

@@ -33,7 +33,7 @@ class Fixed(Deadline[None]):
         """No state."""
 
     def announce(self, state: None, ctx: PaceContext) -> float:
-        """k T in seconds: travel, inference and all units on all samples, averaged over the whole population."""
+        """Return k T in seconds: travel, inference and all units on all samples, averaged over the population."""
         return self.k * float(ctx.expected_all.finish(ctx.units).mean())
 
     def close(self, state: None, finish: Values, announced: float) -> float:

@@ -16,7 +16,11 @@ from fedcohort.types import Population, Values
 
 @dataclass(frozen=True)
 class WaitForAll(Deadline[None]):
-    """partial_work: allowed and without effect, since everybody finishes."""
+    """Nobody is late.
+
+    Attributes:
+        partial_work: allowed and without effect, since everybody finishes.
+    """
 
     partial_work: bool
 
@@ -29,7 +33,7 @@ class WaitForAll(Deadline[None]):
         """No state."""
 
     def announce(self, state: None, ctx: PaceContext) -> float:
-        """inf: there is no deadline."""
+        """Return infinity: there is no deadline."""
         return math.inf
 
     def close(self, state: None, finish: Values, announced: float) -> float:

@@ -43,7 +43,7 @@ class Timing:
         return total
 
     def probe(self) -> Values:
-        """Seconds of a probe alone: download and forward pass (the answer is a few bytes)."""
+        """Return the seconds of a probe alone: download and forward pass (the answer is a few bytes)."""
         total: Values = self.down + self.infer
         return total
 
@@ -60,7 +60,7 @@ class Device(Part, Protocol):
         return True
 
     @abstractmethod
-    def expected(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
+    def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """The mean, no randomness of the round: what a deadline can be planned with. draws: those made once a run."""
 
     @abstractmethod

@@ -20,10 +20,10 @@ from fedcohort.types import Ids
 class Instant(Device):
     timed: ClassVar[bool] = False
 
-    def expected(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Zero seconds for each phase, [len(clients)]."""
+    def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
+        """Return zero seconds for each phase, [len(clients)]."""
         return Timing(*(np.zeros(len(clients)) for _ in range(4)))
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Zero seconds for each phase, [len(clients)]."""
-        return self.expected(clients, work, draws)
+        """Return zero seconds for each phase, [len(clients)]."""
+        return self.expect(clients, work, draws)

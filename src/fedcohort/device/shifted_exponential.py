@@ -44,7 +44,7 @@ class ShiftedExponential(Device):
         if self.alpha == self.lam == 0:
             raise OptionError("alpha and lam must not both be 0: nothing would take time (that is device=instant)")
 
-    def expected(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
+    def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Mean seconds over the rounds, given each client's own lambda_i."""
         return self._timing(work, self.alpha + self._lam(clients, draws))
 

@@ -35,7 +35,7 @@ def quota(groups: Path = GROUPS, own: Path = OWN) -> float:
 
 
 def _share(folder: Path) -> float:
-    """Of one control group, in cores."""
+    """Return the share of one control group, in cores."""
     try:
         if (folder / "cpu.max").exists():
             allowed, period = (folder / "cpu.max").read_text().split()

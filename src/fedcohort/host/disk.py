@@ -20,7 +20,7 @@ def refuses(error: BaseException) -> bool:
 
 @contextmanager
 def in_one_line(folder: Path) -> Iterator[None]:
-    """Inside, an error of the disk is a `DiskError`. folder: where things are written."""
+    """Turn an error of the disk into a `DiskError`; folder: where things are written."""
     try:
         yield
     except OSError as error:

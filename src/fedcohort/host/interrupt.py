@@ -65,7 +65,7 @@ class Interrupts:
         self._shared[0] = self._shared[0] or code
 
     def start(self) -> None:
-        """From here on signals do what this module says. One that is ignored (`nohup`) stays so."""
+        """Have signals do what this module says, from here on. One that is ignored (`nohup`) stays so."""
         self._shared[:] = b"\0\0"
         self.phase, self._owner, self._own, self._seen = Phase.START, os.getpid(), 0, False
         for number in CLUSTERS:
@@ -94,12 +94,12 @@ class Interrupts:
             self._shared[:], self._own = b"\0\0", 0
 
     def stop(self) -> None:
-        """The process is about to end: a signal that came has been obeyed, any other ends it at once."""
+        """Prepare for the end of the process: a signal that came has been obeyed, any other ends it at once."""
         self._give_back(dict.fromkeys(self._before or (), signal.SIG_IGN if self.code else signal.SIG_DFL))
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Inside, a signal waits: ask with `check`."""
+    def hold(self) -> Iterator[None]:
+        """Let a signal wait, inside: ask with `check`."""
         before, self.phase = self.phase, Phase.DEAF
         try:
             yield
@@ -111,7 +111,7 @@ class Interrupts:
         if self.code and self.phase is Phase.START:
             raise Stop(self.code)
 
-    def pipe_closed(self) -> None:
+    def note_closed_pipe(self) -> None:
         """Nobody reads the output any more."""
         if self._before is None:
             raise SystemExit(PIPE)
@@ -162,7 +162,7 @@ class Interrupts:
 interrupts = Interrupts()
 
 
-def ended(main: Callable[[], int]) -> int:
+def run_main(main: Callable[[], int]) -> int:
     """`main`'s exit code. Where a signal ended it the process ends here, with that signal's code."""
     interrupts.start()
     try:

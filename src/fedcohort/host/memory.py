@@ -20,7 +20,7 @@ def keep_freed_memory() -> None:
 
 
 def share_with_children() -> None:
-    """Before processes are forked: give back what is free, and keep the garbage collector off what is not.
+    """Prepare memory for forks: give back what is free, keep the garbage collector off what is not.
 
     Its passes write into every object's header, and a page that is written to is no longer shared.
     """

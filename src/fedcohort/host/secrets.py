@@ -1,5 +1,6 @@
-"""Addresses that carry a password: they would reach the terminal, config.yaml, Hydra's multirun.yaml and MLflow, so
-they are refused before anything is written, and never repeated.
+"""Addresses that carry a password are refused before anything is written, and never repeated.
+
+They would reach the terminal, config.yaml, Hydra's multirun.yaml and MLflow.
 """
 
 import re
@@ -30,13 +31,13 @@ def has_password(address: str) -> bool:
     return user or any(word in name for name in names for word in WORDS)
 
 
-def masked(address: str) -> str:
-    """`address` without its user and its query."""
+def mask(address: str) -> str:
+    """Return `address` without its user and its query."""
     return re.sub(r"\?.*", "?...", re.sub(r"//.*@", "//...@", address))
 
 
 def refusal(option: str, address: str) -> OptionError:
-    return OptionError(f"{option} must be an address without a password, got {masked(address)}: {HOW}")
+    return OptionError(f"{option} must be an address without a password, got {mask(address)}: {HOW}")
 
 
 def check(words: Iterable[str], files: Sequence[Path] = ()) -> None:

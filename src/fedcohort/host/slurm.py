@@ -21,8 +21,8 @@ def job() -> str | None:
     return f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID") or None
 
 
-def restarted() -> str | None:
-    """The id of this job where SLURM has started it before, None where this is its first start."""
+def find_restarted_job() -> str | None:
+    """Return the id of this job where SLURM has started it before, None where this is its first start."""
     restarts = os.environ.get("SLURM_RESTART_COUNT", "")
     return job() if restarts.isdecimal() and int(restarts) > 0 else None
 
@@ -43,8 +43,8 @@ def requeue_if_preempted() -> None:
         log.warning("SLURM needs the place of job %s: it is back in the queue, and goes on where it was", own)
 
 
-def queued(jobs: Sequence[str]) -> list[str]:
-    """Those of `jobs`, ids without their array's tasks, that SLURM still runs or has in its queue."""
+def list_queued(jobs: Sequence[str]) -> list[str]:
+    """Return those of `jobs`, ids without their array's tasks, that SLURM still runs or has in its queue."""
     listed = {line.partition("_")[0] for line in _answer("squeue", "--noheader", "--format=%i").split()}
     return [each for each in jobs if each in listed]
 

@@ -16,11 +16,11 @@ class LabelNoise(Part, Protocol):
 
     @abstractmethod
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Each client's probability that a label is wrong, drawn once a run."""
+        """Draw each client's probability that a label is wrong, [n_clients], once a run."""
 
 
 def flip(labels: Ids, rate: float, n_classes: int, rng: np.random.Generator) -> Ids:
-    """Each label becomes, with probability `rate`, one of the other classes, all equally likely."""
+    """Make of each label, with probability `rate`, one of the other classes, all equally likely."""
     wrong = rng.random(len(labels)) < rate
     shift = rng.integers(1, max(n_classes, 2), len(labels))
     return np.where(wrong & (n_classes > 1), (labels + shift) % n_classes, labels)

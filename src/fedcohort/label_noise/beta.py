@@ -20,7 +20,11 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Beta(LabelNoise):
-    """a: the mean rate in per cent."""
+    """Rates of wrong labels that are Beta-distributed over clients.
+
+    Attributes:
+        a: the mean rate in per cent.
+    """
 
     a: float
 
@@ -28,5 +32,5 @@ class Beta(LabelNoise):
         ranges.number("a", self.a, "(0, 100)")
 
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Each client's probability that a label is wrong."""
+        """Draw each client's probability that a label is wrong, [n_clients]."""
         return draws.once().generator("label_noise").beta(self.a, 100 - self.a, draws.n_clients)

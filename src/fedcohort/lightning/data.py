@@ -21,24 +21,26 @@ class Slices:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._dealt: list[list[ClientTask]] = [[] for _ in range(count)]
+        self._slices: list[list[ClientTask]] = [[] for _ in range(count)]
 
     def deal(self, groups: Sequence[Sequence[ClientTask]]) -> None:
         """groups: what an engine trains at once."""
         bounds = [len(groups) * i // self.count for i in range(self.count + 1)]
-        self._dealt = [list(itertools.chain(*groups[a:b])) for a, b in itertools.pairwise(bounds)]
+        self._slices = [list(itertools.chain(*groups[a:b])) for a, b in itertools.pairwise(bounds)]
 
     def __len__(self) -> int:
         return self.count
 
     def __iter__(self) -> Iterator[list[ClientTask]]:
         for index in range(self.count):
-            yield self._dealt[index]
+            yield self._slices[index]
 
 
 class ServerData:
-    """One batch, of all the data that the server scores: Lightning's work between two batches takes longer than a small
-    model's. A DataLoader would copy the samples one by one.
+    """All the data that the server scores, as one batch.
+
+    Lightning's work between two batches takes longer than a small model's, and a DataLoader would copy the samples one
+    by one.
     """
 
     def __init__(self, *parts: Rows) -> None:

@@ -15,23 +15,23 @@ from torch import nn
 
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.hook import ClientHook, averaged, remembered
+from fedcohort.hook import ClientHook, averaged_uploads, memory_sizes
 from fedcohort.host.interrupt import interrupts
 from fedcohort.host.memory import keep_freed_memory
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.module import ClientModule
-from fedcohort.lightning.stop import ended_by, finish, status_of
+from fedcohort.lightning.stop import find_stopper, finish, status_of
 from fedcohort.ranks import reduce_max, reduce_sum, share_of
 from fedcohort.record.observer import Observer
-from fedcohort.round.aggregate import ServerStep, keeps_updates, longest, reported
+from fedcohort.round.aggregate import ServerStep, declared_reports, keeps_updates, longest
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
 from fedcohort.round.cost import CostModel, forward_flops
 from fedcohort.round.parts import Parts, ServerState
 from fedcohort.round.plan import PlannedRound, RoundPlanner
-from fedcohort.round.report import columns, facts_of, registered, report_of, weights_hash
+from fedcohort.round.report import columns, facts_of, registered_columns, report_of, weights_hash
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore, store_for
 from fedcohort.training.engines import choose
@@ -59,7 +59,7 @@ class FederatedLoop(pl.Callback):
         self.reason = ""  # for the engine that was chosen
         self.folder: Path | None = None  # where a client store too large for memory may live
         self.new_folder = False  # made by this process: it goes where no round was trained
-        self.trained = 0  # the last round that was reported by this process
+        self.last_reported = 0  # the last round that was reported by this process
         self.asked_to_stop = False
         self.started = False  # in the process whose observers watch: rank 0, which may be a child of this one
         self._restored: dict[str, Any] | None = None
@@ -79,7 +79,7 @@ class FederatedLoop(pl.Callback):
         lab = FederationLab(self.server, worker, self.federation, alone.update_of)
         cost_model = CostModel(self.parts, self.federation, layout, flops)
         self.planner = RoundPlanner(self.parts, self.settings, self.federation, layout, lab, cost_model, self.stopwatch)
-        self.remembers = remembered(self.parts.hooks, layout.n_params, int(self.federation.n_train.max()))
+        self.remembers = memory_sizes(self.parts.hooks, layout.n_params, int(self.federation.n_train.max()))
         n_clients, limit_gb = self.federation.n_clients, self.settings.store_limit_gb
         self.store = store_for(self.folder, self.remembers, n_clients, limit_gb)
         self.server_step = ServerStep(self.parts, self.server, self.store, self.federation, self.settings, lab, flops)
@@ -92,7 +92,7 @@ class FederatedLoop(pl.Callback):
         fresh.spent = cost_model.registration(self.planner.populations)
         self.state = fresh
         if self._restored is not None:
-            self.state = ServerState.unpacked(self._restored["server"], fresh)
+            self.state = ServerState.unpack(self._restored["server"], fresh)
             self.store.load_state_dict(self._restored["clients"])
         if trainer.is_global_zero:
             info = self.info(self.planner.populations.facts["expected_s"])
@@ -133,13 +133,13 @@ class FederatedLoop(pl.Callback):
             weights=planned.weights,
             uploads=[name for hook in hooks for name in hook.uploads],
             remembers={name: self.remembers[name] for hook in hooks for name in hook.remembers},
-            words=reported(self.parts, self.planner.claims, planned.selection.plain),
+            words=declared_reports(self.parts, self.planner.claims, planned.selection.plain),
             stacked=keeps_updates(self.parts),
             moments=self.settings.bn_var == "moments",
             device=self.server.w.device,
             ranks=trainer.world_size,
             longest=longest(self.server, self.settings.update_limit),
-            averaged=averaged(hooks),
+            averaged=averaged_uploads(hooks),
             dtype=self.server.w.dtype,
         )
         self.planned: PlannedRound = planned
@@ -171,7 +171,7 @@ class FederatedLoop(pl.Callback):
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """The sanity check validates w_0: that is step 0."""
         if trainer.sanity_checking:
-            facts = registered(self.parts, self.planner.populations)
+            facts = registered_columns(self.parts, self.planner.populations)
             self._report(trainer, self._module(pl_module), 0, None, None, facts)
 
     def _report(
@@ -201,7 +201,7 @@ class FederatedLoop(pl.Callback):
         trace = self.parts.selector.trace(self.state.selector)
         fingerprint = weights_hash(self.server)
         report = report_of(step, planned, collected, self.state, metrics, table, trace, fingerprint)
-        self.trained, self.report = step, replace(report, wall_s=self.stopwatch.lap())
+        self.last_reported, self.report = step, replace(report, wall_s=self.stopwatch.lap())
         if trainer.is_global_zero:
             with self.stopwatch.stage("log"):
                 for observer in self.observers:
@@ -212,11 +212,13 @@ class FederatedLoop(pl.Callback):
         """A run that a callback stopped early (EarlyStopping) is finished; one that a signal stopped is not."""
         done = trainer.current_epoch >= self.settings.rounds
         if not done and not self.asked_to_stop and trainer.is_global_zero:
-            log.info("ended after round %d of %d. %s", trainer.current_epoch, self.settings.rounds, ended_by(trainer))
+            log.info(
+                "ended after round %d of %d. %s", trainer.current_epoch, self.settings.rounds, find_stopper(trainer)
+            )
         self._finish("finished" if done or not self.asked_to_stop else "interrupted")
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        self._finish(status_of(exception, nothing_trained=self.new_folder and self.trained == 0))
+        self._finish(status_of(exception, nothing_trained=self.new_folder and self.last_reported == 0))
 
     def _finish(self, status: str) -> None:
         if self.started:
@@ -227,18 +229,18 @@ class FederatedLoop(pl.Callback):
     def state_dict(self) -> dict[str, Any]:
         return {
             "config_hash": self.settings.config_hash,
-            "server": self.state.packed(),
+            "server": self.state.pack(),
             "clients": self.store.state_dict(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._restored = state_dict
 
-    def checkpointed(self) -> None:
+    def note_checkpoint(self) -> None:
         """The state that was last asked for is on disk."""
-        self.store.checkpointed()
+        self.store.note_checkpoint()
         for observer in self.observers:
-            observer.checkpointed()
+            observer.note_checkpoint()
 
     @staticmethod
     def _module(pl_module: pl.LightningModule) -> ClientModule:

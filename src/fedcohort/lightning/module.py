@@ -57,7 +57,7 @@ class ClientModule(pl.LightningModule):
         """Score this rank's share of the server's data, all of it; it may be empty."""
         with self.stopwatch.stage("evaluate"):
             for metrics, pieces in zip(self._scores, batch, strict=True):
-                found = [judged(self.network(x), y) for x, y in pieces if len(y)]
+                found = [judge(self.network(x), y) for x, y in pieces if len(y)]
                 for name, values in zip(("acc", "loss"), zip(*found, strict=True), strict=False):
                     metrics[name].update(torch.cat(values))
 
@@ -86,7 +86,7 @@ class ClientModule(pl.LightningModule):
         return batch
 
 
-def judged(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def judge(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Whether each sample's class is found (1 or 0), and its cross-entropy; float64 [n] both."""
     return (logits.argmax(1) == y).double(), F.cross_entropy(logits, y, reduction="none").double()
 

@@ -54,11 +54,11 @@ def status_of(exception: BaseException, *, nothing_trained: bool) -> str:
     return "interrupted" if stopped else "failed"
 
 
-def ended_by(trainer: pl.Trainer) -> str:
+def find_stopper(trainer: pl.Trainer) -> str:
     """Which callback ended a run before its last round, and why, where it says so (EarlyStopping does)."""
     callbacks: list[pl.Callback] = getattr(trainer, "callbacks", [])
-    said = [(type(each).__name__, getattr(each, "stopping_reason_message", None)) for each in callbacks]
-    why = "; ".join(f"{name}: {reason}" for name, reason in said if reason)
+    reasons = [(type(each).__name__, getattr(each, "stopping_reason_message", None)) for each in callbacks]
+    why = "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
     return why or "a callback asked for it"
 
 

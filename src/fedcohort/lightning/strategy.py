@@ -44,7 +44,7 @@ class Launcher(_MultiProcessingLauncher):
     ) -> object:
         parent, threads = os.getpid(), torch.get_num_threads()
 
-        def told(*inner: object, **named: object) -> object:
+        def work(*inner: object, **named: object) -> object:
             die_with(parent)
             torch.set_num_threads(threads)  # Lightning gives each process its part of the cores' instead
             try:
@@ -59,7 +59,7 @@ class Launcher(_MultiProcessingLauncher):
         share_with_children()
         with tempfile.TemporaryDirectory(prefix="fedcohort-") as folder:
             self._strategy.meeting = Path(folder) / "ranks"
-            return super().launch(told, *args, trainer=trainer, **kwargs)
+            return super().launch(work, *args, trainer=trainer, **kwargs)
 
 
 class CohortStrategy(DDPStrategy):

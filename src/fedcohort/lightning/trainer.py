@@ -53,7 +53,7 @@ class Training:
     def trainer(self, *, fresh: bool) -> pl.Trainer:
         """Lightning's; fresh: it goes on from no checkpoint. Raises `IncompatibleConfig` for callbacks that clash."""
         pauses = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"])
-        last = RoundCheckpoint(self.path, *pauses, self.loop.stopwatch, self.loop.checkpointed, self.origin)
+        last = RoundCheckpoint(self.path, *pauses, self.loop.stopwatch, self.loop.note_checkpoint, self.origin)
         # On one node the processes are ours, forked: in a SLURM job Lightning would take each for SLURM's rank 0.
         ours = LightningEnvironment() if self.processes["num_nodes"] == 1 else None
         try:
@@ -72,20 +72,20 @@ class Training:
                 use_distributed_sampler=False,
             )
         except RuntimeError as error:  # two callbacks whose states could not be told apart
-            raise _refused(error) from error
+            raise _explain(error) from error
 
 
-def died(error: BaseException) -> bool:
+def is_death(error: BaseException) -> bool:
     """Whether a process that trained has died, or raised."""
     return isinstance(error, ProcessExitedException | ProcessRaisedException)
 
 
 def refusal(error: BaseException) -> FedcohortError | None:
     """The line for what Lightning's callbacks raised; None where they did not."""
-    return _refused(error) if isinstance(error, MisconfigurationException) or _by_a_callback(error) else None
+    return _explain(error) if isinstance(error, MisconfigurationException) or _by_a_callback(error) else None
 
 
-def _refused(error: BaseException) -> IncompatibleConfig:
+def _explain(error: BaseException) -> IncompatibleConfig:
     return IncompatibleConfig(f"Lightning refuses these callbacks: {str(error).splitlines()[0]}")
 
 
@@ -101,6 +101,6 @@ def _by_a_callback(error: BaseException) -> bool:
 def death_of_a_rank(error: Any) -> str:  # noqa: ANN401  one of torch's two that `died` knows
     """One line from what torch says of a process that died or raised."""
     last = str(error).strip().splitlines()[-1].strip()
-    if said := re.match(r"(?:fedcohort\.errors\.\w+|[\w.]+\.MisconfigurationException): (.*)", last):
-        return said[1]
+    if match := re.match(r"(?:fedcohort\.errors\.\w+|[\w.]+\.MisconfigurationException): (.*)", last):
+        return match[1]
     return f"training process {error.error_index} ended ({last}); go on from the last checkpoint with resume=true"

@@ -8,8 +8,10 @@ from jaxtyping import Float64
 Vector = Float64[np.ndarray, "n"]
 
 
-def descended(step: Callable[[Vector], Vector], start: Vector, steps: int = 20_000, tolerance: float = 1e-12) -> Vector:
-    """Where `step` (a gradient step and its projection) moves no entry by more than `tolerance`; after `steps` at most.
+def descend(step: Callable[[Vector], Vector], start: Vector, steps: int = 20_000, tolerance: float = 1e-12) -> Vector:
+    """Return where `step` (a gradient step and its projection) moves no entry by more than `tolerance`.
+
+    It stops after `steps` steps at most.
 
     t <- (1 + sqrt(1 + 4 t^2)) / 2,   ahead = w + (t_before - 1) / t (w - w_before)
     """

@@ -24,8 +24,9 @@ def distance(target: Float[Tensor, "b c"], logits: Float[Tensor, "b c"], tau: fl
 
 
 def batches(rng: np.random.Generator, n: int, size: int, count: int) -> Iterator[Ids]:
-    """`count` mini-batches of `size` out of n, pass after pass, each in an order of its own; a pass ends with what is
-    left of it.
+    """Yields `count` mini-batches of `size` out of n row numbers, pass after pass, each pass in an order of its own.
+
+    The last batch of a pass has what is left of it.
     """
     done = 0
     while done < count:
@@ -38,7 +39,7 @@ def batches(rng: np.random.Generator, n: int, size: int, count: int) -> Iterator
 
 
 @torch.no_grad()
-def predicted(network: nn.Module, x: Tensor, size: int) -> Float[Tensor, "n c"]:
+def predict(network: nn.Module, x: Tensor, size: int) -> Float[Tensor, "n c"]:
     """Logits of all of x, `size` samples at a time."""
     network.eval()
     return torch.cat([network(part) for part in torch.split(x, size)])
@@ -51,8 +52,9 @@ def learn(
     tau: float = 1.0,
     pull: float = 1.0,
 ) -> None:
-    """One step down pull * `distance`; none where the target is predicted already, to rounding, which Adam would blow
-    up to whole steps.
+    """Makes one optimizer step down pull * `distance`, in place.
+
+    Makes none where the target is predicted already, to rounding, which Adam would blow up to whole steps.
     """
     with torch.no_grad():
         if float((F.softmax(logits / tau, 1) - target).abs().max()) <= SAME:
@@ -62,6 +64,6 @@ def learn(
     optimizer.step()
 
 
-def trained(network: nn.Module) -> list[nn.Parameter]:
+def trainable(network: nn.Module) -> list[nn.Parameter]:
     """The parameters that are not frozen."""
     return [parameter for parameter in network.parameters() if parameter.requires_grad]

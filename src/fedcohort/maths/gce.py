@@ -1,5 +1,6 @@
-"""Generalised cross-entropy: Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Networks with
-Noisy Labels" (2018), Eq. 6.
+"""Generalised cross-entropy, a loss between cross-entropy and the mean absolute error.
+
+Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Networks with Noisy Labels" (2018), Eq. 6.
 
     L_q = (1 - p_y^q) / q,    dL_q = p_y^q dCE     q -> 0 is cross-entropy, q = 1 the mean absolute error (halved)
 
@@ -11,6 +12,6 @@ from torch import Tensor
 
 
 def gce(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], q: float) -> Float[Tensor, "b"]:
-    """For each sample, from log-probabilities; q in (0, 1]."""
+    """Return the loss of each sample, [b], from log-probabilities; q in (0, 1]."""
     log_py = logp.gather(1, y[:, None])[:, 0]
     return -(q * log_py).expm1() / q

@@ -16,8 +16,8 @@ Column = Float64[np.ndarray, "*batch 1"]
 HALVINGS = 64  # of an interval of log s that is never longer than 1500: to the spacing of floats
 
 
-def tilted(log_q: Rows, rho: float) -> tuple[Rows, Column]:
-    """p [..., n] and lambda [..., 1] for finite log q, which may lack a constant, and rho >= 0 in nats.
+def tilt(log_q: Rows, rho: float) -> tuple[Rows, Column]:
+    """Return p [..., n] and lambda [..., 1] for finite log q, which may lack a constant, and rho >= 0 in nats.
 
     p is feasible: the side of the root is taken where KL <= rho. rho = 0 gives equal weights, and lambda = infinity
     where q are not equal already.

@@ -33,7 +33,9 @@ def levels(values: Float64[np.ndarray, "n"], count: int, rng: np.random.Generato
 
 
 def clusters(X: Points, count: int, rng: np.random.Generator, restarts: int = 10) -> Int64[np.ndarray, "_n"]:
-    """Each row's cluster, 0 .. count - 1, by the best of `restarts` runs; fewer where fewer rows are distinct.
+    """Return each row's cluster, 0 .. count - 1, by the best of `restarts` runs.
+
+    There are fewer where fewer rows are distinct.
 
     Clusters are numbered by their first member in lexicographic order of rows, so that the order of rows is of no
     consequence.
@@ -51,12 +53,12 @@ def clusters(X: Points, count: int, rng: np.random.Generator, restarts: int = 10
 
 
 def inertia(X: Points, label: Int64[np.ndarray, "_n"]) -> float:
-    """The sum of squared distances to the clusters' means."""
+    """Return the sum of squared distances to the clusters' means."""
     return float(sum(((X[label == h] - X[label == h].mean(0)) ** 2).sum() for h in np.unique(label)))
 
 
 def _run(X: Points, count: int, rng: np.random.Generator) -> tuple[float, Int64[np.ndarray, "_n"]]:
-    """One run of `STEPS` steps at most: (inertia, labels), each point with the nearest centre.
+    """Run `STEPS` steps at most; return the inertia and each point's label, that of the nearest centre.
 
     A step that rounding makes worse ends it as one that improves nothing does, so it can't go to and fro.
     """

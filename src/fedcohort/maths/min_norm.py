@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.maths.descent import descended
+from fedcohort.maths.descent import descend
 
 Vector = Float64[np.ndarray, "n"]
 
@@ -34,4 +34,4 @@ def min_norm(Q: Float64[np.ndarray, "n n"], start: Vector, epsilon: float) -> Ve
     steepest = float(np.linalg.eigvalsh(Q)[-1])
     if steepest <= 0:
         return start
-    return descended(lambda ahead: project(ahead - Q @ ahead / steepest, low, high), start)
+    return descend(lambda ahead: project(ahead - Q @ ahead / steepest, low, high), start)

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.maths.descent import descended
+from fedcohort.maths.descent import descend
 
 Vector = Float64[np.ndarray, "n"]
 
@@ -31,4 +31,4 @@ def least_variance(X: Float64[np.ndarray, "n d"], ridge: float = 1e-8) -> Vector
         return w
     M = M / np.sqrt(size)  # now the trace is 1
     rate = 1 / (float(np.linalg.norm(M, 2)) ** 2 + ridge)
-    return descended(lambda ahead: project(ahead - rate * (M @ (M.T @ ahead) + ridge * ahead)), w)
+    return descend(lambda ahead: project(ahead - rate * (M @ (M.T @ ahead) + ridge * ahead)), w)

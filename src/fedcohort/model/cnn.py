@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cnn(Model):
-    """dense: units of the dense layer."""
+    """The network, with its option.
+
+    Attributes:
+        dense: units of the dense layer.
+    """
 
     dense: int
 
@@ -24,7 +28,7 @@ class Cnn(Model):
         ranges.integer("dense", self.dense, "[1, inf)")
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        from torch import nn
+        from torch import nn  # noqa: PLC0415 - torch only once the words are right
 
         if len(shape) != 3 or min(shape[1:]) < 4:
             raise IncompatibleConfig(

@@ -38,7 +38,7 @@ class Objective(Part, Protocol):
     def per_sample(
         self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
-        """(objective, cross-entropy) of each sample, in nats.
+        """Return the objective and the cross-entropy of each sample, [b] both, in nats.
 
         reference: probabilities of w_t in eval mode, fixed during the round, where `uses_reference`.
         """

@@ -1,5 +1,6 @@
-"""Generalised cross-entropy: Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Networks with
-Noisy Labels" (2018), Eq. 6.
+"""Generalised cross-entropy: samples with implausible labels pull less (Zhang and Sabuncu 2018, Eq. 6).
+
+Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Networks with Noisy Labels" (2018).
 
     L_q = (1 - p_y^q) / q,   logit gradient p_y^q (p - e_y)
 
@@ -22,7 +23,11 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class Gce(Objective):
-    """q: from cross-entropy (near 0) to the mean absolute error (1)."""
+    """The loss, with its option.
+
+    Attributes:
+        q: from cross-entropy (near 0) to the mean absolute error (1).
+    """
 
     q: float
 

@@ -1,5 +1,7 @@
-"""Symmetric cross-entropy: Wang et al., "Symmetric Cross Entropy for Robust Learning with Noisy Labels" (2019), with
-the constants of RHFL (Fang and Ye, "Robust Federated Learning with Noisy and Heterogeneous Clients", 2022).
+"""Symmetric cross-entropy: cross-entropy with its reverse beside it, against noisy labels (Wang et al. 2019).
+
+Wang et al., "Symmetric Cross Entropy for Robust Learning with Noisy Labels" (2019), with the constants of RHFL (Fang
+and Ye, "Robust Federated Learning with Noisy and Heterogeneous Clients", 2022).
 
     L = a CE + b RCE,   CE = -ln p_y,   RCE = -A (1 - p_y),   A = ln 1e-4
 

@@ -22,21 +22,21 @@ def console() -> "Console":
     class Output(Console):
         def on_broken_pipe(self) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still printed goes nowhere
-            interrupts.pipe_closed()
+            interrupts.note_closed_pipe()
 
     found = Output(highlight=False)
     return found if found.is_terminal else Output(highlight=False, width=UNFOLDED)
 
 
-def for_each(folders: Sequence[Path], told: Callable[[Path], str]) -> int:
-    """Print what `told` says of each folder; 1 where it could not be done for one of them, which is said too."""
+def for_each(folders: Sequence[Path], describe: Callable[[Path], str]) -> int:
+    """Print what `describe` says of each folder; 1 where it could not be done for one of them, which is said too."""
     from rich.console import Console
 
     out, errors = console(), Console(stderr=True, soft_wrap=True, highlight=False)
     failed = 0
     for folder in folders:
         try:
-            out.print(told(folder.absolute()), soft_wrap=True, markup=False)
+            out.print(describe(folder.absolute()), soft_wrap=True, markup=False)
         except FedcohortError as error:
             errors.print(str(error), markup=False)
             failed = 1

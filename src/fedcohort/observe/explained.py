@@ -16,7 +16,7 @@ BEST, MOST = 30, 60  # rows: the best by score and all who were selected, but no
 
 @dataclass(frozen=True)
 class ExplainedRound:
-    """One round by client.
+    """What a round made of each client.
 
     Attributes:
         score, parts, probability: NaN where unknown; probability is None where nobody draws.
@@ -40,7 +40,7 @@ class ExplainedRound:
 
     @property
     def ranking(self) -> Ids:
-        """Everybody: the best first, at equal scores those selected, then by id; those without a score last."""
+        """Everybody's id: the best first, at equal scores those selected, then by id; without a score last."""
         value = np.where(np.isnan(self.key), -np.inf, self.key)
         return np.lexsort((np.arange(len(value)), ~self.selected, np.isnan(self.key), -value))
 
@@ -49,36 +49,36 @@ class ExplainedRound:
         """Whether a score is the sum of its parts."""
         if len(self.parts) < 2:
             return False
-        total = summed(list(self.parts.values()))
+        total = sum_parts(list(self.parts.values()))
         finite = np.isfinite(self.score)
         size = np.abs(self.score[finite]).max(initial=0.0)
         return bool(finite.any() and np.allclose(total[finite], self.score[finite], rtol=1e-6, atol=1e-9 * size))
 
 
-def summed(parts: Sequence[Values]) -> Values:
-    """NaN where one is NaN, or two are infinite and of opposite sign."""
+def sum_parts(parts: Sequence[Values]) -> Values:
+    """Add up the parts of a score; NaN where one is NaN, or two are infinite and of opposite sign."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.sum(parts, axis=0))
 
 
-def explained(history: History) -> list[int]:
-    """The rounds in which somebody was selected and somebody scored, or had a known probability."""
+def explain(history: History) -> list[int]:
+    """Return the rounds in which somebody was selected and somebody scored, or had a known probability."""
     table = history.clients(["selected", "score", "probability"], first=1)
-    told = [name for name in ("score", "probability") if name in table]
-    if not told or not len(table):
+    columns = [name for name in ("score", "probability") if name in table]
+    if not columns or not len(table):
         return []
-    by_step = table.assign(known=table[told].notna().any(axis=1)).groupby("step")[["selected", "known"]].any()
+    by_step = table.assign(known=table[columns].notna().any(axis=1)).groupby("step")[["selected", "known"]].any()
     return [int(step) for step in by_step.index[by_step.all(axis=1)]]
 
 
 def fates(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray) -> Fates:
-    """The code of each client, from its flags."""
+    """Return the code of each client's fate, from its flags."""
     codes = np.select([selected & arrived, selected, ~available], [ARRIVED, LATE, AWAY], IDLE)
     return codes.astype(np.int8)
 
 
 def load(history: History, step: int) -> ExplainedRound:
-    """The facts of round `step`: who was there, and the per-client table of those whom it concerned."""
+    """Read the facts of round `step`: who was there, and the per-client table of those whom it concerned."""
     table = history.clients(first=step)
     rows = table[table["step"] == step]
     known = history.available(step)
@@ -92,9 +92,9 @@ def load(history: History, step: int) -> ExplainedRound:
         return values
 
     def flags(name: str) -> Bool[np.ndarray, "_n"]:
-        held = np.zeros(len(there), dtype=bool)
-        held[clients] = rows[name].to_numpy(dtype=bool)
-        return held
+        flag = np.zeros(len(there), dtype=bool)
+        flag[clients] = rows[name].to_numpy(dtype=bool)
+        return flag
 
     parts = {str(name)[5:]: column(str(name)) for name in rows.columns if str(name).startswith("part_")}
     chance = column("probability")
@@ -107,8 +107,8 @@ def load(history: History, step: int) -> ExplainedRound:
     )
 
 
-def shown(round: ExplainedRound) -> Ids:
-    """The clients that have a row: the best `BEST` and all selected, best first; the first `MOST` of them."""
+def choose_rows(round: ExplainedRound) -> Ids:
+    """Choose the clients that have a row: the best `BEST` and all selected, best first; at most `MOST`."""
     ranking = round.ranking
     place = np.arange(len(ranking))
     scored = ~np.isnan(round.key[ranking])

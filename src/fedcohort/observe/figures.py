@@ -16,8 +16,9 @@ FOLDER = "figures"
 
 
 class Figures(Observer):
-    """Draws accuracy.png, partition.png, selection.png; round.png, of the last round in which clients were scored,
-    and belief.png, where there are any.
+    """Draws the pictures of a run: accuracy.png, partition.png and selection.png.
+
+    It draws round.png, of the last round in which clients were scored, and belief.png, where there are any.
     """
 
     def __init__(self) -> None:
@@ -29,7 +30,7 @@ class Figures(Observer):
         self._info = info
 
     def observe(self, report: RoundReport) -> None:
-        """Nothing: the journal has it."""
+        """Do nothing: the journal has it."""
 
     def finish(self, status: str) -> None:
         """Draw, unless the run failed or trained nothing."""
@@ -44,16 +45,16 @@ class Figures(Observer):
 
 def draw(info: RunInfo) -> list[Path]:
     """Draw what there is data for; returns the files."""
-    history, folder = _opened(info)
+    history, folder = _open(info)
     partition.draw(info, folder / "partition.png")
-    drawn = {
+    jobs = {
         "accuracy.png": curves.draw(info, history, folder / "accuracy.png"),
         "partition.png": True,
         "selection.png": selection.draw(info, history, folder / "selection.png"),
         "round.png": one_round.draw(info, history, folder / "round.png"),
         "belief.png": belief.draw(info, history, folder / "belief.png"),
     }
-    return [folder / name for name, done in drawn.items() if done]
+    return [folder / name for name, done in jobs.items() if done]
 
 
 def redraw(folder: Path) -> list[Path]:
@@ -67,13 +68,13 @@ def explain(folder: Path, step: int) -> Path:
     Raises `OptionError` where that round has nothing to explain, `CheckpointError` where the folder holds no run.
     """
     info = card.load(folder)
-    history, figures = _opened(info)
+    history, figures = _open(info)
     path = figures / f"round-{step}.png"
     one_round.draw(info, history, path, step)
     return path
 
 
-def _opened(info: RunInfo) -> tuple[History, Path]:
+def _open(info: RunInfo) -> tuple[History, Path]:
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of every font it looks at
     history, folder = read(info.folder), info.folder / FOLDER
     folder.mkdir(exist_ok=True)

@@ -5,20 +5,17 @@ import shlex
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fedcohort import ranges
 from fedcohort.errors import TrackingError
 from fedcohort.host.commands import command, fedcohort
-from fedcohort.observe.tracking import server
+from fedcohort.observe.tracking import server, worker
 from fedcohort.observe.tracking.identity import is_complete, register
 from fedcohort.record import card
 from fedcohort.record.history import expect
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.types import RoundReport
-
-if TYPE_CHECKING:
-    from fedcohort.observe.tracking.worker import Message, Worker
 
 log = logging.getLogger("fedcohort")
 REVIVALS = 2  # of the worker, in a run: one that dies of the run itself is not started for ever
@@ -35,7 +32,7 @@ class MlflowTracker(Observer):
     run folder, and what it lacks is sent when it is back, by the next process, or by `fedcohort sync`.
     """
 
-    _worker: "ClassVar[Worker | None]" = None  # the process's runs share one
+    _worker: ClassVar[worker.Worker | None] = None  # the process's runs share one
 
     def __init__(self, *, tracking_uri: str | None, experiment: str, every_s: float, logs: str) -> None:
         ranges.number("every_s", every_s, "[0, inf)")
@@ -47,7 +44,7 @@ class MlflowTracker(Observer):
         self._run = ""
         self._ended = False
         self._refused = ""
-        self._started: Message = {}
+        self._started: worker.Message = {}
         self._revivals = REVIVALS
 
     def opening_line(self) -> str:
@@ -58,22 +55,18 @@ class MlflowTracker(Observer):
 
     def prepare(self) -> None:
         """Start the worker, which imports MLflow while this process imports torch; it writes nothing yet."""
-        from fedcohort.observe.tracking.worker import Worker
-
         try:
-            MlflowTracker._worker = MlflowTracker._worker or Worker()
+            MlflowTracker._worker = MlflowTracker._worker or worker.Worker()
             self._refused = ""
         except OSError as error:  # no more processes, no more memory
             self._refused = f"no process for MLflow can be started ({error})"
 
     def start(self, info: RunInfo) -> None:
         """Have the run found or made. Raises `IncompatibleConfig` where there is no journal."""
-        from fedcohort.observe.tracking import worker
-
         expect(info.folder, "logger=mlflow")
         register(info.folder, self._place)
         self._folder, self._run, self._ended, self._revivals = info.folder, uuid.uuid4().hex, False, REVIVALS
-        self._started = worker.started(self._run, info.folder, self._place, self._every_s)
+        self._started = worker.start_message(self._run, info.folder, self._place, self._every_s)
         self.prepare()
         if not self._tell(self._started):  # it has died since the last run
             self._revive()
@@ -85,7 +78,7 @@ class MlflowTracker(Observer):
         if not MlflowTracker._worker.poke():
             self._revive()
             return
-        self._pass_on(MlflowTracker._worker.heard(wait=False))
+        self._pass_on(MlflowTracker._worker.hear(wait=False))
         if self._ended:
             raise TrackingError(self._refused)
 
@@ -94,13 +87,11 @@ class MlflowTracker(Observer):
 
         past: the run has ended when its last round was committed, not now.
         """
-        from fedcohort.observe.tracking import worker
-
         if self._folder is None or self._ended:
             return
         while MlflowTracker._worker is not None and not self._ended:
-            if self._tell(worker.finished(self._run, status, past=past)):
-                self._pass_on(MlflowTracker._worker.heard(wait=True))
+            if self._tell(worker.finish_message(self._run, status, past=past)):
+                self._pass_on(MlflowTracker._worker.hear(wait=True))
             if not self._ended:
                 self._revive()
         if not self._ended:
@@ -124,10 +115,10 @@ class MlflowTracker(Observer):
             self.prepare()
             self._tell(self._started)
 
-    def _tell(self, message: "Message") -> bool:
+    def _tell(self, message: worker.Message) -> bool:
         return MlflowTracker._worker is not None and MlflowTracker._worker.tell(message)
 
-    def _pass_on(self, messages: "Iterable[Message]") -> None:
+    def _pass_on(self, messages: Iterable[worker.Message]) -> None:
         """Say what the worker has to say of this run, until it is done with it."""
         for message in messages:
             if message["run"] != self._run:

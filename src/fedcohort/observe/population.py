@@ -12,32 +12,32 @@ def heterogeneity(info: RunInfo) -> str:
     """The preset's word while it is true, else what takes its place: `dirichlet(alpha=0.5) + no label noise`."""
     if "heterogeneity" in info.choices:
         return info.choices["heterogeneity"]
-    noise = "no label noise" if info.choices.get("label_noise") == "none" else _called(info, "label_noise")
-    return f"{_called(info, 'partition')} + {noise}"
+    noise = "no label noise" if info.choices.get("label_noise") == "none" else _spell_word(info, "label_noise")
+    return f"{_spell_word(info, 'partition')} + {noise}"
 
 
-def _called(info: RunInfo, group: str) -> str:
-    """A word and its options, `beta(a=15)`."""
+def _spell_word(info: RunInfo, group: str) -> str:
+    """Spell a word with its options, `beta(a=15)`."""
     options = {name: value for name, value in info.config.get(group, {}).items() if name != "_target_"}
-    given = ", ".join(f"{name}={value}" for name, value in options.items())
-    return info.choices.get(group, "?") + (f"({given})" if given else "")
+    pairs = ", ".join(f"{name}={value}" for name, value in options.items())
+    return info.choices.get(group, "?") + (f"({pairs})" if pairs else "")
 
 
 def shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
-    """Each client's share of each class; zeros for a client without samples."""
+    """Return each client's share of each class; zeros for a client without samples."""
     total = class_counts.sum(axis=1, keepdims=True)
     found: np.ndarray = class_counts / np.maximum(total, 1)
     return found
 
 
-def classes_held(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
-    """The number of classes of which a client has a sample."""
-    held: np.ndarray = (class_counts > 0).sum(axis=1).astype(np.int64)
-    return held
+def count_classes(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
+    """Count the classes of which each client has a sample."""
+    counts: np.ndarray = (class_counts > 0).sum(axis=1).astype(np.int64)
+    return counts
 
 
-def skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
-    """Clients whose classes depart from the federation's by more than chance.
+def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
+    """Return which clients' classes depart from the federation's by more than chance.
 
     Pearson's chi-square of a client's counts against the federation's shares, whatever the client's size; its
     quantile by Wilson and Hilferty (1931): d (1 - 2/(9d) + z sqrt(2/(9d)))^3 for d degrees of freedom.

@@ -23,7 +23,11 @@ LABELS = 12  # that the table names
 
 
 class Progress(Observer):
-    """lines_every: rounds between plain lines, where the output is no terminal."""
+    """Shows how the run goes on.
+
+    Attributes:
+        lines_every: rounds between plain lines, where the output is no terminal.
+    """
 
     def __init__(self, *, lines_every: int) -> None:
         ranges.integer("lines_every", lines_every, "[1, inf)")
@@ -63,20 +67,20 @@ class Progress(Observer):
         self._console.file.flush()  # a log file is read while it grows
 
 
-def facts(report: RoundReport, seen: dict[str, float]) -> str:
+def facts(report: RoundReport, before: dict[str, float]) -> str:
     """`cohort 10 arrived 10  test/acc 0.873  test/loss 0.41  virtual 20 min 34 s`."""
     parts = [f"cohort {len(report.cohort)} arrived {len(report.arrived)}"]
-    parts += [f"{name} {seen[name]:.3g}" for name in ("test/acc", "test/loss") if name in seen]
-    if "time/virtual_s" in seen:
-        parts.append(f"virtual {units.seconds(seen['time/virtual_s'])}")
+    parts += [f"{name} {before[name]:.3g}" for name in ("test/acc", "test/loss") if name in before]
+    if "time/virtual_s" in before:
+        parts.append(f"virtual {units.seconds(before['time/virtual_s'])}")
     return "  ".join(parts)
 
 
-def short_facts(report: RoundReport, seen: dict[str, float]) -> str:
+def short_facts(report: RoundReport, before: dict[str, float]) -> str:
     """`9/10 clients  acc 0.873  20 min 34 s`: beside the bar, 80 columns must do."""
     parts = [f"{len(report.arrived)}/{len(report.cohort)} clients"]
-    parts += [f"acc {seen['test/acc']:.3f}"] if "test/acc" in seen else []
-    parts += [units.seconds(seen["time/virtual_s"])] if "time/virtual_s" in seen else []
+    parts += [f"acc {before['test/acc']:.3f}"] if "test/acc" in before else []
+    parts += [units.seconds(before["time/virtual_s"])] if "time/virtual_s" in before else []
     return "  ".join(parts)
 
 
@@ -111,8 +115,8 @@ def choices(info: RunInfo) -> str:
 def start_rows(info: RunInfo) -> list[tuple[str, str]]:
     """The lines of the start-up table."""
     low, middle, high = population.low_middle_high(info.n_train)
-    fewest, usual, most = population.low_middle_high(population.classes_held(info.class_counts))
-    skewed = population.skewed(info.class_counts).mean() if len(info.n_train) else math.nan
+    fewest, usual, most = population.low_middle_high(population.count_classes(info.class_counts))
+    skewed = population.find_skewed(info.class_counts).mean() if len(info.n_train) else math.nan
     noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
     from_round = f", from round {info.start}" if info.start else ""
     lines = [

@@ -15,7 +15,7 @@ from fedcohort.record import card
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.history import History, expect, read, wall_s
 from fedcohort.record.observer import Observer, RunInfo
-from fedcohort.record.provenance import forced
+from fedcohort.record.provenance import list_forced
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
@@ -58,7 +58,7 @@ class Summary(Observer):
         self._info = info
 
     def observe(self, report: RoundReport) -> None:
-        """Nothing: the journal has it."""
+        """Do nothing: the journal has it."""
 
     def finish(self, status: str) -> None:
         """Write `summary.json` and print the table, where there is anything to show."""
@@ -73,7 +73,10 @@ class Summary(Observer):
 
 
 def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
-    """Everything that `summary.json` holds. final: the last value of each metric that was measured at all."""
+    """Return everything that `summary.json` holds.
+
+    `final` is the last value of each metric that was measured at all.
+    """
     final = {name: float(series.iloc[-1]) for name, column in history.metrics.items() if len(series := column.dropna())}
     now = time.time_ns() // 1_000_000
     return {
@@ -100,7 +103,7 @@ def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
         "dirty": info.dirty,
         "versions": dict(info.versions),
         "starts": [dict(start) for start in info.starts],
-        "forced": forced(info.starts),
+        "forced": list_forced(info.starts),
     }
 
 
@@ -133,14 +136,14 @@ def show(summary: dict[str, Any]) -> None:
     """Print the table."""
     from rich.table import Table
 
-    done, asked = summary["rounds"], summary["rounds_asked"]
+    done, total = summary["rounds"], summary["rounds_asked"]
     table = Table()
     table.add_column("result")
     table.add_column("value", justify="right")
     for label, value in rows(summary):
         table.add_row(label, value)
     out = console()
-    out.print(f"{summary['name']}: {summary['status']} after {done} of {asked} rounds", soft_wrap=True, markup=False)
+    out.print(f"{summary['name']}: {summary['status']} after {done} of {total} rounds", soft_wrap=True, markup=False)
     out.print(table)
     out.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)
 

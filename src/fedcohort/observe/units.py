@@ -13,12 +13,12 @@ PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 def bytes_(value: float) -> str:
     """1234567 -> '1.23 MB' (powers of 1000)."""
-    return _scaled(value, BYTES)
+    return _scale(value, BYTES)
 
 
 def flops(value: float) -> str:
     """1.2e12 -> '1.2 TFLOP': a number of operations, not a rate."""
-    return _scaled(value, [f"{prefix}FLOP" for prefix in PREFIXES])
+    return _scale(value, [f"{prefix}FLOP" for prefix in PREFIXES])
 
 
 def seconds(value: float) -> str:
@@ -42,7 +42,7 @@ def number(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else "-"
 
 
-def _scaled(value: float, names: "tuple[str, ...] | list[str]") -> str:
+def _scale(value: float, names: "tuple[str, ...] | list[str]") -> str:
     if not math.isfinite(value):
         return "-"
     power = 0

@@ -18,12 +18,12 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition
-from fedcohort.partition.sizes import required
+from fedcohort.partition.sizes import require
 from fedcohort.types import Ids, Values
 
 
 def dirichlet(alpha: float, size: int, rng: np.random.Generator) -> Values:
-    """One draw of Dir(alpha, ..., alpha), [size], for any alpha > 0.
+    """Draw from Dir(alpha, ..., alpha), [size], for any alpha > 0.
 
     In logarithms, by Gamma(alpha) = Gamma(alpha + 1) U^(1/alpha): for small alpha every Gamma(alpha) underflows to 0.
     """
@@ -78,8 +78,11 @@ class Dirichlet(Partition):
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:
-        """Sorted positions of each client; disjoint and exhaustive. Raises `OptionError` without enough samples."""
-        K, N = required("dirichlet", n_clients, len(labels)), len(labels)
+        """Deal the samples: sorted positions of each client; disjoint and exhaustive.
+
+        Raises `OptionError` without enough samples.
+        """
+        K, N = require("dirichlet", n_clients, len(labels)), len(labels)
         if self.min_samples > N // K:
             raise OptionError(
                 f"partition.min_samples={self.min_samples} is more than {N} training samples give each of {K} clients; "

@@ -19,7 +19,7 @@ from jaxtyping import Int64
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition
-from fedcohort.partition.sizes import even, required
+from fedcohort.partition.sizes import even, require
 from fedcohort.types import Ids
 
 Counts = Int64[np.ndarray, "clients classes"]
@@ -72,15 +72,18 @@ class Plan:
             low = np.maximum(rests + left + rest - left.sum(), 0)
             high = left.copy()
             low[c] = high[c] = 0
-            taken = level(rest, low, high, rng.random(len(left)))
-            out[k] += taken
-            left -= taken
+            draws = level(rest, low, high, rng.random(len(left)))
+            out[k] += draws
+            left -= draws
             rests[c] -= rest
         return out
 
 
 def level(total: int, low: Ids, high: Ids, tie: np.ndarray) -> Ids:
-    """Integers in [low, high] that sum to `total`, as equal as possible; `tie` in [0, 1) says who gets the odd ones."""
+    """Return integers in [low, high] that sum to `total`, as equal as possible.
+
+    `tie` in [0, 1) says who gets the odd ones.
+    """
     out = low.copy()
     for _ in range(total - int(low.sum())):
         out[np.where(out < high, out + tie, np.inf).argmin()] += 1
@@ -106,8 +109,11 @@ class DominantClass(Partition):
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:
-        """Sorted positions of each client; disjoint and exhaustive. Raises `OptionError` naming a feasible value."""
-        K = required("dominant_class", n_clients, len(labels))
+        """Deal the samples: sorted positions of each client; disjoint and exhaustive.
+
+        Raises `OptionError` naming a feasible value.
+        """
+        K = require("dominant_class", n_clients, len(labels))
         pools = np.bincount(labels, minlength=n_classes)
         plan = Plan(even(len(labels), K), pools, rng.permutation(K), rng.permutation(n_classes))
         dominant = plan.dominants(round(self.fraction * K), self.share)
@@ -130,7 +136,7 @@ class DominantClass(Partition):
 
 
 def _deal(labels: Ids, counts: Counts, plan: Plan, uniform: np.ndarray, rng: np.random.Generator) -> list[Ids]:
-    """Positions of each client: `counts` of each class, and for the `uniform` ones [K] what remains."""
+    """Return the positions of each client: `counts` of each class, and for the `uniform` ones [K] what remains."""
     K, C = counts.shape
     rows = [rng.permutation(np.flatnonzero(labels == c)) for c in range(C)]
     ends = counts.cumsum(0)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort.partition.base import Partition
-from fedcohort.partition.sizes import required
+from fedcohort.partition.sizes import require
 from fedcohort.types import Ids
 
 
@@ -19,6 +19,9 @@ class Iid(Partition):
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:
-        """Sorted positions of each client; disjoint and exhaustive. Raises `OptionError` without enough samples."""
-        K = required("iid", n_clients, len(labels))
+        """Deal the samples: sorted positions of each client; disjoint and exhaustive.
+
+        Raises `OptionError` without enough samples.
+        """
+        K = require("iid", n_clients, len(labels))
         return [np.sort(part) for part in np.array_split(rng.permutation(len(labels)), K)]

@@ -14,13 +14,17 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition
-from fedcohort.partition.sizes import even, required
+from fedcohort.partition.sizes import even, require
 from fedcohort.types import Ids
 
 
 @dataclass(frozen=True)
 class LabelShards(Partition):
-    """shards: of each client; 2 in McMahan et al. and in FedMABA."""
+    """Each client gets some shards of the data sorted by class.
+
+    Attributes:
+        shards: of each client; 2 in McMahan et al. and in FedMABA.
+    """
 
     shards: int
 
@@ -30,8 +34,11 @@ class LabelShards(Partition):
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:
-        """Sorted positions of each client; disjoint and exhaustive. Raises `OptionError` without enough samples."""
-        K, N = required("label_shards", n_clients, len(labels)), len(labels)
+        """Deal the samples: sorted positions of each client; disjoint and exhaustive.
+
+        Raises `OptionError` without enough samples.
+        """
+        K, N = require("label_shards", n_clients, len(labels)), len(labels)
         if K * self.shards > N:
             raise OptionError(
                 f"partition.shards={self.shards} for {K} clients is more than the {N} training samples; "
@@ -40,5 +47,5 @@ class LabelShards(Partition):
         shuffled = rng.permutation(N)
         by_label = shuffled[np.argsort(labels[shuffled], kind="stable")]
         pieces = np.split(by_label, np.cumsum(even(N, K * self.shards))[:-1])
-        dealt = rng.permutation(K * self.shards).reshape(K, self.shards)
-        return [np.sort(np.concatenate([pieces[i] for i in mine])) for mine in dealt]
+        hands = rng.permutation(K * self.shards).reshape(K, self.shards)
+        return [np.sort(np.concatenate([pieces[i] for i in mine])) for mine in hands]

@@ -24,7 +24,7 @@ class Natural(Partition):
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:
-        """Sorted positions of each owner's samples; disjoint, exhaustive where all owners take part.
+        """Return the sorted positions of each owner's samples; disjoint, exhaustive where all owners take part.
 
         Raises `DataError` where the dataset has no owners and `OptionError` where it has too few.
         """

@@ -6,7 +6,7 @@ from fedcohort.errors import OptionError
 from fedcohort.types import Ids
 
 
-def required(word: str, n_clients: int | None, n_samples: int) -> int:
+def require(word: str, n_clients: int | None, n_samples: int) -> int:
     """`n_clients`, or `OptionError` where partition=`word` can't deal `n_samples` to so many."""
     if n_clients is None:
         raise OptionError(

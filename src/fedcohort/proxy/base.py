@@ -35,7 +35,7 @@ class Proxy(Part, Protocol):
         """
 
 
-def drawn(x: Tensor, n: int | None, what: str, seed: int) -> Tensor:
+def draw_rows(x: Tensor, n: int | None, what: str, seed: int) -> Tensor:
     """n of the rows of x in their order, all where n is None. Raises `OptionError` where there are not as many."""
     if n is None:
         return x
@@ -56,14 +56,14 @@ def foreign(x: Tensor, where: str, federation: Federation) -> Tensor:
             f"{where}: a sample has the shape {list(x.shape[1:])}, one of the run's dataset={federation.name} has "
             f"{list(shape)}"
         )
-    if tested := shared(x, federation.server_test.x):
+    if tested := count_shared(x, federation.server_test.x):
         raise DataError(f"{where}: {tested} inputs are in the run's test set")
-    if shared(x, torch.cat([federation.train.x, federation.val.x])) * 2 >= len(x):
+    if count_shared(x, torch.cat([federation.train.x, federation.val.x])) * 2 >= len(x):
         raise DataError(f"{where}: the inputs are the clients' own: choose others, or proxy=client_heldout")
     return x
 
 
-def shared(x: Tensor, among: Tensor) -> int:
-    """How many rows of x are rows of `among`, to the bit."""
+def count_shared(x: Tensor, among: Tensor) -> int:
+    """Count the rows of x that are rows of `among`, to the bit."""
     known = {hash(row.tobytes()) for row in among.flatten(1).cpu().numpy()}
     return sum(hash(row.tobytes()) in known for row in x.flatten(1).numpy())

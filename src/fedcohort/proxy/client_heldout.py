@@ -11,12 +11,16 @@ from torch import Tensor
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
 from fedcohort.errors import DataError
-from fedcohort.proxy.base import Proxy, drawn
+from fedcohort.proxy.base import Proxy, draw_rows
 
 
 @dataclass(frozen=True)
 class ClientHeldout(Proxy):
-    """n: how many of them, None for all."""
+    """The proxy, with its option.
+
+    Attributes:
+        n: how many of them, None for all.
+    """
 
     n: int | None
 
@@ -26,4 +30,4 @@ class ClientHeldout(Proxy):
     def inputs(self, federation: Federation, seed: int) -> Tensor:
         if not len(federation.val.x):
             raise DataError("proxy=client_heldout: no client holds anything out (split.client_val)")
-        return drawn(federation.val.x, self.n, "samples that clients hold out", seed)
+        return draw_rows(federation.val.x, self.n, "samples that clients hold out", seed)

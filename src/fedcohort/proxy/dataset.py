@@ -13,7 +13,7 @@ from torch import Tensor
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
 from fedcohort.dataset.base import Dataset
-from fedcohort.proxy.base import Proxy, drawn, foreign
+from fedcohort.proxy.base import Proxy, draw_rows, foreign
 
 
 @dataclass(frozen=True)
@@ -37,4 +37,4 @@ class OtherDataset(Proxy):
     def inputs(self, federation: Federation, seed: int) -> Tensor:
         raw = self.source.load(seed)
         x = foreign(torch.from_numpy(raw.train_x), f"proxy=dataset (dataset@proxy.source={raw.name})", federation)
-        return drawn(x, self.n, f"training samples of {raw.name}", seed)
+        return draw_rows(x, self.n, f"training samples of {raw.name}", seed)

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
-from fedcohort.dataset.table import listed, part_of
+from fedcohort.dataset.table import list_names, part_of
 from fedcohort.errors import DataError
-from fedcohort.proxy.base import Proxy, drawn, foreign
+from fedcohort.proxy.base import Proxy, draw_rows, foreign
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class Folder(Proxy):
         shape = tuple(federation.server_test.x.shape[1:])
         if prod(x.shape[1:]) != prod(shape):
             raise DataError(
-                f"proxy.path: a sample of {frame.where} has {prod(x.shape[1:])} numbers ({listed(names)}), and one of "
-                f"dataset={federation.name} {prod(shape)}; proxy.leave_out=[id,label] leaves columns out"
+                f"proxy.path: a sample of {frame.where} has {prod(x.shape[1:])} numbers ({list_names(names)}), and one "
+                f"of dataset={federation.name} {prod(shape)}; proxy.leave_out=[id,label] leaves columns out"
             )
         x = x.reshape(len(x), *shape)
         if federation.standard is not None:
             mean, sd = federation.standard
             x = (x - mean) / sd
-        return drawn(
+        return draw_rows(
             foreign(torch.from_numpy(x), f"proxy=folder ({frame.where})", federation), self.n, "its rows", seed
         )

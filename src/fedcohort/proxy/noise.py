@@ -18,7 +18,11 @@ from fedcohort.rng import generator
 
 @dataclass(frozen=True)
 class Noise(Proxy):
-    """n: how many inputs are drawn."""
+    """The proxy, with its option.
+
+    Attributes:
+        n: how many inputs are drawn.
+    """
 
     n: int
 
@@ -26,6 +30,6 @@ class Noise(Proxy):
         ranges.integer("n", self.n, "[1, inf)")
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
-        held = federation.server_val.x.double()
-        z = torch.from_numpy(generator(seed, "proxy").standard_normal((self.n, *held.shape[1:]))).to(held)
-        return (held.mean(0) + held.std(0, correction=0) * z).to(federation.server_val.x.dtype)
+        pixels = federation.server_val.x.double()
+        z = torch.from_numpy(generator(seed, "proxy").standard_normal((self.n, *pixels.shape[1:]))).to(pixels)
+        return (pixels.mean(0) + pixels.std(0, correction=0) * z).to(federation.server_val.x.dtype)

@@ -35,19 +35,19 @@ def correct(info: RunInfo) -> None:
 
 
 def _write(info: RunInfo, starts: list[int]) -> None:
-    """The arrays first: an `info.json` that is there has all of them beside it."""
+    """Write the card, its arrays first: an `info.json` that is there has all of them beside it."""
     values = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     packed = io.BytesIO()
-    np.savez(packed, allow_pickle=False, **{name: _narrowed(value) for name, value in arrays.items()})
+    np.savez(packed, allow_pickle=False, **{name: _narrow(value) for name, value in arrays.items()})
     write_atomically(info.folder / ARRAYS, packed.getbuffer())
     facts = {name: _encode(value) for name, value in values.items()}
     del facts["folder"]  # a folder may be copied to another machine
     write_atomically(info.folder / NAME, json.dumps({"starts_ms": starts, "info": facts}, default=str) + "\n")
 
 
-def _narrowed(values: np.ndarray) -> np.ndarray:
-    """Integers in the smallest type that holds them all."""
+def _narrow(values: np.ndarray) -> np.ndarray:
+    """Return the values as they are, integers in the smallest type that holds them all."""
     if values.dtype.kind not in "iu" or not values.size:
         return values
     return values.astype(np.result_type(*(np.min_scalar_type(int(end)) for end in (values.min(), values.max()))))
@@ -66,8 +66,8 @@ def load(folder: Path) -> RunInfo:
 def _arrays(folder: Path, dtypes: dict[str, str]) -> dict[str, np.ndarray]:
     path = folder / ARRAYS
     try:
-        with np.load(path, allow_pickle=False) as held:
-            return {name: held[name].astype(dtype, copy=False) for name, dtype in dtypes.items()}
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name].astype(dtype, copy=False) for name, dtype in dtypes.items()}
     except FileNotFoundError as error:
         raise CheckpointError(f"{folder} was copied in part: it holds no {ARRAYS}, where {NAME} has arrays") from error
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
@@ -103,7 +103,8 @@ def _plain(value: object) -> object:
 
 
 def _is(value: object, keys: set[str]) -> bool:
-    """Whether the value stands for an array: `dtype` alone in `info.npz`, with `array` in the `info.json` of an older
-    fedcohort.
+    """Whether the value stands for an array.
+
+    It holds `dtype` alone where the array is in `info.npz`, with `array` in the `info.json` of an older fedcohort.
     """
     return isinstance(value, dict) and value.keys() == keys

@@ -82,7 +82,7 @@ def load(folder: Path, steps: Collection[int], columns: Sequence[str] | None = N
     import pyarrow as pa
 
     wanted = None if columns is None else ["step", "client", *columns]
-    tables = [_picked(path, steps, wanted) for path in _sources(folder, steps)]
+    tables = [_pick(path, steps, wanted) for path in _sources(folder, steps)]
     if not tables:
         return pd.DataFrame(columns=wanted or ["step", "client"])
     whole = pa.concat_tables(tables, promote_options="permissive")
@@ -107,14 +107,17 @@ def consolidate(folder: Path, steps: Collection[int]) -> None:
     def write(draft: Path) -> None:
         with pq.ParquetWriter(draft, schema) as writer:
             for group in _groups(path for path in sources):
-                writer.write_table(_fitted(group, schema))
+                writer.write_table(_fit_schema(group, schema))
 
     _replace(folder / WHOLE, write)
     shutil.rmtree(folder / PARTS, ignore_errors=True)
 
 
 def _place(name: str) -> tuple[int, str]:
-    """Where a column stands, whatever the first step measured: facts of the round, then of the model after it."""
+    """Return where a column stands, whatever the first step measured.
+
+    Facts of the round come first, then those of the model after it.
+    """
     known = next((prefix for prefix in FAMILIES if name.startswith(prefix)), name)
     return (ORDER.index(known) if known in ORDER else len(ORDER)), name
 
@@ -142,14 +145,14 @@ def _steps_of(path: Path) -> list[int]:
 
 
 def _sources(folder: Path, steps: Collection[int]) -> list[Path]:
-    """The files that hold `steps`: the whole one first, then the parts that it lacks."""
+    """Return the files that hold `steps`: the whole one first, then the parts that it lacks."""
     whole = [folder / WHOLE] if (folder / WHOLE).exists() else []
     done = {step for path in whole for step in _steps_of(path)}
     parts = [path for path in sorted((folder / PARTS).glob("*.parquet")) if re.fullmatch(r"\d+", path.stem)]
     return whole + [path for path in parts if int(path.stem) in steps and int(path.stem) not in done]
 
 
-def _picked(path: Path, steps: Collection[int], columns: Sequence[str] | None) -> "pa.Table":
+def _pick(path: Path, steps: Collection[int], columns: Sequence[str] | None) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -160,7 +163,7 @@ def _picked(path: Path, steps: Collection[int], columns: Sequence[str] | None) -
 
 
 def _groups(sources: Iterable[Path]) -> "Iterator[pa.Table]":
-    """Tables of about `ROWS` rows: memory stays flat in the number of rounds."""
+    """Yield tables of about `ROWS` rows: memory stays flat in the number of rounds."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -176,7 +179,7 @@ def _groups(sources: Iterable[Path]) -> "Iterator[pa.Table]":
         yield pa.concat_tables(waiting, promote_options="permissive")
 
 
-def _fitted(table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
+def _fit_schema(table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
     import pyarrow as pa
 
     columns = [

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from fedcohort.errors import CheckpointError, OptionError
-from fedcohort.roles import Identity, kept
+from fedcohort.roles import Identity, select_options
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
     """Eight hex digits over what decides a run's results, its seed apart: the options of `Identity.HASH`."""
-    text = json.dumps(kept(config, Identity.HASH), sort_keys=True, separators=(",", ":"))
+    text = json.dumps(select_options(config, Identity.HASH), sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
 
 
@@ -47,11 +47,11 @@ NEWEST, BEFORE = "last.ckpt", "previous.ckpt"
 
 @dataclass
 class RunFolder:
-    """A folder that this process owns until `release`. made: by this process."""
+    """A folder that this process owns until `release`. is_new: this process made it."""
 
     path: Path
     lock: IO[str]
-    made: bool = False
+    is_new: bool = False
     finished: bool = False
 
     @property
@@ -65,7 +65,7 @@ class RunFolder:
 
     def discard(self) -> None:
         """Remove the folder, if this process made it and no round was trained in it."""
-        if self.made and not _has_checkpoint(self.path) and not status_of(self.path).get("rounds_done"):
+        if self.is_new and not _has_checkpoint(self.path) and not status_of(self.path).get("rounds_done"):
             shutil.rmtree(self.path, ignore_errors=True)
 
     def release(self) -> None:
@@ -84,7 +84,9 @@ class Use(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be run: the hash of its config, its seed, its rounds, and the callbacks that may end it early.
+    """What is to be run.
+
+    It is told by the hash of its config, its seed, its rounds, and the callbacks that may end it early.
 
     again: the id of the SLURM job that does so for a second time, and goes on with its own run; None elsewhere.
     """
@@ -154,7 +156,7 @@ def _new(runs: Path, stem: str) -> RunFolder:
             ) from error
         lock = _lock(path)
         if lock is not None:
-            return RunFolder(path, lock, made=True)
+            return RunFolder(path, lock, is_new=True)
     raise OptionError(f"paths.logs holds too many runs called {stem}")
 
 
@@ -167,14 +169,14 @@ def _resumable(runs: Path, wanted: Wanted) -> RunFolder | None:
         found = own or [path for path in found if _is_free(path)]
     if not found:
         return None
-    best = max(found, key=lambda path: (wanted.use_of(path), _reached(wanted, path), _born(path)))
+    best = max(found, key=lambda path: (wanted.use_of(path), _count_reached(wanted, path), _born(path)))
     lock = _lock(best)
     if lock is None:
         raise CheckpointError(f"resume=true: {best} is being run by another process")
     return RunFolder(best, lock, finished=wanted.use_of(best) is Use.FINISHED)
 
 
-def _reached(wanted: Wanted, path: Path) -> int:
+def _count_reached(wanted: Wanted, path: Path) -> int:
     """Rounds that an extension need not do again; of unfinished runs the newest is meant."""
     return int(status_of(path).get("rounds_done", 0)) if wanted.use_of(path) is Use.EXTENSION else 0
 

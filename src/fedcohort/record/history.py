@@ -20,7 +20,7 @@ NAME = "journal.jsonl"
 
 @dataclass(frozen=True)
 class Line:
-    """One committed step.
+    """A line of the journal: one committed step.
 
     Attributes:
         time_ms: when it was written, milliseconds since 1970.
@@ -55,7 +55,7 @@ class History:
 
     def available(self, step: int) -> Bool[np.ndarray, "clients"] | None:
         """Whether each client was there; None where only the per-client table knows, which then has everybody's row."""
-        return presence.decoded(self.presence[step]) if step in self.presence else None
+        return presence.decode(self.presence[step]) if step in self.presence else None
 
     def clients(self, columns: Sequence[str] | None = None, *, first: int = 0) -> "pd.DataFrame":
         """The per-client table from step `first` on; who has a row in a step, `record/client_table.py` says.
@@ -78,7 +78,7 @@ def lines(path: Path, offset: int = 0) -> tuple[list[Line], int]:
     found: list[Line] = []
     rest = data.split(b"\n")
     for number, text in enumerate(rest[:-1]):
-        line = _parsed(text)
+        line = _parse(text)
         if line is None and number < len(rest) - 2:
             raise CheckpointError(f"{path} is damaged at byte {offset}: a line that is not the last can't be read")
         if line is None:
@@ -100,7 +100,7 @@ def expect(folder: Path, reader: str) -> None:
         raise IncompatibleConfig(f"{reader} reads the journal: leave callback.journal in, before the others")
 
 
-def _parsed(text: bytes) -> Line | None:
+def _parse(text: bytes) -> Line | None:
     try:
         value: Any = json.loads(text)
         return Line(**{**value, "trace": {name: (mean, sd) for name, (mean, sd) in value["trace"].items()}})

@@ -121,7 +121,7 @@ def _present(report: RoundReport) -> str | None:
         return None
     if not isinstance(facts, ClientFacts):
         facts = ClientFacts.of({"available": facts["available"]})
-    return presence.encoded(facts.flags["available"], facts.n_clients)
+    return presence.encode(facts.flags["available"], facts.n_clients)
 
 
 def _refuse_gap(info: RunInfo, committed: dict[int, str]) -> None:

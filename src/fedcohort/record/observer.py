@@ -63,25 +63,26 @@ class Observer:
     """
 
     def prepare(self) -> None:
-        """Once, before anything slow is imported: a process of its own may be started here."""
+        """Is called once, before anything slow is imported: a process of its own may be started here."""
 
     def opening_line(self) -> str:
         """What people are told of it at the start; "" for nothing."""
         return ""
 
     def start(self, info: RunInfo) -> None:
-        """Once, before the first round of this process."""
+        """Is called once, before the first round of this process."""
 
     def observe(self, report: RoundReport) -> None:
-        """After every round, and once with step 0 for w_0."""
+        """Is called after every round, and once with step 0 for w_0."""
 
-    def checkpointed(self) -> None:
-        """After each checkpoint: the rounds so far are saved."""
+    def note_checkpoint(self) -> None:
+        """Is called after each checkpoint: the rounds so far are saved."""
 
     def finish(self, status: str) -> None:
-        """Once, at the end: status is "finished", "interrupted", "failed", or "dropped" where no round was trained and
-        the folder goes.
+        """Is called once, at the end.
+
+        status is "finished", "interrupted", "failed", or "dropped" where no round was trained and the folder goes.
         """
 
     def catch_up(self, folder: Path) -> None:
-        """Instead of all this, where the run in `folder` had finished before."""
+        """Is called instead of all this, where the run in `folder` had finished before."""

@@ -13,8 +13,8 @@ from jaxtyping import Bool
 from fedcohort.types import Ids
 
 
-def encoded(available: Ids, n_clients: int) -> str:
-    """available: ids of those who were there. n_clients: K."""
+def encode(available: Ids, n_clients: int) -> str:
+    """Encode who was there as text; available: their ids, n_clients: K."""
     if len(available) == n_clients:
         return f"{n_clients}:"
     away = np.ones(n_clients, dtype=bool)
@@ -22,8 +22,8 @@ def encoded(available: Ids, n_clients: int) -> str:
     return f"{n_clients}:{base64.b64encode(zlib.compress(np.packbits(away).tobytes())).decode()}"
 
 
-def decoded(text: str) -> Bool[np.ndarray, "clients"]:
-    """Whether each client was there."""
+def decode(text: str) -> Bool[np.ndarray, "clients"]:
+    """Return whether each client was there, bool [n_clients]."""
     count, _, packed = text.partition(":")
     if not packed:
         return np.ones(int(count), dtype=bool)

@@ -1,5 +1,6 @@
-"""Where a result comes from: commit, sources, versions, of every start of a run. Every figure of a table is traced
-through these.
+"""Where a result comes from: commit, sources and versions of every start of a run.
+
+Every figure of a table is traced through these.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ Start = Mapping[str, Any]
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Of Python and of the packages that results depend on."""
+    """Return the versions of Python and of the packages that results depend on, by name."""
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
 
 
@@ -57,7 +58,7 @@ def sources(config: Mapping[str, Any], top: Path | None = None) -> str:
 
 @cache
 def _imported_sources(targets: frozenset[str]) -> str:
-    """Read once for the same words: what a process has imported stays what it is."""
+    """Hash the sources, once for the same words: what a process has imported stays what it is."""
     return _sources(targets, PACKAGE)
 
 
@@ -81,18 +82,18 @@ def _run_by(targets: frozenset[str], top: Path) -> set[Path]:
         found |= todo
         named = "\n".join(path.read_text() for path in todo)
         beside = {path for room in rooms for path in room.glob("*.py")} - found
-        todo = {path for path in beside if re.search(_imported(path), named)}
+        todo = {path for path in beside if re.search(_read_imported(path), named)}
     return found
 
 
-def _imported(path: Path) -> str:
+def _read_imported(path: Path) -> str:
     """What the text of a file holds that imports `path`."""
     room, word = re.escape(path.parent.name), re.escape(path.stem)
     return rf"\.{room}\.{word}\b|\.{room} import (\w+, )*{word}\b"
 
 
 def targets(config: Mapping[str, Any]) -> Iterator[str]:
-    """Every `_target_` in `config`, at any depth."""
+    """Yield every `_target_` in `config`, at any depth."""
     for key, value in config.items():
         if isinstance(value, Mapping):
             yield from targets(value)
@@ -103,15 +104,15 @@ def targets(config: Mapping[str, Any]) -> Iterator[str]:
 def this(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """What decides the bits of a process beside `config`. options: those of `Identity.HELD`, by dotted name."""
     head, dirty = commit()
-    told = {"commit": head, "dirty": dirty, "sources": sources(config), "versions": versions()}
-    return told | {"options": dict(options)}
+    start = {"commit": head, "dirty": dirty, "sources": sources(config), "versions": versions()}
+    return start | {"options": dict(options)}
 
 
 def differences(then: Start, now: Start) -> list[str]:
     """What is other `now` than it was `then` and may change bits, in words; [] where nothing is."""
     found = []
     if then["sources"] != now["sources"]:
-        found.append(f"other code of fedcohort ({named(then)}, now {named(now)})")
+        found.append(f"other code of fedcohort ({describe(then)}, now {describe(now)})")
     for name in BITS:
         if (was := then["versions"].get(name)) != (is_now := now["versions"].get(name)):
             found.append(f"{name} {is_now} (was {was})")
@@ -121,8 +122,11 @@ def differences(then: Start, now: Start) -> list[str]:
     return found
 
 
-def named(start: Start) -> str:
-    """`0123456789+, sources 89abcdef`: the plus says that the commit had been changed."""
+def describe(start: Start) -> str:
+    """Name the code of a start as `0123456789+, sources 89abcdef`.
+
+    The plus says that the commit had been changed.
+    """
     return f"commit {start['commit'][:10]}{'+' if start['dirty'] else ''}, sources {start['sources']}"
 
 
@@ -141,7 +145,7 @@ def note_start(folder: Path, start: Start) -> None:
 
 
 def starts(folder: Path) -> list[Start]:
-    """Every start of the run in `folder`, oldest first; a line that a kill or a full disk tore is none."""
+    """Read every start of the run in `folder`, oldest first; a line that a kill or a full disk tore is none."""
     path = folder / STARTS
     found = []
     for line in path.read_bytes().split(b"\n") if path.exists() else []:
@@ -152,8 +156,8 @@ def starts(folder: Path) -> list[Start]:
     return found
 
 
-def forced(found: Sequence[Start]) -> list[str]:
-    """The starts that went on by `resume=force`, in words; [] for a run that has the bits of an uninterrupted one."""
+def list_forced(found: Sequence[Start]) -> list[str]:
+    """Say in words which starts went on by `resume=force`; [] for a run that has the bits of an uninterrupted one."""
     return [
         f"after round {start['round']}: {'; '.join(start['forced']) or 'nothing known was other'}"
         for start in found

@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort.errors import CheckpointError
+from fedcohort.record import card, history
+from fedcohort.record.history import History
+from fedcohort.record.observer import RunInfo
 from fedcohort.types import Ids
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from fedcohort.record.history import History
-    from fedcohort.record.observer import RunInfo
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class LoggedRound:
     Attributes:
         chosen, arrived: sorted ids.
         round_s: virtual seconds.
-        told: the signals that were logged, each [n_clients] or [n_clients, d], NaN where a client told nothing.
+        signals: those that were logged, by word, each [n_clients] or [n_clients, d], NaN where a client told nothing.
     """
 
     t: int
     available: Ids
     chosen: Ids
     arrived: Ids
-    told: Mapping[str, np.ndarray]
+    signals: Mapping[str, np.ndarray]
     round_s: float
 
 
@@ -41,10 +41,10 @@ class LoggedRound:
 class RunLog:
     """A run as its folder holds it. facts: what the server knew of the clients at the start, by signal word."""
 
-    info: "RunInfo"
+    info: RunInfo
     rounds: Sequence[LoggedRound]
     facts: Mapping[str, np.ndarray]
-    told: frozenset[str]
+    words: frozenset[str]
 
     @property
     def cohort(self) -> int:
@@ -56,15 +56,13 @@ class RunLog:
 
     @property
     def units(self) -> int:
-        """Of local work that everybody is asked for."""
+        """Units of local work that everybody is asked for."""
         client = self.info.config["client"]
         return int(client["epochs"] if client["steps"] is None else client["steps"])
 
 
 def read(folder: Path) -> RunLog:
-    """The log in `folder`. Raises `CheckpointError` where it holds no run, or rounds are missing."""
-    from fedcohort.record import card, history
-
+    """Read the log in `folder`. Raises `CheckpointError` where it holds no run, or rounds are missing."""
     info = card.load(folder)
     past = history.read(folder)
     if list(past.steps) != list(range(len(past.steps))) or len(past.steps) < 2:
@@ -82,26 +80,26 @@ def read(folder: Path) -> RunLog:
             available=available(past, step, by_step.get(step, table[:0])),
             chosen=np.asarray(past.cohorts[step], dtype=np.int64),
             arrived=np.asarray(past.arrived[step], dtype=np.int64),
-            told=told(by_step.get(step, table[:0]), columns, len(info.n_train)),
+            signals=read_signals(by_step.get(step, table[:0]), columns, len(info.n_train)),
             round_s=float(clock[step] - clock[step - 1]),
         )
         for step in past.steps[1:]
     ]
     facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
-    once = registered(told(by_step[0], columns, len(info.n_train))) if 0 in by_step else {}
+    once = read_registered(read_signals(by_step[0], columns, len(info.n_train))) if 0 in by_step else {}
     return RunLog(info, rounds, {**once, **facts}, frozenset(columns))
 
 
-def available(past: "History", step: int, rows: "pd.DataFrame") -> Ids:
+def available(past: History, step: int, rows: "pd.DataFrame") -> Ids:
     """Ids of those who were there, sorted. rows: of the step, everybody's where the journal doesn't say who was."""
     there = past.available(step)
     return np.flatnonzero(rows["available"].to_numpy(dtype=bool) if there is None else there)
 
 
-def told(
+def read_signals(
     rows: "pd.DataFrame", columns: Mapping[str, str | list[str]], n_clients: int
 ) -> dict[str, Float64[np.ndarray, "clients *_d"]]:
-    """Each signal of a step, NaN for those who have no row in it."""
+    """Read each signal of a step, NaN for those who have no row in it."""
     found = {}
     for word, names in columns.items():
         values = rows[names].to_numpy(dtype=np.float64)
@@ -124,10 +122,10 @@ def signals_in(names: Sequence[str]) -> dict[str, str | list[str]]:
     return found
 
 
-def registered(told: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What clients told once, of what step 0 has; counts are whole numbers again."""
+def read_registered(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Read what clients told once, of what step 0 has; counts are whole numbers again."""
     facts = {}
-    for word, values in told.items():
+    for word, values in signals.items():
         if not np.isnan(values).all():
             counts = values.ndim == 2 and np.array_equal(values, np.rint(values))
             facts[word] = values.astype(np.int64) if counts else values

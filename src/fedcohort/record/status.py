@@ -15,7 +15,7 @@ from fedcohort.types import RoundReport
 
 
 class RunStatus(Observer):
-    """callbacks: the configs of those that may end the run before its last round."""
+    """Keeps the run's `status.json` up to date; callbacks: the configs of those that may end the run early."""
 
     def __init__(self, callbacks: Sequence[Any] = ()) -> None:
         self.callbacks = list(callbacks)
@@ -29,8 +29,8 @@ class RunStatus(Observer):
     def observe(self, report: RoundReport) -> None:
         self.done = report.step
 
-    def checkpointed(self) -> None:
-        """The rounds so far are saved: say so."""
+    def note_checkpoint(self) -> None:
+        """Write down how many rounds are saved."""
         self._write("running")
 
     def finish(self, status: str) -> None:

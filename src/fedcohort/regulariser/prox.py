@@ -47,7 +47,11 @@ class ProxHook:
 
 @dataclass(frozen=True)
 class Prox(Regulariser):
-    """mu: strength of the pull towards the broadcast model; 0 is no pull, bit for bit."""
+    """The proximal term, with its option.
+
+    Attributes:
+        mu: strength of the pull towards the broadcast model; 0 is no pull, bit for bit.
+    """
 
     mu: float
 

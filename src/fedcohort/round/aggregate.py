@@ -16,7 +16,7 @@ from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.ledger import Charge
 from fedcohort.ranks import rank
-from fedcohort.round.collected import Collected, filled, reweighted
+from fedcohort.round.collected import Collected, fill_unsent, reweight
 from fedcohort.round.hearing import ClientClaims
 from fedcohort.round.parts import Parts, ServerState
 from fedcohort.round.plan import PlannedRound
@@ -40,7 +40,7 @@ def keeps_updates(parts: Parts) -> bool:
     )
 
 
-def reported(parts: Parts, claims: ClientClaims, plain: bool) -> dict[str, Callable[[ClientUpdate], float]]:
+def declared_reports(parts: Parts, claims: ClientClaims, plain: bool) -> dict[str, Callable[[ClientUpdate], float]]:
     """The columns that are read off every update: what selector and aggregator declare, and the training loss."""
     words = sorted(parts.needs(plain) | {"train_loss"})
     return {w: claims.through(w, signal.read) for w in words if isinstance(signal := find(w), Reported)}
@@ -67,10 +67,10 @@ class ServerStep:
         self.parts, self.server, self.store, self.lab, self.flops = parts, server, store, lab, flops
         self.update_limit = settings.update_limit
         self.workshop = partial(RoundModels, server, federation, settings.seed)
-        self.told = False
+        self.has_warned = False
 
     def close(self, planned: PlannedRound, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
-        """What arrived, with the weights that it ended up with, and the next state.
+        """Return what arrived, with the weights that it ended up with, and the next state.
 
         An empty round leaves the model, the aggregator and the server optimizer as they are; time passes.
         """
@@ -85,8 +85,8 @@ class ServerStep:
             state,
             selector=planned.selector_state,
             spent=state.spent + planned.charge,
-            choices=chained(state.choices, planned, collected),
-            times_selected=counted(state.times_selected, planned.selection.clients),
+            choices=extend_choices(state.choices, planned, collected),
+            times_selected=count_once_more(state.times_selected, planned.selection.clients),
             chance=state.chance.after(planned.selection.clients, planned.available, planned.twin),
         )
         if not len(planned.selection.clients):
@@ -94,22 +94,22 @@ class ServerStep:
         if not planned.tasks:
             self._nobody(planned)
         if planned.selection.upload is not None and not planned.selection.zero_fill:
-            collected = filled(collected, {task.client: task.kept for task in planned.tasks}, self.server.layout)
-        collected = replace(collected, held=self._held(collected, planned.selection.plain))
+            collected = fill_unsent(collected, {task.client: task.kept for task in planned.tasks}, self.server.layout)
+        collected = replace(collected, derived=self._derive(collected, planned.selection.plain))
         outcome = self._outcome(planned, collected, "the selector", self.parts.selector.needs)
         advice, selector = self.parts.selector.observe(state.selector, outcome)
         state = replace(state, selector=selector)
         verify_advice(advice, self.parts.selector, len(collected.clients))
-        heeded = advised(collected, advice)
-        if heeded.mean is not None:
-            return self._apply(planned, heeded, state)
+        weighing = apply_advice(collected, advice)
+        if weighing.mean is not None:
+            return self._apply(planned, weighing, state)
         if collected.mean is not None:
             log.warning("round %d: the selector left out every update, and the model stays as it is", planned.round + 1)
-        return heeded, state
+        return weighing, state
 
     def _nobody(self, planned: PlannedRound) -> None:
-        """Once a run: a deadline that is too short for everybody looks like a run that learns nothing."""
-        if not self.told and rank() == 0:
+        """Warn, once a run: a deadline that is too short for everybody looks like a run that learns nothing."""
+        if not self.has_warned and rank() == 0:
             log.warning(
                 "round %d: none of the %d selected clients was done when the round closed after %.3g virtual seconds; "
                 "such a round leaves the model as it is (raise deadline.k, or set deadline.partial_work=true)",
@@ -117,21 +117,21 @@ class ServerStep:
                 len(planned.selection.clients),
                 planned.closing.train_s,
             )
-        self.told = True
+        self.has_warned = True
 
     def _apply(self, planned: PlannedRound, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
         kept = collected.clients[collected.weights > 0]
         displacement, weighed, after = self._displacement(planned, collected, state)
-        moved = self._moved(planned, displacement)
-        if moved is None:
+        parameters = self._move(planned, displacement)
+        if parameters is None:
             collected = replace(collected, weights=np.zeros(len(collected.clients)), step_dropped=True)
             state = replace(state, spent=after.spent)
         else:
             collected, state = weighed, after
             with torch.no_grad():
-                self.server.w.copy_(moved)
-                self.server.buffers.copy_(_known(collected.buffers))
-                self.server.counters.copy_(_known(collected.counters))
+                self.server.w.copy_(parameters)
+                self.server.buffers.copy_(_require(collected.buffers))
+                self.server.counters.copy_(_require(collected.counters))
             for client in () if planned.selection.plain else kept:
                 self.store.commit(int(client), collected.stored.get(int(client), {}))
         pace = self._outcome(planned, collected, "the pace", frozenset({"n_train"}))
@@ -140,16 +140,16 @@ class ServerStep:
         return collected, replace(state, samples=samples, deadline=deadline)
 
     @torch.no_grad()
-    def _moved(self, planned: PlannedRound, displacement: Tensor) -> Tensor | None:
+    def _move(self, planned: PlannedRound, displacement: Tensor) -> Tensor | None:
         """The parameters after the server's step, in the model's precision; None where it can't be taken.
 
         Such a round leaves everything that the step would have come with as it was: aggregator and server optimizer,
         buffers and counters, and what clients keep.
         """
         length, limit = float(torch.linalg.vector_norm(displacement)), longest(self.server, self.update_limit)
-        moved = (self.server.w.double() + displacement).to(self.server.w.dtype)
-        if length <= limit and bool(torch.isfinite(moved).all()):
-            return moved
+        parameters = (self.server.w.double() + displacement).to(self.server.w.dtype)
+        if length <= limit and bool(torch.isfinite(parameters).all()):
+            return parameters
         log.warning(
             "round %d: the server's step is not finite, or longer than update_limit allows (%.3g, the limit is %.3g), "
             "and was left out: the model stays as it is (lower server.lr)",
@@ -164,20 +164,20 @@ class ServerStep:
     ) -> tuple[Tensor, Collected, ServerState]:
         """How far the global model moves."""
         if planned.selection.plain:
-            return _known(collected.mean), collected, state
+            return _require(collected.mean), collected, state
         outcome = self._outcome(planned, collected, "the aggregator", self.parts.agg.needs)
-        workshop = self.workshop(planned.round, _known(collected.buffers))
-        sums = (_known(collected.mean), collected.totals, collected.weights)
+        workshop = self.workshop(planned.round, _require(collected.buffers))
+        sums = (_require(collected.mean), collected.totals, collected.weights)
         arrived = Arrived(outcome, *sums, collected.updates, collected.each_buffers, workshop)
         direction, agg = self.parts.agg.direction(state.agg, arrived)
-        displacement, server = self.parts.server.step(state.server, workshop.agreed(direction.displacement))
+        displacement, server = self.parts.server.step(state.server, workshop.agree(direction.displacement))
         if direction.weights is not None:
             collected = replace(collected, weights=direction.weights)
         spent = state.spent + Charge(server_flops=self.flops * workshop.passes)
         return displacement, collected, replace(state, agg=agg, server=server, spent=spent)
 
-    def _held(self, collected: Collected, plain: bool) -> dict[str, Any]:
-        """What the server works out of the updates, for all who read it."""
+    def _derive(self, collected: Collected, plain: bool) -> dict[str, Any]:
+        """Work out of the updates what the server can, once for all who read it, by word of `signal/`."""
         if collected.updates is None:
             return {}
         words = sorted(self.parts.needs(plain))
@@ -189,7 +189,7 @@ class ServerStep:
         values: dict[str, Any] = {
             **collected.reports,
             **{w: v[here] for w, v in planned.measured.items()},
-            **collected.held,
+            **collected.derived,
         }
         if collected.updates is not None:
             values |= {w: collected.updates.cpu().numpy() for w in needs if isinstance(find(w), RawUpdate)}
@@ -204,30 +204,30 @@ class ServerStep:
         )
 
 
-def counted(times: Ids, clients: Ids) -> Ids:
-    """One more for each of `clients`, distinct ids."""
+def count_once_more(times: Ids, clients: Ids) -> Ids:
+    """Return `times` [n_clients] with one more for each of `clients`, which are distinct ids."""
     out = times.copy()
     out[clients] += 1
     return out
 
 
-def _known(tensor: Tensor | None) -> Tensor:
+def _require(tensor: Tensor | None) -> Tensor:
     if tensor is None:
         raise ValueError("nobody arrived")
     return tensor
 
 
-def advised(collected: Collected, advice: Advice | None) -> Collected:
+def apply_advice(collected: Collected, advice: Advice | None) -> Collected:
     """Apply a selector's advice: leave updates out, or weigh them otherwise; no mean where all are left out."""
     if advice is None or collected.mean is None:
         return collected
     weights = collected.weights if advice.weights is None else advice.weights
     if advice.keep is not None:
         weights = np.where(advice.keep, weights, 0.0)
-    return reweighted(collected, weights, advice.absolute)
+    return reweight(collected, weights, advice.absolute)
 
 
-def chained(before: str, planned: PlannedRound, collected: Collected) -> str:
-    """The running hash of who was selected and who arrived."""
+def extend_choices(before: str, planned: PlannedRound, collected: Collected) -> str:
+    """Extend the running hash of who was selected and who arrived by this round."""
     text = f"{before}/{planned.round}/{planned.selection.clients.tolist()}/{collected.clients.tolist()}"
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()

@@ -47,7 +47,7 @@ class Chance:
         return cls(np.zeros(n_clients), np.zeros(n_clients, dtype=np.int64))
 
     def after(self, selected: Ids, available: Ids, twin: Ids) -> "Chance":
-        """One round more. twin: what `uniform` drew."""
+        """Return the record with one round more; twin: the ids that `uniform` drew."""
         if not len(selected):
             return Chance(self.expected, self.drawn, self.overlaps, self.rounds)
         expected, drawn = self.expected.copy(), self.drawn.copy()
@@ -58,7 +58,7 @@ class Chance:
         return Chance(expected, drawn, self.overlaps + overlap, self.rounds + 1, overlap)
 
     def metrics(self, times_selected: Ids) -> dict[str, float]:
-        """The scalars of a report, {} before anybody was selected."""
+        """Return the scalars of a report, by metric name; none before anybody was selected."""
         if not self.rounds:
             return {}
         this = {} if np.isnan(self.last) else {"select/uniform_overlap": self.last}
@@ -74,7 +74,10 @@ class Chance:
 
 
 def uniform(available: Ids, count: int, draws: Draws) -> Ids:
-    """`count` of the available clients, every set equally likely; whom it takes does not depend on who is asked."""
+    """Draw `count` of the available clients, every set equally likely.
+
+    Whom it takes does not depend on who is asked.
+    """
     if count >= len(available):
         return available
     noise = draws.uniform("uniform")[available]

@@ -26,7 +26,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
     @classmethod
     def of(cls, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
-        """From whole columns, each [n_clients]."""
+        """Make the facts of whole columns, each [n_clients]."""
         flags = {name: np.flatnonzero(values) for name, values in columns.items() if name in FLAGS}
         numbers = {name: (None, values) for name, values in columns.items() if name not in FLAGS}
         return cls(len(next(iter(columns.values()), ())), flags, numbers)
@@ -35,7 +35,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
         if name in self.flags:
             return self._flag(name, np.arange(self.n_clients))
         ids, values = self.numbers[name]
-        return values if ids is None else _spread(ids, values, self.n_clients)
+        return values if ids is None else _scatter(ids, values, self.n_clients)
 
     def __iter__(self) -> Iterator[str]:
         yield from (*self.flags, *self.numbers)
@@ -44,13 +44,16 @@ class ClientFacts(Mapping[str, np.ndarray]):
         return len(self.flags) + len(self.numbers)
 
     def __or__(self, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
-        """With more facts, each a whole column [n_clients]."""
+        """Return these facts with more beside them, each of them a whole column [n_clients]."""
         more = ClientFacts.of(columns)
         return ClientFacts(self.n_clients or more.n_clients, self.flags | more.flags, self.numbers | more.numbers)
 
     @property
     def concerned(self) -> Ids:
-        """Sorted ids of those who were selected, told something or were measured, and of the `SCORED` ranked best."""
+        """The sorted ids of the clients that have a row in the per-client table.
+
+        They are those who were selected, told something or were measured, and the `SCORED` ranked best.
+        """
         found = [ids for name, ids in self.flags.items() if name != "available"]
         for name, (ids, values) in self.numbers.items():
             if not _ranks(name):
@@ -58,22 +61,25 @@ class ClientFacts(Mapping[str, np.ndarray]):
         return np.unique(np.concatenate([*found, self._best(), np.empty(0, np.int64)]).astype(np.int64))
 
     def rows(self, clients: Ids) -> dict[str, np.ndarray]:
-        """The facts of `clients`, sorted ids, as columns [len(clients)]."""
+        """Return the facts of `clients`, sorted ids, as columns [len(clients)]."""
         columns: dict[str, np.ndarray] = {name: self._flag(name, clients) for name in self.flags}
         for name, (ids, values) in self.numbers.items():
-            columns[name] = values[clients] if ids is None else _aligned(clients, ids, values)
+            columns[name] = values[clients] if ids is None else _align(clients, ids, values)
         return columns
 
     def _flag(self, name: str, clients: Ids) -> np.ndarray:
         ids = self.flags[name]
         if len(ids) == self.n_clients:
             return np.ones(len(clients), dtype=bool)
-        held = np.zeros(self.n_clients, dtype=bool)
-        held[ids] = True
-        return np.asarray(held[clients])
+        flag = np.zeros(self.n_clients, dtype=bool)
+        flag[ids] = True
+        return np.asarray(flag[clients])
 
     def _best(self) -> Ids:
-        """Of those who have a score, a part of one or a probability, the `SCORED` best by the first that says so."""
+        """Return the ids of the `SCORED` clients that the selector ranked best.
+
+        Those who have a score, a part of one or a probability are ranked by the first of the three that is known.
+        """
         ranking = [self[name] for name in sorted(filter(_ranks, self.numbers), key=_first)]
         if not ranking:
             return np.empty(0, dtype=np.int64)
@@ -85,7 +91,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
 
 def _first(name: str) -> int:
-    """Facts of a ranking in the order in which they decide."""
+    """Return the place of a fact of a ranking in the order in which such facts decide."""
     return {"score": 0, "probability": 1}.get(name, 2)
 
 
@@ -94,13 +100,13 @@ def _ranks(name: str) -> bool:
     return name in ("score", "probability") or name.startswith("part_")
 
 
-def _spread(ids: Ids, values: np.ndarray, n_clients: int) -> Values:
+def _scatter(ids: Ids, values: np.ndarray, n_clients: int) -> Values:
     out = np.full(n_clients, np.nan)
     out[ids] = values
     return out
 
 
-def _aligned(clients: Ids, ids: Ids, values: np.ndarray) -> Values:
-    """The values of `clients`, sorted ids; NaN for those who are not in `ids`."""
+def _align(clients: Ids, ids: Ids, values: np.ndarray) -> Values:
+    """Return the values of `clients`, sorted ids; NaN for those who are not in `ids`."""
     there = np.isin(ids, clients)
-    return _spread(np.searchsorted(clients, ids[there]).astype(np.int64), values[there], len(clients))
+    return _scatter(np.searchsorted(clients, ids[there]).astype(np.int64), values[there], len(clients))

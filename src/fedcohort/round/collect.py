@@ -150,9 +150,9 @@ class Collector:
             buffers=buffers if alive else None,
             counters=reduce_max(self.counters) if alive else None,
             weights=raw[here] / total if alive else np.zeros(int(here.sum())),
-            updates=self._arrived(reduce(self.matrix), rows) if self.matrix is not None else None,
+            updates=self._select(reduce(self.matrix), rows) if self.matrix is not None else None,
             reports={word: table[here, 2 + i].copy() for i, word in enumerate(self.words)},
-            stored=self._stored(reduce),
+            stored=self._gather_stored(reduce),
             each=self._each(table[here, 1].copy(), rows, reduce, reduce_max),
         )
 
@@ -161,22 +161,22 @@ class Collector:
             return None
         return Each(
             used,
-            self._arrived(reduce(self.each_buffers), rows),
-            self._arrived(reduce_max(self.each_counters), rows),
-            {name: self._arrived(reduce(matrix), rows) for name, matrix in self.each_upload.items()},
+            self._select(reduce(self.each_buffers), rows),
+            self._select(reduce_max(self.each_counters), rows),
+            {name: self._select(reduce(matrix), rows) for name, matrix in self.each_upload.items()},
             self.averaged,
             self.means,
             self.variances,
         )
 
-    def _arrived(self, matrix: Tensor, rows: Tensor) -> Tensor:
+    def _select(self, matrix: Tensor, rows: Tensor) -> Tensor:
         """Those rows; the matrix itself where they are all."""
         return matrix if len(rows) == len(matrix) else matrix[rows.to(matrix.device)]
 
     def _total(self, name: str, vector: Tensor, weights: float) -> Tensor:
         return vector / weights if name in self.averaged and weights > 0 else vector
 
-    def _stored(self, reduce: Reduce) -> Mapping[int, Mapping[str, Tensor]]:
+    def _gather_stored(self, reduce: Reduce) -> Mapping[int, Mapping[str, Tensor]]:
         """Every rank keeps what every client remembers: next round another rank may train it."""
         if self.ranks == 1 or not self.remembers:
             return self.stored

@@ -36,7 +36,7 @@ class Each:
     variances: Tensor
 
     def mean_buffers(self, kept: Tensor) -> Tensor:
-        """Of the clients in `kept`, bool [m], by their samples."""
+        """Average the buffers of the clients in `kept` (bool [m]), weighed by the samples that they used; [B]."""
         used, rows = torch.from_numpy(self.used).to(self.buffers)[kept], self.buffers[kept]
         rows[:, self.variances] += rows[:, self.means] ** 2
         mean: Tensor = used @ rows / used.sum()
@@ -54,7 +54,7 @@ class Collected:
         reports: one float64 column per word asked for.
         dropped: ids whose update was left out.
         each: beside the matrix of updates.
-        held: what the server worked out of the updates, by word of `signal/`.
+        derived: what the server worked out of the updates, by word of `signal/`.
         step_dropped: whether the server's step could not be taken, and the model is what it was.
     """
 
@@ -69,17 +69,19 @@ class Collected:
     reports: Mapping[str, Values]
     stored: Mapping[int, Mapping[str, Tensor]]
     each: Each | None = None
-    held: Mapping[str, Any] = field(default_factory=dict)
+    derived: Mapping[str, Any] = field(default_factory=dict)
     step_dropped: bool = False
 
     @property
     def each_buffers(self) -> Tensor | None:
-        """Float64 [m, B]."""
+        """The buffers of each client that arrived, float64 [m, B]; None where only their sum is kept."""
         return None if self.each is None else self.each.buffers
 
 
-def reweighted(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Collected:
-    """The same arrivals under other weights (a selector's Advice), normalised unless absolute; needs the matrix.
+def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Collected:
+    """Return the same arrivals under other weights (a selector's Advice), normalised unless absolute.
+
+    It needs the matrix of updates, and raises `ValueError` without.
 
     Who weighs nothing counts as one that didn't arrive: in the sums of what hooks upload, in buffers and counters.
     Where nobody weighs anything nothing is left to aggregate, and there is no mean.
@@ -99,17 +101,17 @@ def reweighted(collected: Collected, weights: Float64[np.ndarray, "m"], absolute
     return replace(found, totals=totals, buffers=each.mean_buffers(kept), counters=each.counters[kept].amax(0))
 
 
-def filled(collected: Collected, kept: Mapping[int, Kept | None], layout: Layout) -> Collected:
-    """What arrived, each tensor averaged over those who sent it; in the matrix that mean stands for what wasn't sent.
+def fill_unsent(collected: Collected, kept: Mapping[int, Kept | None], layout: Layout) -> Collected:
+    """Average each tensor over those who sent it; in the matrix that mean stands for what wasn't sent.
 
     With p_i the weights of who arrived, block by block: (sum_i p_i D_i) / (sum of p_i over those who sent it). So any
     aggregator that weighs by p_i finds the same mean, whether or not it reads the matrix. 0 where nobody sent it.
     """
-    sent = [kept[int(k)] for k in collected.clients]
-    if collected.mean is None or all(each is None for each in sent):
+    parts = [kept[int(k)] for k in collected.clients]
+    if collected.mean is None or all(each is None for each in parts):
         return collected
     whole = np.ones(len(layout.parameters), dtype=bool)
-    table = np.stack([whole if each is None else each for each in sent])
+    table = np.stack([whole if each is None else each for each in parts])
     mean = collected.mean.clone()
     updates = None if collected.updates is None else collected.updates.clone()
     for block, column in zip(layout.parameters, table.T, strict=True):

@@ -54,16 +54,23 @@ class Rates:
 
     @classmethod
     def of(cls, read: Iterable[str], asked: Iterable[str], hooks: Sequence[ClientHook], layout: Layout) -> "Rates":
-        """read: signals that somebody reads. asked: those of the aggregator."""
-        told = [s for w in read if isinstance(s := find(w), Reported)]
+        """Add up what is read, and what the hooks move, to the rates of a job.
+
+        Args:
+            read: signals that somebody reads.
+            asked: signals that the aggregator probes or reads.
+            hooks: those that train the clients.
+            layout: the model's.
+        """
+        reports = [s for w in read if isinstance(s := find(w), Reported)]
         fixed = NUMBER * layout.n_buffers + 8 * sum(b.size for b in layout.counters)
         vector = NUMBER * layout.n_params
         return cls(
             step_passes=3.0 + (weighs.passes if (weighs := weigher(hooks)) else 0.0),
             probed={w: s for w in sorted(asked) if isinstance(s := find(w), Measured)},
-            passes_after=float(sum(s.passes for s in told)),
+            passes_after=float(sum(s.passes for s in reports)),
             down_bytes=fixed + vector * (1 + sum(len(h.downloads) for h in hooks)),
-            beside_bytes=fixed + vector * sum(len(h.uploads) for h in hooks) + sum(s.bytes_up for s in told),
+            beside_bytes=fixed + vector * sum(len(h.uploads) for h in hooks) + sum(s.bytes_up for s in reports),
         )
 
 
@@ -84,59 +91,64 @@ class CostModel:
         self.update_bytes = parts.codec.bytes_up(layout)
 
     def rates(self, plain: bool) -> Rates:
-        """Of a round that is, or isn't, plain."""
+        """Return the rates of a round that is plain (`Selection.plain`), or of one that isn't."""
         return self.plain if plain else self.usual
 
     # --- work and time ---------------------------------------------------------------------------------------------
-    def used(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
-        """Samples that each trains on; rows: their positions, None for all."""
+    def count_used(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
+        """Count the samples that each client trains on, [len(clients)]; rows: their positions, None for all."""
         n = self.federation.n_train[clients]
         return np.array([n[i] if r is None else len(r) for i, r in enumerate(rows)], dtype=np.int64)
 
-    def samples_seen(self, used: Ids, units: "Ids | int") -> Values:
-        """Samples that go through training, however often each."""
+    def count_seen(self, used: Ids, units: "Ids | int") -> Values:
+        """Count the samples that go through training, each as often as it does, [len(used)]."""
         client = self.parts.client
         per_unit = used if client.steps is None else np.minimum(used, client.batch or 10**9)
-        seen: Values = (per_unit * units).astype(np.float64)
-        return seen
+        samples: Values = (per_unit * units).astype(np.float64)
+        return samples
 
     def samples_in(self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})) -> Values:
-        """Forward passes that the signal asks of each client, in samples."""
+        """Return the forward passes that the signal asks of each client, in samples, [len(clients)]."""
         offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
         passes = signal.passes
         each = passes(options, self.federation.label_counts[clients]) if callable(passes) else passes
         samples: Values = np.diff(offsets)[clients] * each
         if isinstance(signal, Computed) and signal.jobs is not None:
             works = np.isin(clients, signal.jobs(options))
-            samples = samples + 3 * works * self.samples_seen(self.federation.n_train[clients], self.units)
+            samples = samples + 3 * works * self.count_seen(self.federation.n_train[clients], self.units)
         return samples
 
-    def inferred(self, clients: Ids, rates: Rates) -> Values:
-        """Forward passes of a job, in samples: for the aggregator's probes before it trains, for reports after."""
+    def count_inferred(self, clients: Ids, rates: Rates) -> Values:
+        """Return the forward passes that a job takes beside its training, in samples, [len(clients)].
+
+        They are for the aggregator's probes before it trains, and for reports after.
+        """
         after = rates.passes_after * self.federation.n_train[clients]
         return sum((self.samples_in(s, clients) for s in rates.probed.values()), after)
 
     def work(self, used: Ids, inferred: Values, rates: Rates, up: Values | float) -> Workload:
-        """A whole job of E epochs over n samples is n sample-times; a forward pass is a third of an epoch.
+        """Return the workload of a whole job, in sample-times: E epochs over n samples are n of them.
+
+        A forward pass is a third of an epoch.
 
         A job that weighs its samples is as much longer as that takes forward passes. up: bytes of the answers.
         """
         reference = self.units if self.parts.client.steps is None else 1
         ones = np.ones(len(used))
         return Workload(
-            load=self.samples_seen(used, 1) * (rates.step_passes / 3.0) / reference,
+            load=self.count_seen(used, 1) * (rates.step_passes / 3.0) / reference,
             infer_load=inferred / (3.0 * reference),
             units=self.units,
             bytes_down=rates.down_bytes * ones,
             bytes_up=up * ones,
         )
 
-    def timed(self, draws: Draws) -> dict[str, Values]:
-        """The facts of devices and jobs, each [n_clients] (`round/parts.py`)."""
+    def device_facts(self, draws: Draws) -> dict[str, Values]:
+        """Return what is known of devices and jobs before the first round, each [n_clients] (`round/parts.py`)."""
         n, client = self.federation.n_train, self.parts.client
         everybody = np.arange(self.federation.n_clients)
         up = self.update_bytes + self.usual.beside_bytes
-        timing = self.parts.device.expected(everybody, self.work(n, np.zeros(len(n)), self.usual, up), draws)
+        timing = self.parts.device.expect(everybody, self.work(n, np.zeros(len(n)), self.usual, up), draws)
         passes = np.ones(len(n)) if client.steps is None else np.ceil(n / (client.batch or np.maximum(n, 1)))
         return {
             "expected_s": timing.finish(self.units),
@@ -146,7 +158,10 @@ class CostModel:
         }
 
     def probe_s(self, probes: Sequence[Probe], draws: Draws) -> float:
-        """A phase lasts until the slowest of those asked has run the forward passes that it was asked for."""
+        """Return the virtual seconds that a phase of probes lasts.
+
+        That is until the slowest of those asked has run the forward passes that it was asked for.
+        """
         if not probes:
             return 0.0
         inferred = np.zeros(self.federation.n_clients)
@@ -154,15 +169,15 @@ class CostModel:
             signal = find(probe.signal)
             if isinstance(signal, Probed):
                 inferred[probe.clients] += self.samples_in(signal, probe.clients, probe.options)
-        asked = np.flatnonzero(inferred)
-        if not len(asked):
+        polled = np.flatnonzero(inferred)
+        if not len(polled):
             return 0.0
-        work = self.work(np.zeros_like(asked), inferred[asked], self.bare, 0.0)
-        return float(self.parts.device.sample(asked, work, draws).probe().max())
+        work = self.work(np.zeros_like(polled), inferred[polled], self.bare, 0.0)
+        return float(self.parts.device.sample(polled, work, draws).probe().max())
 
     # --- charges ---------------------------------------------------------------------------------------------------
     def registration(self, populations: Populations) -> Charge:
-        """What clients tell of themselves once."""
+        """Return the charge of what clients tell of themselves once."""
         facts = {w: s for w in self.parts.needs() if isinstance(s := find(w), Static)}
         return Charge(up_bytes=float(sum(s.bytes_up * populations.facts[s.fact].size for s in facts.values())))
 
@@ -170,15 +185,17 @@ class CostModel:
         self,
         probes: Sequence[Probe],
         results: Mapping[str, ProbeResult],
-        asked: AskedWork,
+        request: AskedWork,
         rows: Sequence[Ids | None],
         closing: DeadlineOutcome,
         plain: bool,
     ) -> Charge:
-        """Each client gets w_t once, whatever it is asked. Who is late has worked for nothing, all that was asked, and
-        uploads nothing to a round that is closed; who arrives with an update that is left out has uploaded it.
+        """Returns what the round costs: each client gets w_t once, whatever it is asked.
+
+        Who is late has worked for nothing, all that was asked, and uploads nothing to a round that is closed; who
+        arrives with an update that is left out has uploaded it.
         """
-        chosen, rates, model = asked.clients, self.rates(plain), self.bare.down_bytes
+        chosen, rates, model = request.clients, self.rates(plain), self.bare.down_bytes
         polled = np.unique(np.concatenate([probe.clients for probe in probes] or [np.empty(0, np.int64)]))
         extra = len(np.setdiff1d(polled, chosen)) * model
         jobs = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
@@ -187,12 +204,12 @@ class CostModel:
         answers += sum(s.bytes_up for s in rates.probed.values()) * len(chosen)
         answers += sum(len(workers) for _, workers in jobs) * model
         inferred = [self.samples_in(s, p.clients, p.options) for p in probes if isinstance(s := find(p.signal), Probed)]
-        passes = sum(float(samples.sum()) for samples in (self.inferred(chosen, rates), *inferred))
-        done = np.where(closing.arrived, closing.units, asked.units)
-        trained = float(self.samples_seen(self.used(chosen, rows), done).sum())
+        passes = sum(float(samples.sum()) for samples in (self.count_inferred(chosen, rates), *inferred))
+        done = np.where(closing.arrived, closing.units, request.units)
+        trained = float(self.count_seen(self.count_used(chosen, rows), done).sum())
         return Charge(
             down_bytes=float(len(chosen) * rates.down_bytes + extra),
-            up_bytes=float(asked.up[closing.arrived].sum() + answers),
+            up_bytes=float(request.up[closing.arrived].sum() + answers),
             probe_bytes=float(extra + answers),
             client_flops=self.flops * (passes + rates.step_passes * trained),
         )

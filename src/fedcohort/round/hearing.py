@@ -10,26 +10,30 @@ from fedcohort.types import ClientUpdate, Ids
 
 
 class ClientClaims:
-    """liars: bool [n_clients]."""
+    """What clients claim of themselves under the run's attack.
+
+    Attributes:
+        liars: which clients lie, bool [n_clients].
+    """
 
     def __init__(self, attack: Attack, seed: int, n_clients: int) -> None:
         self.attack = attack
         self.liars = np.zeros(n_clients, dtype=bool)
         self.liars[attack.liars(n_clients, generator(seed, "attack"))] = True
 
-    def told(self, signal: str, clients: Ids, values: Answers) -> Answers:
-        """What `clients` say, [len(clients), ...]; a row of numbers is lied about as a whole."""
+    def hear(self, signal: str, clients: Ids, values: Answers) -> Answers:
+        """Return what `clients` say of `signal`, [len(clients), ...]; a row of numbers is lied about as a whole."""
         lying = self.liars[clients]
         if not lying.any():
             return values
         out = values.copy()
-        out[lying] = self.attack.told(signal, values[lying])
+        out[lying] = self.attack.claim(signal, values[lying])
         return out
 
     def through(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
-        """`read`, as the client that sends the update would have it."""
+        """Return `read` as the client that sends the update would have it."""
 
-        def told(update: ClientUpdate) -> float:
-            return float(self.told(signal, np.array([update.client]), np.array([read(update)]))[0])
+        def hear_update(update: ClientUpdate) -> float:
+            return float(self.hear(signal, np.array([update.client]), np.array([read(update)]))[0])
 
-        return told if self.liars.any() else read
+        return hear_update if self.liars.any() else read

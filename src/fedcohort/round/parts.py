@@ -36,7 +36,7 @@ TIMED = ("expected_s", "expected_unit_s", "expected_up_s", "pass_units")  # fact
 
 @dataclass(frozen=True)
 class Parts:
-    """One object per config group."""
+    """The parts of a run: one object per config group."""
 
     selector: Selector[Any]
     agg: Aggregator[Any]
@@ -54,15 +54,15 @@ class Parts:
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:
-        """The aggregator's first: it sees the raw gradient."""
+        """All hooks, in the order in which they train; the aggregator's first: it sees the raw gradient."""
         return (*self.agg.hooks, *self.regulariser.hooks, *self.codec.hooks)
 
     def hooks_in(self, plain: bool) -> tuple[ClientHook, ...]:
-        """Those of a round: the codec's alone where it is plain (`Selection.plain`)."""
+        """Return the hooks of a round: the codec's alone where it is plain (`Selection.plain`)."""
         return self.codec.hooks if plain else self.hooks
 
     def needs(self, plain: bool = False) -> frozenset[str]:
-        """Signals that the server reads: the selector's alone in a plain round."""
+        """Return the signals that the server reads: the selector's alone in a plain round."""
         return self.selector.needs if plain else self.selector.needs | self.agg.needs
 
 
@@ -83,7 +83,7 @@ class ServerState:
 
     @classmethod
     def fresh(cls, parts: Parts, population: "Populations", n_params: int) -> "ServerState":
-        """Before round 0."""
+        """Make the state before round 0."""
         return cls(
             selector=parts.selector.init(population.of(parts.selector.needs, "the selector")),
             agg=parts.agg.init(population.of(parts.agg.needs, "the aggregator"), n_params),
@@ -94,12 +94,15 @@ class ServerState:
             chance=Chance.fresh(population.n_clients),
         )
 
-    def packed(self) -> dict[str, Any]:
+    def pack(self) -> dict[str, Any]:
         return {name: pack(value) for name, value in vars(self).items()}
 
     @classmethod
-    def unpacked(cls, payload: dict[str, Any], fresh: "ServerState") -> "ServerState":
-        """`fresh` tells the class of each part's State. Raises `CheckpointError` where the payload is of other code."""
+    def unpack(cls, payload: dict[str, Any], fresh: "ServerState") -> "ServerState":
+        """Restore what `pack` made; `fresh` tells the class of each part's State.
+
+        Raises `CheckpointError` where the payload is of other code.
+        """
         if payload.keys() != vars(fresh).keys():
             raise CheckpointError(f"the server's state has {sorted(vars(fresh))}, the checkpoint's {sorted(payload)}")
         return cls(**{name: unpack(payload[name], type(value)) for name, value in vars(fresh).items()})
@@ -129,7 +132,13 @@ class Populations:
     def over(
         cls, federation: "Federation", cohort: int, timed: Mapping[str, Values] = MappingProxyType({})
     ) -> "Populations":
-        """timed: the facts of devices and jobs; ones where they are not known yet."""
+        """Make the populations of a federation.
+
+        Args:
+            federation: the data of all clients.
+            cohort: clients asked for per round.
+            timed: the facts of devices and jobs, each [n_clients]; ones where they are not known yet.
+        """
         facts = {
             "n_train": federation.n_train,
             "label_counts": federation.label_counts,

@@ -20,7 +20,7 @@ from fedcohort.round.hearing import ClientClaims
 from fedcohort.round.parts import Parts, Populations, ServerState
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
-from fedcohort.round.workload import AskedWork, among, asked, verify
+from fedcohort.round.workload import AskedWork, among, ask_work, verify
 from fedcohort.samples.base import SampleRequest
 from fedcohort.signal.base import Lab, Measured, Probed, find
 from fedcohort.training.local import ClientTask
@@ -58,7 +58,7 @@ class PlannedRound:
 
 
 class RoundPlanner:
-    """Plans rounds, and has them charged."""
+    """Plans rounds: asks, has the selector choose, paces, and has all of it charged."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class RoundPlanner:
         self.whole_jobs: dict[int, Timing] = {}  # by the id of `Rates`, of which the bill keeps two
         self.claims = ClientClaims(parts.attack, settings.seed, federation.n_clients)
         draws = Draws(settings.seed, federation.n_clients)
-        self.populations = Populations.over(federation, settings.cohort, cost_model.timed(draws))
+        self.populations = Populations.over(federation, settings.cohort, cost_model.device_facts(draws))
         self.signals = self.populations.signals(parts.selector.needs, "the selector")
 
     def open(self, t: int, state: ServerState, store: ClientStore) -> PlannedRound:
@@ -100,11 +100,11 @@ class RoundPlanner:
         wait_s = self.cost_model.probe_s([p for p in probes if not p.concurrent], draws)
         beside_s = self.cost_model.probe_s([p for p in probes if p.concurrent], draws)
         rates = self.cost_model.rates(selection.plain)
-        work = asked(selection, self.cost_model.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
-        rows, looked, closing = self._pace(t, work, rates, state, draws)
+        work = ask_work(selection, self.cost_model.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
+        rows, inspections, closing = self._pace(t, work, rates, state, draws)
         charge = self.cost_model.round(probes, answers, work, rows, closing, selection.plain)
         train_s = closing.train_s if len(selection.clients) else 0.0
-        spent = Charge(client_flops=self.cost_model.flops * looked, virtual_s=wait_s + max(train_s, beside_s))
+        spent = Charge(client_flops=self.cost_model.flops * inspections, virtual_s=wait_s + max(train_s, beside_s))
         tasks = [
             ClientTask(
                 round=t,
@@ -123,19 +123,19 @@ class RoundPlanner:
             if closing.arrived[i]
         ]
         arriving = selection.clients[closing.arrived]
-        used = self.cost_model.used(arriving, [task.rows for task in tasks])
+        used = self.cost_model.count_used(arriving, [task.rows for task in tasks])
         return PlannedRound(
             round=t,
             available=available,
             selection=selection,
             selector_state=selector_state,
             tasks=tasks,
-            cost=self.cost_model.samples_seen(used, closing.units[closing.arrived]),
+            cost=self.cost_model.count_seen(used, closing.units[closing.arrived]),
             weights=self._weights(selection, used, self.federation.n_train[arriving]),
             closing=closing,
             answers=answers,
             concurrent=concurrent,
-            measured={w: self._asked(w, s, arriving) for w, s in rates.probed.items()},
+            measured={w: self._ask_measured(w, s, arriving) for w, s in rates.probed.items()},
             charge=charge + spent,
             twin=uniform(available, len(selection.clients), draws),
         )
@@ -151,57 +151,60 @@ class RoundPlanner:
                 values = signal.measure(self.lab, probe.clients, probe.options)
             else:
                 values = signal.compute(self.lab, t, probe.clients, probe.options)
-        return ProbeResult(probe.clients, self.claims.told(probe.signal, probe.clients, values))
+        return ProbeResult(probe.clients, self.claims.hear(probe.signal, probe.clients, values))
 
-    def _asked(self, word: str, signal: Measured, clients: Ids) -> Values:
-        """The aggregator's own probe."""
+    def _ask_measured(self, word: str, signal: Measured, clients: Ids) -> Values:
+        """Measure a signal that the aggregator probes, as `clients` claim it, [len(clients)]."""
         with self.stopwatch.stage("probe"):
-            return self.claims.told(word, clients, signal.measure(self.lab, clients, {}))
+            return self.claims.hear(word, clients, signal.measure(self.lab, clients, {}))
 
     def _weights(self, selection: Selection, used: Ids, owned: Ids) -> Values:
         return used.astype(np.float64) if selection.plain else self.parts.agg.weights(used, owned)
 
     def _pace(
-        self, t: int, asked: AskedWork, rates: Rates, state: ServerState, draws: Draws
+        self, t: int, request: AskedWork, rates: Rates, state: ServerState, draws: Draws
     ) -> tuple[list[Ids | None], int, DeadlineOutcome]:
         """Announce a deadline, choose samples (and count those looked at), let the devices run, close the round."""
-        parts, cost_model, n, selected = self.parts, self.cost_model, self.federation.n_train, asked.clients
-        inferred = cost_model.inferred(selected, rates)
-        expected = parts.device.expected(
-            selected, cost_model.work(n[selected], inferred, rates, asked.up), draws.once()
+        parts, cost_model, n, selected = self.parts, self.cost_model, self.federation.n_train, request.clients
+        inferred = cost_model.count_inferred(selected, rates)
+        expected = parts.device.expect(
+            selected, cost_model.work(n[selected], inferred, rates, request.up), draws.once()
         )
         context = PaceContext(t, selected, cost_model.units, self._whole_job(rates), expected)
         announced = parts.deadline.announce(state.deadline, context)
         rows: list[Ids | None] = []
-        looked = np.zeros(len(selected), dtype=np.int64)
+        inspections = np.zeros(len(selected), dtype=np.int64)
         for i, k in enumerate(selected):
-            request = SampleRequest(
+            sample_request = SampleRequest(
                 client=int(k),
                 n=int(n[k]),
                 deadline_s=announced,
                 unit_s=float(expected.unit[i]),
-                units=int(asked.units[i]),
-                losses=lambda i=i, k=int(k): self._losses(i, k, looked),  # type: ignore[misc]
+                units=int(request.units[i]),
+                losses=lambda i=i, k=int(k): self._losses(i, k, inspections),  # type: ignore[misc]
                 rng=partial(draws.generator, "samples", int(k)),
             )
-            chosen = parts.samples.choose(state.samples, request)
+            chosen = parts.samples.choose(state.samples, sample_request)
             rows.append(None if len(chosen) == n[k] else chosen)
-        work = cost_model.work(cost_model.used(selected, rows), inferred + looked, rates, asked.up)
+        work = cost_model.work(cost_model.count_used(selected, rows), inferred + inspections, rates, request.up)
         timing = parts.device.sample(selected, work, draws)
-        close = parts.deadline.close(state.deadline, timing.finish(asked.units), announced) if len(selected) else 0.0
-        return rows, int(looked.sum()), settle(timing, asked.units, close, parts.deadline.partial_work)
+        close = parts.deadline.close(state.deadline, timing.finish(request.units), announced) if len(selected) else 0.0
+        return rows, int(inspections.sum()), settle(timing, request.units, close, parts.deadline.partial_work)
 
     def _whole_job(self, rates: Rates) -> Timing:
-        """Of everybody, expected: what no round changes, worked out once for plain rounds and once for the others."""
+        """Return the expected times of a whole job, for everybody.
+
+        No round changes them: they are worked out once for plain rounds and once for the others.
+        """
         if id(rates) not in self.whole_jobs:
             cost_model, everybody = self.cost_model, np.arange(self.federation.n_clients)
             sent = cost_model.update_bytes + rates.beside_bytes
-            work = cost_model.work(self.federation.n_train, cost_model.inferred(everybody, rates), rates, sent)
+            work = cost_model.work(self.federation.n_train, cost_model.count_inferred(everybody, rates), rates, sent)
             draws = Draws(self.settings.seed, self.federation.n_clients)
-            self.whole_jobs[id(rates)] = self.parts.device.expected(everybody, work, draws)
+            self.whole_jobs[id(rates)] = self.parts.device.expect(everybody, work, draws)
         return self.whole_jobs[id(rates)]
 
-    def _losses(self, position: int, client: int, looked: Ids) -> Values:
+    def _losses(self, position: int, client: int, inspections: Ids) -> Values:
         """Per-sample cross-entropy of w_t on T_k, [n_k]; the forward pass is charged in time and FLOPs."""
-        looked[position] = self.federation.n_train[client]
+        inspections[position] = self.federation.n_train[client]
         return self.lab.per_sample_losses(client)

@@ -42,16 +42,16 @@ def columns(planned: PlannedRound, collected: Collected, n_clients: int) -> Clie
     ranking = {"score": selection.scores, **{f"part_{name}": part for name, part in selection.parts.items()}}
     ranking["probability"] = selection.probability
     table |= {name: (None, values) for name, values in ranking.items() if values is not None}
-    told = {word: (came, values) for word, values in collected.reports.items() if word != "train_loss"}
-    told |= {word: (came, made) for word, made in collected.held.items() if isinstance(made, np.ndarray)}
-    told |= {word: (answer.clients, answer.values) for word, answer in planned.answers.items()}
-    for word, (ids, values) in told.items():
-        table |= {name: (ids, column) for name, column in spread(word, values).items()}
+    reports = {word: (came, values) for word, values in collected.reports.items() if word != "train_loss"}
+    reports |= {word: (came, found) for word, found in collected.derived.items() if isinstance(found, np.ndarray)}
+    reports |= {word: (answer.clients, answer.values) for word, answer in planned.answers.items()}
+    for word, (ids, values) in reports.items():
+        table |= {name: (ids, column) for name, column in spread_columns(word, values).items()}
     return ClientFacts(n_clients, flags, table)
 
 
-def spread(word: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
-    """A signal as columns: `signal_<word>`, or `signal_<word>.0`, `.1`, ... where it is rows, [n, d].
+def spread_columns(word: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
+    """Spread a signal over columns: `signal_<word>`, or `signal_<word>.0`, `.1`, ... where it is rows, [n, d].
 
     {} where rows are longer than `ROW`: compressed gradients can be as long as the model. Rows of pairs are as wide as
     the round, and what a wider round adds is null in this one.
@@ -61,17 +61,20 @@ def spread(word: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
     return {f"signal_{word}.{i}": column for i, column in enumerate(values.T)} if values.shape[1] <= ROW else {}
 
 
-def registered(parts: Parts, populations: Populations) -> ClientFacts:
-    """What clients told the selector when they registered, as columns."""
+def registered_columns(parts: Parts, populations: Populations) -> ClientFacts:
+    """Return what clients told the selector when they registered, as columns."""
     found: dict[str, np.ndarray] = {}
     for word in sorted(parts.selector.needs):
         if isinstance(signal := find(word), Static):
-            found |= spread(word, populations.facts[signal.fact].astype(np.float64))
+            found |= spread_columns(word, populations.facts[signal.fact].astype(np.float64))
     return ClientFacts.of(found)
 
 
 def facts_of(federation: Federation, collected: Collected | None, liars: np.ndarray) -> Mapping[str, float]:
-    """Of the federation before the first round, of those who arrived after one. liars: bool [n_clients]."""
+    """Return the scalars that describe data and arrivals.
+
+    They are of the federation before the first round, and of those who arrived after one. liars: bool [n_clients].
+    """
     if collected is None:
         return {f"skew/{name}": value for name, value in federation.skew.items()}
     lies = weight_of(liars, collected) if liars.any() else {}

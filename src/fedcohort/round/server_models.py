@@ -17,7 +17,11 @@ Counter = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
 
 
 class RoundModels:
-    """One round's: `server` still holds w_t; buffers: the average of those who arrived, [B].
+    """What an aggregator may do with models in one round.
+
+    Attributes:
+        server: the global model, which still holds w_t.
+        buffers: the average of those who arrived, [B].
 
     passes: samples that went forward through networks made here, and twice those that a gradient came back for: what a
     training step costs. Every rank does all the work.
@@ -26,7 +30,7 @@ class RoundModels:
     def __init__(self, server: FlatModel, federation: Federation, seed: int, round: int, buffers: Tensor) -> None:
         self.server, self.federation = server, federation
         self.seed, self.round, self.buffers = seed, round, buffers
-        self.used = False  # whether a network was made
+        self.any_network = False  # whether a network was made
         self.passes = 0
 
     @property
@@ -37,17 +41,20 @@ class RoundModels:
 
     @torch.no_grad()
     def model(self, update: Tensor, buffers: Tensor | None) -> nn.Module:
-        self.used = True
-        made = copy.deepcopy(self.server.network)
+        self.any_network = True
+        network = copy.deepcopy(self.server.network)
         layout, w = self.server.layout, self.server.w.double() + update
-        tensors = {**dict(made.named_parameters()), **dict(made.named_buffers())}
+        tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
         _fill(tensors, layout.parameters, w)
         _fill(tensors, layout.buffers, self.buffers if buffers is None else buffers)
-        made.register_forward_hook(self._counter())
-        return made
+        network.register_forward_hook(self._counter())
+        return network
 
     def _counter(self) -> Counter:
-        """A function, as copies of a network share it: a bound method would be copied with its workshop."""
+        """Make the hook that counts passes.
+
+        It is a function, as copies of a network share it: a bound method would be copied with its workshop.
+        """
 
         def count(network: nn.Module, inputs: tuple[Tensor, ...], logits: Tensor) -> None:
             n = len(logits)
@@ -69,17 +76,20 @@ class RoundModels:
             block.of(out).copy_(parameters[block.name])
         return out - self.server.w
 
-    def agreed(self, displacement: Tensor) -> Tensor:
-        """What all ranks go on with: accelerators may differ in the last bits of what was trained on them."""
-        return reduce_sum(displacement) / ranks() if self.used and ranks() > 1 else displacement
+    def agree(self, displacement: Tensor) -> Tensor:
+        """Return the displacement that all ranks go on with, [P].
+
+        Accelerators may differ in the last bits of what was trained on them.
+        """
+        return reduce_sum(displacement) / ranks() if self.any_network and ranks() > 1 else displacement
 
     @torch.no_grad()
     def accuracy(self, network: nn.Module) -> float:
         network.eval()
-        held = self.federation.server_val
-        chunk = max(256, CHUNK_BYTES // max(1, held.x[:1].numel() * 4))
-        pieces = zip(torch.split(held.x, chunk), torch.split(held.y, chunk), strict=True)
-        return sum(int((network(x).argmax(1) == y).sum()) for x, y in pieces) / len(held.y)
+        data = self.federation.server_val
+        chunk = max(256, CHUNK_BYTES // max(1, data.x[:1].numel() * 4))
+        pieces = zip(torch.split(data.x, chunk), torch.split(data.y, chunk), strict=True)
+        return sum(int((network(x).argmax(1) == y).sum()) for x, y in pieces) / len(data.y)
 
     def rng(self, purpose: str) -> np.random.Generator:
         return generator(self.seed, purpose, self.round)

@@ -19,17 +19,17 @@ def integer(interval: str, *, optional: bool = False) -> Check:
 
 
 def number(interval: str) -> Check:
-    """A number in `interval`."""
+    """Make the check of a number in `interval`."""
     return partial(ranges.number, interval=interval)
 
 
 def choice(*words: str) -> Check:
-    """One of `words`."""
+    """Make the check of a word that is one of `words`."""
     return lambda option, value: ranges.choice(option, value, *words)
 
 
 def option(name: str, check: Check) -> Any:  # noqa: ANN401  as `field` itself: it stands where the value will
-    """A field of `Settings`: the option that it is in the config, by its dotted name, and what it may be."""
+    """Make a field of `Settings`: the option that it is in the config, by its dotted name, and what it may be."""
     return field(metadata={"option": name, "check": check})
 
 
@@ -59,15 +59,15 @@ class Settings:
 
     @classmethod
     def of(cls, config: Mapping[str, Any], config_hash: str) -> "Settings":
-        """Those of a composed config."""
-        return cls(config_hash, **{name: _found(config, option) for name, option, _ in options()})
+        """Read the settings of a composed config, whose options `startup/options.py` has checked."""
+        return cls(config_hash, **{name: _find(config, option) for name, option, _ in options()})
 
 
 def options() -> list[tuple[str, str, Check]]:
-    """(field, option, check) of each."""
+    """Return (field, option, check) of each setting."""
     return [(each.name, each.metadata["option"], each.metadata["check"]) for each in fields(Settings) if each.metadata]
 
 
-def _found(config: Mapping[str, Any], option: str) -> Any:  # noqa: ANN401  of the option's type, as its check has seen
+def _find(config: Mapping[str, Any], option: str) -> Any:  # noqa: ANN401  of the option's type, as its check has seen
     node, _, last = option.rpartition(".")
     return (config[node] if node else config)[last]

@@ -24,7 +24,7 @@ SLOTS = 3
 
 class ClientStore(Protocol):
     def get(self, client: int) -> Mapping[str, Tensor]:
-        """What the client kept, {} at first."""
+        """Return what the client kept, by name; nothing at first."""
         ...
 
     def commit(self, client: int, stored: Mapping[str, Tensor]) -> None: ...
@@ -35,8 +35,8 @@ class ClientStore(Protocol):
         """Take what either kind of store saved: `client_store.limit_gb` may change from one start to the next."""
         ...
 
-    def checkpointed(self) -> None:
-        """The state that was last asked for is on disk."""
+    def note_checkpoint(self) -> None:
+        """Take note that the state which was last asked for is on disk."""
         ...
 
 
@@ -44,7 +44,7 @@ class MemoryStore:
     """Rows in memory, and in the checkpoint."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """folder: where a store in files may have left its rows."""
+        """Begin without rows; folder: where a store in files may have left some."""
         self._folder = folder
         self._kept: dict[int, dict[str, Tensor]] = {}
 
@@ -61,17 +61,19 @@ class MemoryStore:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._kept = {client: dict(kept) for client, kept in saved_rows(self._folder, state)}
 
-    def checkpointed(self) -> None:
-        """Nothing to do: the checkpoint holds copies."""
+    def note_checkpoint(self) -> None:
+        """Do nothing: the checkpoint holds copies."""
 
 
 class _Rows:
-    """The file of one name: float32 [n_clients, SLOTS, size]. Written, not mapped: a full disk is an error that can be
-    handled, where a mapping would end the process by a signal.
+    """The file of one name: float32 [n_clients, SLOTS, size].
+
+    It is written, not mapped: a full disk is an error that can be handled, where a mapping would end the process by a
+    signal.
     """
 
     def __init__(self, path: Path, n_clients: int, size: int | None = None) -> None:
-        """size: None for that of the file as it is."""
+        """Open or make the file; size: floats of a row, None for those of the file as it is."""
         self.file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
         there = os.fstat(self.file.fileno()).st_size
         self.size = there // (4 * SLOTS * n_clients) if size is None else size
@@ -82,7 +84,10 @@ class _Rows:
         return os.pread(self.file.fileno(), 4 * self.size, 4 * self.size * (SLOTS * client + slot))
 
     def write(self, client: int, slot: int, row: bytes) -> None:
-        """Raises `OSError` where the disk is full: what doesn't fit at once is tried again, and then refused."""
+        """Write a row; what doesn't fit at once is tried again, and then refused.
+
+        Raises `OSError` where the disk is full.
+        """
         at = 4 * self.size * (SLOTS * client + slot)
         while row:
             done = os.pwrite(self.file.fileno(), row, at)
@@ -102,7 +107,7 @@ class MappedStore:
         self._rows = {name: _Rows(folder / f"{PREFIX}{name}", n_clients, size) for name, size in sorted(sizes.items())}
         self._current: np.ndarray = np.full(n_clients, -1, dtype=np.int8)
         self._newest, self._before = self._current.copy(), self._current.copy()  # of the two checkpoints
-        self._asked = self._current.copy()
+        self._snapshot = self._current.copy()
         self._digests = np.zeros(n_clients, dtype=np.int64)
 
     def get(self, client: int) -> Mapping[str, Tensor]:
@@ -113,25 +118,25 @@ class MappedStore:
         return {name: torch.from_numpy(row.copy()) for name, row in found.items()}
 
     def commit(self, client: int, stored: Mapping[str, Tensor]) -> None:
-        """Into the slot that no checkpoint needs."""
+        """Write what the client keeps into the slot that no checkpoint needs."""
         if not stored:
             return
         needed = {int(self._newest[client]), int(self._before[client])}
         slot = next(slot for slot in range(SLOTS) if slot not in needed)
-        written = []
+        clients = []
         for name, rows in self._rows.items():
             row = np.zeros(rows.size, dtype=np.float32)
             row[: len(stored[name])] = stored[name].cpu().numpy()
             rows.write(client, slot, row.tobytes())
-            written.append(row.tobytes())
+            clients.append(row.tobytes())
         self._current[client] = slot
-        self._digests[client] = _digest(written)
+        self._digests[client] = _digest(clients)
 
     def state_dict(self) -> dict[str, Any]:
         for rows in self._rows.values():
             rows.sync()
-        self._asked = self._current.copy()
-        saved = {"slots": self._asked, "before": self._newest, "digests": self._digests}
+        self._snapshot = self._current.copy()
+        saved = {"slots": self._snapshot, "before": self._newest, "digests": self._digests}
         return {name: torch.from_numpy(values.copy()) for name, values in saved.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -142,8 +147,8 @@ class MappedStore:
         self._newest, self._before = np.array(state["slots"]), np.array(state["before"])
         self._current, self._digests = self._newest.copy(), np.array(state["digests"])
 
-    def checkpointed(self) -> None:
-        self._before, self._newest = self._newest, self._asked.copy()
+    def note_checkpoint(self) -> None:
+        self._before, self._newest = self._newest, self._snapshot.copy()
 
 
 def _digest(rows: list[bytes]) -> int:
@@ -177,7 +182,10 @@ def check(folder: Path, state: Mapping[str, Any]) -> None:
 
 
 def store_for(folder: Path | None, sizes: Mapping[str, int], n_clients: int, limit_gb: float) -> ClientStore:
-    """In memory where everybody's rows fit into `limit_gb` gigabytes (or there is nothing to keep), else in files."""
+    """Choose the store: memory where everybody's rows fit into `limit_gb` gigabytes, else files.
+
+    There is nothing to write where nothing is kept.
+    """
     needed = 4e-9 * n_clients * sum(sizes.values())
     if folder is None or needed <= limit_gb:
         return MemoryStore(folder)

@@ -11,13 +11,13 @@ from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.flat import Layout
 from fedcohort.rng import Draws
 from fedcohort.selector.base import Selector
-from fedcohort.training.upload import Kept, drawn, part
+from fedcohort.training.upload import Kept, draw_kept, part
 from fedcohort.types import Advice, Ids, Selection, Values
 
 
 @dataclass(frozen=True)
 class AskedWork:
-    """Aligned with `clients`.
+    """The local work that is asked of each client of a cohort; all fields are aligned with `clients`.
 
     Attributes:
         units: of local work.
@@ -69,11 +69,20 @@ def verify_advice(advice: Advice | None, selector: Selector[Any], m: int) -> Non
             raise FedcohortError(f"the selector's advice has {name} that are not {m} numbers of at least 0: {values}")
 
 
-def asked(selection: Selection, units: int, layout: Layout, codec: Codec, beside: int, draws: Draws) -> AskedWork:
-    """units: asked of everybody whom the selection does not ask otherwise. beside: bytes sent with an update."""
+def ask_work(selection: Selection, units: int, layout: Layout, codec: Codec, beside: int, draws: Draws) -> AskedWork:
+    """Return the local work that a selection asks.
+
+    Args:
+        selection: the selector's.
+        units: of local work, for everybody of whom the selection asks nothing else.
+        layout: the model's.
+        codec: what encodes an update.
+        beside: bytes sent with an update.
+        draws: of the round, for the tensors that are left out.
+    """
     chosen = selection.clients
     each = np.full(len(chosen), units) if selection.units is None else selection.units[chosen]
-    kept = drawn(selection.upload, chosen, layout, draws)
+    kept = draw_kept(selection.upload, chosen, layout, draws)
     up = [beside + _bytes(codec, layout, k) for k in kept]
     return AskedWork(chosen, each.astype(np.int64), kept, np.array(up, dtype=np.float64))
 

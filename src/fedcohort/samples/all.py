@@ -19,5 +19,5 @@ class All(Samples[None]):
         """No state."""
 
     def choose(self, state: None, request: SampleRequest) -> Ids:
-        """Every position."""
+        """Choose every position."""
         return np.arange(request.n)

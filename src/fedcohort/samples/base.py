@@ -45,7 +45,7 @@ class Samples(Part, Protocol[S]):
 
     @abstractmethod
     def choose(self, state: S, request: SampleRequest) -> Ids:
-        """Sorted positions in [0, n) of the samples to train on, at least one."""
+        """Choose the samples to train on: sorted positions in [0, n), at least one."""
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:
         """Learn from those who arrived."""

@@ -17,7 +17,11 @@ from fedcohort.types import Ids, Population
 
 @dataclass(frozen=True)
 class Random(Samples[None]):
-    """fraction: of each client's samples."""
+    """A random part of each client's samples.
+
+    Attributes:
+        fraction: of each client's samples.
+    """
 
     fraction: float
 
@@ -28,7 +32,7 @@ class Random(Samples[None]):
         """No state."""
 
     def choose(self, state: None, request: SampleRequest) -> Ids:
-        """Sorted positions, uniform among all sets of their size."""
+        """Choose sorted positions, uniformly among all sets of their size."""
         # .07 * 100 is 7.000000000000001 in floating point, and its ceiling 8
         count = max(1, math.ceil(self.fraction * request.n - 1e-9))
         return np.sort(request.rng().choice(request.n, size=count, replace=False))

@@ -38,7 +38,7 @@ NOBODY = Backoff(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.in
 
 
 def after(past: Backoff, outcome: RoundOutcome) -> Backoff:
-    """One round later."""
+    """Move on by one round."""
     kept = ~np.isin(past.clients, outcome.clients)
     if not kept.any() and not len(outcome.failed):
         return NOBODY

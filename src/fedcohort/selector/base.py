@@ -132,7 +132,7 @@ def draw(weights: Values, available: Ids, count: int, rng: np.random.Generator) 
 
 
 def successive(weights: Values, available: Ids, count: int, rng: np.random.Generator) -> Ids:
-    """As `draw`, in the order of drawing.
+    """Draw as `draw` does, and return the ids in the order of drawing.
 
     weights: float64 [n_clients], not negative. Exponential keys e_k / weight_k give exactly the successive draw
     without replacement (Efraimidis and Spirakis 2006), with one vector a round, indexed by client. Clients of weight

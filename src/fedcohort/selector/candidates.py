@@ -20,7 +20,7 @@ def sizes(rule: str, ctx: RoundContext) -> Values:
     return ctx.signals["n_train"].astype(float) if rule == "size" else np.ones(ctx.n_clients)
 
 
-def drawn(candidates: int | None, rule: str, ctx: RoundContext) -> Ids:
+def draw_candidates(candidates: int | None, rule: str, ctx: RoundContext) -> Ids:
     """d available clients, one after the other by `sizes`; null is twice the cohort. All of them where d are not there.
 
     rule: "size" or "uniform".

@@ -27,8 +27,8 @@ class Unit:
         """More observations; a zero says nothing about scale. scale: "running", "first_round" or "none"."""
         if scale == "none" or (scale == "first_round" and self.count):
             return self
-        seen = sizes[sizes > 0]
-        return Unit(self.total + float(seen.sum()), self.count + len(seen))
+        positive = sizes[sizes > 0]
+        return Unit(self.total + float(positive.sum()), self.count + len(positive))
 
 
 UNKNOWN = Unit()

@@ -1,5 +1,7 @@
-"""cpow-d: the computation-efficient variant of pow-d (Cho, Wang, Joshi, "Client Selection in Federated Learning:
-Convergence Analysis and Power-of-Choice Selection Strategies", 2020), as UCB-CS (Sec. II-B) places it.
+"""cpow-d: pow-d with losses of one mini-batch each, which is cheaper for clients (Cho et al. 2020).
+
+The computation-efficient variant of pow-d: Cho, Wang, Joshi, "Client Selection in Federated Learning: Convergence
+Analysis and Power-of-Choice Selection Strategies" (2020), as UCB-CS (Sec. II-B) places it.
 
     A = d available clients, drawn one after the other in proportion to n_k
     l_k = mean cross-entropy of w_t on one random mini-batch of b samples of k, asked of k in A before the selection
@@ -50,7 +52,7 @@ class CPowD(Selector[Backoff]):
         return backoff.NOBODY
 
     def plan(self, state: Backoff, ctx: RoundContext) -> Sequence[Probe]:
-        polled = candidates.drawn(self.candidates, self.candidate, backoff.ready(state, ctx))
+        polled = candidates.draw_candidates(self.candidates, self.candidate, backoff.ready(state, ctx))
         return (Probe("batch_loss", polled, {"batch": self.batch, "key": int(ctx.rng.integers(2**62))}),)
 
     def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:

@@ -1,5 +1,7 @@
-"""Fed-CBS: Zhang et al., "Fed-CBS: A Heterogeneity-Aware Client Sampling Mechanism for Federated Learning via
-Class-Imbalance Reduction" (2023).
+"""Fed-CBS: a cohort is drawn client by client so that its classes are balanced (Zhang et al. 2023).
+
+Zhang et al., "Fed-CBS: A Heterogeneity-Aware Client Sampling Mechanism for Federated Learning via Class-Imbalance
+Reduction" (2023).
 
     QCID(S) = sum_c (sum_{k in S} h_kc / sum_{k in S} n_k - 1/C)^2,   h_kc samples of class c at k
     1st draw:  k in proportion to 1 / max(QCID({k}), eps)^beta_1 + lambda sqrt(3 ln(t + 1) / (2 T_k))
@@ -93,7 +95,10 @@ class FedCbs(Selector[State]):
         return None, State(rounds, backoff.after(state.rests, outcome))
 
     def chances(self, h: Counts, chosen: Ids, left: Ids) -> Values:
-        """Of each client of `left` to be drawn next after `chosen`, [K]; logarithms, as eps^-beta_j overflows."""
+        """Return each client's chance to be drawn next, out of `left`, after `chosen`, [K].
+
+        It is worked out in logarithms, as eps^-beta_j overflows.
+        """
         with_each = qcid(h, h[chosen].sum(0))[left]
         log = -self.beta * (len(chosen) + 1) * np.log(np.maximum(with_each, self.eps))
         out = np.zeros(len(h))
@@ -114,7 +119,7 @@ def qcid(h: Counts, beside: Values | float = 0.0) -> Values:
 
 
 def _qcid(shares: Counts) -> Values:
-    """In place: the counts are overwritten."""
+    """Return the imbalance of each row of class counts, in place: the counts are overwritten."""
     C = shares.shape[1]
     n = shares @ np.ones((C, 1))  # whole numbers: exact in any order
     some = n[:, 0] > 0

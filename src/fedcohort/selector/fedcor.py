@@ -1,5 +1,7 @@
-"""FedCor: Tang, Ning, Wang, Sun, Wang, Li, Chen, "FedCor: Correlation-Based Active Client Selection Strategy for
-Heterogeneous Federated Learning" (CVPR 2022), after the authors' code.
+"""FedCor: clients whose loss changes correlate with everybody's, by a learnt Gaussian (Tang et al. 2022).
+
+Tang, Ning, Wang, Sun, Wang, Li, Chen, "FedCor: Correlation-Based Active Client Selection Strategy for Heterogeneous
+Federated Learning" (CVPR 2022), after the authors' code.
 
     dF(t) = F(w_{t+1}) - F(w_t) of all clients ~ N(mu, Sigma),   Sigma = X'X + .01^2 I,   X [dim, K] learnt
     mu_k = sum_e gamma^(t-e) dF_k(e) / sum_e gamma^(t-e),   X = argmin -sum_e gamma^(t-e) log N(dF(e); mu, Sigma)
@@ -69,7 +71,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedCor(Selector[State]):
-    """Options: see the module and configs/selector/fedcor.yaml."""
+    """The selector; the module and configs/selector/fedcor.yaml explain its options."""
 
     warmup: int
     interval: int
@@ -108,19 +110,19 @@ class FedCor(Selector[State]):
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         if ctx.round <= self.warmup + 1:
             return (Probe("loss", ctx.available),)
-        if not self.shadowed(ctx.round):
+        if not self.is_shadow(ctx.round):
             return ()
         trainers = draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)
         return Probe("loss", ctx.available), Probe("shadow_loss", ctx.available, {"trainers": tuple(trainers.tolist())})
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        state = self._told(state, ctx.round, probes)
+        state = self._read(state, ctx.round, probes)
         ready = backoff.ready(state.rests, ctx)
         if ctx.round <= self.warmup:
             return Selection(draw(np.ones(ctx.n_clients), ready.available, ctx.cohort, ctx.rng)), state
         if state.X is None or "shadow_loss" in probes:
-            state = self._fitted(state, ctx)
-        return self._chosen(state, ready), state
+            state = self._fit(state, ctx)
+        return self._choose(state, ready), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         state = replace(state, rests=backoff.after(state.rests, outcome))
@@ -131,25 +133,25 @@ class FedCor(Selector[State]):
         alpha[outcome.failed] *= self.beta
         return None, replace(state, alpha=alpha)
 
-    def shadowed(self, round: int) -> bool:
-        """Whether there is a shadow round before this round's selection."""
+    def is_shadow(self, round: int) -> bool:
+        """Return whether there is a shadow round before this round's selection."""
         return round - 1 > self.warmup and (round - 1) % self.interval == 0
 
-    def _told(self, state: State, round: int, probes: Mapping[str, ProbeResult]) -> State:
-        """Losses before this round: of w_t, which end the round before, and of the shadow model."""
+    def _read(self, state: State, round: int, probes: Mapping[str, ProbeResult]) -> State:
+        """Read the losses before this round: of w_t, which end the round before, and of the shadow model."""
         if "loss" not in probes:
             return state
-        loss = measured(answers(probes, "loss"), len(state.p))
+        loss = read_losses(answers(probes, "loss"), len(state.p))
         changes, alpha = {e: dF for e, dF in state.changes.items() if round - e <= self.memory}, state.alpha
         if round <= self.warmup + 1 and state.asked == round - 1 >= 0:
             changes[round - 1] = loss - state.loss
         if "shadow_loss" in probes:
-            changes[round] = measured(answers(probes, "shadow_loss"), len(state.p)) - loss
+            changes[round] = read_losses(answers(probes, "shadow_loss"), len(state.p)) - loss
             alpha = np.ones_like(alpha)
         return replace(state, changes=changes, alpha=alpha, loss=loss, asked=round)
 
-    def _fitted(self, state: State, ctx: RoundContext) -> State:
-        from fedcohort.bandit import gaussian  # imports torch
+    def _fit(self, state: State, ctx: RoundContext) -> State:
+        from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         first = state.X is None
         X = ctx.rng.standard_normal((self.dim, ctx.n_clients)) / np.sqrt(self.dim) if state.X is None else state.X
@@ -160,32 +162,32 @@ class FedCor(Selector[State]):
         mu = gaussian.weighted_mean(Y, weights) if self.update_mean else state.mu
         steps, f = self.first_steps if first else self.steps, state.f
         if self.kernel == "linear":
-            X = gaussian.fitted(X, Y, mu, weights, NOISE, steps)
+            X = gaussian.fit(X, Y, mu, weights, NOISE, steps)
         else:
-            X, f = gaussian.smooth_fitted(X, f, Y, mu, weights, NOISE, self.length, steps)
+            X, f = gaussian.fit_smooth(X, f, Y, mu, weights, NOISE, self.length, steps)
         return replace(state, X=X, f=f, mu=mu)
 
     def _covariance(self, X: Float64[np.ndarray, "d k"], f: float) -> Float64[np.ndarray, "k k"]:
-        from fedcohort.bandit import gaussian  # imports torch
+        from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         if self.kernel == "linear":
             return gaussian.covariance(X, NOISE)
         return gaussian.smooth_covariance(X, f, self.length, NOISE)
 
-    def _chosen(self, state: State, ctx: RoundContext) -> Selection:
+    def _choose(self, state: State, ctx: RoundContext) -> Selection:
         if state.X is None:
             raise ValueError("the kernel is fitted before the first choice")
-        order, gains = self.ordered(self._covariance(state.X, state.f), state.p, state.alpha, ctx)
+        order, gains = self.order(self._covariance(state.X, state.f), state.p, state.alpha, ctx)
         place = np.full(ctx.n_clients, np.nan)
         place[order] = np.arange(len(order))
         first = gains[0] if gains else np.full(ctx.n_clients, np.nan)
         return Selection(np.sort(order), first, {"discount": state.alpha, "place": place})
 
-    def ordered(
+    def order(
         self, sigma: Float64[np.ndarray, "k k"], p: Values, alpha: Values, ctx: RoundContext
     ) -> tuple[Ids, list[Values]]:
         """The cohort in the order of choice, and the scores at each choice, -inf for those of no variance."""
-        from fedcohort.bandit import gaussian  # imports torch
+        from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         order, left, scores = np.empty(0, np.int64), ctx.available, list[Values]()
         for _ in range(min(ctx.cohort, len(left))):
@@ -194,11 +196,11 @@ class FedCor(Selector[State]):
             score = np.where(varies, alpha * (p @ sigma) / np.sqrt(np.where(varies, variance, 1.0)), -np.inf)
             (k,) = top(score, left, 1, ctx.rng, self.tie)
             order, left, scores = np.append(order, k), left[left != k], [*scores, score]
-            sigma = gaussian.conditioned(sigma, int(k)) if varies[k] else sigma
+            sigma = gaussian.condition(sigma, int(k)) if varies[k] else sigma
         return order, scores
 
 
-def measured(told: ProbeResult, n_clients: int) -> Values:
-    """Losses [n_clients], NaN for a client without a usable one."""
-    loss = told.dense(n_clients)
+def read_losses(answer: ProbeResult, n_clients: int) -> Values:
+    """Return the losses that were answered, [n_clients], NaN for a client without a usable one."""
+    loss = answer.dense(n_clients)
     return np.where(np.abs(loss) < LIMIT, loss, np.nan)

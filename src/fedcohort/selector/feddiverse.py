@@ -1,5 +1,7 @@
-"""FedDiverse: Nemeth, Fani, Ng, Caputo, Lozano, Oliver, Quadrianto, "FedDiverse: Tackling Data Heterogeneity in
-Federated Learning with Diversity-Driven Client Selection", Sec. IV.
+"""FedDiverse: clients whose data are heterogeneous in different ways train together (Nemeth et al.).
+
+Nemeth, Fani, Ng, Caputo, Lozano, Oliver, Quadrianto, "FedDiverse: Tackling Data Heterogeneity in Federated Learning
+with Diversity-Driven Client Selection", Sec. IV.
 
     Delta^k = (CI, AI, SC) of k's data, estimated once by every client from w_{T_0};   D^k = Delta^k / sum of its three
     k_p ~ Delta_SC / sum,   k_c = argmin <D^{k_p}, D^k>,   k_r = argmax <D^{k_p} x D^{k_c}, D^k>,   and again
@@ -68,7 +70,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedDiverse(Selector[State]):
-    """Options: see the module and configs/selector/feddiverse.yaml.
+    """The selector; the module and configs/selector/feddiverse.yaml explain its options.
 
     Attributes:
         q, epochs, lr, batch: of the clients' estimate.
@@ -125,7 +127,7 @@ class FedDiverse(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if "dht" in probes:
-            state = self._told(state, answers(probes, "dht"))
+            state = self._remember(state, answers(probes, "dht"))
         ctx = backoff.ready(state.rests, ctx)
         if ctx.round < self.pretrain:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng), plain=True), state
@@ -134,7 +136,7 @@ class FedDiverse(Selector[State]):
         turn = state.turn if self.persist_rotation else 0
         known = np.isfinite(state.delta).all(1)
         delta = np.where(known[:, None], state.delta, 0.0)
-        order = self.ordered(delta, known, ctx, turn)
+        order = self.order(delta, known, ctx, turn)
         role = np.full(ctx.n_clients, np.nan)
         role[order] = np.arange(len(order)) % 3
         first = ROTATION[turn % 3]
@@ -149,8 +151,8 @@ class FedDiverse(Selector[State]):
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         return None, replace(state, rests=backoff.after(state.rests, outcome))
 
-    def ordered(self, delta: Triplets, known: Bool[np.ndarray, "_n"], ctx: RoundContext, turn: int) -> list[int]:
-        """The cohort as it is chosen: k_p, k_c, k_r, k_p, ...
+    def order(self, delta: Triplets, known: Bool[np.ndarray, "_n"], ctx: RoundContext, turn: int) -> list[int]:
+        """Return the cohort as it is chosen: k_p, k_c, k_r, k_p, ...
 
         Args:
             delta: the triplets, [n_clients, 3], zero where not known.
@@ -158,35 +160,35 @@ class FedDiverse(Selector[State]):
             ctx: of the round.
             turn: which of the three comes first.
         """
-        D = normalised(delta)
+        D = normalise(delta)
         chosen: list[int] = []
         left = ctx.available
         while len(chosen) < ctx.cohort and len(left):
             step = len(chosen) % 3
             if step == 0:
-                k = drawn(chances(delta[:, ROTATION[turn % 3]], known, left), ctx.rng.random())
+                k = draw_one(chances(delta[:, ROTATION[turn % 3]], known, left), ctx.rng.random())
                 turn += 1
             else:
                 p, c = chosen[-1 - (step - 1)], chosen[-1]
-                scores = -(D @ D[p]) if step == 1 else self._sided(D @ np.cross(D[p], D[c]))
+                scores = -(D @ D[p]) if step == 1 else self._orient(D @ np.cross(D[p], D[c]))
                 k = int(top(np.where(known, scores, -np.inf), left, 1, ctx.rng, self.tie)[0])
             chosen.append(k)
             left = left[left != k]
         return chosen
 
-    def _sided(self, product: Values) -> Values:
+    def _orient(self, product: Values) -> Values:
         return np.abs(product) if self.cross == "abs" else product
 
-    def _told(self, state: State, told: ProbeResult) -> State:
+    def _remember(self, state: State, answer: ProbeResult) -> State:
         delta, asked = state.delta.copy(), state.asked.copy()
-        good = np.isfinite(told.values).all(1)
-        delta[told.clients[good]] = np.clip(told.values[good], 0.0, 1.0)
-        asked[told.clients] = True
+        good = np.isfinite(answer.values).all(1)
+        delta[answer.clients[good]] = np.clip(answer.values[good], 0.0, 1.0)
+        asked[answer.clients] = True
         return replace(state, delta=delta, asked=asked)
 
 
-def normalised(delta: Triplets) -> Triplets:
-    """Each client's triplet over its own sum; thirds where that is zero."""
+def normalise(delta: Triplets) -> Triplets:
+    """Return each client's triplet over its own sum, [n, 3]; thirds where that is zero."""
     total = delta.sum(1, keepdims=True)
     return np.where(total > ZERO, delta / np.where(total > ZERO, total, 1.0), 1 / 3)
 
@@ -204,8 +206,8 @@ def chances(weights: Values, known: Bool[np.ndarray, "_n"], left: Ids) -> Values
     return out
 
 
-def drawn(probability: Values, u: float) -> int:
-    """The client where the running sum of `probability` [K] passes u in [0, 1)."""
+def draw_one(probability: Values, u: float) -> int:
+    """Return the client where the running sum of `probability` [K] passes u in [0, 1)."""
     running = np.cumsum(probability)
     last = np.flatnonzero(probability)[-1]  # u times the whole may round to the whole
     return int(min(np.searchsorted(running, u * running[-1], side="right"), last))

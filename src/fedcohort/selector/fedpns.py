@@ -1,5 +1,7 @@
-"""FedPNS: Wu and Wang, "Node Selection Toward Faster Convergence for Federated Learning on Non-IID Data" (2022), after
-the authors' code.
+"""FedPNS: clients whose gradients oppose the others' are left out, and drawn more rarely (Wu and Wang 2022).
+
+Wu and Wang, "Node Selection Toward Faster Convergence for Federated Learning on Non-IID Data" (2022), after the
+authors' code.
 
     g_k = (w_t - w_k) / (lr x local steps of k),   E(A) = sum_{i in A} <g_i, mean of A> = |A| ||mean of A||^2
     while |A| > keep_min:  k* = argmax_k E(A - k);  stop if E(A - k*) <= E(A), else label k* and leave it out;
@@ -103,13 +105,13 @@ class FedPns(Selector[State]):
         rows = rows[np.isfinite(np.diag(H))[rows]]
         least = math.ceil(self.keep * len(outcome.clients) - 1e-9)
         worse = self._check(outcome, rows) if self.loss_check else None
-        labels, out = against(scaled(H[np.ix_(rows, rows)]), least - (len(outcome.clients) - len(rows)), worse)
+        labels, out = against(scale(H[np.ix_(rows, rows)]), least - (len(outcome.clients) - len(rows)), worse)
         selected, labelled = state.selected.copy(), state.labelled.copy()
         selected[outcome.clients] += 1
         bad = outcome.clients[rows[labels]]
         labelled[bad] += 1
-        moved = self.moved(state.prob, bad, labelled[bad] / selected[bad])
-        after = State(moved, selected, labelled, backoff.after(state.rests, outcome))
+        prob = self.move(state.prob, bad, labelled[bad] / selected[bad])
+        after = State(prob, selected, labelled, backoff.after(state.rests, outcome))
         keep = np.ones(len(outcome.clients), bool)
         keep[rows[out]] = False
         return (Advice(keep=keep) if len(out) else None), after
@@ -126,16 +128,16 @@ class FedPns(Selector[State]):
 
         return lambda whole, without: loss(whole) < loss(without)
 
-    def moved(self, prob: Values, labelled: Ids, ratio: Values) -> Values:
+    def move(self, prob: Values, labelled: Ids, ratio: Values) -> Values:
         """The probabilities after a round; ratio: of times labelled to times selected, aligned with `labelled`."""
         others = np.ones(len(prob), bool)
         others[labelled] = False
         if not len(labelled) or not others.any():
             return prob
-        lost = prob[labelled] * np.minimum((ratio + self.beta) ** self.alpha, 1.0)
+        loss = prob[labelled] * np.minimum((ratio + self.beta) ** self.alpha, 1.0)
         out = prob.copy()
-        out[labelled] -= lost
-        out[others] += lost.sum() / others.sum()
+        out[labelled] -= loss
+        out[others] += loss.sum() / others.sum()
         out = np.maximum(out, FLOOR)
         return np.asarray(out / out.sum())
 
@@ -147,7 +149,7 @@ def per_step(products: Gram, steps: Values) -> Gram:
     return H
 
 
-def scaled(H: Gram) -> Gram:
+def scale(H: Gram) -> Gram:
     """H over its largest entry, which is on the diagonal: no comparison notices, and no sum of entries overflows."""
     size = float(np.diag(H).max(initial=0.0))
     return H / size if size > 0 else H
@@ -166,7 +168,9 @@ def without(H: Gram, members: Ids) -> Values:
 
 
 def against(H: Gram, least: int, worse: Callable[[Ids, Ids], bool] | None = None) -> tuple[Ids, Ids]:
-    """(labelled, left out), in that order; at least `least` stay, and one in any case.
+    """Return who is labelled and who is left out, in that order.
+
+    At least `least` stay, and one in any case.
 
     worse(A, A - k): whether it is better to keep k; then the label stays, and the search is over.
     """

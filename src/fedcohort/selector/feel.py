@@ -1,5 +1,7 @@
-"""FEEL scheduling: Ren, He, Wen, Yu, Huang, Guo, "Scheduling for Cellular Federated Edge Learning with Importance and
-Channel Awareness" (2020). Probabilities that trade a client's weight in the gradient against its latency.
+"""FEEL scheduling: a draw that trades a client's weight in the gradient against its latency (Ren et al. 2020).
+
+Ren, He, Wen, Yu, Huang, Guo, "Scheduling for Cellular Federated Edge Learning with Importance and Channel Awareness"
+(2020).
 
     minimise   rho sum q_k T_k + (1 - rho) sum a_k^2 / q_k   over sum q_k = 1,   a_k = n_k/n ||g_k||
     q_k = a_k sqrt((1 - rho) / (rho T_k + lambda)),   lambda > -rho min T the only root of sum q_k = 1
@@ -98,14 +100,16 @@ class Feel(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         ctx = backoff.ready(state.rests, ctx)
         here, n = ctx.available, ctx.signals["n_train"].astype(float)
-        norm = answers(probes, "grad_norm").dense(ctx.n_clients) if self.importance == "grad" else lagged(state.norm)
+        norm = (
+            answers(probes, "grad_norm").dense(ctx.n_clients) if self.importance == "grad" else fill_lagged(state.norm)
+        )
         w = n / max(n[here].sum(), 1.0)
         a, T, q = (np.full(ctx.n_clients, np.nan) for _ in range(3))
         seconds = ctx.signals["expected_s"][here]
         T[here] = seconds / max(seconds.mean(), 1e-300) if len(here) else seconds
-        a[here] = scaled(w[here] * norm[here])
+        a[here] = scale(w[here] * norm[here])
         q[here] = chances(a[here], T[here], self.rho)
-        order, at_draw = self._drawn(a, T, q, ctx)
+        order, at_draw = self._draw(a, T, q, ctx)
         weights = np.zeros(ctx.n_clients)
         weights[order] = des_raj(w[order], at_draw)
         parts = {"importance": a, "latency": T}
@@ -122,7 +126,7 @@ class Feel(Selector[State]):
             return None, state
         return Advice(weights=weights * (state.weights.sum() / weights.sum()), absolute=True), state
 
-    def _drawn(self, a: Values, T: Values, q: Values, ctx: RoundContext) -> tuple[Ids, Values]:
+    def _draw(self, a: Values, T: Values, q: Values, ctx: RoundContext) -> tuple[Ids, Values]:
         """The clients in the order of drawing, and each one's chance at its own draw."""
         m = min(ctx.cohort, len(ctx.available))
         if self.redraw == "renormalise":
@@ -140,7 +144,7 @@ class Feel(Selector[State]):
         return order, at_draw
 
 
-def lagged(norm: Values) -> Values:
+def fill_lagged(norm: Values) -> Values:
     """The last known norms; their mean for a client without a finite one, 1 where there is none at all."""
     known = np.isfinite(norm)
     largest = norm[known].max(initial=0.0)
@@ -149,7 +153,7 @@ def lagged(norm: Values) -> Values:
     return np.where(known, norm, largest * (norm[known] / largest).mean())  # a plain sum could overflow
 
 
-def scaled(raw: Values) -> Values:
+def scale(raw: Values) -> Values:
     """Importances over the root of their mean square, at least 1e-12; ones where none is positive and finite."""
     good = np.isfinite(raw) & (raw > 0)
     if not good.any():

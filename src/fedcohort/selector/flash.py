@@ -1,5 +1,7 @@
-"""FLASH, linear Thompson sampling over four features of a client: Chang, Ahmed, Krishnamurthy, Guler, Swami, Oymak,
-Roy-Chowdhury, "FLASH: Federated Learning Across Simultaneous Heterogeneities", Sec. II, Alg. 1 and 2.
+"""FLASH: linear Thompson sampling over four features of a client (Chang et al.).
+
+Chang, Ahmed, Krishnamurthy, Guler, Swami, Oymak, Roy-Chowdhury, "FLASH: Federated Learning Across Simultaneous
+Heterogeneities", Sec. II, Alg. 1 and 2.
 
     x_t(i) = [L_i(w_t) / L_i(w_0), Lval_i(w_t) / Lval_i(w_0), tau_i, r_i],   L the robust loss on T_i, Lval CE on V_i
     r_t(i) = |L_i(w_t) - L_i(w_{t-1})| / tau_{t-1},   tau = max_{i in S} T_i, the slowest arrival of the round
@@ -81,7 +83,7 @@ class State:
 
 @dataclass(frozen=True)
 class Flash(Selector[State]):
-    """Options: see the module.
+    """The selector; the module and configs/selector/flash.yaml explain its options.
 
     Attributes:
         delta, lam, gamma_scale: the bandit's.
@@ -146,13 +148,13 @@ class Flash(Selector[State]):
 
     @property
     def estimator(self) -> Bandit[Any]:
-        made: dict[str, Bandit[Any]] = {
+        estimators: dict[str, Bandit[Any]] = {
             "thompson": Thompson(self.lam),
             "linucb": LinUCB(self.lam),
             "neural": Neural(self.lam, self.gamma_scale, self.pairs, self.fit_steps, self.fit_lr),
             "restless": Restless(self.lam, self.states, self.explore),
         }
-        return made[self.bandit]
+        return estimators[self.bandit]
 
     def init(self, population: Population) -> State:
         K = population.n_clients
@@ -160,7 +162,7 @@ class Flash(Selector[State]):
         unknown, blank = np.full(K, np.nan), Baseline(np.full(K, np.nan), np.ones(K))
         posterior, X = self.estimator.prior(len(self.kept), None), np.tile([1.0, 1.0, 0.0, 0.0], (K, 1))
         p = n / max(n.sum(), 1.0)
-        return State(posterior, blank, blank, unknown, unknown, np.zeros(K), unknown, self._masked(X), p)
+        return State(posterior, blank, blank, unknown, unknown, np.zeros(K), unknown, self._mask(X), p)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         lagged = self.context == "lagged"
@@ -170,44 +172,44 @@ class Flash(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.context == "fresh" and probes:  # there are none where nobody is available
-            state = self._measured(state, probes)
+            state = self._measure(state, probes)
         if ctx.round == 0:
             state = replace(state, posterior=self.estimator.prior(len(self.kept), ctx.rng))
             return Selection(ctx.available, uncapped=True), state
         d = len(FEATURES if self.gamma_dim == "fixed4" else self.kept)  # Alg. 1 draws S_{t+1} with gamma_t
         gamma = self.gamma_scale * ridge.exploration(ctx.round - 1, ctx.n_clients, d, self.lam, self.delta)
-        judged, posterior = self.estimator.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
-        scores = np.where(np.isfinite(judged.score), judged.score, -np.inf)
+        verdict, posterior = self.estimator.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
+        scores = np.where(np.isfinite(verdict.score), verdict.score, -np.inf)
         clients = top(scores, backoff.ready(state.rests, ctx).available, ctx.cohort, ctx.rng)
-        posterior = self.estimator.chosen(posterior, state.X[clients])
-        parts = {"exploit": judged.exploit, "explore": judged.explore}
+        posterior = self.estimator.choose(posterior, state.X[clients])
+        parts = {"exploit": verdict.exploit, "explore": verdict.explore}
         return Selection(clients, scores, parts), replace(state, posterior=posterior)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         arrived, first, chosen_by = outcome.clients, outcome.round == 0, state.X
         state = replace(state, rests=backoff.after(state.rests, outcome))
         if self.context == "lagged":
-            state = self._measured(state, outcome.probes)
+            state = self._measure(state, outcome.probes)
         if self.credit == "literal":
             gain = np.zeros(len(arrived)) if first else state.gain[arrived]
-            state = self._credited(state, Pending(arrived, state.X[arrived], first), gain)
-            return None, self._timed(state, outcome)  # x_t holds tau_{t-1} and r_{t-1}, so it stays as it was measured
-        state = self._timed(replace(state, pending=Pending(arrived, chosen_by[arrived], first)), outcome)
+            state = self._credit(state, Pending(arrived, state.X[arrived], first), gain)
+            return None, self._time(state, outcome)  # x_t holds tau_{t-1} and r_{t-1}, so it stays as it was measured
+        state = self._time(replace(state, pending=Pending(arrived, chosen_by[arrived], first)), outcome)
         return None, replace(state, X=self._contexts(state))
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         means, deviations = self.estimator.coefficients(state.posterior)
         return {n: (float(mean), float(sd)) for n, mean, sd in zip(self.kept, means, deviations, strict=False)}
 
-    def _measured(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
-        """w_t was measured: the pending cohort has its reward, and there are new contexts."""
+    def _measure(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
+        """Pay the pending cohort its reward, now that w_t was measured, and make new contexts."""
         robust, val = answers(probes, "robust_loss"), answers(probes, "val_loss")
         loss = robust.dense(len(state.loss))
         loss[~np.isfinite(loss)] = np.nan
         state = replace(state, train=state.train.after(robust), val=state.val.after(val))
         state = replace(state, loss=loss, gain=self._gain(state, loss))
         if state.pending is not None:
-            state = self._credited(state, state.pending, state.gain[state.pending.clients])
+            state = self._credit(state, state.pending, state.gain[state.pending.clients])
         return replace(state, X=self._contexts(state))
 
     def _gain(self, state: State, loss: Values) -> Values:
@@ -222,8 +224,8 @@ class Flash(Selector[State]):
         np.divide(np.abs(change) if self.change == "abs" else change, tau, out=gain, where=tau > 0)
         return gain
 
-    def _credited(self, state: State, rows: Pending, gain: Values) -> State:
-        """Clients' rewards: remembered, and regressed on their contexts."""
+    def _credit(self, state: State, rows: Pending, gain: Values) -> State:
+        """Remember clients' rewards, and regress them on their contexts."""
         known = np.isfinite(gain)
         clients, gain = rows.clients[known], gain[known]
         r = state.r.copy()
@@ -234,8 +236,8 @@ class Flash(Selector[State]):
             posterior = self.estimator.learn(posterior, rows.X[known], gain / unit.value())
         return replace(state, posterior=posterior, r=r, r_unit=unit)
 
-    def _timed(self, state: State, outcome: RoundOutcome) -> State:
-        """Durations of those who arrived: per client, the round's, and their mean."""
+    def _time(self, state: State, outcome: RoundOutcome) -> State:
+        """Keep the durations of those who arrived: per client, the round's, and their mean."""
         seconds = np.where(np.isfinite(outcome.signals["duration"]), outcome.signals["duration"], np.nan)
         tau = state.tau.copy()
         tau[outcome.clients] = np.where(np.isnan(seconds), tau[outcome.clients], seconds)
@@ -248,8 +250,8 @@ class Flash(Selector[State]):
         timed = np.isfinite(state.tau)
         tau = np.where(timed, state.tau, state.tau[timed].mean() if timed.any() else 0.0) / state.tau_unit.value()
         X = np.column_stack([state.train.ratio, state.val.ratio, tau, state.r / state.r_unit.value()])
-        return self._masked(np.where(np.isfinite(X), X, np.nan))
+        return self._mask(np.where(np.isfinite(X), X, np.nan))
 
-    def _masked(self, X: Contexts) -> Contexts:
+    def _mask(self, X: Contexts) -> Contexts:
         columns = [FEATURES.index(name) for name in self.kept]
         return np.ascontiguousarray(X[:, columns])  # as a resume finds it, to the last bit

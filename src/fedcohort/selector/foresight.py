@@ -42,14 +42,14 @@ class Foresight(Selector[Backoff]):
         return backoff.NOBODY
 
     def plan(self, state: Backoff, ctx: RoundContext) -> Sequence[Probe]:
-        """Nothing where everybody who is available is needed anyway."""
+        """Ask nothing where everybody who is available is needed anyway."""
         ctx = backoff.ready(state, ctx)
         if len(ctx.available) <= ctx.cohort:
             return ()
         return (Probe("greedy_gain", ctx.available, {"cohort": ctx.cohort, "direction": self.direction}),)
 
     def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:
-        """Those who were picked first."""
+        """Choose those who were picked first."""
         ctx = backoff.ready(state, ctx)
         scores = answers(probes, "greedy_gain").dense(ctx.n_clients)
         scores[ctx.available] = np.where(np.isfinite(scores[ctx.available]), scores[ctx.available], -np.inf)

@@ -1,5 +1,6 @@
-"""HCSFed: Song, Wang, Gao, Lu, Dong, Hu, Liu, "Fast Heterogeneous Federated Learning with Hybrid Client Selection"
-(UAI 2023). Strata of clients with alike gradients, more draws for strata that vary more.
+"""HCSFed: strata of clients with alike gradients, more draws for strata that vary more (Song et al. 2023).
+
+Song, Wang, Gao, Lu, Dong, Hu, Liu, "Fast Heterogeneous Federated Learning with Hybrid Client Selection" (UAI 2023).
 
     X_k = compressed gradient of k at w_0 (`maths/sketch.py`), asked once;   H strata by k-means
     S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1)),   m_h near m N_h S_h / sum N_j S_j, at least 1 where m >= H
@@ -65,7 +66,7 @@ class State:
 
 @dataclass(frozen=True)
 class HcsFed(Selector[State]):
-    """Options: see the module and configs/selector/hcsfed.yaml."""
+    """The selector; the module and configs/selector/hcsfed.yaml explain its options."""
 
     variant: str
     strata: int | None
@@ -108,13 +109,13 @@ class HcsFed(Selector[State]):
         if self.due(ctx.round):
             state = replace(state, asked=np.zeros(ctx.n_clients, bool))
         if "compressed_gradient" in probes:
-            told = answers(probes, "compressed_gradient")
-            state = told_of(state, told.clients, told.values)
+            answer = answers(probes, "compressed_gradient")
+            state = remember(state, answer.clients, answer.values)
         if not self.probes and ctx.round == 0:
             return Selection(ctx.available, uncapped=True), state
         if state.stale:
-            state = replace(state, stratum=self._stratified(state, ctx.rng), stale=False)
-        return self._drawn(state, backoff.ready(state.rests, ctx)), state
+            state = replace(state, stratum=self._stratify(state, ctx.rng), stale=False)
+        return self._draw(state, backoff.ready(state.rests, ctx)), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
         advice = Advice(weights=shares(state.stratum, outcome.clients)) if self._weighs(state, outcome) else None
@@ -124,7 +125,7 @@ class HcsFed(Selector[State]):
             return advice, state
         delta = outcome.signals["update"][new]
         rows = [sketch.sketch(row, self.rate, self.compress, generator(KEY, "signal/sketch")) for row in delta]
-        return advice, told_of(state, outcome.clients[new], np.stack(rows))
+        return advice, remember(state, outcome.clients[new], np.stack(rows))
 
     def due(self, round: int) -> bool:
         """Whether what is known of everybody is too old in this round."""
@@ -133,8 +134,8 @@ class HcsFed(Selector[State]):
     def _weighs(self, state: State, outcome: RoundOutcome) -> bool:
         return self.agg == "stratified" and len(outcome.clients) > 0 and bool((state.stratum != NOBODY).any())
 
-    def _stratified(self, state: State, rng: np.random.Generator) -> Ids:
-        """The stratum of each client."""
+    def _stratify(self, state: State, rng: np.random.Generator) -> Ids:
+        """Return the stratum of each client."""
         known = np.flatnonzero(np.isfinite(state.X).all(1))
         stratum = np.full(len(state.X), NOBODY)
         H = STRATA[self.variant] if self.strata is None else self.strata
@@ -144,7 +145,7 @@ class HcsFed(Selector[State]):
             stratum[known] = kmeans.clusters(X, min(H, distinct), rng)
         return stratum
 
-    def _drawn(self, state: State, ctx: RoundContext) -> Selection:
+    def _draw(self, state: State, ctx: RoundContext) -> Selection:
         here, stratum = ctx.available, state.stratum
         m, H = min(ctx.cohort, len(here)), int(stratum.max(initial=NOBODY)) + 1
         strangers = here[stratum[here] == NOBODY]
@@ -162,8 +163,8 @@ class HcsFed(Selector[State]):
         if m > len(clients):
             chance[strangers] = (m - len(clients)) / m / len(strangers)
             clients = np.append(clients, draw(np.ones(ctx.n_clients), strangers, m - len(clients), ctx.rng))
-        shown = np.where(stratum == NOBODY, np.nan, stratum.astype(np.float64))
-        return Selection(np.sort(clients), chance, {"stratum": shown, "norm": norm}, chance)
+        part = np.where(stratum == NOBODY, np.nan, stratum.astype(np.float64))
+        return Selection(np.sort(clients), chance, {"stratum": part, "norm": norm}, chance)
 
     def _strangers(self, strangers: Ids, m: int, ctx: RoundContext) -> int:
         """Draws for those not known yet, m N / K on average; none where everybody was asked."""
@@ -181,8 +182,8 @@ class HcsFed(Selector[State]):
         return strata.neyman(strata.targets(sizes, S, m), room, m)
 
 
-def told_of(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) -> State:
-    """The state with these clients' sketches."""
+def remember(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) -> State:
+    """Return the state with these clients' sketches."""
     asked = state.asked.copy()
     asked[clients] = True
     X = state.X.copy() if state.X.shape[1] else np.full((len(asked), values.shape[1]), np.nan)
@@ -192,7 +193,7 @@ def told_of(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) ->
 
 
 def shares(stratum: Ids, clients: Ids) -> Values:
-    """(N_h / K) over the number of clients of h in the cohort that arrived, for each of them."""
+    """Return N_h / K over the number of clients of h in the cohort that arrived, for each of them."""
     sizes, arrived = np.bincount(stratum + 1), np.bincount(stratum[clients] + 1, minlength=1)
     mine = stratum[clients] + 1
     out: Values = sizes[mine] / len(stratum) / arrived[mine]

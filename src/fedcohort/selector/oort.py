@@ -1,5 +1,7 @@
-"""Oort: Lai, Zhu, Madhyastha, Chowdhury, "Oort: Efficient Federated Learning via Guided Participant Selection"
-(OSDI 2021); the order of steps as in its code in FedScale.
+"""Oort: prefers clients of high loss, discounts slow ones, and tries new ones beside them (Lai et al. 2021).
+
+Lai, Zhu, Madhyastha, Chowdhury, "Oort: Efficient Federated Learning via Guided Participant Selection" (OSDI 2021); the
+order of steps as in its code in FedScale.
 
     U_k = |B_k| sqrt(1/|B_k| sum over B_k of loss^2),   B_k the samples of k's first local epoch, when last trained
     A_k = (norm(min(U_k, c)) + sqrt(.1 ln R / last_k)) (T / t_k)^(alpha [t_k > T])        for k that has trained

@@ -23,7 +23,11 @@ from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome,
 
 @dataclass(frozen=True)
 class OracleClean(Selector[Backoff]):
-    """share: of the available clients that are drawn from, the cleanest. A score is 1 - noise_rate."""
+    """The yardstick, with its option. A score is 1 - noise_rate.
+
+    Attributes:
+        share: of the available clients that are drawn from, the cleanest.
+    """
 
     share: float
 
@@ -48,7 +52,7 @@ class OracleClean(Selector[Backoff]):
 
 
 def chances(scores: Values, available: np.ndarray, size: int, cohort: int) -> Values:
-    """Every client's chance of being chosen, [n_clients]: that of being in the pool, times m over its size.
+    """Return every client's chance of being chosen, [n_clients]: of being in the pool, times m over its size.
 
     Those at the pool's edge share the places that the cleaner ones leave.
     """

@@ -1,4 +1,6 @@
-"""pow-d: Cho, Wang, Joshi, "Client Selection in Federated Learning: Convergence Analysis and Power-of-Choice Selection
+"""pow-d, power of choice: of d candidates, those with the largest losses of w_t (Cho et al. 2020).
+
+Cho, Wang, Joshi, "Client Selection in Federated Learning: Convergence Analysis and Power-of-Choice Selection
 Strategies" (2020), as UCB-CS (Sec. II-B) and FedDiverse (Sec. II-C) describe it.
 
     A = d available clients, drawn one after the other in proportion to n_k
@@ -48,7 +50,7 @@ class PowD(Selector[Backoff]):
         return backoff.NOBODY
 
     def plan(self, state: Backoff, ctx: RoundContext) -> Sequence[Probe]:
-        polled = candidates.drawn(self.candidates, self.candidate, backoff.ready(state, ctx))
+        polled = candidates.draw_candidates(self.candidates, self.candidate, backoff.ready(state, ctx))
         return (Probe("loss", polled),)
 
     def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:

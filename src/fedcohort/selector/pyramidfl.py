@@ -1,6 +1,7 @@
-"""PyramidFL: Li, Zeng, Zhang, Cao, "PyramidFL: A Fine-grained Client Selection Framework for Efficient Federated
-Learning" (MobiCom 2022), after the authors' code. Oort's ranking; then the fast do more work, and who matters less
-uploads less, so that nobody waits.
+"""PyramidFL: Oort's ranking; then the fast do more work, and who matters less uploads less (Li et al. 2022).
+
+Li, Zeng, Zhang, Cao, "PyramidFL: A Fine-grained Client Selection Framework for Efficient Federated Learning" (MobiCom
+2022), after the authors' code. More work and smaller uploads are dealt so that nobody waits.
 
     S = the m that are expected to be done first, of the overcommit x m that Oort chooses
     I_k = ||D_k|| |B_k| / 100 when k last trained, n_k before;   rank_k of S by I_k, 0 the largest
@@ -133,17 +134,17 @@ class PyramidFl(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         wide = replace(ctx, cohort=int(self.overcommit * ctx.cohort + 1e-9))
-        drawn, ranked = self.ranking.select(state.ranked, wide)
-        chosen = top(-ctx.signals["expected_s"], drawn.clients, ctx.cohort, ctx.rng)
+        choice, ranked = self.ranking.select(state.ranked, wide)
+        chosen = top(-ctx.signals["expected_s"], choice.clients, ctx.cohort, ctx.rng)
         rho, M = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
-        rho[chosen] = dropped(state.importance[chosen], self.low, self.high, ctx.cohort)
+        rho[chosen] = drop_rates(state.importance[chosen], self.low, self.high, ctx.cohort)
         unit_s = ctx.signals["expected_unit_s"][chosen]
-        M[chosen] = multipliers(predicted(ctx, chosen, rho[chosen]), unit_s, ctx.units, self.beta)
+        M[chosen] = multipliers(predict(ctx, chosen, rho[chosen]), unit_s, ctx.units, self.beta)
         parts = {"importance": state.importance, "drop": rho, "work": M}
         selection = replace(
-            drawn,
+            choice,
             clients=chosen,
-            parts={**drawn.parts, **parts},
+            parts={**choice.parts, **parts},
             units=self._units(ctx, M),
             upload=1.0 - rho,
             zero_fill=self.drop_agg == "zeros",
@@ -151,13 +152,17 @@ class PyramidFl(Selector[State]):
         return selection, replace(state, ranked=ranked)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        clients, told = outcome.clients, outcome.signals
-        count = told["loss_count"]
-        steps = np.maximum(np.nan_to_num(told["steps"], nan=1.0), 1.0) if self.per_step else np.ones(len(clients))
+        clients, signals = outcome.clients, outcome.signals
+        count = signals["loss_count"]
+        steps = np.maximum(np.nan_to_num(signals["steps"], nan=1.0), 1.0) if self.per_step else np.ones(len(clients))
         importance = state.importance.copy()
-        importance[clients] = importances(told["update_norm"], count, steps)
-        heard = {"loss_count": count, "loss_squares": told["loss_squares"], "duration": state.ranked.seconds[clients]}
-        return None, State(self.ranking.observe(state.ranked, replace(outcome, signals=heard)), importance)
+        importance[clients] = importances(signals["update_norm"], count, steps)
+        facts = {
+            "loss_count": count,
+            "loss_squares": signals["loss_squares"],
+            "duration": state.ranked.seconds[clients],
+        }
+        return None, State(self.ranking.observe(state.ranked, replace(outcome, signals=facts)), importance)
 
     def _units(self, ctx: RoundContext, M: Values) -> Ids:
         """M_k E, rounded, [n_clients]; not above `passes` passes unless E is."""
@@ -174,14 +179,14 @@ def importances(norm: Values, count: Values, steps: Values) -> Values:
     return np.asarray(a * b / 100.0 / steps)
 
 
-def dropped(importance: Values, low: float, high: float, m: int) -> Values:
-    """rho; equals share the better rank, which is the number of those above."""
+def drop_rates(importance: Values, low: float, high: float, m: int) -> Values:
+    """Return rho; equals share the better rank, which is the number of those above."""
     rank = (importance[None, :] > importance[:, None]).sum(1)
     return np.asarray(low + rank * (high - low) / m)
 
 
-def predicted(ctx: RoundContext, chosen: Ids, rho: Values) -> Values:
-    """c: virtual seconds."""
+def predict(ctx: RoundContext, chosen: Ids, rho: Values) -> Values:
+    """Return c, the virtual seconds that each of `chosen` is expected to take."""
     whole, up = ctx.signals["expected_s"][chosen], ctx.signals["expected_up_s"][chosen]
     return np.asarray(whole - rho * up)
 

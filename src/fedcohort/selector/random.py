@@ -1,6 +1,8 @@
-"""Random selection, the baseline of every paper: McMahan et al., "Communication-Efficient Learning of Deep Networks
-from Decentralized Data" (FedAvg, 2017); in proportion to data it is pi_rand of Cho et al., "Bandit-based
-Communication-Efficient Client Selection Strategies for Federated Learning", Sec. II-B.
+"""Random selection, the baseline of every paper: uniform, or in proportion to data (McMahan et al. 2017).
+
+McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data" (FedAvg, 2017); in
+proportion to data it is pi_rand of Cho et al., "Bandit-based Communication-Efficient Client Selection Strategies for
+Federated Learning", Sec. II-B.
 
     uniform:       every set of m available clients is equally likely
     proportional:  one client after the other, k with probability n_k / sum of n_j over those not yet drawn

@@ -1,6 +1,6 @@
 """Oort's ranking of clients, which PyramidFL narrows down: utility, staleness and speed, with exploration beside them.
 
-score = (normalised(U) + staleness) slowness;   each term's equation stands with its function below
+score = (normalise(U) + staleness) slowness;   each term's equation stands with its function below
 """
 
 import math
@@ -71,7 +71,7 @@ class Ranking:
 
     @classmethod
     def of(cls, selector: object) -> "Ranking":
-        """With the options of a selector that has all of them. Raises `OptionError` where one is out of its range."""
+        """Take the options of a selector that has all of them. Raises `OptionError` for one out of its range."""
         return cls(**{field.name: getattr(selector, field.name) for field in fields(cls)})
 
     def __post_init__(self) -> None:
@@ -106,7 +106,7 @@ class Ranking:
         ctx = backoff.ready(state.rests, ctx)
         eps = max(self.eps_decay * state.eps, self.eps_min)
         T = self._preferred_s(state, ctx)
-        utility, bonus = normalised(state.utility, self.clip), staleness(ctx.round + 1, state.last)
+        utility, bonus = normalise(state.utility, self.clip), staleness(ctx.round + 1, state.last)
         system = slowness(state.seconds, T, self.penalty)
         scores = (utility + bonus) * system
         here = ctx.available
@@ -114,7 +114,7 @@ class Ranking:
         capped = state.rounds >= (np.inf if self.cap is None else self.cap)
         known = here[np.isfinite(scores[here]) & ~capped[here]]
         n_explore, n_exploit = shares(min(ctx.cohort, len(here)), eps, len(new), len(known))
-        exploited = only(np.maximum(scores, 1e-12), admitted(scores, known, n_exploit, self.cutoff))
+        exploited = only(np.maximum(scores, 1e-12), admit(scores, known, n_exploit, self.cutoff))
         explored = only(self._promise(state, ctx, T), new)
         chosen = np.concatenate(
             [draw(w, np.flatnonzero(w), n, ctx.rng) for w, n in ((exploited, n_exploit), (explored, n_explore))]
@@ -137,7 +137,7 @@ class Ranking:
         utility[arrived], seconds[arrived] = U, np.maximum(signals["duration"], 0.0)
         last[arrived] = outcome.round + 1
         rounds[arrived] += 1
-        preferred, sums = self._paced(state.preferred, np.append(state.sums, np.nansum(U)))
+        preferred, sums = self._pace(state.preferred, np.append(state.sums, np.nansum(U)))
         rests = backoff.after(state.rests, outcome)
         return State(utility, last, seconds, rounds, state.eps, preferred, sums, rests)
 
@@ -160,7 +160,7 @@ class Ranking:
             size = np.maximum(size * slowness(ctx.signals["expected_s"], T, self.penalty), 1e-12)
         return size
 
-    def _paced(self, preferred: float, sums: Values) -> tuple[float, Values]:
+    def _pace(self, preferred: float, sums: Values) -> tuple[float, Values]:
         """T after the pacer's decision, which is due when 2 W sums are there; W of them stay for the next."""
         W = self.window
         if len(sums) < 2 * W:
@@ -182,7 +182,7 @@ def utilities(count: Values, squares: Values) -> Values:
     return np.where(sane, np.sqrt(n) * np.sqrt(s), np.nan)  # n s would overflow first
 
 
-def normalised(utility: Values, clip: float) -> Values:
+def normalise(utility: Values, clip: float) -> Values:
     """norm(min(U, c)): 0 to 1, [n_clients], NaN where U is."""
     known = np.sort(utility[np.isfinite(utility)])
     if not len(known):
@@ -200,7 +200,7 @@ def staleness(round: int, last: Ids) -> Values:
 
 
 def slowness(seconds: Values, T: float, penalty: float) -> Values:
-    """(T / t)^penalty where t > T, else 1."""
+    """Return (T / t)^penalty where t > T, else 1."""
     slow = seconds > T
     out = np.ones(len(seconds))
     out[slow] = (T / np.maximum(seconds[slow], 1e-4)) ** penalty
@@ -208,13 +208,13 @@ def slowness(seconds: Values, T: float, penalty: float) -> Values:
 
 
 def shares(m: int, eps: float, n_new: int, n_known: int) -> tuple[int, int]:
-    """How many to explore and to exploit: eps m, or more where too few are known."""
+    """Return how many to explore and to exploit: eps m, or more where too few are known."""
     n_explore = min(n_new, max(int(eps * m + 1e-9), m - n_known))
     return n_explore, min(n_known, m - n_explore)
 
 
-def admitted(scores: Values, known: Ids, count: int, cutoff: float) -> Ids:
-    """Those of `known` whose score is at least `cutoff` times the count-th largest."""
+def admit(scores: Values, known: Ids, count: int, cutoff: float) -> Ids:
+    """Return those of `known` whose score is at least `cutoff` times the count-th largest."""
     if count == 0:
         return known[:0]
     best: Ids = known[scores[known] >= cutoff * np.sort(scores[known])[-count]]
@@ -222,14 +222,14 @@ def admitted(scores: Values, known: Ids, count: int, cutoff: float) -> Ids:
 
 
 def only(weights: Values, clients: Ids) -> Values:
-    """`weights` of the clients, 0 for all others."""
+    """Return the `weights` of the clients, 0 for all others."""
     out = np.zeros(len(weights))
     out[clients] = weights[clients]
     return out
 
 
 def mixture(halves: Sequence[tuple[Values, int]]) -> Values:
-    """The chance of each client to get one place of the cohort: by weight within a half, by places between them."""
+    """Return each client's chance of one place of the cohort: by weight in a half, by places between them."""
     places = max(sum(n for _, n in halves), 1)
     first, second = (n / places * w / max(float(w.sum()), 1e-300) for w, n in halves)
     return np.asarray(first + second)

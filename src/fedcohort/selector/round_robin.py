@@ -21,7 +21,11 @@ from fedcohort.types import Ids, Population, ProbeResult, RoundContext, Selectio
 
 @dataclass(frozen=True)
 class State:
-    """R: how often each client was selected."""
+    """Whose turn it is.
+
+    Attributes:
+        R: how often each client was selected.
+    """
 
     R: Ids
 

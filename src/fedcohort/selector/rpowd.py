@@ -1,5 +1,7 @@
-"""rpow-d: the communication-free variant of pow-d (Cho, Wang, Joshi, "Client Selection in Federated Learning:
-Convergence Analysis and Power-of-Choice Selection Strategies", 2020), as UCB-CS (Sec. II-B) describes it.
+"""rpow-d: pow-d with the losses that clients had when they last trained, for no poll (Cho et al. 2020).
+
+The communication-free variant of pow-d: Cho, Wang, Joshi, "Client Selection in Federated Learning: Convergence Analysis
+and Power-of-Choice Selection Strategies" (2020), as UCB-CS (Sec. II-B) describes it.
 
     A = d available clients, drawn one after the other in proportion to n_k
     S = the m clients of A with the largest l_k, ties at random
@@ -78,11 +80,11 @@ class RPowD(Selector[State]):
         """loss_at=start: whoever will be selected is asked beside the training, found with a copy of the generator."""
         if self.loss_at == "path":
             return ()
-        foreseen = self._chosen(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
+        foreseen = self._choose(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
         return (Probe("loss", foreseen, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        clients = self._chosen(state, ctx)
+        clients = self._choose(state, ctx)
         return Selection(clients, state.last, probability=self._probability(backoff.ready(state.rests, ctx))), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -91,12 +93,12 @@ class RPowD(Selector[State]):
         last[outcome.clients] = np.where(np.isfinite(loss), loss, -np.inf)
         return None, State(last, backoff.after(state.rests, outcome))
 
-    def _chosen(self, state: State, ctx: RoundContext) -> Ids:
-        polled = candidates.drawn(self.candidates, self.candidate, backoff.ready(state.rests, ctx))
+    def _choose(self, state: State, ctx: RoundContext) -> Ids:
+        polled = candidates.draw_candidates(self.candidates, self.candidate, backoff.ready(state.rests, ctx))
         return top(state.last, polled, ctx.cohort, ctx.rng, self.tie)
 
     def _probability(self, ctx: RoundContext) -> Values:
-        """Of being the first candidate."""
+        """Return each client's chance to be the first candidate, [n_clients]."""
         weights, out = candidates.sizes(self.candidate, ctx), np.zeros(ctx.n_clients)
         out[ctx.available] = weights[ctx.available] / max(weights[ctx.available].sum(), 1.0)
         return out

@@ -1,5 +1,7 @@
-"""UCB-CS: Cho, Gupta, Joshi, Yagan, "Bandit-based Communication-Efficient Client Selection Strategies for Federated
-Learning" (2020).
+"""UCB-CS: upper confidence bounds on discounted training losses (Cho et al. 2020).
+
+Cho, Gupta, Joshi, Yagan, "Bandit-based Communication-Efficient Client Selection Strategies for Federated Learning"
+(2020).
 
     L_k <- gamma L_k + loss_k,   N_k <- gamma N_k + 1  for k that arrived;   T <- gamma T + 1     (Eq. 5-7)
     A_k = p_k (L_k / N_k + sqrt(2 sigma^2 ln T / N_k)),   infinite for clients never selected       (Eq. 4)
@@ -100,15 +102,15 @@ class UcbCs(Selector[State]):
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         loss, std = outcome.signals["train_loss"], outcome.signals["train_loss_std"]
         good = np.isfinite(loss)
-        seen = outcome.clients[good]
+        arrivals = outcome.clients[good]
         shunned = state.shunned.copy()
         shunned[outcome.clients] = ~good
         latest = state.std.copy()
-        latest[seen] = np.where(np.isfinite(std), std, latest[outcome.clients])[good]
-        pulled = np.concatenate([seen, outcome.failed])
-        paid = np.concatenate([loss[good], np.zeros(len(outcome.failed))])
-        past = discounted.after(state.past, self.discount, pulled, paid)
-        sigma = self._sigma(state.sigma, latest if self.sigma == "all_latest" else latest[seen])
+        latest[arrivals] = np.where(np.isfinite(std), std, latest[outcome.clients])[good]
+        pulled = np.concatenate([arrivals, outcome.failed])
+        rewards = np.concatenate([loss[good], np.zeros(len(outcome.failed))])
+        past = discounted.after(state.past, self.discount, pulled, rewards)
+        sigma = self._sigma(state.sigma, latest if self.sigma == "all_latest" else latest[arrivals])
         mean, width = discounted.mean(past), discounted.width(past, sigma)
         if self.index == "algorithm1":
             mean, width = (self._stale(old, new, pulled) for old, new in ((state.mean, mean), (state.width, width)))

@@ -14,6 +14,10 @@ from fedcohort.selector.foresight import Foresight
 
 @dataclass(frozen=True)
 class Worst(Foresight):
-    """limit: the largest population for which every client is trained in every round."""
+    """The yardstick, with its option.
+
+    Attributes:
+        limit: the largest population for which every client is trained in every round.
+    """
 
     direction: ClassVar[str] = "up"

@@ -1,5 +1,6 @@
-"""FedAdagrad: Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, "Adaptive Federated Optimization" (2021),
-Alg. 2.
+"""FedAdagrad: Adagrad on the server, over the aggregator's direction (Reddi et al. 2021, Alg. 2).
+
+Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, "Adaptive Federated Optimization" (2021).
 
     m <- beta1 m + (1 - beta1) G,   v <- v + G^2,   w <- w + lr m / (sqrt(v) + tau)
     m = 0 and v = tau^2 before the first round, no bias correction
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.server.base import ServerOptimizer
-from fedcohort.server.moments import State, displaced, first
+from fedcohort.server.moments import State, displace, first
 
 
 @dataclass(frozen=True)
@@ -45,4 +46,4 @@ class Adagrad(ServerOptimizer[State]):
     def step(self, state: State, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], State]:
         was = state.to(direction)
         now = State(first(self.beta1, was.m, direction), was.v + direction**2)
-        return displaced(now, self.lr, self.tau), now
+        return displace(now, self.lr, self.tau), now

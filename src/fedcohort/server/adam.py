@@ -1,5 +1,6 @@
-"""FedAdam: Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, "Adaptive Federated Optimization" (2021),
-Alg. 2.
+"""FedAdam: Adam on the server, over the aggregator's direction (Reddi et al. 2021, Alg. 2).
+
+Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, "Adaptive Federated Optimization" (2021).
 
     m <- beta1 m + (1 - beta1) G,   v <- beta2 v + (1 - beta2) G^2,   w <- w + lr m / (sqrt(v) + tau)
     m = 0 and v = tau^2 before the first round, no bias correction
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.server.base import ServerOptimizer
-from fedcohort.server.moments import State, displaced, first
+from fedcohort.server.moments import State, displace, first
 
 
 @dataclass(frozen=True)
@@ -48,4 +49,4 @@ class Adam(ServerOptimizer[State]):
         was = state.to(direction)
         v = self.beta2 * was.v + (1 - self.beta2) * direction**2
         now = State(first(self.beta1, was.m, direction), v)
-        return displaced(now, self.lr, self.tau), now
+        return displace(now, self.lr, self.tau), now

@@ -27,7 +27,7 @@ class State:
         return cls(torch.zeros(n_params, dtype=torch.float64), torch.full((n_params,), tau**2, dtype=torch.float64))
 
     def to(self, direction: Float[Tensor, "p"]) -> "State":
-        """On the device of `direction`."""
+        """Return the state on the device of `direction`."""
         return State(self.m.to(direction.device), self.v.to(direction.device))
 
 
@@ -35,6 +35,6 @@ def first(beta1: float, m: Float[Tensor, "p"], direction: Float[Tensor, "p"]) ->
     return beta1 * m + (1 - beta1) * direction
 
 
-def displaced(state: State, lr: float, tau: float) -> Float[Tensor, "p"]:
-    """lr m / (sqrt(v) + tau)."""
+def displace(state: State, lr: float, tau: float) -> Float[Tensor, "p"]:
+    """Return lr m / (sqrt(v) + tau), [P]."""
     return lr * state.m / (state.v.sqrt() + tau)

@@ -21,7 +21,11 @@ from fedcohort.server.base import ServerOptimizer
 
 @dataclass(frozen=True)
 class State:
-    """v: float64 [P]."""
+    """The velocity.
+
+    Attributes:
+        v: float64 [P].
+    """
 
     v: Tensor
 

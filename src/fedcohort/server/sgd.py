@@ -15,7 +15,11 @@ from fedcohort.server.base import ServerOptimizer
 
 @dataclass(frozen=True)
 class Sgd(ServerOptimizer[None]):
-    """lr: the server learning rate eta_s."""
+    """A step along the direction.
+
+    Attributes:
+        lr: the server learning rate eta_s.
+    """
 
     lr: float
 

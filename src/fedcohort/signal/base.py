@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Lab(Protocol):
-    """Where a probe is measured: the global model w_t beside the clients' data."""
+    """The place where a probe is measured: the global model w_t beside the clients' data."""
 
     def mean_over_samples(self, split: str, clients: Ids, per_sample: "Callable[[Tensor, Tensor], Tensor]") -> Values:
         """The mean of `per_sample(log_probs [B, C], labels [B]) -> [B]` on each `split`, [len(clients)].
@@ -34,38 +34,42 @@ class Lab(Protocol):
         ...
 
     def per_sample_losses(self, client: int) -> Values:
-        """The cross-entropy of w_t on each sample of T_k, [n_k]."""
+        """Return the cross-entropy of w_t on each sample of T_k, in nats, [n_k]."""
         ...
 
     def samples(self, client: int) -> "tuple[Tensor, Tensor]":
-        """Inputs and labels of T_k."""
+        """Return inputs and labels of T_k."""
         ...
 
     def copy(self) -> "nn.Module":
-        """The network with w_t in it, to be changed at will."""
+        """Return the network with w_t in it, to be changed at will."""
         ...
 
     def gradient(self, client: int) -> "Tensor":
-        """The gradient at w_t of the mean cross-entropy over T_k, [P]."""
+        """Return the gradient at w_t of the mean cross-entropy over T_k, [P]."""
         ...
 
-    def trained(self, round: int, client: int) -> "Tensor":
-        """The update of a client that trains from w_t as in this round, without the aggregator's and the regulariser's
-        hooks, [P]; nobody keeps it."""
+    def train(self, round: int, client: int) -> "Tensor":
+        """Return the update of a client that trains from w_t as in this round, [P]; nobody keeps it.
+
+        It trains without the hooks of the aggregator and of the regulariser.
+        """
         ...
 
     def losses_after(self, update: "Tensor", clients: Ids) -> Values:
-        """The mean cross-entropy over each T_k of w_t + update, [len(clients)]."""
+        """Return the mean cross-entropy over each T_k of w_t + update, in nats, [len(clients)]."""
         ...
 
     def server_loss_after(self, update: "Tensor") -> float:
-        """The mean cross-entropy of w_t + update on the server's validation set."""
+        """Return the mean cross-entropy of w_t + update on the server's validation set, in nats."""
         ...
 
 
 @dataclass(frozen=True)
 class Static:
-    """Sent once, when a client registers: `fact` is its name among those of the federation (`round/parts.py`).
+    """A signal that is sent once, when a client registers.
+
+    `fact` is its name among those of the federation (`round/parts.py`).
 
     A fact is one number or a row of numbers a client; bytes_up is that of one number. 0 for what the server knows.
     """
@@ -79,7 +83,7 @@ class Static:
 
 @dataclass(frozen=True)
 class Measured:
-    """Asked of clients about w_t: the mean of a per-sample quantity over their own data, one forward pass.
+    """A signal asked of clients about w_t: a mean over their own samples, for one forward pass.
 
     split: "train" (T_i) or "val" (V_i). per_sample(log_probabilities [B, C], labels [B], options) -> [B].
     """
@@ -98,7 +102,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Computed:
-    """Asked of clients about w_t: anything that they can work out of it and T_k.
+    """A signal asked of clients about w_t: anything that they can work out of it and T_k.
 
     compute(lab, round, clients, options) -> float64 [len(clients)] or [len(clients), d]; every process computes all of
     it.
@@ -123,7 +127,10 @@ class Computed:
 
 @dataclass(frozen=True)
 class RawUpdate:
-    """The update itself, y - w_t, float64 [arrived, P]: the server has it anyway. All of them are kept for a round."""
+    """The signal that is the update itself, y - w_t, float64 [arrived, P].
+
+    The server has it anyway; all of them are kept for a round.
+    """
 
     reveals: str
     bytes_up: int = 0
@@ -132,7 +139,9 @@ class RawUpdate:
 
 @dataclass(frozen=True)
 class Derived:
-    """What the server works out of the updates and its own data; no client is asked, and all updates are kept.
+    """A signal that the server works out of the updates and its own data.
+
+    No client is asked, and all updates are kept.
 
     make(lab, updates [arrived, P]) -> what a reader finds in the outcome: float64 numbers, [arrived] or [arrived, d],
     which are logged as those that clients tell, or a function to be called. Once a round, whoever reads it.
@@ -148,7 +157,7 @@ class Derived:
 
 @dataclass(frozen=True)
 class Reported:
-    """Sent with the update, or read off it by the server (bytes_up = 0).
+    """A signal that is sent with the update, or read off it by the server (bytes_up = 0).
 
     passes: forward passes over T_k that the client makes for it once it has trained.
     """
@@ -165,7 +174,11 @@ Probed = Measured | Computed
 
 
 def find(word: str) -> Signal:
-    """The signal behind `word`: `fedcohort/signal/<word>.py`, or a dotted module of your own with a `signal` in it."""
+    """Return the signal behind `word`.
+
+    A word is `fedcohort/signal/<word>.py`, or a dotted module of your own with a `signal` in it. Raises
+    `IncompatibleConfig` for any other.
+    """
     name = word if "." in word else f"fedcohort.signal.{word}"
     if importlib.util.find_spec(name) is None:
         words = sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name != "base")
@@ -175,5 +188,5 @@ def find(word: str) -> Signal:
 
 
 def unknowable(words: Iterable[str]) -> list[str]:
-    """Those of `words` that no server could know, sorted."""
+    """Return those of `words` that no server could know, sorted."""
     return sorted(word for word in words if not getattr(find(word), "knowable", True))

@@ -18,7 +18,10 @@ from fedcohort.types import Ids, Values
 
 @torch.no_grad()
 def on_a_batch(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """In nats, [len(clients)], NaN without samples; options: batch, samples; key, an integer."""
+    """Return the losses in nats, [len(clients)], NaN without samples.
+
+    options: batch, samples; key, an integer.
+    """
     network = lab.copy().eval()
     out = np.full(len(clients), np.nan)
     for i, client in enumerate(clients):
@@ -31,7 +34,7 @@ def on_a_batch(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -
 
 
 def part(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "n c"]) -> Values:
-    """Forward passes over T_k, [len(label_counts)]; label_counts: [len(clients), C]."""
+    """Return the forward passes over T_k, [len(clients)]; label_counts: [len(clients), C]."""
     n = label_counts.sum(1)
     share: Values = np.minimum(n, options["batch"]) / np.maximum(n, 1)
     return share

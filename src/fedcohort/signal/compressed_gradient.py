@@ -17,7 +17,7 @@ from fedcohort.types import Ids
 
 
 def compress(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Float64[np.ndarray, "_n d"]:
-    """[len(clients), d']; NaN for a gradient that is not finite."""
+    """Return the compressed gradients, [len(clients), d']; NaN for one that is not finite."""
     rows = []
     for k in clients:
         gradient = lab.gradient(int(k)).double().cpu().numpy()

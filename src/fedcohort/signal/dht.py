@@ -1,5 +1,7 @@
-"""dht: the data heterogeneity triplet (CI, AI, SC) of a client, from its estimated interaction matrix (FedDiverse,
-Sec. IV-A). Asked once, at the end of pre-training: the client trains models from w_t, and sends three numbers.
+"""dht: the data heterogeneity triplet (CI, AI, SC) of a client, from its estimated interaction matrix.
+
+FedDiverse, Sec. IV-A. It is asked once, at the end of pre-training: the client trains models from w_t, and sends three
+numbers.
 
 Charged: 3 forward passes a sample and epoch for each biased model (one, or above two classes one for each class that
 the client has) and for the attribute classifier, plus one pass of each over T_k to predict. How many samples the
@@ -22,7 +24,7 @@ from fedcohort.types import Ids, Values
 
 def compute(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
     """float64 [len(clients), 3]."""
-    from fedcohort.data.interaction import Recipe, estimate  # imports torch
+    from fedcohort.data.interaction import Recipe, estimate  # noqa: PLC0415 - imports torch
 
     recipe = Recipe(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
     out = np.empty((len(clients), 3))
@@ -34,7 +36,7 @@ def compute(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> n
 
 
 def passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "clients classes"]) -> Values:
-    """Forward passes over T_k, [len(label_counts)]; label_counts: [len(clients), C]."""
+    """Return the forward passes over T_k, [len(clients)]; label_counts: [len(clients), C]."""
     n_classes, n = label_counts.shape[1], label_counts.sum(1)
     models = (label_counts > 0).sum(1) if n_classes > 2 else np.ones(len(n))
     share = label_counts.max(1) / np.maximum(n, 1)

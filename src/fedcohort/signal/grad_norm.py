@@ -10,7 +10,7 @@ from fedcohort.types import Ids, Values
 
 
 def norms(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """In nats per unit of a parameter, [len(clients)]."""
+    """Return the norms in nats per unit of a parameter, [len(clients)]."""
     return np.array([float(lab.gradient(int(client)).double().norm()) for client in clients], dtype=np.float64)
 
 

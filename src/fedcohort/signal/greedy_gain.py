@@ -25,7 +25,7 @@ def places(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Va
     options: cohort, direction ("down" or "up").
     """
     cohort, sign = int(options["cohort"]), 1.0 if options["direction"] == "down" else -1.0
-    updates = [lab.trained(round, int(k)).detach().double().clone() for k in clients]
+    updates = [lab.train(round, int(k)).detach().double().clone() for k in clients]
     n = [float(len(lab.samples(int(k))[1])) for k in clients]
     left = [i for i, update in enumerate(updates) if bool(torch.isfinite(update).all())]
     out = np.full(len(clients), np.nan)

@@ -10,9 +10,9 @@ from fedcohort.types import ClientUpdate
 
 
 def squares(update: ClientUpdate) -> float:
-    """In nats^2; 0 without a sample, infinite where one loss is."""
-    seen = update.sample_loss[~np.isnan(update.sample_loss)]
-    return float(seen @ seen)
+    """Return the sum in nats^2; 0 without a sample, infinite where one loss is."""
+    losses = update.sample_loss[~np.isnan(update.sample_loss)]
+    return float(losses @ losses)
 
 
 signal = Reported(reveals="how well the model fits a client's training data", bytes_up=4, read=squares)

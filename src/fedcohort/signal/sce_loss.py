@@ -18,7 +18,7 @@ CE, RCE, LOG_0 = 0.1, 1.0, math.log(1e-4)
 
 
 def symmetric(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
-    """For each sample, in nats."""
+    """Return the loss of each sample, [b], in nats."""
     return sce(logp, y, CE, RCE, LOG_0)
 
 

@@ -16,10 +16,10 @@ from fedcohort.types import Ids, Values
 
 
 def losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """In nats, [len(clients)]; NaN where no update is finite."""
+    """Return the losses in nats, [len(clients)]; NaN where no update is finite."""
     total, samples = None, 0
     for k in options["trainers"]:
-        update, n = lab.trained(round, int(k)).detach().double(), len(lab.samples(int(k))[1])
+        update, n = lab.train(round, int(k)).detach().double(), len(lab.samples(int(k))[1])
         if n and bool(update.isfinite().all()):
             total = n * update if total is None else total + n * update
             samples += n

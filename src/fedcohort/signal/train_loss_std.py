@@ -7,7 +7,7 @@ from fedcohort.types import ClientUpdate
 
 
 def spread(update: ClientUpdate) -> float:
-    """In nats; 0 after a single step, NaN without a step."""
+    """Return the deviation in nats; 0 after a single step, NaN without a step."""
     return float(np.std(update.batch_loss)) if update.steps else float("nan")
 
 

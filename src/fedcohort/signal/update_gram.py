@@ -18,7 +18,10 @@ COLUMNS = 8192  # of U at a time: a slice of fifty updates stays in a processor'
 
 
 def gram(lab: Lab, updates: "Tensor") -> Float64[np.ndarray, "m m"]:
-    """In float64 where the updates are, slice after slice: the same updates give the same bits for the same threads."""
+    """Return the inner products, [arrived, arrived], in float64 where the updates are, slice after slice.
+
+    The same updates give the same bits for the same threads.
+    """
     total = updates.new_zeros((len(updates), len(updates))).double()
     for start in range(0, updates.shape[1], COLUMNS):
         part = updates[:, start : start + COLUMNS].double()

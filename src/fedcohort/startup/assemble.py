@@ -56,10 +56,10 @@ class Composed:
     overrides: tuple[str, ...]
 
 
-def composed(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composed:
+def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composed:
     """The config as plain data. Raises `OptionError` for a value that is missing or can't be resolved."""
     try:
-        config = {str(key): _resolved(cfg, key) for key in cfg if key != "hydra"}
+        config = {str(key): _resolve(cfg, key) for key in cfg if key != "hydra"}
     except OmegaConfBaseException as error:
         raise OptionError(str(error).split("\n")[0]) from error
     words = {
@@ -70,7 +70,7 @@ def composed(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tupl
     return Composed(config, words, overrides)
 
 
-def _resolved(cfg: DictConfig, key: DictKeyType) -> object:
+def _resolve(cfg: DictConfig, key: DictKeyType) -> object:
     """What stands behind `key`, as plain data."""
     value = cfg[key]
     return OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
@@ -97,56 +97,64 @@ def _check_preset(config: dict[str, Any], words: dict[str, str], overrides: tupl
         words.pop("heterogeneity", None)
 
 
-def check_keys(made: Composed) -> None:
-    """Every group is there, and nothing else is: `+foo=1` would be obeyed by nobody. Raises `OptionError`."""
+def check_keys(composition: Composed) -> None:
+    """Check that every group is there, and nothing else: `+foo=1` would be obeyed by nobody.
+
+    Raises `OptionError`.
+    """
     known = {option.split(".")[0] for option in options.CHECKS} | {*LIGHT, *HEAVY, "logger", "callback", "requires"}
-    for key in made.config:
+    for key in composition.config:
         if key not in known:
             raise options.unknown("", key, known)
     for group in (*LIGHT, *HEAVY, "engine", "trainer", "logger", "callback"):
-        node = made.config.get(group)
+        node = composition.config.get(group)
         if not isinstance(node, Mapping) or not (node or group in ("logger", "callback")):
             raise OptionError(f"{group} must be one of the words in configs/{group}, got nothing")
-        if group not in made.choices:
+        if group not in composition.choices:
             raise OptionError(f"{group} must be one of the words in configs/{group}, got several")
-    if not isinstance(made.config.get("requires"), Mapping):
+    if not isinstance(composition.config.get("requires"), Mapping):
         raise OptionError("requires is filled by aliases such as agg=fedavgm: leave it out")
 
 
 def check_numbers(config: Mapping[str, Any]) -> None:
-    """Range checks of the options that belong to no part."""
+    """Check the ranges of the options that belong to no part. Raises `OptionError` or `IncompatibleConfig`."""
     options.check(config)
     clients, cohort = config["clients"], config["cohort"]
     if clients is not None and cohort > clients:
         raise IncompatibleConfig(f"cohort={cohort} exceeds clients={clients}")
 
 
-def check_aliases(made: Composed) -> None:
-    """`agg=fedavgm` stands for FedAvg with server=momentum: another server beside it is refused, not obeyed.
+def check_aliases(composition: Composed) -> None:
+    """Refuse a word beside an alias that stands for another: `agg=fedavgm` is FedAvg with server=momentum.
+
+    Raises `IncompatibleConfig`.
 
     What an alias stands for is a word of another group, or, with a dot, the value of one of its options.
     """
-    for group, wanted in made.config["requires"].items():
+    for group, wanted in composition.config["requires"].items():
         for other, word in wanted.items():
             node, _, option = other.partition(".")
-            chosen = made.config[node].get(option) if option else made.choices.get(node)
+            chosen = composition.config[node].get(option) if option else composition.choices.get(node)
             if chosen != word:
                 raise IncompatibleConfig(
-                    f"{group}={made.choices[group]} stands for {other}={_typed(word)}, but {other}={_typed(chosen)} "
-                    f"was asked for: leave {other} out, or choose another {group}"
+                    f"{group}={composition.choices[group]} stands for {other}={_spell(word)}, "
+                    f"but {other}={_spell(chosen)} was asked for: leave {other} out, or choose another {group}"
                 )
 
 
-def _typed(value: object) -> str:
-    """As on the command line."""
+def _spell(value: object) -> str:
+    """Return the value as it is typed on the command line."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def check_owners(made: Composed, partition: "Partition") -> None:
-    """Clients named by the data and dealt otherwise: one of the two was not meant. Raises `IncompatibleConfig`."""
-    column = made.config["dataset"].get("client")
+def check_owners(composition: Composed, partition: "Partition") -> None:
+    """Raise `IncompatibleConfig` where the data name the clients and the partition makes others.
+
+    One of the two was not meant.
+    """
+    column = composition.config["dataset"].get("client")
     if column is not None and not partition.takes_owners:
-        word = made.choices.get("partition")
+        word = composition.choices.get("partition")
         raise IncompatibleConfig(
             f"dataset.client={column} names the clients, and partition={word} makes others: choose "
             f"heterogeneity=natural, or leave dataset.client out (and say dataset.leave_out=[{column}] where the "
@@ -154,12 +162,15 @@ def check_owners(made: Composed, partition: "Partition") -> None:
         )
 
 
-def part(made: Composed, group: str) -> Built:
-    """The object behind a group's `_target_`; None where the group is empty (logger=none)."""
-    node = made.config.get(group)
+def part(composition: Composed, group: str) -> Built:
+    """Make the object behind a group's `_target_`; None where the group is empty (logger=none).
+
+    Raises `OptionError`.
+    """
+    node = composition.config.get(group)
     if not node:
         return None
-    built = build(node, group, f"{group}={made.choices.get(group, '?')}")
+    built = build(node, group, f"{group}={composition.choices.get(group, '?')}")
     protocol = contract(group)
     if protocol not in type(built).__mro__:
         name = f"{protocol.__module__}.{protocol.__name__}"
@@ -168,14 +179,17 @@ def part(made: Composed, group: str) -> Built:
 
 
 def contract(group: str) -> type:
-    """What every part of the group inherits: the protocol in its `base` module."""
+    """Return what every part of the group inherits: the protocol in its `base` module."""
     module, name = CONTRACTS.get(group, (f"{group}.base", group.capitalize()))
     found: type = getattr(importlib.import_module(f"fedcohort.{module}"), name)
     return found
 
 
 def _check_target(node: object, where: str) -> None:
-    """A part is an object of a class, built from its options alone: nothing else is called, and not half."""
+    """Check that a part is an object of a class, built from its options alone.
+
+    Nothing else is called, and nothing is called by half.
+    """
     if not isinstance(node, Mapping):
         return
     for key, inside in node.items():
@@ -202,14 +216,14 @@ def build(node: object, where: str, word: str) -> Built:
         word: how a user calls it, for messages.
     """
     _check_target(node, where)
-    return _made(node, where, word)
+    return _make(node, where, word)
 
 
-def _made(node: object, where: str, word: str) -> Built:
+def _make(node: object, where: str, word: str) -> Built:
     if not isinstance(node, Mapping) or "_target_" not in node:
         return node
-    given = {str(name): value for name, value in node.items() if name != "_target_"}
-    inside = {name: _made(value, f"{where}.{name}", f"{where}.{name}") for name, value in given.items()}
+    arguments = {str(name): value for name, value in node.items() if name != "_target_"}
+    inside = {name: _make(value, f"{where}.{name}", f"{where}.{name}") for name, value in arguments.items()}
     try:
         return get_object(node["_target_"])(**inside)
     except OptionError as error:
@@ -227,14 +241,14 @@ def _options(node: Mapping[str, Any], cause: TypeError) -> str:
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     known = {name: each for name, each in signature.parameters.items() if each.kind not in variadic}
     needed = {name for name, each in known.items() if each.default is inspect.Parameter.empty}
-    given = set(node) - {"_target_"}
-    wrong = [f"has no option {name!r}" for name in sorted(given - set(known))]
-    wrong += [f"needs the option {name!r}" for name in sorted(needed - given)]
-    return f"{', '.join(wrong) or cause}; {options.listed(known)}"
+    arguments = set(node) - {"_target_"}
+    wrong = [f"has no option {name!r}" for name in sorted(arguments - set(known))]
+    wrong += [f"needs the option {name!r}" for name in sorted(needed - arguments)]
+    return f"{', '.join(wrong) or cause}; {options.list_options(known)}"
 
 
 def _reason(error: BaseException) -> str:
-    """One line; Hydra says on several what it could not import."""
+    """Return the error's message in one line; Hydra says on several what it could not import."""
     if isinstance(missing := error.__cause__, ImportError | AttributeError):
         return str(missing)
     return " ".join(str(error).split("\n")[:2])

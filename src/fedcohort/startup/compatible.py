@@ -44,20 +44,20 @@ def facts(parts: Parts, client_val: float, requires: Mapping[str, Mapping[str, A
 
 
 def with_data(known: Facts, parts: Parts, cohort: int, federation: "Federation") -> Facts:
-    """And once the clients are there."""
-    asked = cohort >= federation.n_clients or parts.selector.uncapped
+    """Add the facts that are known once the clients are there."""
+    everybody = cohort >= federation.n_clients or parts.selector.uncapped
     return replace(
         known,
         attributes=federation.group_counts is not None,
         client_val=bool((np.diff(federation.val.offsets) > 0).all()),
         clean_labels=not federation.noise_rate.any(),
-        everybody=asked and parts.availability.always and not parts.deadline.bounded,
+        everybody=everybody and parts.availability.always and not parts.deadline.bounded,
     )
 
 
 def check(parts: Parts, choices: Mapping[str, str], known: Facts) -> None:
-    """Raise `IncompatibleConfig` at the first thing that a part wants and that isn't so. choices: each group's word."""
-    wanted = [(group, want) for group in GROUPS for want in _sorted(getattr(parts, group).wants, choices[group])]
+    """Raise `IncompatibleConfig` at the first want that isn't met; choices: each group's word."""
+    wanted = [(group, want) for group in GROUPS for want in _sort(getattr(parts, group).wants, choices[group])]
     for group in ("selector", "agg"):
         signals = (find(word) for word in sorted(getattr(parts, group).needs))
         wanted += [(group, signal.wants) for signal in signals if signal.wants is not None]
@@ -66,8 +66,11 @@ def check(parts: Parts, choices: Mapping[str, str], known: Facts) -> None:
             raise IncompatibleConfig(want.sentence.format(**_words(choices), who=f"{group}={choices[group]}"))
 
 
-def _sorted(wants: Iterable[Want], word: str) -> list[Want]:
-    """In an order that doesn't depend on the process. Raises `IncompatibleConfig` for what isn't a `Want`."""
+def _sort(wants: Iterable[Want], word: str) -> list[Want]:
+    """Sort wants into an order that doesn't depend on the process.
+
+    Raises `IncompatibleConfig` for what isn't a `Want`.
+    """
     if odd := next((want for want in wants if not isinstance(want, Want)), None):
         raise IncompatibleConfig(f"{word} wants or prefers {odd!r}, which is no Want (fedcohort/part.py)")
     return sorted(wants, key=lambda want: want.sentence)
@@ -99,7 +102,7 @@ def remarks(
     known: Facts,
     typed: Sequence[str] = (),
 ) -> list[str]:
-    """What is legal and not what it looks like, said once at the start.
+    """Return lines about what is legal and not what it looks like, which are said once at the start.
 
     Args:
         parts: of the run.
@@ -136,7 +139,7 @@ def _idle_proxy(parts: Parts, choices: Mapping[str, str]) -> list[str]:
 
 
 def _own(parts: Parts, choices: Mapping[str, str]) -> list[str]:
-    """What parts have to say of their own options: `remarks(word)`, of the word by which the part was chosen."""
+    """Return what parts have to say of their own options: `remarks(word)`, word: the one that chose the part."""
     found: list[str] = []
     for group in (field.name for field in fields(parts)):
         found += getattr(parts, group).remarks(choices[group])
@@ -152,10 +155,10 @@ def _unheard_lies(parts: Parts, choices: Mapping[str, str]) -> list[str]:
 
 
 def _cautions(parts: Parts, choices: Mapping[str, str], known: Facts) -> list[str]:
-    """Where parts work, but outside what their papers show; one line for all who prefer the same."""
+    """Return lines where parts work, but outside what their papers show; one for all who prefer the same."""
     failed: dict[Want, list[str]] = {}
     for group in GROUPS:
-        for want in _sorted(getattr(parts, group).prefers, choices[group]):
+        for want in _sort(getattr(parts, group).prefers, choices[group]):
             if want.holds(known) is False:
                 failed.setdefault(want, []).append(f"{group}={choices[group]}")
     return [want.sentence.format(**_words(choices), who=" and ".join(who)) for want, who in failed.items()]
@@ -167,5 +170,5 @@ def _idle_partial_work(
     if parts.deadline.bounded or not parts.deadline.partial_work:
         return []
     line = f"deadline.partial_work=true has no effect with deadline={choices['deadline']}, where everybody finishes"
-    meant = [f"{group}={choices[group]}" for group, wanted in requires.items() if "deadline.partial_work" in wanted]
-    return [line + "".join(f"; {word} is meant with a deadline (deadline=fixed)" for word in meant)]
+    aliases = [f"{group}={choices[group]}" for group, wanted in requires.items() if "deadline.partial_work" in wanted]
+    return [line + "".join(f"; {word} is meant with a deadline (deadline=fixed)" for word in aliases)]

@@ -15,13 +15,13 @@ def run_of(words: Sequence[str], configs: Path, *extra: str) -> assemble.Compose
 
     Raises Hydra's errors, which `in_one_line` explains.
     """
-    cfg = _composed([*words, *extra], configs, whole=True)
-    return assemble.composed(cfg, cfg.hydra.runtime.choices, tuple(words))
+    cfg = _compose([*words, *extra], configs, whole=True)
+    return assemble.compose_config(cfg, cfg.hydra.runtime.choices, tuple(words))
 
 
 def part_of(group: str, words: Sequence[str], configs: Path) -> dict[str, Any]:
     """The options of one group, as `words` choose them, with its `_target_`."""
-    return _plain(_composed(words, configs)[group])
+    return _plain(_compose(words, configs)[group])
 
 
 def file_of(path: Path) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def file_of(path: Path) -> dict[str, Any]:
     return _plain(OmegaConf.load(path), resolve=False)
 
 
-def _composed(words: Sequence[str], configs: Path, *, whole: bool = False) -> DictConfig:
+def _compose(words: Sequence[str], configs: Path, *, whole: bool = False) -> DictConfig:
     with initialize_config_dir(str(configs), version_base="1.3"):
         return compose("train", overrides=list(words), return_hydra_config=whole)
 

@@ -18,7 +18,7 @@ from fedcohort.host.interrupt import NOTHING, PIPE, Phase, interrupts
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.record import folder, provenance
-from fedcohort.roles import Identity, kept
+from fedcohort.roles import Identity, select_options
 from fedcohort.startup.assemble import Composed
 from fedcohort.startup.observers import Watchers
 from fedcohort.startup.restart import find
@@ -27,7 +27,7 @@ log = logging.getLogger("fedcohort")
 
 
 def fit(
-    made: Composed,
+    composition: Composed,
     home: folder.RunFolder,
     loop: FederatedLoop,
     network: torch.nn.Module,
@@ -42,21 +42,21 @@ def fit(
     that stopped the run.
     """
     messages.quiet_lightning()
-    config = made.config
-    held = {**kept(config, Identity.HELD), **{f"trainer.{k}": v for k, v in processes.items()}}
-    origin = provenance.this(config, held)
+    config = composition.config
+    identity = {**select_options(config, Identity.HELD), **{f"trainer.{k}": v for k, v in processes.items()}}
+    origin = provenance.this(config, identity)
     restart = find(home, loop.settings.config_hash, config["resume"], origin)
-    done = _checked(restart.rounds, home.path, config["rounds"])
+    done = _check_rounds(restart.rounds, home.path, config["rounds"])
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.note_start(home.path, start)
     torch.set_num_threads(config["trainer"]["threads"])
     loop.observers = watchers.observers
     loop.info = partial(info, done=done)
-    loop.folder, loop.new_folder = home.path, home.made
+    loop.folder, loop.new_folder = home.path, home.is_new
     loop.lay_out(network)
-    with messages.to_file(home.path), _ending(home.path, _again(made, sweep)):
-        if not home.made:
+    with messages.to_file(home.path), _ending(home.path, _again(composition, sweep)):
+        if not home.is_new:
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", home.path, where)
         training = trainer.Training(config, home.path, loop, watchers.callbacks, processes, origin)
@@ -65,8 +65,8 @@ def fit(
         training.fit(lightnings, network, home.checkpoint if done else None)
 
 
-def _checked(done: int, path: Path, rounds: int) -> int:
-    """`done`, the rounds that the run has. Raises `OptionError` where they are more than are wanted."""
+def _check_rounds(done: int, path: Path, rounds: int) -> int:
+    """Return `done`, the rounds that the run has. Raises `OptionError` where they are more than are wanted."""
     if done > rounds:
         raise OptionError(f"rounds must be at least {done}, as many as {path} has already, got {rounds}")
     return done
@@ -74,13 +74,13 @@ def _checked(done: int, path: Path, rounds: int) -> int:
 
 @contextmanager
 def _ending(path: Path, again: str) -> Iterator[None]:
-    """A line for each way in which a fit may end before its time. again: what goes on with it."""
+    """Say a line for each way in which a fit may end before its time; again: what goes on with it."""
     try:
         yield
     except BaseException as error:
         if refused := trainer.refusal(error):
             raise refused from error
-        forked = trainer.died(error)
+        forked = trainer.is_death(error)
         stopped = forked or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.phase is Phase.DEAF
         if forked and not interrupts.code:
             raise FedcohortError(trainer.death_of_a_rank(error)) from error
@@ -103,9 +103,9 @@ def _say_how_far(path: Path, again: str) -> None:
         log.warning("%s", NOTHING)
 
 
-def _again(made: Composed, sweep: str | None) -> str:
-    """The command that goes on with the run."""
+def _again(composition: Composed, sweep: str | None) -> str:
+    """Return the command that goes on with the run."""
     if sweep:
         return "the same sweep and resume=true"
-    typed = [word for word in made.overrides if not word.startswith("resume=")]
+    typed = [word for word in composition.overrides if not word.startswith("resume=")]
     return f"{command('python')} {shlex.join(['train.py', *typed, 'resume=true'])}"

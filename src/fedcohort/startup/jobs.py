@@ -38,7 +38,7 @@ class JobRecord:
 
 @dataclass
 class SweepJob:
-    """One job of a sweep, in the process that runs it.
+    """A job of a sweep, in the process that runs it.
 
     Attributes:
         sweep: the sweep's folder.
@@ -59,7 +59,7 @@ class SweepJob:
         return self.sweep.name
 
     def note(self, how: str, folder: Path | None = None, reason: str = "") -> None:
-        """Write down how it is. A folder stays known once it was given."""
+        """Write down how the job is. A folder stays known once it was given."""
         self.folder = folder or self.folder
         record = asdict(JobRecord(self.words, how, self.folder, reason))
         try:
@@ -70,7 +70,7 @@ class SweepJob:
 
 
 def read(sweep: Path) -> Mapping[int, JobRecord]:
-    """The records in a sweep's folder by the job's number, in that order."""
+    """Read the records in a sweep's folder, by the job's number and in that order."""
     found = {}
     for path in sorted((sweep / NAME).glob("*.json"), key=lambda path: int(path.stem)):
         facts = json.loads(path.read_text())

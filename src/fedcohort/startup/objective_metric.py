@@ -9,10 +9,10 @@ from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.record import history
 
 
-def check(config: Mapping[str, Any], *, asked: bool) -> None:
-    """asked: whether a sweeper searches. Raises `OptionError` where it would hear of no number."""
+def check(config: Mapping[str, Any], *, by_search: bool) -> None:
+    """Raise `OptionError` where a sweeper would hear of no number; by_search: whether a sweeper searches."""
     metric = config["objective_metric"]
-    if asked and metric is None:
+    if by_search and metric is None:
         raise OptionError("hydra/sweeper asks for a number that each run returns: say objective_metric=server_val/acc")
     if metric is not None and not config["callback"].get("journal"):
         raise OptionError(f"objective_metric={metric} is read from the journal: leave callback.journal in")

@@ -28,13 +28,13 @@ class Watchers:
     ends_early: Sequence[Any]
 
 
-def watchers_of(made: Composed) -> Watchers:
-    """Those that the config names. Raises `OptionError`."""
-    nodes = {f"callback.{name}": node for name, node in made.config["callback"].items() if node}
-    found = {where: _built(where, node) for where, node in nodes.items()}
+def watchers_of(composition: Composed) -> Watchers:
+    """Make the watchers that the config names. Raises `OptionError`."""
+    nodes = {f"callback.{name}": node for name, node in composition.config["callback"].items() if node}
+    found = {where: _build(where, node) for where, node in nodes.items()}
     theirs = {where: part for where, part in found.items() if not isinstance(part, Observer)}
     _check_monitors(theirs)
-    tracker = assemble.part(made, "logger")
+    tracker = assemble.part(composition, "logger")
     ends_early = _in_json(nodes[where] for where in theirs)
     ours = [part for part in found.values() if isinstance(part, Observer)]
     watching = [*ours, *([tracker] if tracker is not None else []), RunStatus(ends_early)]
@@ -42,11 +42,11 @@ def watchers_of(made: Composed) -> Watchers:
 
 
 def _in_json(nodes: Iterable[Any]) -> list[Any]:
-    """In an order of their own, as they come back from a file."""
+    """Return the nodes as they come back from a file, in an order of their own."""
     return [json.loads(text) for text in sorted(json.dumps(node, sort_keys=True, default=str) for node in nodes)]
 
 
-def _built(where: str, node: object) -> Built:
+def _build(where: str, node: object) -> Built:
     if not isinstance(node, Mapping) or "_target_" not in node:
         raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
     part = assemble.build(node, where, where)
@@ -57,7 +57,7 @@ def _built(where: str, node: object) -> Built:
 
 
 def _is_lightnings(part: object) -> bool:
-    """Whether it is a callback of Lightning's; asked without the import, which takes seconds."""
+    """Return whether it is a callback of Lightning's, without the import, which takes seconds."""
     return any(each.__module__.startswith("lightning.") for each in type(part).__mro__)
 
 
@@ -66,7 +66,7 @@ def _check_monitors(callbacks: Mapping[str, Any]) -> None:
     if not all(type(part).__module__.startswith("lightning.") for part in callbacks.values()):
         return
     for where, part in callbacks.items():
-        from fedcohort.lightning.module import MONITORED
+        from fedcohort.lightning.module import MONITORED  # noqa: PLC0415 - imports Lightning
 
         wanted = getattr(part, "monitor", None)
         allowed = (*MONITORED, "epoch", "step") if hasattr(part, "save_top_k") else MONITORED

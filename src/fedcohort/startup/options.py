@@ -91,22 +91,25 @@ CHECKS: Mapping[str, Check] = {  # those that the rounds read stand in `round/se
 }
 
 
-def listed(known: Collection[str]) -> str:
-    """The options that there are instead."""
+def list_options(known: Collection[str]) -> str:
+    """Say which options there are instead."""
     return f"its options are {', '.join(known)}" if known else "it has none"
 
 
 def unknown(where: str, option: str, known: Collection[str]) -> OptionError:
-    """The error for an option that `where` hasn't got; where: a node's path or group=word, "" for the top level."""
+    """Return the error for an option that `where` hasn't got.
+
+    where: a node's path or group=word; "" for the top level.
+    """
     if where:
-        return OptionError(f"{where} has no option {option!r}; {listed(known)}")
+        return OptionError(f"{where} has no option {option!r}; {list_options(known)}")
     near = difflib.get_close_matches(option, sorted(known), 1)
     guess = f"; did you mean {near[0]}?" if near else ""
     return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(known))}{guess}")
 
 
 def check(config: Mapping[str, Any]) -> None:
-    """Every one of them is there and in its range, and none beside it. Raises `OptionError`."""
+    """Check that every option is there and in its range, and none beside it. Raises `OptionError`."""
     for node in dict.fromkeys(option.split(".")[0] for option in CHECKS if "." in option):
         known = [option.split(".")[1] for option in CHECKS if option.startswith(f"{node}.")]
         found = config.get(node)

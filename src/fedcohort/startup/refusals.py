@@ -61,7 +61,7 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
         check_sweep(words)
         main()
     except Exception as error:
-        line = None if wanted == "1" else explained(error, words, configs)
+        line = None if wanted == "1" else explain(error, words, configs)
         if line is None:
             raise
         sys.stderr.write(f"{line}\n")
@@ -98,7 +98,7 @@ def check_sweep(words: Sequence[str]) -> None:
     launcher = typed.partition("=")[2]
     if launcher in EXTRAS:
         package, extra = EXTRAS[launcher]
-        if not _installed(package):
+        if not _is_installed(package):
             install = f'pip install --constraint constraints.txt --editable ".[{extra}]"'
             raise OptionError(f"{typed} needs a plugin: {install}")
     if not {"-m", "--multirun"} & set(words):
@@ -110,14 +110,14 @@ def check_sweep(words: Sequence[str]) -> None:
             CHECKS["paths.logs"]("paths.logs", word.removeprefix("paths.logs="))
 
 
-def _installed(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     try:
         return importlib.util.find_spec(package) is not None
     except ModuleNotFoundError:  # not even what it is a part of
         return False
 
 
-def explained(error: BaseException, words: Sequence[str], configs: Path) -> str | None:
+def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | None:
     """The line for an error that a user made; None for any other."""
     if isinstance(error, FedcohortError):
         return str(error)
@@ -128,20 +128,20 @@ def explained(error: BaseException, words: Sequence[str], configs: Path) -> str 
     if isinstance(error, HydraException):
         return _composition(error, configs)
     if isinstance(error, OmegaConfBaseException) or type(error).__module__.startswith("yaml."):
-        return _joined(error)
+        return _join(error)
     if isinstance(error, ValueError) and "Config group override must be" in str(error):
         return _no_word(words, configs)
     if type(error).__name__ in LOST:
         lines = [line for line in str(error).splitlines() if line.strip("- ")]
         return f"a job was lost: {' '.join(lines[:2])}"  # the rest is the job's log
     if isinstance(error, ValueError) and "flag can only be used" in str(error):  # --resolve without --cfg
-        return _joined(error)
+        return _join(error)
     if type(error).__module__.startswith("submitit"):
-        return f"SLURM refused the jobs: {_joined(error)}"
+        return f"SLURM refused the jobs: {_join(error)}"
     return None
 
 
-def _joined(error: BaseException) -> str:
+def _join(error: BaseException) -> str:
     return " ".join(str(error).partition("Config search path")[0].split())
 
 
@@ -154,10 +154,10 @@ def _one_of(group: str, known: Iterable[str], chosen: str) -> str:
 
 
 def _missing(error: MissingConfigException, words: Sequence[str], configs: Path) -> str:
-    """A word that has no file: typed, or named by another config."""
+    """Return the line for a word that has no file, whether it was typed or another config names it."""
     where = re.match(r"In '(.*?)': Could not \w+ '(.*)/(.*?)'", str(error))
     if where is None:
-        return _joined(error)
+        return _join(error)
     file, group, chosen = where.groups()
     inside = [name for name in (word.rpartition("=")[0] for word in words) if name.startswith(f"{group}@")]
     typed = file in ("train", "hydra/config") or bool(inside)
@@ -183,7 +183,7 @@ def _composition(error: HydraException, configs: Path) -> str:
     for pattern, ours in SAYINGS:
         if match := re.match(pattern, first):
             return ours.format(match[1])
-    return ": ".join(filter(None, (_joined(error), _joined(cause) if cause else "")))
+    return ": ".join(filter(None, (_join(error), _join(cause) if cause else "")))
 
 
 def _no_option(cause: OmegaConfBaseException, configs: Path) -> str:

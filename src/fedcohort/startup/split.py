@@ -20,7 +20,7 @@ import torch
 from fedcohort import ranges
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.shards import Counts, dealt, natural_owners, owned
+from fedcohort.data.shards import Counts, deal, natural_owners, split_by_owner
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError, FedcohortError, OptionError
 from fedcohort.label_noise.base import LabelNoise, flip
@@ -50,13 +50,13 @@ def build(
     ranges.number("split.client_val", client_val, "[0, 0.5]")
     ranges.integer("clients", clients, "[1, inf)", optional=True)
     ranges.integer("split.limit", limit, "[1, inf)", optional=True)
-    raw = thinned(raw, limit, seed)
-    held = _server_rows(raw, server_val, generator(seed, "server_val"))
-    parts = _parts(raw, _others(held, len(raw.train_y)), partition, clients, limit, seed)
+    raw = thin(raw, limit, seed)
+    server_rows = _server_rows(raw, server_val, generator(seed, "server_val"))
+    parts = _parts(raw, _rows_beside(server_rows, len(raw.train_y)), partition, clients, limit, seed)
     _shuffle(parts, seed)
     rates = label_noise.rates(Draws(seed, len(parts)))
     true_y = raw.train_y[parts.rows]
-    seen = _seen(parts, true_y, rates, raw.n_classes, seed)
+    labels = _flip_labels(parts, true_y, rates, raw.n_classes, seed)
     counts = parts.counts(true_y, raw.n_classes)
     n_val = np.rint(client_val * parts.sizes).astype(np.int64)
     is_val, val, train = parts.cut(np.minimum(np.maximum(2, n_val), parts.sizes - 1))
@@ -64,23 +64,25 @@ def build(
     return Federation(
         name=raw.name,
         n_classes=raw.n_classes,
-        train=_shard(raw.train_x, train, seen[~is_val], true_y[~is_val]),
-        val=_shard(raw.train_x, val, seen[is_val], true_y[is_val]),
+        train=_shard(raw.train_x, train, labels[~is_val], true_y[~is_val]),
+        val=_shard(raw.train_x, val, labels[is_val], true_y[is_val]),
         test=_shard(raw.test_x, test, raw.test_y[test.rows], raw.test_y[test.rows]),
-        server_val=_rows(raw.train_x[held], raw.train_y[held]),
+        server_val=_rows(raw.train_x[server_rows], raw.train_y[server_rows]),
         server_test=_rows(raw.test_x, raw.test_y),
         class_counts=counts,
         noise_rate=rates,
         inputs=raw.inputs,
-        group_counts=_group_counts(raw, train, seen[~is_val]),
+        group_counts=_group_counts(raw, train, labels[~is_val]),
         server_test_attribute=raw.test_attribute,
         class_names=raw.class_names,
         standard=raw.standard,
     )
 
 
-def thinned(raw: Raw, limit: int | None, seed: int) -> Raw:
-    """About `limit` training rows: a random share of each class, or of each owner and then at least LEAST of its rows.
+def thin(raw: Raw, limit: int | None, seed: int) -> Raw:
+    """Keep about `limit` training rows: a random share of each class, or of each owner.
+
+    An owner keeps at least LEAST of its rows. The test split stays whole.
 
     The test split stays whole.
     """
@@ -99,10 +101,10 @@ def thinned(raw: Raw, limit: int | None, seed: int) -> Raw:
     )
 
 
-def _others(held: Ids, n: int) -> Ids:
-    """The positions below n that the server does not hold, sorted."""
+def _rows_beside(rows: Ids, n: int) -> Ids:
+    """Return the positions below n that are not in `rows`, sorted."""
     free = np.ones(n, dtype=bool)
-    free[held] = False
+    free[rows] = False
     return np.flatnonzero(free)
 
 
@@ -113,22 +115,25 @@ def _shuffle(parts: Ragged, seed: int) -> None:
         keyed.at(seed, "client_split", client=k).shuffle(parts.rows[start:stop])
 
 
-def _seen(parts: Ragged, true_y: Ids, rates: Values, n_classes: int, seed: int) -> Ids:
-    """The labels that clients see, [N]; nothing is drawn for a client whose labels are all right."""
+def _flip_labels(parts: Ragged, true_y: Ids, rates: Values, n_classes: int, seed: int) -> Ids:
+    """Return the labels that clients see, [N]; nothing is drawn for a client whose labels are all right."""
     noisy = np.flatnonzero(rates > 0).tolist()
-    seen, keyed = true_y.copy() if noisy else true_y, Rekeyed()
+    labels, keyed = true_y.copy() if noisy else true_y, Rekeyed()
     for k in noisy:
         own = slice(parts.offsets[k], parts.offsets[k + 1])
-        seen[own] = flip(true_y[own], rates[k], n_classes, keyed.at(seed, "label_flip", client=k))
-    return seen
+        labels[own] = flip(true_y[own], rates[k], n_classes, keyed.at(seed, "label_flip", client=k))
+    return labels
 
 
-def _group_counts(raw: Raw, train: Ragged, seen: Ids) -> Counts | None:
-    """Of each T_k, by the label that the client sees and the attribute. seen: aligned with `train.rows`."""
+def _group_counts(raw: Raw, train: Ragged, labels: Ids) -> Counts | None:
+    """Count each T_k's samples by the label that the client sees and the attribute.
+
+    labels: aligned with `train.rows`.
+    """
     if raw.train_attribute is None:
         return None
     A = raw.n_attributes
-    return train.counts(A * seen + raw.train_attribute[train.rows], A * raw.n_classes)
+    return train.counts(A * labels + raw.train_attribute[train.rows], A * raw.n_classes)
 
 
 def _rank(groups: Ids, rng: np.random.Generator) -> Ids:
@@ -142,7 +147,10 @@ def _rank(groups: Ids, rng: np.random.Generator) -> Ids:
 
 
 def _server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
-    """Sorted positions of server_val: `share` of each class to within one row, fewer where owners can't spare them."""
+    """Draw the positions of server_val, sorted: `share` of each class to within one row.
+
+    They are fewer where owners can't spare them.
+    """
     y, wanted = raw.train_y, max(1, round(share * len(raw.train_y)))
     in_class = (_rank(y, rng) + rng.random(raw.n_classes)[y]) / np.bincount(y, minlength=raw.n_classes)[y]
     if raw.train_owner is not None:
@@ -157,7 +165,7 @@ def _server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
 
 
 def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit: int | None, seed: int) -> Ragged:
-    """Each client's positions in the training data, out of `rows`, in an array of their own."""
+    """Deal the training data: each client's positions, out of `rows`, in an array of their own."""
     if clients is not None and LEAST * clients > len(rows):
         larger = "" if limit is None else f", or a larger split.limit than {limit}"
         raise OptionError(
@@ -180,13 +188,13 @@ def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit
 
 
 def _test_rows(raw: Raw, parts: Ragged, counts: Counts, seed: int) -> Ragged:
-    """Positions of each client's E_k in the test split; none where that is the server's alone."""
+    """Return the positions of each client's E_k in the test split; none where that is the server's alone."""
     if raw.pooled_test:
-        return Ragged.sized(np.empty(0, dtype=np.int64), np.zeros(len(parts), dtype=np.int64))
+        return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(len(parts), dtype=np.int64))
     owners = None if raw.train_owner is None else natural_owners(raw.train_owner, parts)
     if owners is None or raw.test_owner is None:
-        return dealt(raw.test_y, counts, generator(seed, "test_shards"))
-    test = owned(raw.test_owner, owners)
+        return deal(raw.test_y, counts, generator(seed, "test_shards"))
+    test = split_by_owner(raw.test_owner, owners)
     if not len(test.rows):
         raise DataError(
             f"dataset={raw.name}: no client of the training data has test rows; choose dataset.test=server, which "

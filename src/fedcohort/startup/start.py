@@ -24,7 +24,7 @@ log = logging.getLogger("fedcohort")
 
 
 def start(cfg: DictConfig) -> float | None:
-    """What `train.py` calls: one run. Returns its `objective_metric`.
+    """Run what `train.py` was asked for, and return its `objective_metric`.
 
     A user's mistake ends in one line and exit code 2; in a sweep the other jobs go on. A sweeper that searches is told
     of a failure by the error.
@@ -36,31 +36,31 @@ def start(cfg: DictConfig) -> float | None:
     job = None
     if hydra.mode == RunMode.MULTIRUN:
         job = SweepJob(Path(hydra.sweep.dir).absolute(), hydra.job.num, overrides)
-    with _by_itself(), interrupts.on(), _told_to_slurm():
+    with _by_itself(), interrupts.on(), _requeue():
         if job is None:
             try:
-                return _ran(cfg, hydra, overrides, None)
+                return _run_composed(cfg, hydra, overrides, None)
             except FedcohortError as error:
                 log.error("%s", error)
                 raise SystemExit(2) from error
         return _in_sweep(cfg, hydra, job)
 
 
-def _ran(cfg: DictConfig, hydra: HydraConf, overrides: tuple[str, ...], job: SweepJob | None) -> float | None:
-    """The run, and its `objective_metric`."""
-    made = assemble.composed(cfg, hydra.runtime.choices, overrides)
-    assemble.check_keys(made)
-    assemble.check_numbers(made.config)
-    objective_metric.check(made.config, asked=job is not None and searches(hydra))
-    folder = run(made, job)
-    return objective_metric.value(folder, made.config["objective_metric"])
+def _run_composed(cfg: DictConfig, hydra: HydraConf, overrides: tuple[str, ...], job: SweepJob | None) -> float | None:
+    """Run, and return the `objective_metric`."""
+    composition = assemble.compose_config(cfg, hydra.runtime.choices, overrides)
+    assemble.check_keys(composition)
+    assemble.check_numbers(composition.config)
+    objective_metric.check(composition.config, by_search=job is not None and searches(hydra))
+    folder = run(composition, job)
+    return objective_metric.value(folder, composition.config["objective_metric"])
 
 
 def _in_sweep(cfg: DictConfig, hydra: HydraConf, job: SweepJob) -> float | None:
-    """The job, and a record of what becomes of it."""
+    """Run the job, and keep a record of what becomes of it."""
     job.note("running")
     try:
-        value = _ran(cfg, hydra, job.words, job)
+        value = _run_composed(cfg, hydra, job.words, job)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
         job.note("stopped")
         raise
@@ -78,7 +78,7 @@ def _in_sweep(cfg: DictConfig, hydra: HydraConf, job: SweepJob) -> float | None:
 
 @contextmanager
 def _by_itself() -> Iterator[None]:
-    """In a process that a launcher started, where nobody else does: a signal ends it in one line, with its code."""
+    """End a process that a launcher started, where nobody else does, in one line, with the signal's code."""
     ours = interrupts.on_already
     try:
         yield
@@ -90,12 +90,12 @@ def _by_itself() -> Iterator[None]:
 
 
 @contextmanager
-def _told_to_slurm() -> Iterator[None]:
-    """A job that ends for a signal of SLURM's goes back into the queue, where that is what SLURM wants."""
+def _requeue() -> Iterator[None]:
+    """Put a job that ends for a signal of SLURM's back into the queue, where that is what SLURM wants."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
         if interrupts.code:
-            with interrupts.held():  # the requeue itself sends another signal
+            with interrupts.hold():  # the requeue itself sends another signal
                 slurm.requeue_if_preempted()
         raise

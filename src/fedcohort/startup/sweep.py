@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.conf import HydraConf
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -47,7 +48,7 @@ class Sweep:
     expected: Sequence[Sequence[str]] = field(default_factory=list)
 
     def results(self) -> list[JobRecord]:
-        """What became of all jobs: one that never said how it ended has failed."""
+        """Return what became of all jobs: one that never said how it ended has failed."""
         if self.folder is None:
             return []
         found = jobs.read(self.folder)
@@ -58,24 +59,26 @@ class Sweep:
         return [record for _, record in sorted({**missing, **ended}.items())]
 
     def exit_code(self) -> int:
-        """After the last job: say what failed, then the overview; 1 where one has failed or was stopped."""
+        """Say, after the last job, what failed, then the overview; return 1 where one has failed or was stopped."""
         if self.folder is None or not jobs.read(self.folder):
             return 0
         results = self.results()
         _name_failed(results)
-        membership.send([info for record in results if record.how == "skipped" and (info := _tracked(record))])
+        membership.send([info for record in results if record.how == "skipped" and (info := _find_tracked(record))])
         log.info("%s", self.overview(results))
         return 0 if all(record.how in ("done", "skipped") for record in results) else 1
 
     def overview(self, results: Sequence[JobRecord]) -> str:
-        """The counts, and the command that compares the runs, where MLflow has any."""
+        """Return the counts, and the command that compares the runs, where MLflow has any."""
         hows = {"done": "done", "skipped": "skipped (finished before)", "failed": "failed", "stopped": "stopped"}
         counts = {text: sum(record.how == how for record in results) for how, text in hows.items()}
         (how, first), *others = [(how, n) for how, n in counts.items() if n]
-        told = [f"{first} job{'s' if first > 1 else ''} {how}", *(f"{n} {how}" for how, n in others)]
+        phrases = [f"{first} job{'s' if first > 1 else ''} {how}", *(f"{n} {how}" for how, n in others)]
         name = self.folder.name if self.folder else ""
-        runs = [(info, record.words) for record in results if (info := _tracked(record)) is not None]
-        return " ".join([f"sweep {name}: {', '.join(told)}.", *([comparison.command_of(name, runs)] if runs else [])])
+        runs = [(info, record.words) for record in results if (info := _find_tracked(record)) is not None]
+        return " ".join(
+            [f"sweep {name}: {', '.join(phrases)}.", *([comparison.command_of(name, runs)] if runs else [])]
+        )
 
     def knows(self, error: BaseException) -> bool:
         """Whether a job has told of `error` already."""
@@ -83,7 +86,7 @@ class Sweep:
 
     def settle(self) -> None:
         """Wait for the jobs that SLURM still has: submitit's launcher leaves as soon as one of them is lost."""
-        while self.launcher.endswith("SlurmLauncher") and slurm.queued(self._submitted()):
+        while self.launcher.endswith("SlurmLauncher") and slurm.list_queued(self._list_submitted()):
             time.sleep(POLL_S)
 
     def stop(self, code: int) -> bool:
@@ -96,16 +99,16 @@ class Sweep:
         _name_failed([record for record in self.results() if record.reason not in (KILLED, NEVER)])
         if self.launcher.endswith("BasicLauncher"):  # the job that it came to says how to go on
             return False
-        if self.launcher.endswith("SlurmLauncher") and (left := slurm.queued(self._submitted())):
+        if self.launcher.endswith("SlurmLauncher") and (left := slurm.list_queued(self._list_submitted())):
             log.warning("the jobs go on without this process; `scancel %s` ends them", " ".join(left))
             return code > 0
         if self.launcher.endswith("LocalLauncher"):
-            _end([int(job) for job in self._submitted()])
+            _end([int(job) for job in self._list_submitted()])
         log.warning("stopped; go on with: the same sweep and resume=true")
         return code > 0
 
-    def _submitted(self) -> list[str]:
-        """The ids of submitit's jobs, of arrays without the task: SLURM's, or of local processes."""
+    def _list_submitted(self) -> list[str]:
+        """Return the ids of submitit's jobs, of arrays without the task: SLURM's, or of local processes."""
         return sorted({path.name.partition("_")[0] for path in (self.folder or Path()).glob(".submitit/[0-9]*")})
 
 
@@ -119,7 +122,7 @@ class Announcement(Callback):
         messages.to_terminal()
         SWEEP.folder = Path(config.hydra.sweep.dir).absolute()
         SWEEP.launcher = str(config.hydra.launcher._target_)
-        SWEEP.expected = given(config)
+        SWEEP.expected = split_jobs(config)
 
 
 def searches(config: DictConfig | HydraConf) -> bool:
@@ -127,10 +130,8 @@ def searches(config: DictConfig | HydraConf) -> bool:
     return not str(config.sweeper._target_).endswith("BasicSweeper")
 
 
-def given(config: DictConfig) -> list[list[str]]:
+def split_jobs(config: DictConfig) -> list[list[str]]:
     """The words of each job of a sweep over all combinations; [] where the sweeper searches."""
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-
     if searches(config.hydra):
         return []
     params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
@@ -145,13 +146,13 @@ def text_of(error: BaseException) -> str:
 
 
 def _name_failed(results: Sequence[JobRecord]) -> None:
-    """Once more: their own lines have long gone by, or were written by another process."""
+    """Name the failed jobs once more: their own lines have long gone by, or another process wrote them."""
     for record in results:
         if record.how == "failed":
             log.error("failed: %s: %s", " ".join(record.words), record.reason)
 
 
-def _tracked(record: JobRecord) -> RunInfo | None:
+def _find_tracked(record: JobRecord) -> RunInfo | None:
     """The run of a job that is done, where MLflow knows it."""
     if record.how not in ("done", "skipped") or record.folder is None:
         return None

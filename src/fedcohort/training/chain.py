@@ -27,7 +27,7 @@ Piece = tuple[int, int]
 
 @dataclass(frozen=True)
 class Layer:
-    """Views into the flat model: weight [out, in], its transpose, bias [out], and the gradients of both."""
+    """A layer as views into the flat model: weight [out, in], its transpose, bias [out], and both gradients."""
 
     weight: Tensor
     across: Tensor
@@ -37,7 +37,7 @@ class Layer:
 
 
 def layers_of(model: FlatModel) -> list[Layer] | None:
-    """The chain's layers, None where the network is no such chain."""
+    """Return the chain's layers; None where the network is no such chain."""
     modules = list(model.network) if isinstance(model.network, nn.Sequential) else [model.network]
     if modules and isinstance(modules[0], nn.Flatten):
         modules = modules[1:]
@@ -112,7 +112,7 @@ class Chain:
         return plain.detach()
 
     def _forward(self, h: Tensor) -> tuple[list[Tensor], Tensor]:
-        """(h_0 ... h_{L-1}, logits)."""
+        """Return the inputs h_0 ... h_{L-1} of the layers, each [batch, in], and the logits [batch, classes]."""
         inputs = [h]
         for layer in self.layers[:-1]:
             h = torch.addmm(layer.bias, h, layer.across).relu_()
@@ -120,17 +120,17 @@ class Chain:
         return inputs, torch.addmm(self.layers[-1].bias, h, self.layers[-1].across)
 
     def _backward(self, inputs: list[Tensor], delta: Tensor, scale: float, ones: Tensor) -> None:
-        """The step for dL/dlogits = scale * delta."""
+        """Make the step for dL/dlogits = scale * delta."""
         step = -self.lr * scale
         for i in range(len(inputs) - 1, -1, -1):
-            layer, h, turned = self.layers[i], inputs[i], delta.t()
+            layer, h, transposed = self.layers[i], inputs[i], delta.t()
             if i:
                 delta = torch.ops.aten.threshold_backward(delta @ layer.weight, h, 0)
             if self.move is None:
-                layer.weight.addmm_(turned, h, alpha=step)
-                layer.bias.addmv_(turned, ones, alpha=step)
+                layer.weight.addmm_(transposed, h, alpha=step)
+                layer.bias.addmv_(transposed, ones, alpha=step)
             else:
-                torch.addmm(layer.dw, turned, h, beta=0, alpha=scale, out=layer.dw)
-                torch.addmv(layer.db, turned, ones, beta=0, alpha=scale, out=layer.db)
+                torch.addmm(layer.dw, transposed, h, beta=0, alpha=scale, out=layer.dw)
+                torch.addmv(layer.db, transposed, ones, beta=0, alpha=scale, out=layer.db)
         if self.move is not None:
             self.move(self.corrections)

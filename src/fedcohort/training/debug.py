@@ -18,14 +18,17 @@ class Debug:
     def __init__(self, trainer: LocalTrainer) -> None:
         self.trainer = trainer
         trainer.chain = None
-        trainer.watched = self._watched
+        trainer.watch = self._watch
 
     def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Everybody alone."""
+        """Group the tasks that are trained at once: each alone."""
         return self.trainer.together(tasks)
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """Raises `ClientError(round, client, stage)`."""
+        """Train one client after the other, and yield their updates.
+
+        Raises `ClientError`, with round, client and stage, where training fails or a number is not finite.
+        """
         for task in tasks:
             self.stage = "before the first step"
             try:
@@ -40,10 +43,10 @@ class Debug:
                 raise ClientError(f"{where}: {error}") from error
             yield replace(update)
 
-    def _watched(self, step: Step) -> Step:
+    def _watch(self, step: Step) -> Step:
         count = 0
 
-        def checked(x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
+        def check(x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
             nonlocal count
             count += 1
             self.stage = f"step {count}"
@@ -53,7 +56,7 @@ class Debug:
             self._finite("the model after it", self.trainer.worker.w)
             return loss
 
-        return checked
+        return check
 
     def _finite(self, what: str, tensor: Tensor) -> None:
         if not bool(torch.isfinite(tensor).all()):

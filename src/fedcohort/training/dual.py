@@ -60,7 +60,7 @@ class PaddedClients:
     y: Int64[Tensor, "k rows"]
     share: Float[Tensor, "k rows"]
 
-    def ordered(self, order: Int64[Tensor, "k rows"]) -> "PaddedClients":
+    def reorder(self, order: Int64[Tensor, "k rows"]) -> "PaddedClients":
         """The samples in another order; mini-batches stay where they are."""
         down, across = order[:, :, None], order[:, None, :]
         gram = self.gram.gather(1, down.expand_as(self.gram))
@@ -124,7 +124,7 @@ class Dual:
         trainer.worker.load(trainer.server)
         samples = [trainer.samples(task) for task in tasks]
         inputs = [x.flatten(1) for x, _ in samples]
-        group = self._gathered(inputs, [y for _, y in samples], shape)
+        group = self._gather(inputs, [y for _, y in samples], shape)
         a = torch.zeros_like(group.logits)
         seen = [Seen(len(x)) for x in inputs]
         all_passes = [trainer.passes(task, len(x)) for task, x in zip(tasks, inputs, strict=True)]
@@ -134,9 +134,9 @@ class Dual:
                 row[: len(mine)] = mine
             at = torch.from_numpy(order).to(a.device)
             everywhere = at[:, :, None].expand_as(a)
-            moved = a.gather(1, everywhere)
-            table = self._pass(group.ordered(at), moved, shape.width, len(passes[0][1]), tasks[0].lr)
-            a.scatter_(1, everywhere, moved)
+            inputs_in_order = a.gather(1, everywhere)
+            table = self._pass(group.reorder(at), inputs_in_order, shape.width, len(passes[0][1]), tasks[0].lr)
+            a.scatter_(1, everywhere, inputs_in_order)
             for mine, row, (taken, pieces) in zip(seen, table, passes, strict=True):
                 mine.add(taken, pieces, row)
         together = self._together(tasks, group.gram, a, inputs)
@@ -169,7 +169,7 @@ class Dual:
 
         return SideBySide(norms, total)
 
-    def _gathered(self, inputs: Sequence[Tensor], labels: Sequence[Tensor], shape: GroupShape) -> PaddedClients:
+    def _gather(self, inputs: Sequence[Tensor], labels: Sequence[Tensor], shape: GroupShape) -> PaddedClients:
         """One product of each client's samples with the weights and themselves."""
         weight, bias, rows, k = self.layer.weight, self.layer.bias, shape.rows, len(inputs)
         classes = len(bias)

@@ -90,7 +90,7 @@ class FederationLab:
     def __init__(
         self, server: FlatModel, worker: FlatModel, federation: Federation, train: Callable[[int, int], Tensor]
     ) -> None:
-        self.server, self.worker, self.federation, self.trained = server, worker, federation, train
+        self.server, self.worker, self.federation, self.train = server, worker, federation, train
 
     def mean_over_samples(self, split: str, clients: Ids, per_sample: PerSample) -> Values:
         shard = self.federation.train if split == "train" else self.federation.val
@@ -126,16 +126,16 @@ class FederationLab:
         return self.worker.g.clone()
 
     def losses_after(self, update: Tensor, clients: Ids) -> Values:
-        return over_ranks(self._moved(update), clients, (self.federation.train, cross_entropy))[0]
+        return over_ranks(self._move(update), clients, (self.federation.train, cross_entropy))[0]
 
     @torch.no_grad()
     def server_loss_after(self, update: Tensor) -> float:
-        network, held = self._moved(update), self.federation.server_val
+        network, data = self._move(update), self.federation.server_val
         network.eval()
-        return float(F.cross_entropy(network(held.x), held.y))
+        return float(F.cross_entropy(network(data.x), data.y))
 
     @torch.no_grad()
-    def _moved(self, update: Tensor) -> nn.Module:
+    def _move(self, update: Tensor) -> nn.Module:
         self.worker.load(self.server)
         self.worker.w += update.to(self.worker.w)
         return self.worker.network

@@ -24,7 +24,7 @@ from fedcohort.rng import Rekeyed, generator, torch_scope
 from fedcohort.training.chain import Chain, layers_of
 from fedcohort.training.evaluate import cross_entropy, mean_over_samples
 from fedcohort.training.memory_layout import gather
-from fedcohort.training.passes import Pieces, Seen, cut, dealt, endless
+from fedcohort.training.passes import Pieces, Seen, cut, deal, endless
 from fedcohort.training.response import Response
 from fedcohort.training.step import Corrected, Pass, Plain, Step, Stepwise
 from fedcohort.training.upload import Kept, part
@@ -36,7 +36,7 @@ Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabi
 
 @dataclass(frozen=True)
 class ClientTask:
-    """One client's job.
+    """The job of one client in one round.
 
     Attributes:
         rows: positions of its samples, None for all of T_k.
@@ -86,14 +86,14 @@ class LocalTrainer:
         self.chain = layers_of(worker) if closed_form and not worker.bf16 and not self.weighs else None
         self.response = Response(client, regularisers)
         self.rng = Rekeyed()
-        self.watched: Callable[[Step], Step] = lambda step: step
+        self.watch: Callable[[Step], Step] = lambda step: step
 
     def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Everybody alone."""
+        """Group the tasks that are trained at once: each alone."""
         return ([task] for task in tasks)
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """One client after the other, in the order of the tasks."""
+        """Train one client after the other, and yield their updates in the order of the tasks."""
         for task in tasks:
             yield self.train(task, down)
 
@@ -157,10 +157,10 @@ class LocalTrainer:
         rng = self.rng.at(self.seed, "batches", task.round, task.client)
         pieces = cut(n, self.client.batch or n, self.worker.has_batch_norm)
         steps = task.units if self.client.steps is not None else task.units * len(pieces)
-        return dealt(rng, n, pieces, steps)
+        return deal(rng, n, pieces, steps)
 
     def _fit(self, task: ClientTask, data: Data, corrections: Sequence[Correction]) -> Seen:
-        """One gather a pass, then views."""
+        """Train `worker` on the task; each pass gathers its samples once, and its mini-batches are views of them."""
         x, y, z = data
         n = y.shape[0]
         alone = self.worker.has_batch_norm and n == 1  # the statistics of a single sample are undefined
@@ -169,29 +169,29 @@ class LocalTrainer:
         run, seen = self._pass(task, corrections), Seen(n)
         for order, pieces in self.passes(task, n):
             rows = torch.from_numpy(order).to(y.device)
-            given = None if z is None else z.index_select(0, rows)
-            seen.add(order, pieces, run(gather(x, rows), y.index_select(0, rows), given, pieces))
+            reference = None if z is None else z.index_select(0, rows)
+            seen.add(order, pieces, run(gather(x, rows), y.index_select(0, rows), reference, pieces))
         return seen
 
     def _pass(self, task: ClientTask, corrections: Sequence[Correction]) -> Pass:
-        """The leanest that gives this method's numbers."""
+        """Choose the leanest pass that gives this method's numbers."""
         lr = task.lr
         if self.weighs and not task.plain:
-            given = (self.worker, self.objective, self.client, lr, corrections)
-            return Stepwise(self.watched(Weighted(*given, self._positions(task), self._validation(task))))
+            setup = (self.worker, self.objective, self.client, lr, corrections)
+            return Stepwise(self.watch(Weighted(*setup, self._positions(task), self._validation(task))))
         if self.chain is not None:
             return Chain(self.worker, self.chain, self.objective, self.client, lr, corrections)
         if self.client.plain and not corrections:
-            return Stepwise(self.watched(Plain(self.worker, self.objective, lr)))
-        return Stepwise(self.watched(Corrected(self.worker, self.objective, self.client, lr, corrections)))
+            return Stepwise(self.watch(Plain(self.worker, self.objective, lr)))
+        return Stepwise(self.watch(Corrected(self.worker, self.objective, self.client, lr, corrections)))
 
     def _positions(self, task: ClientTask) -> Iterator[Tensor]:
-        """Of each mini-batch's samples in T_k."""
+        """Yield the positions in T_k of each mini-batch's samples, as the steps come."""
         for order in self.orders(task):
             yield torch.from_numpy(order if task.rows is None else task.rows[order]).to(self.worker.w.device)
 
     def _validation(self, task: ClientTask) -> Iterator[tuple[Tensor, Tensor]]:
-        """Mini-batches of V_k without end, pass after pass, keyed by (seed, round, client)."""
+        """Yield mini-batches of V_k without end, pass after pass, keyed by (seed, round, client)."""
         x, y = self.federation.val.of(task.client)
         for order in endless(self._rng_of(task, "validation"), len(y), self.client.batch or len(y)):
             rows = torch.from_numpy(order).to(y.device)
@@ -206,10 +206,10 @@ class LocalTrainer:
         corrections: Sequence[Correction],
         together: SideBySide | None = None,
     ) -> ClientUpdate:
-        """What the client sends; `worker` holds its model where anything else than `delta` is read off it."""
+        """Return what the client sends; `worker` holds its model where anything else than `delta` is read off it."""
         losses = seen.batch_loss
         worker = self.worker
-        sent = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
+        results = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
         return ClientUpdate(
             client=task.client,
             n_train=int(self.federation.n_train[task.client]),
@@ -219,11 +219,11 @@ class LocalTrainer:
             units_done=task.units,
             units_asked=task.units_asked,
             lr=task.lr,
-            vector=delta if self.sends_all(task) else self._transmitted(task, delta() if callable(delta) else delta),
+            vector=delta if self.sends_all(task) else self._transmit(task, delta() if callable(delta) else delta),
             buffers=worker.buffers.clone() if len(worker.buffers) else worker.buffers,
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
-            uploads={name: vector for part in sent for name, vector in part.uploads.items()},
-            stored={name: vector for part in sent for name, vector in part.stored.items()},
+            uploads={name: vector for part in results for name, vector in part.uploads.items()},
+            stored={name: vector for part in results for name, vector in part.stored.items()},
             batch_loss=losses,
             batch_size=seen.batch_size,
             sample_loss=seen.first,
@@ -233,7 +233,7 @@ class LocalTrainer:
         )
 
     def _loss_after(self, task: ClientTask) -> float:
-        """Of `worker` on all of T_k, whichever samples it was trained on."""
+        """Return the mean cross-entropy of `worker` on all of T_k, in nats; NaN where the task doesn't ask for it."""
         if not task.loss_after:
             return math.nan
         alone = np.array([task.client])
@@ -244,14 +244,14 @@ class LocalTrainer:
         """Whether the server gets the update as it is."""
         return task.kept is None and self.codec.identity
 
-    def _transmitted(self, task: ClientTask, delta: Tensor) -> Tensor:
-        """The update as the server has it; zero where it wasn't sent. A codec sees a model of what is sent."""
+    def _transmit(self, task: ClientTask, delta: Tensor) -> Tensor:
+        """Return the update as the server has it, [P]; 0 where it wasn't sent, which a codec never sees."""
         rng = partial(self._rng_of, task, "codec")
         if task.kept is None:
             return self.codec.transmit(delta, self.worker.layout, rng)
         out = torch.zeros_like(delta)
         if task.kept.any():
-            sent = part(self.worker.layout, task.kept)
-            at = sent.positions.to(delta.device)
-            out[at] = self.codec.transmit(delta[at], sent.layout, rng)
+            fragment = part(self.worker.layout, task.kept)
+            at = fragment.positions.to(delta.device)
+            out[at] = self.codec.transmit(delta[at], fragment.layout, rng)
         return out

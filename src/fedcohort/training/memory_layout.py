@@ -11,7 +11,10 @@ from fedcohort.data.federation import Federation, Rows, Shard
 
 
 def wants_channels_last(word: str, network: nn.Module) -> bool:
-    """word: engine.channels_last. auto: where the network convolves images."""
+    """Return whether images are laid out channels-last.
+
+    word: `engine.channels_last`; auto is yes where the network convolves images.
+    """
     if word == "auto":
         return any(isinstance(module, nn.Conv2d) for module in network.modules())
     return word == "yes"
@@ -27,7 +30,7 @@ def lay_out(federation: Federation) -> None:
 
 
 def gather(x: Tensor, rows: Tensor) -> Tensor:
-    """x[rows] in the layout of x: `index_select` alone would give the default one back."""
+    """Return x[rows] in the layout of x: `index_select` alone would give the default one back."""
     if x.dim() == 4 and x.stride(1) == 1:
         return x.permute(0, 2, 3, 1).index_select(0, rows).permute(0, 3, 1, 2)
     return x.index_select(0, rows)

@@ -11,20 +11,23 @@ Pieces = list[tuple[int, int]]  # mini-batches, as [start, stop) of a pass's ord
 
 
 def cut(n: int, batch: int, merge_last: bool) -> Pieces:
-    """[0, n) in pieces of `batch`. merge_last: a last piece of one joins the one before it (batch norm needs two)."""
+    """Cut [0, n) into pieces of `batch`; the last one may be shorter.
+
+    merge_last: a last piece of one joins the one before it, as batch norm needs two.
+    """
     starts = list(range(0, n, batch))
     if merge_last and len(starts) > 1 and n - starts[-1] == 1:
         starts.pop()
     return list(itertools.pairwise([*starts, n]))
 
 
-def dealt(rng: np.random.Generator, n: int, pieces: Pieces, steps: int) -> list[tuple[Ids, Pieces]]:
-    """`steps` mini-batches of n samples: each pass in an order of its own, the last one ends where the steps do."""
+def deal(rng: np.random.Generator, n: int, pieces: Pieces, steps: int) -> list[tuple[Ids, Pieces]]:
+    """Deal `steps` mini-batches of n samples: each pass in an order of its own, the last one ends where they do."""
     return [(rng.permutation(n), pieces[: steps - done]) for done in range(0, steps, len(pieces))]
 
 
 def endless(rng: np.random.Generator, n: int, batch: int) -> Iterator[Ids]:
-    """Positions of one mini-batch after the other, pass after pass; nothing where there are no samples."""
+    """Yield the positions of one mini-batch after the other, pass after pass; nothing where there are no samples."""
     pieces = cut(n, batch, False)
     while pieces:
         order = rng.permutation(n)
@@ -40,7 +43,13 @@ class Seen:
         self._sizes: list[Ids] = [np.empty(0, np.int64)]
 
     def add(self, order: Ids, pieces: Sequence[tuple[int, int]], each: Values) -> None:
-        """One pass: which samples came one after the other, how they were cut, and each one's loss."""
+        """Take in one pass.
+
+        Args:
+            order: which samples came one after the other.
+            pieces: how they were cut into mini-batches.
+            each: cross-entropy of each sample before the step that it was in, in nats, in the same order.
+        """
         starts, stops = np.array(pieces).T
         each = each[: stops[-1]]
         self._sizes.append(stops - starts)

@@ -21,7 +21,12 @@ SCALAR = Layout((Block("x", (1,), 0),), (), ())
 
 
 class Response:
-    """hooks: the regularisers'; they see the scalar as their model."""
+    """Follows how far a client's optimizer goes for a gradient that stays 1.
+
+    Attributes:
+        client: the optimizer and its options.
+        hooks: the regularisers'; they see the scalar as their model.
+    """
 
     def __init__(self, client: Client, hooks: Sequence[ClientHook]) -> None:
         self.client, self.hooks = client, hooks
@@ -30,7 +35,7 @@ class Response:
         self._further: Iterator[float] = iter(())
 
     def __call__(self, steps: int, lr: float) -> float:
-        """a_K after `steps` steps at `lr`; the number of steps where the optimizer is not linear."""
+        """Return a_K after `steps` steps at `lr`; the number of steps where the optimizer is not linear."""
         if not self.client.linear or (self.client.plain and not self.hooks):
             return float(steps)
         if lr != self._lr:
@@ -39,7 +44,7 @@ class Response:
         return self._norms[steps]
 
     def _follow(self, lr: float) -> Iterator[float]:
-        """a_1, a_2, ..."""
+        """Yield a_1, a_2, ..., in local learning rates."""
         x = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
         g = torch.ones_like(x.data)
         x.grad = g

@@ -22,13 +22,15 @@ from fedcohort.types import Values
 
 class Step(Protocol):
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
-        """Learn from one mini-batch; its samples' cross-entropies before the step, [batch], detached."""
+        """Learn from one mini-batch, and return its samples' cross-entropies before the step, [batch], detached."""
         ...
 
 
 class Pass(Protocol):
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[tuple[int, int]]) -> Values:
-        """One step for each piece [start, stop) of the samples, which lie one after the other from 0.
+        """Make one step for each piece [start, stop) of the samples, which lie one after the other from 0.
+
+        Returns each sample's cross-entropy before the step that it is in, [the last stop], in nats.
 
         Each sample's cross-entropy before the step that it is in, [the last stop].
         """
@@ -36,7 +38,7 @@ class Pass(Protocol):
 
 
 def on_host(losses: Sequence[Tensor]) -> Values:
-    """Losses from wherever they are: the one wait for a device in a pass."""
+    """Bring losses from wherever they are to the host: the one wait for a device in a pass."""
     values: Values = torch.cat(list(losses)).double().cpu().numpy()
     return values
 
@@ -52,7 +54,7 @@ class Stepwise:
 
 
 def losses(model: FlatModel, objective: Objective, x: Tensor, y: Tensor, z: Tensor | None) -> tuple[Tensor, Tensor]:
-    """(the mini-batch's objective with its graph, cross-entropies detached)."""
+    """Return the mini-batch's objective, with its graph, and its samples' cross-entropies [batch], detached."""
     value, ce = objective.per_sample(model.logits(x), y, z)
     return objective.outer(value.mean()), ce.detach()
 
@@ -85,7 +87,7 @@ class Corrected:
 
 
 class Move:
-    """From the raw gradient in `model.g` to the next `model.w`: hooks, clipping, optimizer, in that order."""
+    """Makes the next `model.w` of the raw gradient in `model.g`: hooks, clipping, optimizer, in that order."""
 
     def __init__(self, model: FlatModel, client: Client, lr: float) -> None:
         self.model, self.clip, self.lr = model, client.clip, lr

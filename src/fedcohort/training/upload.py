@@ -14,8 +14,10 @@ from fedcohort.types import Ids, Values
 Kept = Bool[np.ndarray, "tensors"]  # of the layout's parameters, in their order
 
 
-def drawn(upload: Values | None, clients: Ids, layout: Layout, draws: Draws) -> list[Kept | None]:
-    """What each of `clients` sends: every tensor with chance `upload` [n_clients]; None where it sends everything.
+def draw_kept(upload: Values | None, clients: Ids, layout: Layout, draws: Draws) -> list[Kept | None]:
+    """Draw what each of `clients` sends: every tensor with chance `upload` [n_clients].
+
+    None stands for a client that sends everything.
 
     Keyed by (seed, round, client), so that it doesn't depend on who else is selected.
     """
@@ -37,7 +39,7 @@ class SentPart:
 
 
 def part(layout: Layout, kept: Kept) -> SentPart:
-    """The part of a model that is sent."""
+    """Return the part of a model that is sent."""
     blocks: list[Block] = []
     offset = 0
     pieces = [torch.empty(0, dtype=torch.int64)]

@@ -43,11 +43,11 @@ class Vectorised:
         self.gradient = vmap(grad_and_value(self._loss, has_aux=True), in_dims=(0, 0, 0, 0, 0))
 
     def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Neighbours, `chunk` at a time; tasks come largest first, so that neighbours are of similar size."""
+        """Group neighbours, `chunk` at a time; tasks come largest first, so that neighbours are of similar size."""
         return (tasks[start : start + self.chunk] for start in range(0, len(tasks), self.chunk))
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """In the order of the tasks."""
+        """Train each group side by side, and yield the updates in the order of the tasks."""
         for group in self.together(tasks):
             yield from self._side_by_side(group, down)
 
@@ -91,7 +91,7 @@ class Vectorised:
         plan, z = self._plan(tasks), self._references(tasks)
         trainer.worker.network.train()
         w = trainer.server.w.expand(len(tasks), -1).clone()
-        begun = [trainer.begin(task, down) for task in tasks]
+        starts = [trainer.begin(task, down) for task in tasks]
         lr = tasks[0].lr
         flat = torch.nn.Parameter(w)
         optimizer = None if trainer.client.plain else trainer.client.optimizer(flat, lr)
@@ -100,12 +100,12 @@ class Vectorised:
         for s in range(len(plan.mask)):
             rows, mask = plan.rows[s], plan.mask[s]
             x = gather(data.x, rows.flatten()).reshape(*rows.shape, *data.x.shape[1:])
-            given = z[here, plan.positions[s]] if trainer.objective.uses_reference else z
-            g, (_, ce) = self.gradient(w, x, data.y[rows], mask, given)
-            self._move(g, w, mask.any(1), begun, flat, optimizer, lr)
+            reference = z[here, plan.positions[s]] if trainer.objective.uses_reference else z
+            g, (_, ce) = self.gradient(w, x, data.y[rows], mask, reference)
+            self._move(g, w, mask.any(1), starts, flat, optimizer, lr)
             losses.append(ce)
         table = torch.stack(losses).double().cpu()
-        return [self._update(k, task, w[k], plan, table, begun[k]) for k, task in enumerate(tasks)]
+        return [self._update(k, task, w[k], plan, table, starts[k]) for k, task in enumerate(tasks)]
 
     @torch.no_grad()
     def _move(
@@ -113,14 +113,14 @@ class Vectorised:
         g: Tensor,
         w: Tensor,
         active: Tensor,
-        begun: Sequence[Sequence[Correction]],
+        starts: Sequence[Sequence[Correction]],
         flat: torch.nn.Parameter,
         optimizer: torch.optim.Optimizer | None,
         lr: float,
     ) -> None:
         """A client that has done its steps stays where it is."""
-        if begun[0]:
-            for k, corrections in enumerate(begun):
+        if starts[0]:
+            for k, corrections in enumerate(starts):
                 if active[k]:
                     for correction in corrections:
                         correction.correct(g[k], w[k])

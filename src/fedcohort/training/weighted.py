@@ -24,7 +24,7 @@ Batch = tuple[Tensor, Tensor]  # inputs, labels
 
 @contextmanager
 def still(network: nn.Module) -> Iterator[None]:
-    """In eval mode: batch norm's statistics and dropout's draws stay what they are without us."""
+    """Keep the network in eval mode: batch norm's statistics and dropout's draws stay what they are without us."""
     training = network.training
     network.eval()
     yield
@@ -37,7 +37,7 @@ def _dual(value: Tensor, slope: Tensor) -> Tensor:
 
 
 class View:
-    """A mini-batch before its step: `hook.StepView`. validation: gives the next mini-batch of V_k."""
+    """A mini-batch before its step, a `hook.StepView`; validation: gives the next mini-batch of V_k."""
 
     def __init__(
         self,
@@ -57,7 +57,9 @@ class View:
             return self._gradient(F.cross_entropy(self.model.network(x), y))
 
     def along(self, u: Float[Tensor, "p"]) -> Float[Tensor, "b"]:
-        """Forward-mode differentiation: exact, one forward pass of values and slopes together.
+        """Return the slope of each sample's objective along u, [b], by forward-mode differentiation.
+
+        It is exact, and takes one forward pass of values and slopes together.
 
         In the default memory layout: torch's forward mode of group norm knows no other.
         """
@@ -70,7 +72,7 @@ class View:
         return torch.zeros_like(objective) if slopes is None else slopes
 
     def curvature(self, u: Float[Tensor, "p"], weights: Float[Tensor, "b"]) -> Float[Tensor, "p"]:
-        """The gradient of <gradient, u>."""
+        """Return H u, [P], as the gradient of <gradient, u>."""
         with still(self.model.network):
             each, _ = self.objective.per_sample(self.model.network(self.x), self.y, self.reference)
             loss = self.objective.outer((weights * each).mean())
@@ -85,7 +87,12 @@ class View:
 
 
 class Weighted:
-    """positions: of each mini-batch's samples in T_k, as the steps come. validation: as in `View`."""
+    """A step whose samples are weighed.
+
+    Attributes:
+        positions: those of each mini-batch's samples in T_k, as the steps come.
+        validation: as in `View`.
+    """
 
     def __init__(
         self,

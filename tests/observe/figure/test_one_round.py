@@ -10,7 +10,18 @@ from matplotlib.figure import Figure
 
 from fedcohort.command.figures import main
 from fedcohort.errors import OptionError
-from fedcohort.observe.explained import ARRIVED, AWAY, BEST, IDLE, LATE, MOST, ExplainedRound, explained, load, shown
+from fedcohort.observe.explained import (
+    ARRIVED,
+    AWAY,
+    BEST,
+    IDLE,
+    LATE,
+    MOST,
+    ExplainedRound,
+    choose_rows,
+    explain,
+    load,
+)
 from fedcohort.observe.figure import one_round
 from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
@@ -52,9 +63,9 @@ def test_the_best_come_first_and_those_without_a_score_last() -> None:
 def test_rows_are_the_best_and_all_who_were_selected() -> None:
     fate = [IDLE] * 100
     fate[99] = fate[98] = ARRIVED
-    assert shown(round_of([-float(k) for k in range(100)], fate)).tolist() == [*range(BEST), 98, 99]
-    assert shown(round_of([NAN] * 100, fate)).tolist() == [98, 99]
-    assert len(shown(round_of([0.0] * 100, [LATE] * 100))) == MOST
+    assert choose_rows(round_of([-float(k) for k in range(100)], fate)).tolist() == [*range(BEST), 98, 99]
+    assert choose_rows(round_of([NAN] * 100, fate)).tolist() == [98, 99]
+    assert len(choose_rows(round_of([0.0] * 100, [LATE] * 100))) == MOST
 
 
 @pytest.mark.parametrize(
@@ -94,7 +105,7 @@ def test_the_last_round_that_chose_by_a_score_is_explained(
     nothing, nobody = {"score": None}, dict.fromkeys(("selected", "arrived"), np.zeros(12, dtype=bool))
     facts = written(tmp_path / "run", {}, {}, nothing, nobody)
     history = read(facts.folder)
-    assert explained(history) == [1, 2]
+    assert explain(history) == [1, 2]
     assert one_round.draw(facts, history, tmp_path / "round.png")
     assert "Round 2: " in words(drawn["round.png"])
 
@@ -181,6 +192,6 @@ def test_it_is_legible_at_every_size(
     assert box.y1 <= figure.get_figheight() + 0.02
     names = [label for axes in figure.axes for label in axes.get_yticklabels() if label.get_text().isdecimal()]
     assert all(float(name.get_fontsize()) >= 5 for name in names)
-    rows = len(shown(load(read(facts.folder), 1)))
+    rows = len(choose_rows(load(read(facts.folder), 1)))
     heights = [axes.get_window_extent().height / figure.dpi for axes in figure.axes]
     assert max(heights) / rows >= 0.085  # inches: 6 points a row

@@ -17,7 +17,7 @@ from fedcohort.observe.tracking.courier import Courier
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
-from killing import in_a_child, killed_at
+from killing import in_a_child, kill_at
 from observe.databases import Logs, template
 from observe.made_up import info, play, report
 from observe.tracked import check, run_info, watchers
@@ -69,7 +69,7 @@ KILLS: list[tuple[Any, str, int, str]] = [
 def test_a_kill_anywhere_sends_everything_once(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, when: str
 ) -> None:
-    killed_at(monkeypatch, owner, name, call, when, lambda: play(watchers(logs), run_info(logs)))
+    kill_at(monkeypatch, owner, name, call, when, lambda: play(watchers(logs), run_info(logs)))
     lines, _ = history.lines(run_info(logs).folder / "journal.jsonl")
     play(watchers(logs), run_info(logs, start=max(len(lines) - 3, 0)))
     check(logs, 6)
@@ -104,7 +104,7 @@ def test_eight_processes_may_start_on_a_database_that_is_not_there(tmp_path: Pat
 
 def test_a_kill_while_tables_are_made_leaves_no_half_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = Logs(tmp_path / "logs")
-    killed_at(monkeypatch, os, "replace", 4, "before", lambda: play(watchers(fresh), run_info(fresh)))
+    kill_at(monkeypatch, os, "replace", 4, "before", lambda: play(watchers(fresh), run_info(fresh)))
     assert not (fresh.path / "mlflow.db").exists()
     assert (fresh.path / ".mlflow.db.draft").exists()
 

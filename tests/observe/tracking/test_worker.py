@@ -13,7 +13,7 @@ from fedcohort.errors import TrackingError
 from fedcohort.observe.mlflow import MlflowTracker
 from fedcohort.observe.tracking import worker as module
 from fedcohort.observe.tracking.courier import Courier
-from fedcohort.observe.tracking.worker import Desk, Worker, finished, started
+from fedcohort.observe.tracking.worker import Desk, Worker, finish_message, start_message
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import Observer, RunInfo
@@ -98,7 +98,7 @@ def test_a_worker_that_dies_is_replaced(
             watcher.observe(report(step))
     journal.finish("finished")
     if moment == "end":  # while the run waits for it
-        heard = Worker.heard
+        heard = Worker.hear
 
         def kill(self: Worker, *, wait: bool) -> Iterator[Mapping[str, object]]:
             if self._process.pid == first:
@@ -106,7 +106,7 @@ def test_a_worker_that_dies_is_replaced(
                 return iter(())
             return heard(self, wait=wait)
 
-        monkeypatch.setattr(Worker, "heard", kill)
+        monkeypatch.setattr(Worker, "hear", kill)
     tracked.finish("finished")
     assert [entry.getMessage() for entry in said.records] == []
     assert number() != first
@@ -121,7 +121,7 @@ def test_workers_that_die_again_and_again_are_given_up_and_the_next_resume_sends
     with monkeypatch.context() as patched:
         patched.setattr(MlflowTracker, "_worker", None)
         patched.setattr(module, "__name__", "this")  # python -m this: it says a poem and goes
-        patched.setattr(Worker, "heard", lambda self, wait: iter(()))
+        patched.setattr(Worker, "hear", lambda self, wait: iter(()))
         tracked = tracker(logs)
         tracked.start(run_info(logs))
         for step in range(7):
@@ -180,7 +180,7 @@ def test_a_worker_that_cant_be_started_costs_the_run_nothing(
 def test_the_rounds_of_a_run_that_was_killed_are_sent(logs: Logs) -> None:
     journal, facts, worker = Journal(), run_info(logs), Worker()
     journal.start(facts)
-    assert worker.tell(started("a", facts.folder, logs.place(), 3600))
+    assert worker.tell(start_message("a", facts.folder, logs.place(), 3600))
     for step in range(4):
         journal.observe(report(step))
         worker.poke()
@@ -193,7 +193,7 @@ def test_a_worker_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "__name__", "this")  # python -m this: it says a poem and goes
     worker = Worker()
     worker._process.wait()
-    assert not worker.tell(finished("a", "finished"))
+    assert not worker.tell(finish_message("a", "finished"))
     worker.poke()
 
 
@@ -221,10 +221,10 @@ def test_what_goes_wrong_in_it_is_told_and_it_goes_on(
     Journal().start(run_info(logs))
     reading, writing = os.pipe()
     desk = Desk(writing)
-    desk.take(json.dumps(started("a", run_info(logs).folder, logs.place(), 0)).encode())
+    desk.take(json.dumps(start_message("a", run_info(logs).folder, logs.place(), 0)).encode())
     desk.take(b"")
     desk.work()
-    desk.take(json.dumps(finished("a", "finished")).encode())
+    desk.take(json.dumps(finish_message("a", "finished")).encode())
     first, last = (json.loads(line) for line in os.read(reading, 10_000).splitlines())
     assert answer in first.get("refused", first.get("text"))
     assert last == {"run": "a", "done": True}

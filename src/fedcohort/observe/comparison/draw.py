@@ -40,7 +40,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Band:
-    """Over seeds, each [n]: mean and standard deviation (ddof 1, NaN for one seed) at x."""
+    """Mean and standard deviation over seeds at x, each [n].
+
+    The deviation is that of ddof 1, NaN for one seed.
+    """
 
     x: Curve
     mean: Curve
@@ -48,7 +51,7 @@ class Band:
 
 
 def fetch(client: "MlflowClient", found: Sorted, metric: str) -> Mapping[Cell, list[Series]]:
-    """The histories of all runs that were averaged."""
+    """Fetch the histories of all runs that were averaged."""
     return {cell: [_series(client, run, metric) for run in runs.values()] for cell, runs in found.cells.items()}
 
 
@@ -70,13 +73,16 @@ def _series(client: "MlflowClient", run: Run, metric: str) -> Series:
 
 
 def by_round(series: Sequence[Series]) -> Band:
-    """At the rounds that all seeds measured."""
+    """Average over seeds at the rounds that all of them measured."""
     common = np.array(sorted(set.intersection(*(set(each.rounds) for each in series))), dtype=float)
     return _band(common, [each.value[np.isin(each.rounds, common)] for each in series])
 
 
 def by_cost(x: Sequence[Curve], values: Sequence[Curve]) -> Band:
-    """At even points up to where the first of the runs ends; in between a run is as good as its last finished round."""
+    """Average over seeds at even points of the cost, up to where the first of the runs ends.
+
+    In between a run is as good as its last finished round.
+    """
     known = [(at[ok], value[ok]) for at, value in zip(x, values, strict=True) if (ok := np.isfinite(at)).any()]
     if len(known) < len(x):
         return Band(np.empty(0), np.empty(0), np.empty(0))
@@ -92,7 +98,7 @@ def _band(x: Curve, values: Sequence[Curve]) -> Band:
 
 
 def curves(histories: Mapping[Cell, Sequence[Series]], found: Sorted, metric: str, path: Path) -> None:
-    """One row of panels a column of the table: by rounds, by virtual time, by bytes."""
+    """Draw a row of panels for each column of the table: by rounds, by virtual time, by bytes."""
     u = unit_of(metric, max((float(np.nanmax(s.value)) for all_ in histories.values() for s in all_), default=1.0))
     seconds = [float(s.seconds[-1]) for all_ in histories.values() for s in all_ if len(s.seconds)]
     size, clock = style.virtual_unit(seconds)
@@ -146,18 +152,18 @@ def intervals(table: Table, found: Sorted, path: Path) -> None:
 
 
 def _figure(what: str, found: Sorted, width: float, height: float) -> "Figure":
-    """As the figures of a run, but for what says which run it is: here how many."""
+    """Make a figure like those of a run, which says how many runs it is of, and not which."""
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(width, height))
-    drawn.set_layout_engine("constrained", rect=(0, 0, 1, 1 - style.HEAD / height))
+    canvas = Figure(figsize=(width, height))
+    canvas.set_layout_engine("constrained", rect=(0, 0, 1, 1 - style.HEAD / height))
     counts = sorted({len(runs) for runs in found.cells.values()})
     seeds = f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else f"{counts[0]} seeds"
     of = f"{sum(map(len, found.cells.values()))} runs, {seeds} a cell"
     left = 0.12 / width
-    drawn.text(left, 1 - 0.12 / height, what, ha="left", va="top", fontsize=12, fontweight="bold", color=style.BLACK)
-    drawn.text(left, 1 - 0.37 / height, of, ha="left", va="top", fontsize=style.SMALL, color="#555555")
-    return drawn
+    canvas.text(left, 1 - 0.12 / height, what, ha="left", va="top", fontsize=12, fontweight="bold", color=style.BLACK)
+    canvas.text(left, 1 - 0.37 / height, of, ha="left", va="top", fontsize=style.SMALL, color="#555555")
+    return canvas
 
 
 def _look(position: int, row: str) -> dict[str, Any]:

@@ -33,7 +33,10 @@ class Query:
 
     @property
     def conditions(self) -> str:
-        """A run is in one sweep or more: their ids are one tag, in which MLflow looks for a part of the text."""
+        """The conditions on a run, in MLflow's language.
+
+        A run is in one sweep or more: their ids are one tag, in which MLflow looks for a part of the text.
+        """
         sweep = [f"tags.{membership.TAG} LIKE '%{self.sweep}%'"] if self.sweep else []
         return " and ".join([*sweep, *([self.filter] if self.filter else [])])
 
@@ -42,7 +45,7 @@ class Query:
         return self.sweep is None or self.sweep in membership.sweeps(tags.get(membership.TAG))
 
 
-def connected(query: Query) -> "MlflowClient":
+def connect(query: Query) -> "MlflowClient":
     """Raises `OptionError` where there is no such database, which MLflow would make."""
     where = server.place(query.tracking_uri, query.experiment, Path("logs"))
     if where.database is not None and not where.database.exists():
@@ -72,8 +75,8 @@ def fetch(client: "MlflowClient", query: Query) -> list[Run]:
         if not token:
             break
     if not found:
-        asked = f" with {query.conditions}" if query.conditions else ""
-        raise TrackingError(f"no runs in experiment {query.experiment!r}{asked} at {query.tracking_uri}")
+        condition = f" with {query.conditions}" if query.conditions else ""
+        raise TrackingError(f"no runs in experiment {query.experiment!r}{condition} at {query.tracking_uri}")
     return sorted(map(_read, found), key=lambda run: (run.started_ms, run.name))
 
 
@@ -92,7 +95,10 @@ def _read(run: "entities.Run") -> Run:
 
 
 def _params(params: Mapping[str, str], tags: Mapping[str, str]) -> Mapping[str, str]:
-    """With the rounds that were asked for last: a run that was extended keeps its first parameter in MLflow."""
+    """Return the parameters with the rounds that were asked for last.
+
+    A run that was extended keeps its first parameter in MLflow.
+    """
     if record.ASKED not in params:
         return params
     older = tags.get(f"changed.{record.ASKED}", params[record.ASKED])  # of a run from before there was the tag

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fedcohort.observe.comparison.runs import spelled
+from fedcohort.observe.comparison.runs import spell
 from fedcohort.observe.comparison.table import Difference, Entry, Mean, Table
 
 ODD, YARDSTICK = "†", "‡"
@@ -75,17 +75,17 @@ def markdown(table: Table) -> str:
 def remarks(table: Table) -> list[str]:
     """How to read it, then what doesn't fit."""
     best = [cell for cell, entry in table.entries.items() if entry.best]
-    told = "Bold: the best of its column, where its 95 % interval is clear of all the others'."
+    legend = "Bold: the best of its column, where its 95 % interval is clear of all the others'."
     if not best:
-        told = "No cell is bold: none has a 95 % interval that is clear of all the others in its column."
-    single = [spelled(cell) for cell, entry in table.entries.items() if entry.value.n < 2]
+        legend = "No cell is bold: none has a 95 % interval that is clear of all the others in its column."
+    single = [spell(cell) for cell, entry in table.entries.items() if entry.value.n < 2]
     which = "every cell" if len(single) == len(table.entries) > 1 else ", ".join(single)
     few = [f"n<2: {which}: no standard deviation, no interval"] if single else []
     odd = [f"{ODD} is not bold: it differs from others of its column in more than its {table.rows_name}, see below"]
     marks = [*(odd if any(entry.odd for entry in table.entries.values()) else [])]
     if any(entry.yardstick for entry in table.entries.values()):
         marks.append(f"{YARDSTICK} is a yardstick, no method: it reads what no server can know, see below")
-    return [told, *few, *marks, *table.notes]
+    return [legend, *few, *marks, *table.notes]
 
 
 def _grid(table: Table, shown: Shown) -> list[str]:
@@ -170,8 +170,8 @@ def tex(text: str) -> str:
     return plain
 
 
-def comma_separated(table: Table) -> str:
-    """One line a cell, in the metric's own unit; empty where a number isn't known."""
+def render_csv(table: Table) -> str:
+    """Render one line a cell, in the metric's own unit; empty where a number isn't known."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = ["mean", "std", "n", "ci95_low", "ci95_high", "seeds", "bold", "odd", "yardstick"]

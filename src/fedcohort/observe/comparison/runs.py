@@ -50,8 +50,8 @@ class Run:
     @property
     def early(self) -> bool:
         """Whether it has fewer rounds than it was asked for; no, where that isn't known."""
-        done, asked = self.tags.get(DONE), self.params.get(ASKED)
-        return done is not None and asked is not None and int(done) < int(asked)
+        done, total = self.tags.get(DONE), self.params.get(ASKED)
+        return done is not None and total is not None and int(done) < int(total)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class _Sorter:
         self.left_out.setdefault(why, []).append(label(run))
 
     def alike(self, cell: Cell, runs: Sequence[Run]) -> dict[int, Run]:
-        """One run a seed, all of the settings that most runs of the cell have; of equals the newest."""
+        """Keep one run a seed, all of the settings that most runs of the cell have; of equals the newest."""
         kinds = Counter(settings(run) for run in runs)
         newest = {settings(run): i for i, run in enumerate(runs)}
         usual = max(kinds, key=lambda kind: (kinds[kind], newest[kind]))
@@ -113,7 +113,7 @@ class _Sorter:
         for run in runs:
             if settings(run) != usual:
                 differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in _differences(settings(run), usual))
-                self.leave_out(run, f"it differs from the other runs of {spelled(cell)}: {differ}")
+                self.leave_out(run, f"it differs from the other runs of {spell(cell)}: {differ}")
                 continue
             if run.seed in chosen:
                 self.leave_out(chosen[run.seed], "a newer run has the same settings and seed")
@@ -121,10 +121,13 @@ class _Sorter:
         return dict(sorted(chosen.items()))
 
     def across(self, cells: Mapping[Cell, Mapping[int, Run]]) -> frozenset[Cell]:
-        """Note settings that differ from cell to cell and aren't what is compared, or options of it; the odd cells."""
+        """Note settings that differ from cell to cell and aren't what is compared, and return the odd cells.
+
+        The options of what is compared may differ.
+        """
         compared = [name for name in (self.rows, self.cols) if name]
         own = tuple(f"{name}." for name in compared)
-        meant = tuple(other for name in compared for other in STANDS_FOR.get(name, ()))
+        stand_ins = tuple(other for name in compared for other in STANDS_FOR.get(name, ()))
         firsts = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
         names = {name for run in firsts.values() for name, _ in settings(run)}
         odd: set[Cell] = set()
@@ -133,9 +136,9 @@ class _Sorter:
             if len(set(values.values())) == 1 or name in compared or name.startswith(own):
                 continue
             which = {value: _where(values, value) for value in values.values()}
-            said = "; ".join(f"{value} for {', '.join(where)}" for value, where in which.items())
-            self.differences.append(f"also differs: {name} is {said}")
-            if not name.startswith(meant):
+            places = "; ".join(f"{value} for {', '.join(where)}" for value, where in which.items())
+            self.differences.append(f"also differs: {name} is {places}")
+            if not name.startswith(stand_ins):
                 odd |= _minorities(values)
         return frozenset(odd)
 
@@ -157,11 +160,11 @@ class _Sorter:
             for cell, of in cells.items()
         }
         for words in dict.fromkeys(filter(None, read.values())):
-            where = ", ".join(spelled(cell) for cell in cells if read[cell] == words)
+            where = ", ".join(spell(cell) for cell in cells if read[cell] == words)
             self.differences.append(f"yardsticks, no methods: {where} read {words}, which no server can know")
         return frozenset(cell for cell, words in read.items() if words)
 
-    def broken(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
+    def check_config(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
         for run in (run for of in cells.values() for run in of.values()):
             if not math.isfinite(value := run.metrics[self.metric]):
                 self.differences.append(f"not finite: {label(run)} has {self.metric}={value}, and so has its cell")
@@ -169,14 +172,14 @@ class _Sorter:
     def short(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
         """Runs that a callback ended count, since they have finished, but not unsaid."""
         found = [run for of in cells.values() for run in of.values() if run.early]
-        told = [f"{label(run)} ({run.tags[DONE]} of {run.params[ASKED]} rounds)" for run in found]
-        self.differences += [f"ended early: {', '.join(told)}"] if told else []
+        labels = [f"{label(run)} ({run.tags[DONE]} of {run.params[ASKED]} rounds)" for run in found]
+        self.differences += [f"ended early: {', '.join(labels)}"] if labels else []
 
     def seeds(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
         everywhere = {seed for runs in cells.values() for seed in runs}
         for cell, runs in cells.items():
             if missing := sorted(everywhere - set(runs)):
-                self.differences.append(f"missing: {spelled(cell)} has no run of seed {', '.join(map(str, missing))}")
+                self.differences.append(f"missing: {spell(cell)} has no run of seed {', '.join(map(str, missing))}")
 
 
 def sort(runs: Sequence[Run], rows: str, cols: str | None, metric: str) -> Sorted:
@@ -200,14 +203,14 @@ def sort(runs: Sequence[Run], rows: str, cols: str | None, metric: str) -> Sorte
     yardsticks = sorter.yardsticks(cells)
     sorter.seeds(cells)
     sorter.short(cells)
-    sorter.broken(cells)
+    sorter.check_config(cells)
     sorter.code(cells)
     row_values = sorted({row for row, _ in cells}, key=lambda value: _natural((value,)))
     col_values = sorted({col for _, col in cells}, key=lambda value: _natural((value,)))
     return Sorted(row_values, col_values, cells, sorter.notes, odd, yardsticks)
 
 
-def _determined(values: Mapping[Cell, str], place: int) -> bool:
+def _is_determined(values: Mapping[Cell, str], place: int) -> bool:
     """Whether all cells of a row (place 0) or of a column (place 1) have one value, whichever that is."""
     pairs = {(cell[place], value) for cell, value in values.items()}
     return len(pairs) == len({cell[place] for cell in values})
@@ -217,9 +220,9 @@ def _where(values: Mapping[Cell, str], value: str) -> list[str]:
     """The columns or rows that have it, where whole ones do; else the cells."""
     cells = [cell for cell in values if values[cell] == value]
     for place in (1, 0):
-        if _determined(values, place) and len({cell[place] for cell in values}) > 1:
+        if _is_determined(values, place) and len({cell[place] for cell in values}) > 1:
             return list(dict.fromkeys(cell[place] for cell in cells))
-    return [spelled(cell) for cell in cells]
+    return [spell(cell) for cell in cells]
 
 
 def _minorities(values: Mapping[Cell, str]) -> set[Cell]:
@@ -247,11 +250,11 @@ def commit(run: Run) -> str:
 
 
 def label(run: Run) -> str:
-    """As it is found in MLflow's pages."""
+    """Name the run as it is found in MLflow's pages."""
     return f"{run.name} ({run.id[:8]})"
 
 
-def spelled(cell: Cell) -> str:
+def spell(cell: Cell) -> str:
     return " + ".join(part for part in cell if part != ONE)
 
 

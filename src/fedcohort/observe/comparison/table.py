@@ -21,7 +21,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Mean:
-    """Over n values.
+    """The mean over n values, and how sure it is.
 
     Attributes:
         std: ddof 1, NaN for fewer than two.
@@ -44,7 +44,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Difference:
-    """To the baseline over common seeds.
+    """The difference to the baseline over common seeds.
 
     Attributes:
         p: of the paired t-test, NaN where it can't be done.
@@ -58,7 +58,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell.
+    """One cell of the table.
 
     Attributes:
         seeds: those averaged.
@@ -96,7 +96,7 @@ class Table:
 
 
 def mean(values: Sequence[float]) -> Mean:
-    """Raises nothing: a value that isn't finite makes all of it NaN or infinite."""
+    """Return the mean of `values` with its interval; a value that isn't finite makes all of it NaN or infinite."""
     from scipy import stats
 
     x = np.asarray(values, dtype=float)
@@ -107,7 +107,7 @@ def mean(values: Sequence[float]) -> Mean:
 
 
 def difference(values: Mapping[int, float], base: Mapping[int, float]) -> Difference:
-    """`values` minus `base`, both by seed."""
+    """Return `values` minus `base`, both by seed, with the paired t-test over common seeds."""
     from scipy import stats
 
     common = sorted(set(values) & set(base))
@@ -126,7 +126,10 @@ def lower_is_better(metric: str) -> bool:
 
 
 def tabulate(found: Sorted, rows: str, cols: str | None, metric: str, baseline: str | None, better: str) -> Table:
-    """better: "high", "low", or "auto" by the metric's name. Raises `OptionError` for a baseline that isn't there."""
+    """Average the runs of each cell, and compare the cells.
+
+    better: "high", "low", or "auto" by the metric's name. Raises `OptionError` for a baseline that isn't there.
+    """
     values = {cell: {seed: run.metrics[metric] for seed, run in runs.items()} for cell, runs in found.cells.items()}
     if baseline is not None and baseline not in (*found.rows, *found.cols):
         there = [f"{rows} ({', '.join(found.rows)})", *([f"{cols} ({', '.join(found.cols)})"] if cols else [])]

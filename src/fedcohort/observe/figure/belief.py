@@ -22,19 +22,19 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
     names = list(dict.fromkeys(name for trace in history.trace for name in trace))
     if not names:
         return False
-    shown = names[:MOST]
-    columns = COLUMNS.get(len(shown), 3 if len(shown) <= 9 else 4)
-    rows = -(-len(shown) // columns)
-    cut = "" if len(shown) == len(names) else f" (first {MOST} of {len(names)})"
+    names_in_figure = names[:MOST]
+    columns = COLUMNS.get(len(names_in_figure), 3 if len(names_in_figure) <= 9 else 4)
+    rows = -(-len(names_in_figure) // columns)
+    cut = "" if len(names_in_figure) == len(names) else f" (first {MOST} of {len(names)})"
     what = f"Belief of the selector: mean and 95 % interval{cut}"
     figure = style.figure(info, what, 3.6 * columns + 0.6 if columns > 1 else 6, 2.3 * rows + 1.1)
     grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
-    for axes, name in zip(grid.flat, shown, strict=False):
+    for axes, name in zip(grid.flat, names_in_figure, strict=False):
         _panel(axes, history, name)
-    for axes in list(grid.flat)[len(shown) :]:
+    for axes in list(grid.flat)[len(names_in_figure) :]:
         axes.remove()
     for column in range(columns):
-        lowest = max(row for row in range(rows) if row * columns + column < len(shown))
+        lowest = max(row for row in range(rows) if row * columns + column < len(names_in_figure))
         grid[lowest, column].set_xlabel("communication round")
         grid[lowest, column].tick_params(labelbottom=True)
     style.save(figure, path)

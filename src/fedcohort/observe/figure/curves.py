@@ -71,12 +71,12 @@ def _column(column: np.ndarray, metrics: "pd.DataFrame", x: np.ndarray) -> None:
     _mark_best(column[0], metrics, x)
 
 
-def _seen(metrics: "pd.DataFrame", name: str) -> np.ndarray:
-    """The rounds that measured it: those that did not leave no gap in a line."""
+def _drop_unmeasured(metrics: "pd.DataFrame", name: str) -> np.ndarray:
+    """Return which rounds measured the metric: those that did not leave no gap in a line."""
     if name not in metrics:
         return np.zeros(len(metrics), dtype=bool)
-    seen: np.ndarray = np.isfinite(metrics[name].to_numpy())
-    return seen
+    finite: np.ndarray = np.isfinite(metrics[name].to_numpy())
+    return finite
 
 
 class Look(TypedDict):
@@ -89,17 +89,17 @@ class Look(TypedDict):
 
 
 def _line(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray, name: str, **look: Unpack[Look]) -> None:
-    seen = _seen(metrics, name)
-    if not seen.any():
+    measured = _drop_unmeasured(metrics, name)
+    if not measured.any():
         return
-    values = metrics[name].to_numpy()[seen] * (1 if name.endswith("loss") else 100)
+    values = metrics[name].to_numpy()[measured] * (1 if name.endswith("loss") else 100)
     window = smoothing(len(metrics))
     if window > 1:
         if look["linewidth"] == BOLD:
-            axes.plot(x[seen], values, color=look["color"], linewidth=0.6, alpha=0.35)
+            axes.plot(x[measured], values, color=look["color"], linewidth=0.6, alpha=0.35)
         values = moving_mean(values, window)
     dots = "o" if len(values) <= MARKED else ""
-    axes.plot(x[seen], values, marker=dots, markersize=2 * look["linewidth"], **look)
+    axes.plot(x[measured], values, marker=dots, markersize=2 * look["linewidth"], **look)
 
 
 def smoothing(points: int) -> int:
@@ -117,16 +117,16 @@ def moving_mean(values: np.ndarray, window: int) -> Float64[np.ndarray, "_n"]:
 
 
 def _band(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray) -> None:
-    seen = _seen(metrics, BAND[0]) & _seen(metrics, BAND[1])
-    if seen.any():
+    measured = _drop_unmeasured(metrics, BAND[0]) & _drop_unmeasured(metrics, BAND[1])
+    if measured.any():
         window = smoothing(len(metrics))
-        low, high = (moving_mean(100 * metrics[name].to_numpy()[seen], window) for name in BAND[:2])
-        axes.fill_between(x[seen], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND[2])
+        low, high = (moving_mean(100 * metrics[name].to_numpy()[measured], window) for name in BAND[:2])
+        axes.fill_between(x[measured], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND[2])
 
 
 def _mark_best(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray) -> None:
     """A star at the first round with the highest test accuracy: what stopping early would have reported."""
-    if not _seen(metrics, "test/acc").any():
+    if not _drop_unmeasured(metrics, "test/acc").any():
         return
     values = 100 * metrics["test/acc"].to_numpy()
     at = int(np.nanargmax(values))
@@ -136,7 +136,7 @@ def _mark_best(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray) -> None:
 
 
 def _handles(column: "Iterable[Axes]") -> "list[Artist]":
-    """One handle for each label, in the order of the panels."""
+    """Return one handle for each label, in the order of the panels."""
     found: dict[str, Artist] = {}
     for axes in column:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):

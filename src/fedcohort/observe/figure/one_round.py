@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.observe.explained import ARRIVED, AWAY, IDLE, LATE, ExplainedRound, explained, load, shown, summed
+from fedcohort.observe.explained import ARRIVED, AWAY, IDLE, LATE, ExplainedRound, choose_rows, explain, load, sum_parts
 from fedcohort.observe.figure import style
 from fedcohort.ranges import refuse
 from fedcohort.record.history import History
@@ -38,19 +38,19 @@ def draw(info: RunInfo, history: History, path: Path, step: int | None = None) -
 
     Raises `OptionError` where `step` is no such round.
     """
-    steps = explained(history)
+    steps = explain(history)
     if step is not None and step not in steps:
         silent = f"left out, as selector={info.choices.get('selector')} gives neither scores nor probabilities"
-        allowed = f"one of the rounds that chose by scores or probabilities, {_listed(steps)}" if steps else silent
+        allowed = f"one of the rounds that chose by scores or probabilities, {_list_steps(steps)}" if steps else silent
         raise refuse("round", allowed, step)
     if not steps:
         return False
-    _drawn(info, load(history, steps[-1] if step is None else step), path)
+    _draw(info, load(history, steps[-1] if step is None else step), path)
     return True
 
 
-def _drawn(info: RunInfo, round: ExplainedRound, path: Path) -> None:
-    rows, panels = shown(round), _panels(round)
+def _draw(info: RunInfo, round: ExplainedRound, path: Path) -> None:
+    rows, panels = choose_rows(round), _panels(round)
     everybody = len(rows) == len(round.key)
     height = float(np.clip(0.19 * len(rows), 1.2, 5.4))
     figure = style.figure(info, _title(round), 11, height + (1.7 if everybody else 3.5))
@@ -83,7 +83,7 @@ def _title(round: ExplainedRound) -> str:
 
 
 def _panels(round: ExplainedRound) -> list[tuple[str, Sequence[tuple[Values, str | None]]]]:
-    """(label, layers of bars) of each panel; a layer without a colour has that of the client's fate."""
+    """Return (label, layers of bars) of each panel; a layer without a colour has that of the client's fate."""
     if round.stacked:
         layers = [(values, colour) for values, colour in zip(round.parts.values(), _colours(round), strict=True)]
         found: list[tuple[str, Sequence[tuple[Values, str | None]]]] = [("score, the sum of its parts", layers)]
@@ -114,7 +114,7 @@ def _bars(axes: "Axes", round: ExplainedRound, rows: Ids, layers: Sequence[tuple
             part = np.where(np.sign(width) == side, width, 0.0)
             axes.barh(y, part, left=end, height=0.78, color=colour or fates, linewidth=0)
             end += part
-    total = summed([values[rows] for values, _ in layers])
+    total = sum_parts([values[rows] for values, _ in layers])
     if len(layers) > 1:
         axes.plot(total, y, "|", color=style.BLACK, markersize=6, markeredgewidth=1.4)
     for i in np.flatnonzero(~np.isfinite(total)):
@@ -147,7 +147,7 @@ def _names(axes: "Axes", round: ExplainedRound, rows: Ids, inches: "Affine2DBase
 
 
 def _population(axes: "Axes", round: ExplainedRound) -> None:
-    """Everybody's score by rank, and where those who were selected stand."""
+    """Draw everybody's score by rank, and where those who were selected stand."""
     ranking = round.ranking
     value, fate = round.key[ranking], round.fate[ranking]
     rank = np.arange(1, len(ranking) + 1)
@@ -175,7 +175,7 @@ def _population(axes: "Axes", round: ExplainedRound) -> None:
 
 
 def _handles(round: ExplainedRound) -> "list[Artist]":
-    """The legend: what is there, parts first."""
+    """Return the legend's handles for what is there, parts first."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -187,7 +187,7 @@ def _handles(round: ExplainedRound) -> "list[Artist]":
     return found
 
 
-def _listed(steps: Sequence[int]) -> str:
+def _list_steps(steps: Sequence[int]) -> str:
     """`1 to 50`, `2 to 50`, or `2, 5, ..., 50` where some between them do not count."""
     if steps[-1] - steps[0] + 1 == len(steps):
         return str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"

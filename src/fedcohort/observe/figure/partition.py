@@ -46,7 +46,10 @@ def draw(info: RunInfo, path: Path) -> None:
 
 
 def _strips(info: RunInfo) -> list[tuple[str, str, np.ndarray, str]]:
-    """(word in the title, label, values, colour) of each panel of bars; none for what no client has."""
+    """Return (word in the title, label, values, colour) of each panel of bars.
+
+    There is none for what no client has.
+    """
     found = [
         ("samples", "samples, training\nand validation", info.class_counts.sum(axis=1).astype(float), style.GREY),
         ("label noise", "wrong labels, %\n(expected)", 100 * info.noise_rate, style.VERMILLION),
@@ -61,7 +64,7 @@ def by_class(class_counts: np.ndarray) -> Ids:
     return np.lexsort((-shares.max(axis=1), shares.argmax(axis=1))).astype(np.int64)
 
 
-def grouped(rows: np.ndarray, edges: Ids) -> Float64[np.ndarray, "..."]:
+def group_means(rows: np.ndarray, edges: Ids) -> Float64[np.ndarray, "..."]:
     """The mean of each group of neighbouring rows."""
     sizes = np.diff(np.append(edges, len(rows)))
     sums = np.add.reduceat(rows.astype(np.float64), edges, axis=0)
@@ -81,7 +84,7 @@ def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids) -> "AxesImage":
 
     count, n_classes = shares.shape
     image = axes.imshow(
-        100 * grouped(shares, edges),
+        100 * group_means(shares, edges),
         aspect="auto",
         interpolation="nearest",
         cmap=style.ramp(),
@@ -101,12 +104,12 @@ def _strip(axes: "Axes", values: np.ndarray, edges: Ids, label: str, colour: str
     """Bars on the clients' axis."""
     count = len(values)
     sizes = np.diff(np.append(edges, count))
-    shown = grouped(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
+    means = group_means(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
     gap = 0.8 if count <= 120 else 1.0
-    axes.barh(edges + sizes / 2 - 0.5, shown, height=sizes * gap, color=colour, linewidth=0)
+    axes.barh(edges + sizes / 2 - 0.5, means, height=sizes * gap, color=colour, linewidth=0)
     axes.set_xlabel(label)
-    middle, most = float(np.median(shown)), float(shown.max())
-    if shown.min() > 0 and most > SPREAD * middle:
+    middle, most = float(np.median(means)), float(means.max())
+    if means.min() > 0 and most > SPREAD * middle:
         axes.set_xscale("log")
     else:
         axes.set_xlim(0, most * 1.05 if most > 0 else 1)

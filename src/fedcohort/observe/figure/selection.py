@@ -62,14 +62,17 @@ def fates(history: History, n_clients: int) -> Fates:
 
 
 def coarse(fate: Fates, rows: Ids, columns: Ids) -> Int64[np.ndarray, "rows columns"]:
-    """One cell for each group of clients and rounds: arrived where anybody did, else late, else what most were."""
+    """Return one fate for each group of clients and rounds.
+
+    It is ARRIVED where anybody did, else LATE where anybody was, else what most were.
+    """
     sizes = np.outer(np.diff(np.append(rows, fate.shape[0])), np.diff(np.append(columns, fate.shape[1])))
-    some = {code: _counted(fate == code, rows, columns) for code in (AWAY, LATE, ARRIVED)}
+    some = {code: _count(fate == code, rows, columns) for code in (AWAY, LATE, ARRIVED)}
     away = 2 * some[AWAY] >= sizes
     return np.select([some[ARRIVED] > 0, some[LATE] > 0, away], [ARRIVED, LATE, AWAY], IDLE).astype(np.int64)
 
 
-def _counted(flags: np.ndarray, rows: Ids, columns: Ids) -> np.ndarray:
+def _count(flags: np.ndarray, rows: Ids, columns: Ids) -> np.ndarray:
     counts: np.ndarray = np.add.reduceat(np.add.reduceat(flags, rows, axis=0, dtype=np.int64), columns, axis=1)
     return counts
 

@@ -1,5 +1,6 @@
-"""What the figures share: colours that colour-blind people tell apart (Okabe and Ito), quiet axes, a title that says
-which run it is.
+"""What the figures share: colours, axes, and a title that says which run it is.
+
+Colour-blind people tell the colours apart (Okabe and Ito); the axes are quiet.
 """
 
 from collections.abc import Sequence
@@ -37,17 +38,17 @@ MANY = 400  # rows or columns that a heat map shows one by one
 
 
 def figure(info: RunInfo, what: str, width: float, height: float) -> "Figure":
-    """A figure, inches, titled with what it shows and of which run."""
+    """Make a figure, in inches, titled with what it shows and of which run."""
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(width, height))
-    drawn.set_layout_engine("constrained", rect=(0, 0, 1, 1 - HEAD / height))
+    canvas = Figure(figsize=(width, height))
+    canvas.set_layout_engine("constrained", rect=(0, 0, 1, 1 - HEAD / height))
     left = 0.12 / width
-    drawn.text(left, 1 - 0.12 / height, what, ha="left", va="top", fontsize=12, fontweight="bold", color=BLACK)
+    canvas.text(left, 1 - 0.12 / height, what, ha="left", va="top", fontsize=12, fontweight="bold", color=BLACK)
     run = run_words(info)
     size = min(SMALL, 72 * (width - 0.24) / (LETTER * len(run)))  # options in it can make it long
-    drawn.text(left, 1 - 0.37 / height, run, ha="left", va="top", fontsize=size, color="#555555")
-    return drawn
+    canvas.text(left, 1 - 0.37 / height, run, ha="left", va="top", fontsize=size, color="#555555")
+    return canvas
 
 
 def run_words(info: RunInfo) -> str:
@@ -72,15 +73,15 @@ def tidy(axes: "Axes", *, grid: bool = True) -> None:
 
 
 def whole_numbers(axis: "Axis", most: int = 9) -> None:
-    """Ticks at round integers only: there is no round 2.5."""
+    """Put ticks at round integers only: there is no round 2.5."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(most, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
-def legend(drawn: "Figure", handles: "Sequence[Artist]", columns: int) -> None:
-    """Below the panels, where it hides no data."""
-    drawn.legend(handles=handles, loc="outside lower left", ncols=columns, fontsize=SMALL, frameon=False)
+def legend(canvas: "Figure", handles: "Sequence[Artist]", columns: int) -> None:
+    """Put the legend below the panels, where it hides no data."""
+    canvas.legend(handles=handles, loc="outside lower left", ncols=columns, fontsize=SMALL, frameon=False)
 
 
 def ramp() -> "Colormap":
@@ -98,11 +99,11 @@ def separate(axes: "Axes", rows: int, columns: int) -> None:
         axes.vlines(np.linspace(*x, columns + 1)[1:-1], *y, color="white", linewidth=0.6)
 
 
-def save(drawn: "Figure", path: Path) -> None:
+def save(canvas: "Figure", path: Path) -> None:
     """Write the PNG; the old one stays until the new one is whole."""
     draft = path.with_name(f".{path.name}.draft")
     try:
-        drawn.savefig(draft, dpi=DPI, format="png")
+        canvas.savefig(draft, dpi=DPI, format="png")
         draft.replace(path)
     except OSError:
         draft.unlink(missing_ok=True)
@@ -110,7 +111,7 @@ def save(drawn: "Figure", path: Path) -> None:
 
 
 def bins(count: int, most: int = MANY) -> Int64[np.ndarray, "_edges"]:
-    """Where each of at most `most` groups of about equal size starts: [0, 1, 2, ...] when there are few."""
+    """Return where each of at most `most` groups of about equal size starts; [0, 1, 2, ...] when there are few."""
     groups = max(1, min(count, most))
     return (np.arange(groups, dtype=np.int64) * count) // groups
 

@@ -21,12 +21,12 @@ def command_of(sweep: str, runs: Sequence[Run]) -> str:
     """
     swept = _swept(runs)
     order = sorted(swept, key=lambda key: list(FIRST).index(key) if key in FIRST else len(FIRST))
-    shown, held = order[:2], {key: swept[key][0] for key in order[2:]}
+    shown, constants = order[:2], {key: swept[key][0] for key in order[2:]}
     words = [f"sweep={sweep}", *(f"{option}={key}" for option, key in zip(("rows", "cols"), shown, strict=False))]
     words += [f"baseline={FIRST[key]}" for key in shown if FIRST.get(key) in swept[key]][:1]
-    words += ["filter=" + " and ".join(_condition(key, value) for key, value in held.items())] if held else []
+    words += ["filter=" + " and ".join(_condition(key, value) for key, value in constants.items())] if constants else []
     words += _where(runs[0][0].folder)
-    which = f"those of {', '.join(f'{key}={value}' for key, value in held.items())}" if held else "them"
+    which = f"those of {', '.join(f'{key}={value}' for key, value in constants.items())}" if constants else "them"
     return f"Compare {which}: {fedcohort('compare')} {shlex.join(words)}"
 
 
@@ -57,7 +57,10 @@ def _fact(run: RunInfo, key: str) -> str | None:
 
 
 def _condition(key: str, value: str) -> str:
-    """In MLflow's language; the parameter `rounds` of a run that was extended is out of date, its tag is not."""
+    """Spell a condition in MLflow's language.
+
+    The parameter `rounds` of a run that was extended is out of date, its tag is not.
+    """
     return f'{"tags" if key == record.ASKED else "params"}.`{key}` = "{value}"'
 
 

@@ -63,9 +63,9 @@ class Courier:
     def _send(self) -> Feed:
         if self._feed is None:
             self._feed = open_feed(self.info, self.place)
-        sent = self._feed.send()
+        count = self._feed.send()
         if self._failures:
-            log.info("MLflow at %s answers again: %d rounds sent", self.place.uri, sent)
+            log.info("MLflow at %s answers again: %d rounds sent", self.place.uri, count)
         return self._feed
 
     def _attempt(self, action: Callable[[], object]) -> None:
@@ -80,7 +80,10 @@ class Courier:
         self.due = time.monotonic() + self._pause(time.monotonic() - began)
 
     def _pause(self, took: float) -> float:
-        """Seconds until the next send: longer where sending is slow, and doubled with each failure."""
+        """Return the seconds until the next send.
+
+        They are more where sending is slow, and double with each failure.
+        """
         if not self._failures:
             return max(self.every_s, took / SHARE) if self.every_s else 0.0
         doubled = max(self.every_s, took / SHARE, 1.0) * math.ldexp(1.0, min(self._failures, 10))

@@ -40,14 +40,14 @@ class Feed:
         """Send the committed steps that are missing; returns how many those were."""
         lines, self._offset = history.lines(self._journal, self._offset)
         self._waiting += [line for line in lines if line.step not in self._present]
-        sent = 0
+        count = 0
         while self._waiting:
             batch = _first_batch(self._waiting)
             log_batch(self.client, self.run_id, batch)
             self._present |= {line.step for line in batch}
             del self._waiting[: len(batch)]
-            sent += len(batch)
-        return sent
+            count += len(batch)
+        return count
 
     def close(self, info: RunInfo, status: str, end_ms: int | None = None) -> int:
         """Upload the files of the run and end it; returns the number of files. end_ms: None for now."""
@@ -82,7 +82,7 @@ def open_feed(info: RunInfo, where: Place, *, running: bool = True) -> Feed:
 
 
 def log_batch(client: "MlflowClient", run_id: str, batch: Sequence[Line]) -> None:
-    """One request; a line with more than 1,000 metrics is cut by MLflow's client itself."""
+    """Send one request; a line with more than 1,000 metrics is cut by MLflow's client itself."""
     client.log_batch(run_id, metrics=[metric for line in batch for metric in _metrics(line)])
 
 
@@ -96,7 +96,7 @@ def artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
 
 
 def _first_batch(waiting: Sequence[Line]) -> list[Line]:
-    """As many whole steps as fit into one request: a step is there with all its metrics or not at all."""
+    """Return as many whole steps as fit into one request: a step is there with all its metrics or not at all."""
     batch: list[Line] = []
     count = 0
     for line in waiting:

@@ -87,7 +87,7 @@ def adopt(client: "MlflowClient", info: RunInfo, where: Place) -> str:
     with exclusive(info.folder / LOCK):
         experiment = experiment_id(client, where)  # first: a server that is gone leaves mlflow.json as it was
         identity = _intend(info.folder, where)
-        run = _known(client, identity) or _orphan(client, identity, experiment)
+        run = _find_known(client, identity) or _orphan(client, identity, experiment)
         if run is None:
             run = _create(client, info, identity, experiment)
         _write(
@@ -111,7 +111,7 @@ def describe(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
         client.log_inputs(run.info.run_id, [record.dataset(info)])
 
 
-def _known(client: "MlflowClient", identity: TrackedRun) -> "Run | None":
+def _find_known(client: "MlflowClient", identity: TrackedRun) -> "Run | None":
     """The run with the known id, or None where it was deleted."""
     from mlflow.exceptions import MlflowException
 

@@ -24,14 +24,14 @@ def sweeps(tag: str | None) -> list[str]:
 
 
 def sweeps_of(folder: Path) -> list[str]:
-    """Those of the run in `folder`, as far as it knows."""
+    """Return the sweeps of the run in `folder`, as far as it knows."""
     try:
         return sweeps(card.load(folder).tags.get(TAG))
     except CheckpointError:  # it has not begun, or keeps no journal
         return []
 
 
-def joined(folder: Path, sweep: str | None) -> dict[str, str]:
+def sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:
     """The tag of the run in `folder` once it has taken part in `sweep` too; {} for a run of no sweep."""
     known = sweeps_of(folder)
     all_of_them = [*known, *([sweep] if sweep and sweep not in known else [])]
@@ -44,7 +44,7 @@ def join(folder: Path, sweep: str) -> None:
         info = card.load(folder)
     except CheckpointError:
         return
-    card.correct(replace(info, tags={**info.tags, **joined(folder, sweep)}))
+    card.correct(replace(info, tags={**info.tags, **sweeps_tag(folder, sweep)}))
 
 
 def send(runs: Sequence[RunInfo]) -> None:

@@ -26,7 +26,7 @@ ASKED, DONE = "rounds", "rounds_done"  # tags: the parameter `rounds` stays what
 
 
 def tags(info: RunInfo, status: str) -> dict[str, str]:
-    """Everything to find the run by; the names with `mlflow.` fill columns of MLflow's own pages.
+    """Return all tags to find the run by; names with `mlflow.` fill columns of MLflow's own pages.
 
     ASKED and DONE are those of the newest start: tags can change, parameters can't.
     """
@@ -102,7 +102,7 @@ def _starts(info: RunInfo) -> dict[str, str]:
     if not info.starts:
         return {}
     found = {"starts": str(len(info.starts)), COMMITS: ", ".join(provenance.commits(info.starts))}
-    return found | ({FORCED: "; ".join(said)} if (said := provenance.forced(info.starts)) else {})
+    return found | ({FORCED: "; ".join(sentences)} if (sentences := provenance.list_forced(info.starts)) else {})
 
 
 def text(value: object) -> str:

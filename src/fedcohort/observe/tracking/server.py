@@ -112,7 +112,10 @@ def connect(where: Place) -> "MlflowClient":
 
 
 def alone(where: Place) -> AbstractContextManager[None]:
-    """Inside, no other process creates tables or an experiment in the same SQLite file; nothing for a server."""
+    """Keep other processes from creating tables or an experiment in the same SQLite file.
+
+    It does nothing for a server.
+    """
     if where.database is None:
         return nullcontext()
     return exclusive(where.database.with_name(f".{where.database.name}.lock"))
@@ -141,9 +144,11 @@ def experiment_id(client: "MlflowClient", where: Place) -> str:
 
 def _create_experiment(client: "MlflowClient", where: Place) -> str:
     location = where.artifacts and f"{where.artifacts}/{_slug(where.experiment)}"
-    made = str(client.create_experiment(where.experiment, artifact_location=location, tags=view.experiment_tags()))
-    client.set_experiment_tag(made, "mlflow.note.content", view.experiment_note(made))
-    return made
+    experiment_id = str(
+        client.create_experiment(where.experiment, artifact_location=location, tags=view.experiment_tags())
+    )
+    client.set_experiment_tag(experiment_id, "mlflow.note.content", view.experiment_note(experiment_id))
+    return experiment_id
 
 
 def patient(action: Callable[[], T]) -> T:

@@ -1,5 +1,6 @@
-"""What an experiment of ours looks like in MLflow's pages: the columns that a comparison of selectors is about, and
-the charts in the order of their interest.
+"""What an experiment of ours looks like in MLflow's pages: its columns, and the order of its charts.
+
+The columns are those that a comparison of selectors is about, the charts stand in the order of their interest.
 
 MLflow's table of runs shows no parameter and no metric until somebody picks columns, and its charts come in the order
 of the alphabet. A saved view ("Views" on that page) settles both for everybody; it is a tag of the experiment. It can't

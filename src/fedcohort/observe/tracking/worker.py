@@ -1,5 +1,6 @@
-"""The courier in a process of its own: importing MLflow takes seconds, a slow server minutes, and a run waits for
-neither. One worker serves all runs of a process, one after the other.
+"""The courier in a process of its own, so that a run doesn't wait for MLflow.
+
+Importing MLflow takes seconds, a slow server minutes. One worker serves all runs of a process, one after the other.
 
 The run writes lines: JSON where it starts or ends, an empty one where the journal has gained a round. The worker
 answers with JSON: what is to be said, and when it is done. It ends when nobody can write to it any more; what a killed
@@ -57,8 +58,8 @@ class Worker:
         """The journal has a new line. A pipe that is full says so already. False where nobody is there."""
         return self._write(b"\n", wait=False)
 
-    def heard(self, *, wait: bool) -> Iterator[Message]:
-        """What the worker has said by now; with `wait`, all that it says until it ends."""
+    def hear(self, *, wait: bool) -> Iterator[Message]:
+        """Yield what the worker has said by now; with `wait`, all that it says until it ends."""
         os.set_blocking(self._from, wait)
         with suppress(BlockingIOError):
             while data := os.read(self._from, BYTES):
@@ -85,13 +86,16 @@ class _Lines:
         return found
 
 
-def started(run: str, folder: Path, place: Place, every_s: float) -> Message:
-    """What tells the worker to track the run in `folder`. run: a name for it, which comes back with each answer."""
+def start_message(run: str, folder: Path, place: Place, every_s: float) -> Message:
+    """Make the message that tells the worker to track the run in `folder`.
+
+    run: a name for it, which comes back with every answer.
+    """
     return {"run": run, "folder": str(folder), "place": asdict(place), "every_s": every_s}
 
 
-def finished(run: str, status: str, *, past: bool = False) -> Message:
-    """What tells the worker that the run has ended. past: with its last round, not now."""
+def finish_message(run: str, status: str, *, past: bool = False) -> Message:
+    """Make the message that tells the worker that the run has ended; past: with its last round, not now."""
     return {"run": run, "status": status, "past": past}
 
 
@@ -113,7 +117,7 @@ class Desk:
         return max(0.0, self._courier.due - time.monotonic()) if self._courier and self._pending else None
 
     def take(self, line: bytes) -> None:
-        """One line of the run's."""
+        """Take one line of the run's."""
         if not line:
             self._pending = True
             return
@@ -131,7 +135,7 @@ class Desk:
             self._safely(self._observe)
 
     def leave(self) -> None:
-        """The run is gone: send what it has committed."""
+        """Send what the run has committed, now that it is gone."""
         if self._courier:
             self._courier.due = 0.0
             self._safely(self._observe)
