@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
-import numpy as np
 import torch
 from torch import nn
 
@@ -122,14 +121,13 @@ class FederatedLoop(pl.Callback):
         module.evaluated = {}
         with self.stopwatch.stage("select"):
             planned = self.planner.open(trainer.current_epoch, self.state, self.store)
-        clients = np.array([task.client for task in planned.tasks], dtype=np.int64)
-        mine = share_of(trainer.global_rank, trainer.world_size, clients, planned.cost)
-        self._data(trainer).slices.deal(list(module.engine.together([planned.tasks[i] for i in mine])))
+        mine = share_of(trainer.global_rank, trainer.world_size, planned.arriving, planned.cost)
+        self._data(trainer).slices.deal(list(module.engine.together([planned.task(i) for i in mine])))
         module.down = self.parts.agg.broadcast(self.state.agg)
         hooks = self.parts.hooks_in(planned.selection.plain)
         module.collector = Collector(
             layout=self.server.layout,
-            cohort=clients,
+            cohort=planned.arriving,
             weights=planned.weights,
             uploads=[name for hook in hooks for name in hook.uploads],
             remembers={name: self.remembers[name] for hook in hooks for name in hook.remembers},

@@ -91,10 +91,12 @@ class ServerStep:
         )
         if not len(planned.selection.clients):
             return collected, state
-        if not planned.tasks:
+        if not len(planned.arriving):
             self._nobody(planned)
         if planned.selection.upload is not None and not planned.selection.zero_fill:
-            collected = fill_unsent(collected, {task.client: task.kept for task in planned.tasks}, self.server.layout)
+            collected = fill_unsent(
+                collected, dict(zip(planned.arriving.tolist(), planned.kept, strict=True)), self.server.layout
+            )
         collected = replace(collected, derived=self._derive(collected, planned.selection.plain))
         outcome = self._outcome(planned, collected, "the selector", self.parts.selector.needs)
         advice, selector = self.parts.selector.observe(state.selector, outcome)
@@ -184,8 +186,7 @@ class ServerStep:
         return {w: s.make(self.lab, collected.updates) for w in words if isinstance(s := find(w), Derived)}
 
     def _outcome(self, planned: PlannedRound, collected: Collected, reader: str, needs: frozenset[str]) -> RoundOutcome:
-        arriving = np.array([task.client for task in planned.tasks], dtype=np.int64)
-        here = np.isin(arriving, collected.clients)
+        here = np.isin(planned.arriving, collected.clients)
         values: dict[str, Any] = {
             **collected.reports,
             **{w: v[here] for w, v in planned.measured.items()},

@@ -1,6 +1,6 @@
 """Steps 1 to 5 of a round: who is ready, who is asked, who trains, and who will be in time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,6 +24,7 @@ from fedcohort.round.workload import AskedWork, among, ask_work, verify
 from fedcohort.samples.base import SampleRequest
 from fedcohort.signal.base import Lab, Measured, Probed, find
 from fedcohort.training.local import ClientTask
+from fedcohort.training.upload import Kept
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
 
 
@@ -32,7 +33,9 @@ class PlannedRound:
     """A round before its local training.
 
     Attributes:
-        tasks: of those who will arrive, by id.
+        arriving: sorted ids of those who will arrive.
+        kept: the tensors that each of them sends, None for all.
+        task: makes the job of the i-th of them; a rank makes those of its own share.
         cost: samples that each processes.
         weights: raw, for the aggregation.
         answers: to the selector's probes.
@@ -46,7 +49,9 @@ class PlannedRound:
     available: Ids
     selection: Selection
     selector_state: object
-    tasks: Sequence[ClientTask]
+    arriving: Ids
+    kept: Sequence[Kept | None]
+    task: Callable[[int], ClientTask]
     cost: Values
     weights: Values
     closing: DeadlineOutcome
@@ -105,31 +110,34 @@ class RoundPlanner:
         charge = self.cost_model.round(probes, answers, work, rows, closing, selection.plain)
         train_s = closing.train_s if len(selection.clients) else 0.0
         spent = Charge(client_flops=self.cost_model.flops * inspections, virtual_s=wait_s + max(train_s, beside_s))
-        tasks = [
-            ClientTask(
+        lr, here = self.parts.client.lr_at(t), np.flatnonzero(closing.arrived)
+        arriving = selection.clients[here]
+        used = self.cost_model.count_used(arriving, [rows[i] for i in here])
+
+        def task(place: int) -> ClientTask:
+            i, k = int(here[place]), int(arriving[place])
+            return ClientTask(
                 round=t,
-                client=int(k),
+                client=k,
                 rows=rows[i],
                 units=int(closing.units[i]),
                 units_asked=int(work.units[i]),
-                lr=self.parts.client.lr_at(t),
+                lr=lr,
                 duration=float(closing.finish[i]),
-                stored=store.get(int(k)),
+                stored=store.get(k),
                 plain=selection.plain,
                 kept=work.kept[i],
                 loss_after=rates.passes_after > 0,
             )
-            for i, k in enumerate(selection.clients)
-            if closing.arrived[i]
-        ]
-        arriving = selection.clients[closing.arrived]
-        used = self.cost_model.count_used(arriving, [task.rows for task in tasks])
+
         return PlannedRound(
             round=t,
             available=available,
             selection=selection,
             selector_state=selector_state,
-            tasks=tasks,
+            arriving=arriving,
+            kept=[work.kept[i] for i in here],
+            task=task,
             cost=self.cost_model.count_seen(used, closing.units[closing.arrived]),
             weights=self._weights(selection, used, self.federation.n_train[arriving]),
             closing=closing,
@@ -172,9 +180,9 @@ class RoundPlanner:
         )
         context = PaceContext(t, selected, cost_model.units, self._whole_job(rates), expected)
         announced = parts.deadline.announce(state.deadline, context)
-        rows: list[Ids | None] = []
         inspections = np.zeros(len(selected), dtype=np.int64)
-        for i, k in enumerate(selected):
+        rows: list[Ids | None] = [None] * len(selected)
+        for i, k in enumerate(selected if not parts.samples.everything else ()):
             sample_request = SampleRequest(
                 client=int(k),
                 n=int(n[k]),
@@ -185,7 +193,7 @@ class RoundPlanner:
                 rng=partial(draws.generator, "samples", int(k)),
             )
             chosen = parts.samples.choose(state.samples, sample_request)
-            rows.append(None if len(chosen) == n[k] else chosen)
+            rows[i] = None if len(chosen) == n[k] else chosen
         work = cost_model.work(cost_model.count_used(selected, rows), inferred + inspections, rates, request.up)
         timing = parts.device.sample(selected, work, draws)
         close = parts.deadline.close(state.deadline, timing.finish(request.units), announced) if len(selected) else 0.0

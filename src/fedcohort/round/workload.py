@@ -83,11 +83,10 @@ def ask_work(selection: Selection, units: int, layout: Layout, codec: Codec, bes
     chosen = selection.clients
     each = np.full(len(chosen), units) if selection.units is None else selection.units[chosen]
     kept = draw_kept(selection.upload, chosen, layout, draws)
-    up = [beside + _bytes(codec, layout, k) for k in kept]
+    whole = codec.bytes_up(layout)
+    up = [beside + (whole if k is None else _bytes(codec, layout, k)) for k in kept]
     return AskedWork(chosen, each.astype(np.int64), kept, np.array(up, dtype=np.float64))
 
 
-def _bytes(codec: Codec, layout: Layout, kept: Kept | None) -> int:
-    if kept is None:
-        return codec.bytes_up(layout)
+def _bytes(codec: Codec, layout: Layout, kept: Kept) -> int:
     return codec.bytes_up(part(layout, kept).layout) if kept.any() else 0

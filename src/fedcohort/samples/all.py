@@ -6,6 +6,7 @@ Departures from the paper: none (FedAvg).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from fedcohort.types import Ids, Population
 
 @dataclass(frozen=True)
 class All(Samples[None]):
+    everything: ClassVar[bool] = True
+
     def init(self, population: Population) -> None:
         """No state."""
 

@@ -37,7 +37,15 @@ class SampleRequest:
 
 
 class Samples(Part, Protocol[S]):
-    """Which of its samples each client trains on."""
+    """Which of its samples each client trains on.
+
+    Attributes:
+        everything: whether that is all of them for everybody: then nobody is asked.
+    """
+
+    @property
+    def everything(self) -> bool:
+        return False
 
     @abstractmethod
     def init(self, population: Population) -> S:
