@@ -110,12 +110,12 @@ class RoundPlanner:
         charge = self.cost_model.round(probes, answers, work, rows, closing, selection.plain)
         train_s = closing.train_s if len(selection.clients) else 0.0
         spent = Charge(client_flops=self.cost_model.flops * inspections, virtual_s=wait_s + max(train_s, beside_s))
-        lr, here = self.parts.client.lr_at(t), np.flatnonzero(closing.arrived)
+        lr, here = self.parts.client.lr_at(t), np.flatnonzero(closing.arrived).tolist()
         arriving = selection.clients[here]
         used = self.cost_model.count_used(arriving, [rows[i] for i in here])
 
         def task(place: int) -> ClientTask:
-            i, k = int(here[place]), int(arriving[place])
+            i, k = here[place], int(arriving[place])
             return ClientTask(
                 round=t,
                 client=k,
