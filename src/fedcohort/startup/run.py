@@ -143,6 +143,7 @@ def _federation(made: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
         server_val=config["split"]["server_val"],
         client_val=config["split"]["client_val"],
         limit=config["split"]["limit"],
+        own=True,
     )
     known = compatible.with_data(_facts(made, parts), parts, config["cohort"], federation)
     compatible.check_population(parts, made.choices, known, config["cohort"], federation)
