@@ -35,7 +35,7 @@ from fedcohort.round.report import columns, facts_of, registered, report_of, wei
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore, store_for
 from fedcohort.training.engines import choose
-from fedcohort.training.evaluate import FederationLab, client_metrics, worst_group
+from fedcohort.training.evaluate import FederationLab, client_metrics, scored, worst_group
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import lay_out, wants_channels_last
 from fedcohort.types import Values
@@ -187,7 +187,8 @@ class FederatedLoop(pl.Callback):
         every = self.settings.clients_every
         if every and step % every == 0:
             with self.stopwatch.stage("evaluate"):
-                scalars, per_client = client_metrics(module.network, self.federation)
+                who = scored(self.federation.n_clients, self.settings.clients_sample, self.settings.seed)
+                scalars, per_client = client_metrics(module.network, self.federation, who)
             metrics |= scalars
             table |= per_client
         if "test/acc" in metrics and (attribute := self.federation.server_test_attribute) is not None:
