@@ -19,6 +19,7 @@ from fedcohort.hook import ClientHook, averaged, remembered
 from fedcohort.host.interrupt import interrupts
 from fedcohort.host.memory import keep_freed_memory
 from fedcohort.host.stopwatch import Stopwatch
+from fedcohort.lightning.compat import count_a_step
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.stop import ended_by, finish, status_of
@@ -153,10 +154,7 @@ class FederatedLoop(pl.Callback):
         with self.stopwatch.stage("aggregate"):
             collected = self._module(pl_module).collector.finish(reduce_sum, reduce_max)
             self.collected, self.state = self.server_step.close(self.planned, collected, self.state)
-        # Manual optimization never advances global_step, and a monitored ModelCheckpoint then saves nothing.
-        progress = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress
-        progress.increment_ready()
-        progress.increment_completed()
+        count_a_step(trainer)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         step = trainer.current_epoch + 1

@@ -23,7 +23,7 @@ from fedcohort.host import messages, slurm
 from fedcohort.observe.tracking import comparison, identity, membership
 from fedcohort.record import card
 from fedcohort.record.observer import RunInfo
-from fedcohort.startup import jobs
+from fedcohort.startup import compat, jobs
 from fedcohort.startup.jobs import JobRecord
 
 log = logging.getLogger("fedcohort")
@@ -129,14 +129,11 @@ def searches(config: DictConfig) -> bool:
 
 def given(config: DictConfig) -> list[list[str]]:
     """The words of each job of a sweep over all combinations; [] where the sweeper searches."""
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-
     if searches(config.hydra):
         return []
     params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-    (batch,) = BasicSweeper.split_arguments(parser.parse_overrides([*params, *config.hydra.overrides.task]), None)
-    return batch
+    return compat.combinations(parser.parse_overrides([*params, *config.hydra.overrides.task]))
 
 
 def text_of(error: BaseException) -> str:
