@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from fedcohort.observe.comparison.runs import Run, Sorted, sort
+from fedcohort.observe.comparison.runs import Sorted, sort
 from fedcohort.observe.comparison.table import Table, tabulate
+from fedcohort.observe.comparison.tracked import Run
 
 ACC = "test/acc"
 

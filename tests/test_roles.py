@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from compare_toy import run
-from fedcohort.observe.comparison.runs import settings
+from fedcohort.observe.comparison.tracked import settings
 from fedcohort.record import folder
 from fedcohort.roles import PART, TABLE, Effect, Identity, flat, role_of, rows_of
 from fedcohort.startup import options

@@ -1,5 +1,7 @@
 """The errors that a user can act on; each message names the option to change."""
 
+from importlib.metadata import version
+
 
 class FedcohortError(Exception):
     """Base of all errors that end a run with a message instead of a traceback."""
@@ -39,3 +41,21 @@ class TrackingError(FedcohortError):
 
 class ClientError(FedcohortError):
     """A client's local training failed: which client, in which round, at which stage (engine=debug)."""
+
+
+class ForeignChange(FedcohortError):
+    """A library no longer has a private part, or a wording, that a room's `compat.py` rests on.
+
+    Args:
+        library: its name among the installed packages.
+        part: what is missing.
+        use: what rests on it.
+        read_in: the version in which it was read.
+    """
+
+    def __init__(self, library: str, part: str, use: str, read_in: str) -> None:
+        installed = version(library)
+        super().__init__(
+            f"{library} {installed} is installed, and {part}, which {use}, is not as it was in {library} {read_in}: "
+            f"install {library}=={read_in} (constraints.txt), or mend the room's compat.py"
+        )

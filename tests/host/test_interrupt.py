@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from fedcohort.host.interrupt import NOTHING, PIPE, Interrupts, Phase, Stop
+from fedcohort.host.interrupt import NOTHING, PIPE, Interrupts, Stop
 
 INT, TERM = signal.SIGINT, signal.SIGTERM
 
@@ -33,7 +33,7 @@ def test_at_the_start_it_ends_the_run_at_once(interrupts: Interrupts, number: si
 
 
 def test_in_a_round_the_first_waits_and_the_second_drops(interrupts: Interrupts) -> None:
-    interrupts.phase = Phase.ROUNDS
+    interrupts.trains()
     signal.raise_signal(INT)
     assert interrupts.code == 130
     with pytest.raises(Stop) as caught:
@@ -43,11 +43,21 @@ def test_in_a_round_the_first_waits_and_the_second_drops(interrupts: Interrupts)
 
 
 def test_while_files_are_written_each_further_one_gives_up_one(interrupts: Interrupts) -> None:
-    interrupts.phase = Phase.FILES
+    interrupts.writes_files()
     signal.raise_signal(TERM)
     for _ in range(2):
         with pytest.raises(Stop):
             signal.raise_signal(TERM)
+
+
+def test_an_error_after_a_signal_is_not_broken_off_by_another(interrupts: Interrupts) -> None:
+    interrupts.breaks_off()
+    assert not interrupts.waits, "no signal came"
+    with pytest.raises(Stop):
+        signal.raise_signal(TERM)
+    interrupts.breaks_off()
+    assert interrupts.waits
+    signal.raise_signal(TERM)
 
 
 def test_one_that_is_held_waits_for_the_check(interrupts: Interrupts) -> None:
@@ -86,7 +96,7 @@ def test_a_forked_process_keeps_its_own_to_itself_until_all_have_heard(interrupt
     def child(work: str) -> None:
         pid = os.fork()
         if pid == 0:
-            interrupts.phase = Phase.ROUNDS
+            interrupts.trains()
             signal.raise_signal(TERM)
             if work == "heard":
                 interrupts.note(interrupts.code)
@@ -99,9 +109,9 @@ def test_a_forked_process_keeps_its_own_to_itself_until_all_have_heard(interrupt
     assert interrupts.code == 143
 
 
-@pytest.mark.parametrize(("phase", "ends"), [(Phase.START, True), (Phase.ROUNDS, False), (Phase.FILES, False)])
-def test_a_closed_pipe_is_a_first_signal(interrupts: Interrupts, phase: Phase, ends: bool) -> None:
-    interrupts.phase = phase
+@pytest.mark.parametrize(("begin", "ends"), [("prepares", True), ("trains", False), ("writes_files", False)])
+def test_a_closed_pipe_is_a_first_signal(interrupts: Interrupts, begin: str, ends: bool) -> None:
+    getattr(interrupts, begin)()
     if ends:
         with pytest.raises(Stop):
             interrupts.note_closed_pipe()

@@ -151,6 +151,42 @@ def test_evaluation_can_be_rare(tmp_path: Path) -> None:
     assert [r.step for r in ran.reports if "clients/acc_mean" in r.metrics] == [0, 3]
 
 
+def clients_columns(ran: Ran) -> list[tuple[dict[str, float], np.ndarray, np.ndarray]]:
+    """Of each report: metrics `clients/*`, the losses, the test accuracies."""
+    named = [{name: v for name, v in r.metrics.items() if name.startswith("clients/")} for r in ran.reports]
+    return [(m, r.clients["loss"], r.clients["test_acc"]) for m, r in zip(named, ran.reports, strict=True)]
+
+
+def test_a_sample_of_everybody_is_everybody(reference: Ran, tmp_path: Path) -> None:
+    for count in (12, 500):
+        ran = go(tmp_path / str(count), f"eval.clients_sample={count}")
+        np.testing.assert_equal(clients_columns(ran), clients_columns(reference))
+
+
+def test_a_sample_of_clients_is_the_same_in_every_round_and_under_every_selector(
+    reference: Ran, tmp_path: Path
+) -> None:
+    ran, other = (go(tmp_path / word, f"selector={word}", "eval.clients_sample=5") for word in ("random", "powd"))
+    scored = np.flatnonzero(~np.isnan(ran.reports[0].clients["loss"]))
+    assert len(scored) == 5
+    for report in (*ran.reports, *other.reports):
+        assert np.flatnonzero(~np.isnan(report.clients["loss"])).tolist() == scored.tolist()
+    for found, whole in zip(ran.reports, reference.reports, strict=True):
+        for column in ("loss", "test_acc"):
+            np.testing.assert_equal(found.clients[column][scored], whole.clients[column][scored])
+        assert found.metrics["clients/loss_mean"] == pytest.approx(whole.clients["loss"][scored].mean())
+    elsewhere = go(tmp_path / "seed", "seed=1", "eval.clients_sample=5")
+    assert np.flatnonzero(~np.isnan(elsewhere.reports[0].clients["loss"])).tolist() != scored.tolist()
+
+
+def test_a_resumed_run_evaluates_the_same_sample(tmp_path: Path) -> None:
+    whole = go(tmp_path / "whole", "eval.clients_sample=5", "rounds=4")
+    go(tmp_path / "parts", "eval.clients_sample=5", "rounds=2")
+    resumed = go(tmp_path / "parts", "eval.clients_sample=5", "rounds=4", "resume=true")
+    np.testing.assert_equal(clients_columns(resumed), clients_columns(whole)[-2:])
+    assert same_bits(whole, resumed)
+
+
 def test_diverging_clients_never_reach_the_model(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     logging.getLogger("fedcohort").propagate = True
     with caplog.at_level(logging.WARNING, "fedcohort"):

@@ -127,7 +127,7 @@ def test_every_size(tmp_path: Path, drawn: dict[str, Figure], clients: int, clas
 
 def test_the_selection_map_shows_who_did_what_when(tmp_path: Path) -> None:
     facts = ran(tmp_path / "run")
-    fate = selection.fates(read(facts.folder), 12)
+    fate = selection.fates(read(facts.folder), np.arange(12))
     assert fate.shape == (12, 6)
     for step in range(1, 7):
         made = report(step)
@@ -136,6 +136,21 @@ def test_the_selection_map_shows_who_did_what_when(tmp_path: Path) -> None:
         assert set(np.flatnonzero(fate[:, step - 1] == LATE).tolist()) == late
         away = np.flatnonzero(~made.clients["available"])
         assert np.flatnonzero(fate[:, step - 1] == AWAY).tolist() == away.tolist()
+
+
+def test_a_large_population_has_rows_of_those_ever_selected(
+    tmp_path: Path, drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = ran(tmp_path / "run", clients=40)
+    history = read(facts.folder)
+    ever = selection.ever_selected(history)
+    assert ever.tolist() == sorted({k for step in range(1, 7) for k in report(step, clients=40).cohort.tolist()})
+    assert 0 < len(ever) < 40
+    whole = selection.fates(history, np.arange(40))
+    np.testing.assert_array_equal(selection.fates(history, ever), whole[ever])
+    monkeypatch.setattr(selection, "CELLS", 40 * 6 - 1)
+    assert selection.draw(facts, history, tmp_path / "selection.png")
+    assert f"client, of the {len(ever)} ever selected" in words(drawn["selection.png"])
 
 
 def test_a_coarse_map_keeps_the_rare() -> None:

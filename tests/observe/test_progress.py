@@ -108,3 +108,14 @@ def test_a_run_that_never_started_ends_quietly(capsys: pytest.CaptureFixture[str
 def test_lines_every_out_of_range(value: Any) -> None:
     with pytest.raises(OptionError, match=r"lines_every must be an integer in \[1, inf\), got"):
         Progress(lines_every=value)
+
+
+@pytest.mark.parametrize(
+    ("sample", "every", "said"), [(2, 1, True), (2, 0, False), (None, 1, False), (10**6, 1, False)]
+)
+def test_the_table_says_whose_metrics_clients_are(tmp_path: Path, sample: int | None, every: int, said: bool) -> None:
+    told = info(tmp_path / "run")
+    options = {"every": 1, "clients_every": every, "clients_sample": sample}
+    rows = dict(module.start_rows(dataclasses.replace(told, config={**told.config, "eval": options})))
+    line = f"of 2 of the {len(told.n_train)} clients, the same in every round"
+    assert rows.get("clients/*") == (line if said else None)

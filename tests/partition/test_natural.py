@@ -9,7 +9,7 @@ OWNER = np.array([5, 2, 9, 2, 5, 5, 2, 7])
 
 def split(clients: int | None, owner: np.ndarray | None = OWNER) -> list[list[int]]:
     parts = Natural().split(np.zeros(8, dtype=np.int64), 2, clients, owner, np.random.default_rng(0))
-    return [part.tolist() for part in parts]
+    return [parts[i].tolist() for i in range(len(parts))]
 
 
 def test_all_owners_in_the_order_of_their_ids() -> None:

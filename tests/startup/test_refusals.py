@@ -34,7 +34,7 @@ CASES = [
     ),
     ("client.LR=1", "client=sgd has no option 'LR'; its options are lr, decay"),
     ("dataset.path=data", "dataset=digits has no option 'path'; it has none"),
-    ("eval.evry=2", "eval has no option 'evry'; its options are every, clients_every"),
+    ("eval.evry=2", "eval has no option 'evry'; its options are every, clients_every, clients_sample"),
     ("callback.figure=null", "callback has no option 'figure'; its options are journal, progress, summary, figures"),
     ("seed.x=3", "seed has no option 'x'; it has none"),
     ("selctor=flash", "there is no option 'selctor'; there are agg, attack, availability"),

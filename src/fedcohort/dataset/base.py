@@ -27,6 +27,7 @@ class Raw:
         pooled_test: whether the test split is the server's alone, so that no client has a share of it.
         standard: the mean and the standard deviation that each feature of a sample was standardised by, float32 [...],
             or None.
+        single_use: whether train_x was made for one caller alone, who may change it where it stands.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Raw:
     class_names: Sequence[str] = ()
     pooled_test: bool = False
     standard: tuple[np.ndarray, np.ndarray] | None = None
+    single_use: bool = False
 
     @property
     def n_attributes(self) -> int:

@@ -4,7 +4,7 @@ A cell counts as missing where it is empty, NaN, infinite, beyond float32, or a 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -36,9 +36,17 @@ def numbers(column: pa.ChunkedArray) -> Values:
     if is_text(column.type):
         column = pc.utf8_trim_whitespace(column)
         column = pc.if_else(pc.match_substring_regex(column, NUMBER), column, pa.scalar(None, column.type))
-    values: Values = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
+    values: Values = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64, copy=False)
     with np.errstate(invalid="ignore"):
         return np.where(np.abs(values) <= LARGEST, values, np.nan)
+
+
+def pieces(column: pa.ChunkedArray) -> Iterator[tuple[slice, pa.ChunkedArray]]:
+    """The column's chunks, each with the rows that it is: what is made of one of them goes before the next."""
+    start = 0
+    for chunk in column.chunks:
+        yield slice(start, start + len(chunk)), pa.chunked_array([chunk])
+        start += len(chunk)
 
 
 def share_of_numbers(column: pa.ChunkedArray) -> float:

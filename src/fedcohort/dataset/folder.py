@@ -118,6 +118,7 @@ class Folder(Dataset):
             class_names=tuple(labels.names),
             pooled_test=self.test == "server",
             standard=standard,
+            single_use=True,
         )
         del train, test
         give_back()

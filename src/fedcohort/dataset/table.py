@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.parquet
 from jaxtyping import Float32
 
 from fedcohort import ranges
 from fedcohort.dataset import cells, images
 from fedcohort.dataset.encoding import check_utf8
+from fedcohort.dataset.parquet import StoredTable, unreadable
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
@@ -110,14 +110,19 @@ class Frame:
 
     def is_number(self, name: str) -> bool:
         """Whether the column holds numbers, a few bad cells among them or not."""
-        return cells.is_number(self.table.schema.field(name).type) or cells.is_mixed(self.table.column(name))
+        kind = self.table.schema.field(name).type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        return cells.is_number(kind) or (cells.is_text(kind) and cells.is_mixed(self.table.column(name)))
 
     def is_row_number(self, name: str) -> bool:
         """Whether pandas wrote the column as an index: by its name, by the file's notes, or `index` without repeats."""
         if ROW_NUMBERS.fullmatch(name) or name in self._index:
             return True
+        if name != "index":
+            return False
         column = self.table.column(name)
-        return name == "index" and pa.types.is_integer(column.type) and pc.count_distinct(column).as_py() == len(column)
+        return pa.types.is_integer(column.type) and bool(pc.count_distinct(column).as_py() == len(column))
 
     def labels(self, name: str, n_classes: int | None = None) -> Ids:
         """int64 labels in [0, n_classes) of a column of integers."""
@@ -138,11 +143,11 @@ class Frame:
         out = np.empty((self.table.num_rows, len(names)), dtype=np.float32)
         for j, name in enumerate(names):
             column = self.column(name)
-            values = cells.numbers(column) if cells.may_be_numbers(column) else None
-            if values is None:
+            if not cells.may_be_numbers(column):
                 raise self.error(name, f": column {name!r} must hold numbers, it holds {column.type}")
-            out[:, j] = values
-            if not gaps and (bad := np.isnan(values)).any():
+            for rows, piece in cells.pieces(column):
+                out[rows, j] = cells.numbers(piece)
+            if not gaps and (bad := np.isnan(out[:, j])).any():
                 row = int(bad.argmax())
                 raise self.blame(name, row, cells.fault(column, row), self.remedy + self.for_numbers)
         return out
@@ -188,17 +193,10 @@ def read(file: Path) -> Frame:
     if file.suffix == ".csv":
         check_utf8(file)
     try:
-        # All of a file's bytes beside its columns (pre_buffer) are as much memory again.
-        table = pa.parquet.read_table(file, pre_buffer=False) if file.suffix == ".parquet" else pa.csv.read_csv(file)
-        names = list(table.column_names)
-        for at, name in enumerate(names):
-            if pa.types.is_dictionary(kind := table.schema.field(at).type):
-                table = table.set_column(at, name, table.column(at).cast(kind.value_type))
+        table = StoredTable(file) if file.suffix == ".parquet" else pa.csv.read_csv(file)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(
-            f"dataset.path: {file} can't be read, it is truncated or no {file.suffix[1:]} file: {reason}"
-        ) from error
+        raise unreadable(file, error) from error
+    names = list(table.column_names)
     if table.num_rows == 0:
         raise DataError(f"dataset.path: {file} has no rows")
     if len(set(names)) < len(names):

@@ -45,10 +45,13 @@ class Phase(enum.Enum):
 
 
 class Interrupts:
-    """The signals of this process, and of the training processes that it forks."""
+    """The signals of this process, and of the training processes that it forks.
+
+    What the process is doing is told by the methods named after what happens; nobody else writes it.
+    """
 
     def __init__(self) -> None:
-        self.phase = Phase.START
+        self._phase = Phase.START
         self._shared = mmap.mmap(-1, 2)  # exit code, and whether the round is dropped: forked processes see it too
         self._owner = 0
         self._own = 0  # a forked process keeps to itself what came to it: perhaps it is torch that ends it
@@ -60,6 +63,32 @@ class Interrupts:
         """The exit code that a signal asked for, 0 where none came."""
         return self._shared[0] or self._own
 
+    @property
+    def waits(self) -> bool:
+        """Whether a signal that comes now does nothing until somebody asks with `check`."""
+        return self._phase is Phase.DEAF
+
+    def prepares(self) -> None:
+        """Nothing is lost yet: a signal ends the run at once."""
+        self._phase = Phase.START
+
+    def forks(self) -> None:
+        """Training processes may be forked, and know better what they do; each says so of itself when it prepares."""
+        self._phase = Phase.FORKED
+
+    def trains(self) -> None:
+        """The rounds begin."""
+        self._phase = Phase.ROUNDS
+
+    def writes_files(self) -> None:
+        """The rounds are over, and the files of the end are written."""
+        self._phase = Phase.FILES
+
+    def breaks_off(self) -> None:
+        """An error ends the run. If it is a signal's, before the rounds, what is still written is not for another."""
+        if self.code and self._phase is Phase.START:
+            self._phase = Phase.DEAF
+
     def note(self, code: int) -> None:
         """All processes are to know of the signal; the first one counts."""
         self._shared[0] = self._shared[0] or code
@@ -67,7 +96,7 @@ class Interrupts:
     def start(self) -> None:
         """Have signals do what this module says, from here on. One that is ignored (`nohup`) stays so."""
         self._shared[:] = b"\0\0"
-        self.phase, self._owner, self._own, self._seen = Phase.START, os.getpid(), 0, False
+        self._phase, self._owner, self._own, self._seen = Phase.START, os.getpid(), 0, False
         for number in CLUSTERS:
             if callable(theirs := signal.getsignal(number)):
                 signal.signal(number, self._for_owner(theirs))
@@ -100,15 +129,15 @@ class Interrupts:
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Let a signal wait, inside: ask with `check`."""
-        before, self.phase = self.phase, Phase.DEAF
+        before, self._phase = self._phase, Phase.DEAF
         try:
             yield
         finally:
-            self.phase = before
+            self._phase = before
 
     def check(self) -> None:
         """Raise `Stop` for a signal that had to wait, or that somebody's `except` swallowed."""
-        if self.code and self.phase is Phase.START:
+        if self.code and self._phase is Phase.START:
             raise Stop(self.code)
 
     def note_closed_pipe(self) -> None:
@@ -143,19 +172,19 @@ class Interrupts:
         self._own = self._own or 128 + number
         if owner := os.getpid() == self._owner:
             self.note(128 + number)
-        if self.phase is Phase.DEAF:
+        if self._phase is Phase.DEAF:
             return
-        if not again and self.phase is not Phase.START:
+        if not again and self._phase is not Phase.START:
             if owner:
-                log.warning("%s: %s", signal.Signals(number).name, self.phase.value)
+                log.warning("%s: %s", signal.Signals(number).name, self._phase.value)
             return
-        if self.phase is Phase.FORKED and (children := multiprocessing.active_children()):
+        if self._phase is Phase.FORKED and (children := multiprocessing.active_children()):
             self._shared[1] = 1
             for child in children:
                 child.terminate()
             return
-        if self.phase is Phase.ROUNDS:
-            self.phase = Phase.DEAF
+        if self._phase is Phase.ROUNDS:
+            self._phase = Phase.DEAF
         raise Stop(self.code)
 
 

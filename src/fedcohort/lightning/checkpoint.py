@@ -20,6 +20,7 @@ from lightning.pytorch.callbacks import Checkpoint
 
 from fedcohort.errors import CheckpointError, DamagedCheckpoint
 from fedcohort.host.stopwatch import Stopwatch
+from fedcohort.lightning.compat import dumped
 from fedcohort.ranks import reduce_max
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class RoundCheckpoint(Checkpoint):
 
     def save(self, trainer: pl.Trainer) -> None:
         """Write beside, sync, rename: whatever happens, the newest checkpoint that is there is a whole one."""
-        checkpoint = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
+        checkpoint = dumped(trainer)
         checkpoint[OURS] = {"format": FORMAT, **self.origin}
         if not trainer.is_global_zero:
             return

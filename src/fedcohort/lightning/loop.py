@@ -18,6 +18,7 @@ from fedcohort.hook import ClientHook, averaged_uploads, memory_sizes
 from fedcohort.host.interrupt import interrupts
 from fedcohort.host.memory import keep_freed_memory
 from fedcohort.host.stopwatch import Stopwatch
+from fedcohort.lightning.compat import count_a_step
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.stop import find_stopper, finish, status_of
@@ -34,7 +35,7 @@ from fedcohort.round.report import columns, facts_of, registered_columns, report
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore, store_for
 from fedcohort.training.engines import choose
-from fedcohort.training.evaluate import FederationLab, client_metrics, worst_group
+from fedcohort.training.evaluate import FederationLab, client_metrics, scored, worst_group
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import lay_out, wants_channels_last
 from fedcohort.types import Values
@@ -151,10 +152,7 @@ class FederatedLoop(pl.Callback):
         with self.stopwatch.stage("aggregate"):
             collected = self._module(pl_module).collector.finish(reduce_sum, reduce_max)
             self.collected, self.state = self.server_step.close(self.planned, collected, self.state)
-        # Manual optimization never advances global_step, and a monitored ModelCheckpoint then saves nothing.
-        progress = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress
-        progress.increment_ready()
-        progress.increment_completed()
+        count_a_step(trainer)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         step = trainer.current_epoch + 1
@@ -185,7 +183,8 @@ class FederatedLoop(pl.Callback):
         every = self.settings.clients_every
         if every and step % every == 0:
             with self.stopwatch.stage("evaluate"):
-                scalars, per_client = client_metrics(module.network, self.federation)
+                who = scored(self.federation.n_clients, self.settings.clients_sample, self.settings.seed)
+                scalars, per_client = client_metrics(module.network, self.federation, who)
             metrics |= scalars
             table |= per_client
         if "test/acc" in metrics and (attribute := self.federation.server_test_attribute) is not None:

@@ -8,7 +8,7 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import disk
-from fedcohort.host.interrupt import Phase, interrupts
+from fedcohort.host.interrupt import interrupts
 from fedcohort.record.observer import Observer
 
 log = logging.getLogger("fedcohort")
@@ -21,7 +21,7 @@ class GracefulStop(pl.Callback):
     """
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.phase = Phase.START
+        interrupts.prepares()
         interrupts.check()
 
     def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -31,24 +31,23 @@ class GracefulStop(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         interrupts.listen()
         interrupts.check()
-        interrupts.phase = Phase.ROUNDS
+        interrupts.trains()
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.phase = Phase.FILES
+        interrupts.writes_files()
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """What the callbacks after this one still write is not for another signal to break."""
-        if interrupts.code and interrupts.phase is Phase.START:
-            interrupts.phase = Phase.DEAF
+        interrupts.breaks_off()
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """A run that is resumed at its end has no round to train."""
-        interrupts.phase = Phase.FILES
+        interrupts.writes_files()
 
 
 def status_of(exception: BaseException, *, nothing_trained: bool) -> str:
     """How a run ended that raised. A signal while C++ was at work may have become another error on its way."""
-    stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or interrupts.phase is Phase.DEAF
+    stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or interrupts.waits
     if nothing_trained and (stopped or isinstance(exception, FedcohortError | MisconfigurationException)):
         return "dropped"
     return "interrupted" if stopped else "failed"

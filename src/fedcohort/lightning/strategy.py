@@ -14,9 +14,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
-from lightning.pytorch.strategies.launchers.multiprocessing import _MultiProcessingLauncher
 
 from fedcohort.host.memory import share_with_children
+from fedcohort.lightning.compat import MultiProcessingLauncher, launch_forked, timeout_of
 
 PR_SET_PDEATHSIG = 1  # prctl.h
 LOOPBACKS = ("lo", "lo0")  # as Linux and BSD call the interface that no other machine reaches
@@ -30,7 +30,7 @@ def die_with(parent: int) -> None:
             os._exit(1)
 
 
-class Launcher(_MultiProcessingLauncher):
+class Launcher(MultiProcessingLauncher):
     """Forks the training processes. Lightning tells callbacks of an exception in the process that calls `fit` alone."""
 
     _strategy: "CohortStrategy"
@@ -78,7 +78,9 @@ class CohortStrategy(DDPStrategy):
                 os.environ["GLOO_SOCKET_IFNAME"] = loopback
             size = self.num_processes
             store = dist.FileStore(str(self.meeting), size)  # type: ignore[attr-defined]
-            dist.init_process_group("gloo", store=store, world_size=size, rank=self.local_rank, timeout=self._timeout)
+            dist.init_process_group(
+                "gloo", store=store, world_size=size, rank=self.local_rank, timeout=timeout_of(self)
+            )
         super().setup_distributed()  # which finds the group made
         if self.global_rank > 0:
             logging.getLogger("fedcohort").setLevel(logging.ERROR)  # rank 0 has said it
@@ -88,8 +90,7 @@ class CohortStrategy(DDPStrategy):
 
     def _configure_launcher(self) -> None:
         super()._configure_launcher()
-        if self._start_method == "fork":
-            self._launcher = Launcher(self, start_method="fork")
+        launch_forked(self, Launcher)
 
     def barrier(self, *args: object, **kwargs: object) -> None:
         if dist.is_initialized():

@@ -1,6 +1,5 @@
 """Lightning's `Trainer` for a run: what it is made of, how it trains, and what its errors come to."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedExc
 
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.lightning.checkpoint import FinalWeights, RoundCheckpoint
+from fedcohort.lightning.compat import raised_by_a_callback, said_in_a_rank
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
@@ -95,12 +95,12 @@ def _by_a_callback(error: BaseException) -> bool:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     module = trace.tb_frame.f_globals.get("__name__", "") if trace is not None else ""
-    return isinstance(error, RuntimeError) and module.startswith("lightning.pytorch.callbacks")
+    return isinstance(error, RuntimeError) and raised_by_a_callback(module)
 
 
 def death_of_a_rank(error: Any) -> str:  # noqa: ANN401  one of torch's two that `died` knows
     """One line from what torch says of a process that died or raised."""
+    if said := said_in_a_rank(str(error)):
+        return said
     last = str(error).strip().splitlines()[-1].strip()
-    if match := re.match(r"(?:fedcohort\.errors\.\w+|[\w.]+\.MisconfigurationException): (.*)", last):
-        return match[1]
     return f"training process {error.error_index} ended ({last}); go on from the last checkpoint with resume=true"

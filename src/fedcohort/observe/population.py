@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float64, Int64
 
 from fedcohort.record.observer import RunInfo
 
-CHANCE = 3.09  # standard normal: dealing at random exceeds it once in a thousand clients
+CHANCE = 0.001  # of the clients that random dealing made, those that count as skewed
 
 
 def heterogeneity(info: RunInfo) -> str:
@@ -39,17 +39,17 @@ def count_classes(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
 def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
     """Return which clients' classes depart from the federation's by more than chance.
 
-    Pearson's chi-square of a client's counts against the federation's shares, whatever the client's size; its
-    quantile by Wilson and Hilferty (1931): d (1 - 2/(9d) + z sqrt(2/(9d)))^3 for d degrees of freedom.
+    Pearson's chi-square of a client's counts against the federation's shares, whatever the client's size.
     """
+    from scipy.special import chdtri
+
     counts = class_counts[:, class_counts.sum(axis=0) > 0].astype(np.float64)
     freedom = counts.shape[1] - 1
     if freedom < 1:
         return np.zeros(len(class_counts), dtype=bool)
     expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
     distance = ((counts - expected) ** 2 / np.where(expected > 0, expected, 1.0)).sum(axis=1)
-    spread = 2 / (9 * freedom)
-    above: np.ndarray = distance > freedom * (1 - spread + CHANCE * np.sqrt(spread)) ** 3
+    above: np.ndarray = distance > chdtri(freedom, CHANCE)
     return above
 
 

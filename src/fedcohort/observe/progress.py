@@ -128,10 +128,20 @@ def start_rows(info: RunInfo) -> list[tuple[str, str]]:
         *([("labels", labels(info.labels))] if info.labels else []),
         ("skewed", f"{units.percent(skewed)} of clients; mean label noise {units.percent(noise)}"),
         *([("imbalance", imbalance(info.skew))] if info.skew else []),
+        *([("clients/*", sampled(info))] if sampled(info) else []),
         ("parameters", f"{info.n_params:,}"),
         ("folder", str(info.folder)),
     ]
     return lines + [(name, info.tags[name]) for name in ("inputs", "engine", "tracking") if info.tags.get(name)]
+
+
+def sampled(info: RunInfo) -> str:
+    """`of 1,000 of the 1,000,000 clients, the same in every round`; "" where everybody is evaluated, or nobody."""
+    options = info.config.get("eval", {})
+    count = options.get("clients_sample")
+    if not options.get("clients_every") or count is None or count >= len(info.n_train):
+        return ""
+    return f"of {count:,} of the {len(info.n_train):,} clients, the same in every round"
 
 
 def labels(names: Mapping[str, str]) -> str:

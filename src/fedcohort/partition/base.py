@@ -1,10 +1,12 @@
 """The contract of a partition: which training sample belongs to which client."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
+from fedcohort.data.ragged import Ragged
 from fedcohort.part import Part
 from fedcohort.types import Ids
 
@@ -23,8 +25,8 @@ class Partition(Part, Protocol):
     @abstractmethod
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
-    ) -> list[Ids]:
-        """Positions of each client's samples, sorted; disjoint.
+    ) -> Sequence[Ids] | Ragged:
+        """Positions of each client's samples, sorted; disjoint; one array a client, or all in one where many are.
 
         Args:
             labels: int64 [N].

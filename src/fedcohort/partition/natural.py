@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fedcohort.data.ragged import Ragged
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.base import Partition
 from fedcohort.types import Ids
@@ -23,7 +24,7 @@ class Natural(Partition):
 
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
-    ) -> list[Ids]:
+    ) -> Ragged:
         """Return the sorted positions of each owner's samples; disjoint, exhaustive where all owners take part.
 
         Raises `DataError` where the dataset has no owners and `OptionError` where it has too few.
@@ -33,11 +34,13 @@ class Natural(Partition):
                 "no client column, which partition=natural needs; choose another partition (heterogeneity=iid)"
                 " or name the column (dataset=folder dataset.client=...)"
             )
-        found = len(np.unique(owner))
+        order = np.argsort(owner, kind="stable")
+        ordered = owner[order]
+        starts = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, [len(owner)]])
+        found = len(starts) - 1
         if n_clients is not None and n_clients > found:
             raise OptionError(
                 f"clients={n_clients} exceeds the {found} natural clients; feasible: clients<={found} or clients=null"
             )
-        order = np.argsort(owner, kind="stable")
-        starts = np.flatnonzero(np.diff(owner[order])) + 1
-        return np.split(order, starts)[:n_clients]
+        offsets = starts if n_clients is None else starts[: n_clients + 1]
+        return Ragged(order[: offsets[-1]], offsets)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedcohort.maths.order import nth_smallest
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
@@ -50,9 +51,12 @@ class Chance:
         """Return the record with one round more; twin: the ids that `uniform` drew."""
         if not len(selected):
             return Chance(self.expected, self.drawn, self.overlaps, self.rounds)
-        expected, drawn = self.expected.copy(), self.drawn.copy()
-        everybody = len(available) == len(expected)  # a slice is several times as fast as all ids
-        expected[slice(None) if everybody else available] += len(selected) / len(available)
+        share, drawn = len(selected) / len(available), self.drawn.copy()
+        if len(available) == len(self.expected):
+            expected = self.expected + share
+        else:
+            expected = self.expected.copy()
+            expected[available] += share
         drawn[twin] += 1
         overlap = float(np.isin(selected, twin).mean())
         return Chance(expected, drawn, self.overlaps + overlap, self.rounds + 1, overlap)
@@ -69,8 +73,10 @@ class Chance:
         }
 
     def _departure(self, counts: Ids) -> float:
-        gaps = counts - self.expected
-        return float(np.abs(gaps, out=gaps).sum() / (2 * counts.sum()))
+        """The c_k and the e_k have the same sum: half of all gaps is what those selected have beyond their share."""
+        picked = np.flatnonzero(counts)
+        beyond = counts[picked] - self.expected[picked]
+        return float(beyond[beyond > 0].sum() / counts[picked].sum())
 
 
 def uniform(available: Ids, count: int, draws: Draws) -> Ids:
@@ -80,8 +86,7 @@ def uniform(available: Ids, count: int, draws: Draws) -> Ids:
     """
     if count >= len(available):
         return available
-    noise = draws.uniform("uniform")[available]
-    some = np.flatnonzero(noise < 2 * (count + 50) / len(noise))  # about twice as many as are wanted
-    if len(some) <= count:
-        some = np.arange(len(noise))
-    return available[some[np.argpartition(noise[some], count)[:count]]]
+    noise = draws.uniform("uniform")
+    if len(available) < len(noise):
+        noise = noise[available]
+    return available[np.flatnonzero(noise <= nth_smallest(noise, count))[:count]] if count else available[:0]

@@ -78,6 +78,8 @@ class RoundPlanner:
         self.stopwatch = stopwatch
         self.parts, self.settings, self.federation = parts, settings, federation
         self.layout, self.lab, self.cost_model = layout, lab, cost_model
+        self.everybody = np.arange(federation.n_clients)
+        self.everybody.flags.writeable = False
         self.whole_jobs: dict[int, Timing] = {}  # by the id of `Rates`, of which the bill keeps two
         self.claims = ClientClaims(parts.attack, settings.seed, federation.n_clients)
         draws = Draws(settings.seed, federation.n_clients)
@@ -86,7 +88,7 @@ class RoundPlanner:
 
     def open(self, t: int, state: ServerState, store: ClientStore) -> PlannedRound:
         draws = Draws(self.settings.seed, self.federation.n_clients, t)
-        available = np.flatnonzero(self.parts.availability.ready(draws))
+        available = self._available(draws)
         ctx = RoundContext(
             round=t,
             cohort=self.settings.cohort,
@@ -148,6 +150,12 @@ class RoundPlanner:
             twin=uniform(available, len(selection.clients), draws),
         )
 
+    def _available(self, draws: Draws) -> Ids:
+        """Sorted ids; nobody's to write into where they are everybody's in every round."""
+        if self.parts.availability.always:
+            return self.everybody
+        return np.flatnonzero(self.parts.availability.ready(draws))
+
     def _ask(self, probe: Probe, available: Ids, t: int) -> ProbeResult:
         if probe.signal not in self.parts.selector.needs:
             raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")
@@ -205,11 +213,12 @@ class RoundPlanner:
         No round changes them: they are worked out once for plain rounds and once for the others.
         """
         if id(rates) not in self.whole_jobs:
-            cost_model, everybody = self.cost_model, np.arange(self.federation.n_clients)
+            cost_model = self.cost_model
             sent = cost_model.update_bytes + rates.beside_bytes
-            work = cost_model.work(self.federation.n_train, cost_model.count_inferred(everybody, rates), rates, sent)
+            inferred = cost_model.count_inferred(self.everybody, rates)
+            work = cost_model.work(self.federation.n_train, inferred, rates, sent)
             draws = Draws(self.settings.seed, self.federation.n_clients)
-            self.whole_jobs[id(rates)] = self.parts.device.expect(everybody, work, draws)
+            self.whole_jobs[id(rates)] = self.parts.device.expect(self.everybody, work, draws)
         return self.whole_jobs[id(rates)]
 
     def _losses(self, position: int, client: int, inspections: Ids) -> Values:

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from fedcohort.maths.order import nth_smallest
 from fedcohort.part import Part
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -138,10 +139,12 @@ def successive(weights: Values, available: Ids, count: int, rng: np.random.Gener
     without replacement (Efraimidis and Spirakis 2006), with one vector a round, indexed by client. Clients of weight
     zero come in, uniformly, only where too few others are left.
     """
-    noise, weight = rng.standard_exponential(len(weights))[available], weights[available]
+    noise, weight = rng.standard_exponential(len(weights)), weights
+    if len(available) < len(weights):
+        noise, weight = noise[available], weight[available]
     usable = np.isfinite(weight) & (weight > 0)
-    keys = np.divide(noise, weight, out=np.full(len(available), np.inf), where=usable)
-    cut = np.partition(keys, count - 1)[count - 1] if 0 < count < len(keys) else np.inf
+    keys = noise / weight if usable.all() else np.where(usable, noise, np.inf) / np.where(usable, weight, 1.0)
+    cut = nth_smallest(keys, count) if 0 < count < len(keys) else np.inf
     some = np.flatnonzero(keys <= cut)  # the rest need no order
     order = some[np.lexsort((noise[some], keys[some]))]
     return available[order[:count]]

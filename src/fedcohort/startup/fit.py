@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import messages
 from fedcohort.host.commands import command
-from fedcohort.host.interrupt import NOTHING, PIPE, Phase, interrupts
+from fedcohort.host.interrupt import NOTHING, PIPE, interrupts
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.record import folder, provenance
@@ -61,7 +61,7 @@ def fit(
             log.info("resuming %s %s", home.path, where)
         training = trainer.Training(config, home.path, loop, watchers.callbacks, processes, origin)
         lightnings = training.trainer(fresh=not done)
-        interrupts.phase = Phase.FORKED  # until `GracefulStop` says otherwise, which it does in the process that trains
+        interrupts.forks()  # until `GracefulStop` says otherwise, which it does in the process that trains
         training.fit(lightnings, network, home.checkpoint if done else None)
 
 
@@ -81,13 +81,13 @@ def _ending(path: Path, again: str) -> Iterator[None]:
         if refused := trainer.refusal(error):
             raise refused from error
         forked = trainer.is_death(error)
-        stopped = forked or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.phase is Phase.DEAF
+        stopped = forked or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.waits
         if forked and not interrupts.code:
             raise FedcohortError(trainer.death_of_a_rank(error)) from error
         if not interrupts.code or not stopped:
             raise
     finally:
-        interrupts.phase = Phase.START
+        interrupts.prepares()
         interrupts.listen()
     if interrupts.code:
         _say_how_far(path, again)

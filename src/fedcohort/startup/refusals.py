@@ -18,6 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import secrets
 from fedcohort.ranges import refuse
+from fedcohort.startup import compat
 from fedcohort.startup.options import CHECKS, unknown
 
 FULL = "HYDRA_FULL_ERROR"
@@ -30,17 +31,17 @@ EXTRAS = {  # launchers that are plugins: a package that each brings along, and 
 }
 LOST = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # submitit's and joblib's
 SAYINGS = (  # Hydra's first line, and what it comes to here
-    (r"Ambiguous value for argument '(.*)'$", SWEEP),
-    (r"Sweep parameters '(.*)' requires", SWEEP),
-    (r"Could not append to config\. An item is already at '(.*)'", "{0} is there already: leave out the +"),
-    (r"Multiple values for (\S+)\. ", "{0} is chosen already: leave out the +"),
-    (r"Could not override '(\S+@\S+)'", "{0}: no chosen word has this part; objective=propfair and proxy=dataset do"),
+    (compat.AMBIGUOUS, SWEEP),
+    (compat.NEEDS_MULTIRUN, SWEEP),
+    (compat.THERE_ALREADY, "{0} is there already: leave out the +"),
+    (compat.CHOSEN_ALREADY, "{0} is chosen already: leave out the +"),
+    (compat.NO_SUCH_PART, "{0}: no chosen word has this part; objective=propfair and proxy=dataset do"),
     (
-        r"In 'dataset/(\w+)': Could not override",
+        compat.NO_SUCH_PART_IN_DATASET,
         "dataset={0} chooses clients too: it can't be part of another word (proxy=folder reads a folder)",
     ),
-    (r"Could not delete from config\. '(.*)' does not exist", "~{0} deletes what is not there"),
-    (r"Could not delete '(.*)'\. No match", "~{0} deletes what was not chosen"),
+    (compat.NOTHING_TO_DELETE, "~{0} deletes what is not there"),
+    (compat.NOT_CHOSEN, "~{0} deletes what was not chosen"),
 )
 
 
@@ -129,12 +130,12 @@ def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | 
         return _composition(error, configs)
     if isinstance(error, OmegaConfBaseException) or type(error).__module__.startswith("yaml."):
         return _join(error)
-    if isinstance(error, ValueError) and "Config group override must be" in str(error):
+    if compat.is_no_word(error):
         return _no_word(words, configs)
     if type(error).__name__ in LOST:
         lines = [line for line in str(error).splitlines() if line.strip("- ")]
         return f"a job was lost: {' '.join(lines[:2])}"  # the rest is the job's log
-    if isinstance(error, ValueError) and "flag can only be used" in str(error):  # --resolve without --cfg
+    if compat.is_lone_flag(error):
         return _join(error)
     if type(error).__module__.startswith("submitit"):
         return f"SLURM refused the jobs: {_join(error)}"
@@ -142,7 +143,7 @@ def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | 
 
 
 def _join(error: BaseException) -> str:
-    return " ".join(str(error).partition("Config search path")[0].split())
+    return " ".join(compat.without_search_path(str(error)).split())
 
 
 def _words(configs: Path, group: str) -> list[str]:
@@ -155,10 +156,10 @@ def _one_of(group: str, known: Iterable[str], chosen: str) -> str:
 
 def _missing(error: MissingConfigException, words: Sequence[str], configs: Path) -> str:
     """Return the line for a word that has no file, whether it was typed or another config names it."""
-    where = re.match(r"In '(.*?)': Could not \w+ '(.*)/(.*?)'", str(error))
+    where = compat.missing_config(str(error))
     if where is None:
         return _join(error)
-    file, group, chosen = where.groups()
+    file, group, chosen = where
     inside = [name for name in (word.rpartition("=")[0] for word in words) if name.startswith(f"{group}@")]
     typed = file in ("train", "hydra/config") or bool(inside)
     line = _one_of(inside[0] if inside else group, error.options or _words(configs, group), chosen)

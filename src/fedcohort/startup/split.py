@@ -11,6 +11,7 @@ E_k of a natural client are its own test rows, otherwise its share of the test s
 few samples may have an empty E_k, and everybody has where the test split is the server's alone (of other people).
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -29,6 +30,7 @@ from fedcohort.rng import Draws, Rekeyed, generator
 from fedcohort.types import Ids, Values
 
 LEAST = 3  # samples of a client: one to train on, two in V_k
+SHARES = 5  # of a sample's numbers, put into order one after the other: what is copied at a time
 
 
 def build(
@@ -42,7 +44,7 @@ def build(
     client_val: float,
     limit: int | None = None,
 ) -> Federation:
-    """Split `raw`; `seed` is `data_seed`. Equal arguments give equal bits.
+    """Split `raw`; `seed` is `data_seed`. Equal arguments give equal bits; raw's own inputs may be spent by it.
 
     Raises `OptionError` or `DataError` where the data don't suffice, naming what would be feasible.
     """
@@ -61,18 +63,22 @@ def build(
     n_val = np.rint(client_val * parts.sizes).astype(np.int64)
     is_val, val, train = parts.cut(np.minimum(np.maximum(2, n_val), parts.sizes - 1))
     test = _test_rows(raw, parts, counts, seed)
+    train_x, val_x, server_x = _inputs(raw, (train.rows, val.rows, server_rows))
+    train_y, val_y = true_y[~is_val], true_y[is_val]
+    flipped = labels is not true_y
+    seen_train, seen_val = (labels[~is_val], labels[is_val]) if flipped else (train_y, val_y)
     return Federation(
         name=raw.name,
         n_classes=raw.n_classes,
-        train=_shard(raw.train_x, train, labels[~is_val], true_y[~is_val]),
-        val=_shard(raw.train_x, val, labels[is_val], true_y[is_val]),
-        test=_shard(raw.test_x, test, raw.test_y[test.rows], raw.test_y[test.rows]),
-        server_val=_rows(raw.train_x[server_rows], raw.train_y[server_rows]),
+        train=_shard(train_x, train, seen_train, train_y),
+        val=_shard(val_x, val, seen_val, val_y),
+        test=_shard(raw.test_x[test.rows], test, raw.test_y[test.rows], raw.test_y[test.rows]),
+        server_val=_rows(server_x, raw.train_y[server_rows]),
         server_test=_rows(raw.test_x, raw.test_y),
         class_counts=counts,
         noise_rate=rates,
         inputs=raw.inputs,
-        group_counts=_group_counts(raw, train, labels[~is_val]),
+        group_counts=_group_counts(raw, train, seen_train),
         server_test_attribute=raw.test_attribute,
         class_names=raw.class_names,
         standard=raw.standard,
@@ -83,8 +89,6 @@ def thin(raw: Raw, limit: int | None, seed: int) -> Raw:
     """Keep about `limit` training rows: a random share of each class, or of each owner.
 
     An owner keeps at least LEAST of its rows. The test split stays whole.
-
-    The test split stays whole.
     """
     if limit is None or limit >= len(raw.train_y):
         return raw
@@ -177,7 +181,7 @@ def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit
         split = partition.split(raw.train_y[rows], raw.n_classes, clients, owner, generator(seed, "partition"))
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
-    parts = Ragged.of(split)
+    parts = split if isinstance(split, Ragged) else Ragged.of(split)
     if len(poor := np.flatnonzero(parts.sizes < LEAST)):
         raise DataError(
             f"dataset={raw.name}: {len(poor)} clients have fewer than {LEAST} training samples (client {poor[0]} has "
@@ -204,9 +208,27 @@ def _test_rows(raw: Raw, parts: Ragged, counts: Counts, seed: int) -> Ragged:
     return test
 
 
+def _inputs(raw: Raw, rows: Sequence[Ids]) -> list[np.ndarray]:
+    """Return the training inputs of each of `rows`, which are disjoint.
+
+    Where `raw` is nobody else's and all of it is named they are views of it, put into another order where it stands:
+    a large population's inputs are held once.
+    """
+    x, sizes = raw.train_x, [len(each) for each in rows]
+    mine = raw.single_use and x.flags.c_contiguous and x.flags.writeable and not np.may_share_memory(x, raw.test_x)
+    if not mine or sum(sizes) < len(x):
+        return [x[each] for each in rows]
+    order, flat = np.concatenate(rows), x.reshape(len(x), -1)
+    step = -(-flat.shape[1] // SHARES)
+    for start in range(0, flat.shape[1], step):
+        columns = slice(start, start + step)
+        flat[:, columns] = flat[:, columns][order]
+    return np.split(x, np.cumsum(sizes)[:-1])
+
+
 def _shard(x: np.ndarray, clients: Ragged, y: Ids, true_y: Ids) -> Shard:
-    """Gather the clients' rows of `x`, which is copied once; y and true_y are aligned with `clients.rows`."""
-    return Shard(torch.from_numpy(x[clients.rows]), torch.from_numpy(y), torch.from_numpy(true_y), clients.offsets)
+    """Make the shard of `clients`; x, y and true_y are aligned with its rows."""
+    return Shard(torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(true_y), clients.offsets)
 
 
 def _rows(x: np.ndarray, y: Ids) -> Rows:

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.conf import HydraConf
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -24,7 +23,7 @@ from fedcohort.host import messages, slurm
 from fedcohort.observe.tracking import comparison, identity, membership
 from fedcohort.record import card
 from fedcohort.record.observer import RunInfo
-from fedcohort.startup import jobs
+from fedcohort.startup import compat, jobs
 from fedcohort.startup.jobs import JobRecord
 
 log = logging.getLogger("fedcohort")
@@ -136,8 +135,7 @@ def split_jobs(config: DictConfig) -> list[list[str]]:
         return []
     params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-    (batch,) = BasicSweeper.split_arguments(parser.parse_overrides([*params, *config.hydra.overrides.task]), None)
-    return batch
+    return compat.combinations(parser.parse_overrides([*params, *config.hydra.overrides.task]))
 
 
 def text_of(error: BaseException) -> str:

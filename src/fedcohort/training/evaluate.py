@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import FlatModel
 from fedcohort.ranks import rank, ranks, reduce_sum, share_of
+from fedcohort.rng import generator
 from fedcohort.training.memory_layout import gather
 from fedcohort.types import Ids, Values
 
@@ -174,22 +175,36 @@ def jain(losses: Values) -> float:
     return float(losses.sum() ** 2 / (len(losses) * square)) if square > 0 else 1.0
 
 
-def client_metrics(network: nn.Module, federation: Federation) -> tuple[dict[str, float], dict[str, Values]]:
-    """Named scalars over all clients, and the per-client columns behind them.
+def scored(n_clients: int, sample: int | None, seed: int) -> Ids:
+    """Sorted ids of the clients that are evaluated: everybody, or `sample` of them, drawn once a seed."""
+    if sample is None or sample >= n_clients:
+        return np.arange(n_clients)
+    return np.sort(generator(seed, "scored_clients").choice(n_clients, sample, replace=False))
+
+
+def client_metrics(
+    network: nn.Module, federation: Federation, clients: Ids
+) -> tuple[dict[str, float], dict[str, Values]]:
+    """Named scalars over `clients`, and the per-client columns behind them, [n_clients], NaN for the others.
 
     Accuracy is on each client's test shard E_i (variance in %^2), the loss and Jain's index on T_i.
     """
-    everybody = np.arange(federation.n_clients)
     looks = ((federation.test, correct), (federation.train, cross_entropy))
-    accuracy, loss = over_ranks(network, everybody, *looks)
-    scored = accuracy[~np.isnan(accuracy)]
+    accuracy, loss = over_ranks(network, clients, *looks)
+    has_test = accuracy[~np.isnan(accuracy)]
     metrics = {"clients/jain": jain(loss), "clients/loss_mean": float(loss.mean())}
-    if len(scored):
-        worst, best = tails(scored)
+    if len(has_test):
+        worst, best = tails(has_test)
         metrics |= {
-            "clients/acc_mean": float(scored.mean()),
-            "clients/acc_var": float(np.var(100 * scored)),
+            "clients/acc_mean": float(has_test.mean()),
+            "clients/acc_var": float(np.var(100 * has_test)),
             "clients/acc_worst5": worst,
             "clients/acc_best5": best,
         }
-    return metrics, {"test_acc": accuracy, "loss": loss}
+    return metrics, {"test_acc": _column(clients, accuracy, federation), "loss": _column(clients, loss, federation)}
+
+
+def _column(clients: Ids, values: Values, federation: Federation) -> Values:
+    column = np.full(federation.n_clients, np.nan)
+    column[clients] = values
+    return column

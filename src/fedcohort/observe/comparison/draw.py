@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort.observe.comparison.render import MetricUnit, unit, unit_of
-from fedcohort.observe.comparison.runs import Cell, Run, Sorted
+from fedcohort.observe.comparison.runs import Cell, Sorted
 from fedcohort.observe.comparison.table import Table
+from fedcohort.observe.comparison.tracked import Run
 from fedcohort.observe.figure import style
 from fedcohort.observe.tracking import server
 

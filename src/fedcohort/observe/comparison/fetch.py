@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.errors import OptionError, TrackingError
-from fedcohort.observe.comparison.runs import Run
+from fedcohort.observe.comparison.tracked import Run
 from fedcohort.observe.tracking import membership, record, server
 from fedcohort.ranges import refuse
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fedcohort.observe import units
 from fedcohort.observe.comparison.runs import spell
 from fedcohort.observe.comparison.table import Difference, Entry, Mean, Table
 
@@ -37,7 +38,7 @@ def unit_of(metric: str, largest: float = 0.0) -> MetricUnit:
             if name == "s":
                 return MetricUnit(1.0, "s")
             power = min(max(int(math.log10(largest) // 3), 0), 5) if largest > 0 else 0
-            return MetricUnit(1000.0**-power, ("", "k", "M", "G", "T", "P")[power] + name)
+            return MetricUnit(1000.0**-power, units.PREFIXES[power] + name)
     return MetricUnit(1.0, "")
 
 

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fedcohort.errors import TrackingError
-from fedcohort.observe.tracking.record import ASKED, COMMITS, DONE, FORCED, YARDSTICK
+from fedcohort.observe.comparison.tracked import SEED, Run, commit, differences, label, settings
+from fedcohort.observe.tracking.record import ASKED, DONE, FORCED, YARDSTICK
 from fedcohort.ranges import refuse
-from fedcohort.roles import Effect, role_of
 
-SEED = "seed"
 STANDS_FOR = {  # what a word may set beside its own options: said, but no reason against a comparison
     "heterogeneity": ("partition", "label_noise"),
     "agg": ("server", "objective", "regulariser", "deadline", "client"),
@@ -26,32 +25,6 @@ STANDS_FOR = {  # what a word may set beside its own options: said, but no reaso
 ONE = ""  # the only column where none was asked for
 
 Cell = tuple[str, str]  # row, column
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run as MLflow has it, params["rounds"] as it was asked for last. metrics: the last value of each."""
-
-    id: str
-    name: str
-    status: str
-    started_ms: int
-    params: Mapping[str, str]
-    tags: Mapping[str, str]
-    metrics: Mapping[str, float]
-
-    def fact(self, name: str) -> str | None:
-        return self.params.get(name, self.tags.get(name))
-
-    @property
-    def seed(self) -> int:
-        return int(self.params[SEED])
-
-    @property
-    def early(self) -> bool:
-        """Whether it has fewer rounds than it was asked for; no, where that isn't known."""
-        done, total = self.tags.get(DONE), self.params.get(ASKED)
-        return done is not None and total is not None and int(done) < int(total)
 
 
 @dataclass(frozen=True)
@@ -112,7 +85,7 @@ class _Sorter:
         chosen: dict[int, Run] = {}
         for run in runs:
             if settings(run) != usual:
-                differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in _differences(settings(run), usual))
+                differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences(settings(run), usual))
                 self.leave_out(run, f"it differs from the other runs of {spell(cell)}: {differ}")
                 continue
             if run.seed in chosen:
@@ -235,35 +208,8 @@ def _minorities(values: Mapping[Cell, str]) -> set[Cell]:
     return odd
 
 
-def settings(run: Run) -> tuple[tuple[str, str], ...]:
-    """What decides the run's result, its seed apart."""
-    changes = {name for name in run.params if role_of(name).effect is Effect.RESULTS} - {SEED}
-    return tuple((name, run.params[name]) for name in sorted(changes))
-
-
-def commit(run: Run) -> str:
-    """The code that it ran; all of it, where it was resumed with other code."""
-    if "," in (all_of_them := run.tags.get(COMMITS, "")):
-        return all_of_them.replace(", ", " then ")
-    changed = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
-    return (run.tags.get("commit", "")[:8] or "unknown") + changed
-
-
-def label(run: Run) -> str:
-    """Name the run as it is found in MLflow's pages."""
-    return f"{run.name} ({run.id[:8]})"
-
-
 def spell(cell: Cell) -> str:
     return " + ".join(part for part in cell if part != ONE)
-
-
-def _differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    left, right = dict(a), dict(b)
-    names = sorted({*left, *right})
-    return [
-        (n, left.get(n, "none"), right.get(n, "none")) for n in names if left.get(n, "none") != right.get(n, "none")
-    ]
 
 
 def _natural(cell: Sequence[str]) -> tuple[tuple[int, float, str], ...]:

@@ -22,20 +22,26 @@ WORDS = ("idle", "unavailable", "selected, too late", "selected, arrived")
 COLUMNS = 700  # rounds that a heat map shows one by one
 FEW, MOST_PEAKS = 2.0, 3  # a cohort above twice the median is a peak; this many are cut
 
+CELLS = 2**25  # clients x rounds up to which everybody has a row; beyond, those who were ever selected
+
 Fates = Int[np.ndarray, "clients rounds"]
 
 
 def draw(info: RunInfo, history: History, path: Path) -> bool:
     """Draw it; False where no round was done."""
-    fate = fates(history, len(info.n_train))
-    if not fate.shape[1]:
+    population, rounds = len(info.n_train), sum(step > 0 for step in history.steps)
+    if not rounds:
         return False
-    count, rounds = fate.shape
+    clients = np.arange(population) if population * rounds <= CELLS else ever_selected(history)
+    if not len(clients):
+        return False
+    fate = fates(history, clients)
+    count = len(clients)
     height = float(np.clip(2.6 + 0.09 * count, 4.2, 8))
     figure = style.figure(info, "Selection: clients by round", 11, height)
     grid = figure.subplots(2, 2, width_ratios=[6, 1.2], height_ratios=[0.7, height - 1.9], sharex="col", sharey="row")
     grid[0, 1].remove()
-    _map(grid[1, 0], fate)
+    _map(grid[1, 0], fate, "client" if count == population else f"client, of the {count:,} ever selected")
     _per_round(grid[0, 0], fate)
     _per_client(grid[1, 1], fate)
     grid[0, 0].tick_params(labelbottom=False, bottom=False)
@@ -46,18 +52,25 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
     return True
 
 
-def fates(history: History, n_clients: int) -> Fates:
-    """What each client did in each round: one of IDLE, AWAY, LATE, ARRIVED."""
+def ever_selected(history: History) -> Ids:
+    """Sorted ids of those who were in a cohort."""
+    found = {client for cohort in history.cohorts for client in cohort}
+    return np.array(sorted(found), dtype=np.int64)
+
+
+def fates(history: History, clients: Ids) -> Fates:
+    """What each of `clients`, sorted ids, did in each round: one of IDLE, AWAY, LATE, ARRIVED."""
     table = history.clients(["available", "selected", "arrived"], first=1)
+    table = table[table["client"].isin(clients)]
     steps = np.array([step for step in history.steps if step], dtype=np.int64)
-    fate = np.full((n_clients, len(steps)), IDLE, dtype=np.int8)
+    fate = np.full((len(clients), len(steps)), IDLE, dtype=np.int8)
     for i, step in enumerate(steps.tolist()):
         if (there := history.available(step)) is not None:
-            fate[~there, i] = AWAY
+            fate[~there[clients], i] = AWAY
     if len(table):
-        at = table["client"].to_numpy(), np.searchsorted(steps, table["step"].to_numpy())
+        rows = np.searchsorted(clients, table["client"].to_numpy())
         facts = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
-        fate[at] = explained.fates(*facts)
+        fate[rows, np.searchsorted(steps, table["step"].to_numpy())] = explained.fates(*facts)
     return fate
 
 
@@ -77,7 +90,7 @@ def _count(flags: np.ndarray, rows: Ids, columns: Ids) -> np.ndarray:
     return counts
 
 
-def _map(axes: "Axes", fate: Fates) -> None:
+def _map(axes: "Axes", fate: Fates, whose: str) -> None:
     from matplotlib.colors import ListedColormap
 
     count, rounds = fate.shape
@@ -94,7 +107,7 @@ def _map(axes: "Axes", fate: Fates) -> None:
     style.separate(axes, len(rows), len(columns))
     grouping = "" if len(rows) == count else f" (each row: about {count / len(rows):.0f} clients)"
     axes.set_xlabel("communication round")
-    axes.set_ylabel(f"client{grouping}")
+    axes.set_ylabel(f"{whose}{grouping}")
     style.tidy(axes, grid=False)
     style.whole_numbers(axes.xaxis)
     style.whole_numbers(axes.yaxis)

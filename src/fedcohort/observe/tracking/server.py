@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from fedcohort.errors import TrackingError
 from fedcohort.host.lock import exclusive
 from fedcohort.host.secrets import has_password, refusal
+from fedcohort.observe.compat import is_locked, let_go
 from fedcohort.observe.tracking import view
 from fedcohort.ranges import refuse
 
@@ -157,7 +158,7 @@ def patient(action: Callable[[], T]) -> T:
         try:
             return action()
         except failures() as error:
-            if "database is locked" not in str(error) or attempt == ATTEMPTS - 1:
+            if not is_locked(error) or attempt == ATTEMPTS - 1:
                 raise
             time.sleep(0.1 * 2**attempt * (1 + random.random()))
     raise AssertionError("unreachable")
@@ -170,7 +171,7 @@ def _make_tables(database: Path) -> None:
     draft = database.with_name(f".{database.name}.draft")
     draft.unlink(missing_ok=True)
     client = MlflowClient(tracking_uri=f"{SQLITE}{draft}")
-    client._tracking_client.store.engine.dispose()
+    let_go(client)
     os.replace(draft, database)
 
 

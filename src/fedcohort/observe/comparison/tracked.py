@@ -1,0 +1,63 @@
+"""A run as MLflow has it: what decided its result, whose code it ran, how it is called."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fedcohort.observe.tracking.record import ASKED, COMMITS, DONE
+from fedcohort.roles import Effect, role_of
+
+SEED = "seed"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as MLflow has it, params["rounds"] as it was asked for last. metrics: the last value of each."""
+
+    id: str
+    name: str
+    status: str
+    started_ms: int
+    params: Mapping[str, str]
+    tags: Mapping[str, str]
+    metrics: Mapping[str, float]
+
+    def fact(self, name: str) -> str | None:
+        return self.params.get(name, self.tags.get(name))
+
+    @property
+    def seed(self) -> int:
+        return int(self.params[SEED])
+
+    @property
+    def early(self) -> bool:
+        """Whether it has fewer rounds than it was asked for; no, where that isn't known."""
+        done, asked = self.tags.get(DONE), self.params.get(ASKED)
+        return done is not None and asked is not None and int(done) < int(asked)
+
+
+def settings(run: Run) -> tuple[tuple[str, str], ...]:
+    """What decides the run's result, its seed apart."""
+    changes = {name for name in run.params if role_of(name).effect is Effect.RESULTS} - {SEED}
+    return tuple((name, run.params[name]) for name in sorted(changes))
+
+
+def commit(run: Run) -> str:
+    """The code that it ran; all of it, where it was resumed with other code."""
+    if "," in (all_of_them := run.tags.get(COMMITS, "")):
+        return all_of_them.replace(", ", " then ")
+    changed = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
+    return (run.tags.get("commit", "")[:8] or "unknown") + changed
+
+
+def label(run: Run) -> str:
+    """As it is found in MLflow's pages."""
+    return f"{run.name} ({run.id[:8]})"
+
+
+def differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """(name, value in a, value in b) of what differs; "none" where one of them lacks it."""
+    left, right = dict(a), dict(b)
+    names = sorted({*left, *right})
+    return [
+        (n, left.get(n, "none"), right.get(n, "none")) for n in names if left.get(n, "none") != right.get(n, "none")
+    ]

@@ -1,0 +1,93 @@
+"""The private parts of Lightning are there: where one is gone, these fail with a sentence that names the version."""
+
+import traceback
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+
+import lightning.pytorch as pl
+import pytest
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.callbacks import EarlyStopping
+from torch.multiprocessing.spawn import ProcessRaisedException
+
+from fedcohort.errors import ForeignChange, OptionError
+from fedcohort.lightning import compat
+from fedcohort.lightning.strategy import CohortStrategy, Launcher
+
+
+def sentence(part: str) -> str:
+    return rf"lightning {version('lightning')} is installed, and {part}, which .* install lightning=={compat.LIGHTNING}"
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> pl.Trainer:
+    return pl.Trainer(
+        max_epochs=1,
+        accelerator="cpu",
+        logger=False,
+        default_root_dir=tmp_path,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+    )
+
+
+@pytest.fixture
+def strategy() -> CohortStrategy:
+    return CohortStrategy(cluster_environment=LightningEnvironment(), process_group_backend="gloo", start_method="fork")
+
+
+def test_a_step_is_counted(trainer: pl.Trainer) -> None:
+    trainer.fit_loop.epoch_loop.manual_optimization.on_run_start()
+    before = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress.total.completed
+    compat.count_a_step(trainer)
+    assert trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress.total.completed == before + 1
+
+
+def test_a_checkpoint_can_be_dumped(trainer: pl.Trainer) -> None:
+    """What it holds, `test_checkpoint_resume.py` tests."""
+    assert callable(compat._part(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints"))
+
+
+def test_a_forking_strategy_has_our_launcher(strategy: CohortStrategy) -> None:
+    strategy._configure_launcher()
+    assert type(strategy._launcher) is Launcher, f"lightning {version('lightning')}: `_launcher` is not what is used"
+    assert strategy._launcher._strategy is strategy
+    assert compat.timeout_of(strategy).total_seconds() > 0
+
+
+def test_our_hook_is_one_of_lightnings(strategy: CohortStrategy) -> None:
+    known = hasattr(pl.strategies.DDPStrategy, "_configure_launcher")
+    assert known, f"lightning {version('lightning')} has no DDPStrategy._configure_launcher, which makes our launcher"
+
+
+@pytest.mark.parametrize(
+    ("call", "part"),
+    [
+        (compat.dumped, r"SimpleNamespace\._checkpoint_connector\.dump_checkpoint"),
+        (compat.count_a_step, r"SimpleNamespace\.fit_loop\.epoch_loop\.manual_optimization\.optim_step_progress"),
+        (compat.timeout_of, r"SimpleNamespace\._timeout"),
+        (lambda nothing: compat.launch_forked(nothing, Launcher), r"SimpleNamespace\._start_method"),
+    ],
+)
+def test_a_part_that_is_gone_is_named_with_the_version(call: Callable[[object], object], part: str) -> None:
+    with pytest.raises(ForeignChange, match=sentence(part)):
+        call(SimpleNamespace())
+
+
+def test_lightnings_callbacks_are_known_by_their_package() -> None:
+    assert compat.raised_by_a_callback(EarlyStopping.__module__), (
+        f"lightning {version('lightning')} keeps them elsewhere"
+    )
+    assert not compat.raised_by_a_callback("torch.nn")
+
+
+@pytest.mark.parametrize("error", [OptionError("lr must be positive"), MisconfigurationException("no such monitor")])
+def test_what_a_rank_said_is_found_in_torchs_text(error: Exception) -> None:
+    text = "".join(traceback.format_exception(error))
+    found = compat.said_in_a_rank(str(ProcessRaisedException(f"\n\n-- Process 1 terminated:\n{text}", 1, 7)))
+    assert found == str(error), f"torch {version('torch')} says it otherwise: {text}"
+    assert compat.said_in_a_rank("Traceback\nValueError: x") is None

@@ -1,0 +1,33 @@
+"""The private parts of MLflow are there: where one is gone, these fail with a sentence that names the version."""
+
+import sqlite3
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from mlflow import MlflowClient
+
+from fedcohort.errors import ForeignChange
+from fedcohort.observe import compat
+
+
+def test_a_database_is_let_go(tmp_path: Path) -> None:
+    compat.let_go(MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}"))
+
+
+def test_a_part_that_is_gone_is_named_with_the_version() -> None:
+    said = rf"mlflow {version('mlflow')} is installed, and MlflowClient\._tracking_client\.store\.engine, which "
+    with pytest.raises(ForeignChange, match=said):
+        compat.let_go(SimpleNamespace())  # type: ignore[arg-type]
+
+
+def test_a_lock_is_told_by_its_text(tmp_path: Path) -> None:
+    first, second = (sqlite3.connect(tmp_path / "some.db", timeout=0) for _ in range(2))
+    first.execute("begin exclusive")
+    with pytest.raises(sqlite3.OperationalError) as caught:
+        second.execute("begin exclusive")
+    first.close()
+    second.close()
+    assert compat.is_locked(caught.value), f"SQLite {sqlite3.sqlite_version} says it otherwise: {caught.value}"
+    assert not compat.is_locked(ValueError("no such table"))

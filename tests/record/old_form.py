@@ -1,0 +1,41 @@
+"""A run's folder as fedcohort wrote it before the journal said who was there."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fedcohort.record import card, client_table, history
+from fedcohort.round.client_facts import FLAGS
+
+
+def put_into_old_form(folder: Path) -> None:
+    """Everybody has a row in every step, the journal has no `present`, and `info.json` holds its arrays."""
+    past, info = history.read(folder), card.load(folder)
+    everybody = np.arange(len(info.n_train))
+    pieces = []
+    for step, rows in past.clients().groupby("step"):
+        whole = rows.set_index("client").reindex(everybody).rename_axis("client").reset_index()
+        whole["step"] = step
+        flags = list(FLAGS)
+        whole[flags] = whole[flags].astype("boolean").fillna(False).astype(bool)
+        there = past.available(int(str(step)))
+        whole["available"] = there if there is not None else whole["available"]
+        pieces.append(whole[rows.columns])
+    table = pa.Table.from_pandas(pd.concat(pieces), preserve_index=False)
+    kinds = {"step": pa.int32(), "client": pa.int32()}
+    schema = pa.schema([pa.field(field.name, kinds.get(field.name, field.type)) for field in table.schema])
+    notes = {client_table.STEPS: json.dumps(sorted({int(step) for step in past.clients()["step"]}))}
+    pq.write_table(table.cast(schema).replace_schema_metadata(notes), folder / client_table.WHOLE)
+    journal = folder / history.NAME
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    journal.write_text("".join(json.dumps({k: v for k, v in e.items() if k != "present"}) + "\n" for e in lines))
+    written = json.loads((folder / card.NAME).read_text())
+    for name, value in written["info"].items():
+        if isinstance(value, dict) and value.keys() == {"dtype"}:
+            value["array"] = getattr(info, name).tolist()
+    (folder / card.NAME).write_text(json.dumps(written) + "\n")
+    (folder / card.ARRAYS).unlink()

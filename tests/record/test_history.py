@@ -1,0 +1,68 @@
+"""Folders of older runs are read: what figures, explanations and replays find in them is what it was."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.command.replay import Replayed, players, replay
+from fedcohort.observe import explained
+from fedcohort.observe.figure import selection
+from fedcohort.observe.figures import redraw
+from fedcohort.record import card, replayable
+from fedcohort.record.history import read
+from record.old_form import put_into_old_form
+from run_harness import go
+from yaml_words import CONFIGS
+
+WORDS = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
+AWAY = ("availability=bernoulli", "availability.p=0.6", "eval.clients_every=0")
+EVERYBODY = np.arange(12)
+
+
+@pytest.fixture(scope="module", params=["flash", "random"])  # the one scores everybody, the other nobody
+def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """One run's folder as it is written, and in the old form."""
+    root = tmp_path_factory.mktemp("old")
+    new = go(root, *WORDS, f"selector={request.param}", "rounds=5", "deadline=fixed", *AWAY)
+    old = root / "runs" / f"{new.folder.name}-2"
+    shutil.copytree(new.folder, old)
+    put_into_old_form(old)
+    return new.folder, old
+
+
+def test_the_old_form_is_another_one(folders: tuple[Path, Path]) -> None:
+    new, old = folders
+    assert "present" not in json.loads((old / "journal.jsonl").read_text().splitlines()[-1])
+    assert read(old).available(1) is None
+    assert read(new).available(1) is not None
+    assert len(read(old).clients(first=1)) == 5 * 12
+    if "random" in new.name:
+        assert len(read(new).clients(first=1)) < 5 * 12
+    assert not (old / card.ARRAYS).exists()
+
+
+def test_who_was_there_is_found_in_the_table(folders: tuple[Path, Path]) -> None:
+    new, old = (selection.fates(read(folder), EVERYBODY) for folder in folders)
+    assert bool(np.any(old == explained.AWAY))
+    np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize("step", [1, 5])
+def test_a_round_is_explained_as_before(folders: tuple[Path, Path], step: int) -> None:
+    new, old = (explained.load(read(folder), step) for folder in folders)
+    for fact in ("score", "fate"):
+        np.testing.assert_array_equal(getattr(old, fact), getattr(new, fact))
+
+
+def test_it_is_replayed_as_before(folders: tuple[Path, Path]) -> None:
+    logs = [replayable.read(folder) for folder in folders]
+    for one, other in zip(*(log.rounds for log in logs), strict=True):
+        assert one.available.tolist() == other.available.tolist()
+    assert [replay(log, *players(log, (), Path(CONFIGS))) for log in logs] == [Replayed(5)] * 2
+
+
+def test_its_figures_are_drawn(folders: tuple[Path, Path]) -> None:
+    assert {path.name for path in redraw(folders[1])} >= {"selection.png", "partition.png"}

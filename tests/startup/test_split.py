@@ -1,0 +1,50 @@
+"""Inputs that are put into order where they stand are those that copies would be."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.data.federation import Federation
+from fedcohort.dataset.base import Raw
+from fedcohort.startup.split import build
+from yaml_words import make
+
+
+def raw(shape: tuple[int, ...]) -> Raw:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, *shape)).astype(np.float32)
+    owner = rng.permutation(np.repeat(np.arange(15), 20))
+    y = np.arange(300) % 4
+    return Raw("toy", x, y, x[:50].copy(), y[:50], 4, owner)
+
+
+def built(data: Raw, clients: int | None) -> Federation:
+    parts = (make("partition", "natural"), make("label_noise", "beta", a=2.0))
+    return build(data, *parts, seed=1, clients=clients, server_val=0.1, client_val=0.2)
+
+
+@pytest.mark.parametrize("shape", [(7,), (1,), (3, 4, 2)])
+@pytest.mark.parametrize("clients", [None, 9])
+def test_own_inputs_are_equal_and_held_once(shape: tuple[int, ...], clients: int | None) -> None:
+    data, mine = raw(shape), raw(shape)
+    copied, owned = built(data, clients), built(replace(mine, single_use=True), clients)
+    for part in ("train", "val", "test", "server_val", "server_test"):
+        one, other = getattr(copied, part), getattr(owned, part)
+        for field in fields(one):
+            assert np.array_equal(getattr(one, field.name), getattr(other, field.name)), (part, field.name)
+    assert np.array_equal(data.train_x, raw(shape).train_x)  # nobody touched what is somebody else's
+    shared = torch.from_numpy(mine.train_x).untyped_storage().data_ptr() == owned.train.x.untyped_storage().data_ptr()
+    assert shared == (clients is None)  # the rows of those who take no part are not kept
+
+
+@pytest.mark.parametrize("why", ["read-only", "the test part is a piece of it"])
+def test_inputs_that_must_stay_are_copied(why: str) -> None:
+    data, before = raw((7,)), raw((7,)).train_x
+    if why == "read-only":
+        data.train_x.flags.writeable = False
+    else:
+        data = replace(data, test_x=data.train_x[:50])
+    assert torch.equal(built(replace(data, single_use=True), None).train.x, built(raw((7,)), None).train.x)
+    assert np.array_equal(data.train_x, before)
