@@ -34,7 +34,8 @@ class MultiProcessingLauncher(_MultiProcessingLauncher):
 def dumped(trainer: pl.Trainer) -> dict[str, Any]:
     """Return the whole state of training, as Lightning would write it.
 
-    `Trainer.save_checkpoint` writes it by itself, and in place. Rests on `Trainer._checkpoint_connector.dump_checkpoint(weights_only)` (Lightning 2.6.6).
+    `Trainer.save_checkpoint` writes it by itself, and in place. Rests on
+    `Trainer._checkpoint_connector.dump_checkpoint(weights_only)` (Lightning 2.6.6).
     """
     dump = _part(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints")
     state: dict[str, Any] = dump(weights_only=False)
