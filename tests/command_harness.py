@@ -18,9 +18,8 @@ from pathlib import Path
 from threading import Thread
 from typing import TextIO
 
-from yaml_words import ROOT
-
-IMPORTED = ["hydra", "lightning.pytorch", "matplotlib.figure", "pandas", "torch"]  # nothing of the package
+ROOT = Path(__file__).resolve().parents[1]
+IMPORTED = ["hydra", "lightning.pytorch", "matplotlib.figure", "pandas", "torch"]  # nothing of ours
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(IMPORTED)
 
@@ -35,13 +34,13 @@ class Done:
 class Command:
     """A started command; `stdout` and `stderr` are what it writes, as it writes it."""
 
-    def __init__(self, *words: str) -> None:
+    def __init__(self, *words: str, home: Path = ROOT) -> None:
         self._folder = tempfile.TemporaryDirectory()
         names = [os.path.join(self._folder.name, name) for name in ("stdout", "stderr")]
         for name in names:
             os.mkfifo(name)
         path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])  # for what it starts itself
-        self._process = SERVER.Process(target=_command, args=(words, names, {**os.environ, "PYTHONPATH": path}))
+        self._process = SERVER.Process(target=_command, args=(words, home, names, {**os.environ, "PYTHONPATH": path}))
         self._process.start()
         self.stdout, self.stderr = [Path(name).open() for name in names]  # noqa: SIM115  until `finish`
 
@@ -67,12 +66,12 @@ class Command:
         return Done(self._process.exitcode or 0, out, said[0])
 
 
-def command(*words: str) -> Done:
-    """`python train.py <words>`, from its start to its end."""
-    return Command(*words).finish()
+def command(*words: str, home: Path = ROOT) -> Done:
+    """`python train.py <words>` of the checkout in `home`, from its start to its end."""
+    return Command(*words, home=home).finish()
 
 
-def _command(words: tuple[str, ...], names: list[str], environment: Mapping[str, str]) -> None:
+def _command(words: tuple[str, ...], home: Path, names: list[str], environment: Mapping[str, str]) -> None:
     """What the child does."""
     for name, descriptor in zip(names, (1, 2), strict=True):
         os.dup2(os.open(name, os.O_WRONLY), descriptor)
@@ -80,7 +79,8 @@ def _command(words: tuple[str, ...], names: list[str], environment: Mapping[str,
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(environment)
-    os.chdir(ROOT)
+    os.chdir(home)
+    sys.path.insert(0, str(home / "src"))
     sys.argv = ["train.py", *words]
     code: object = 0
     try:

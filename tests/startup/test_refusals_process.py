@@ -36,7 +36,7 @@ from fedcohort.startup import assemble, refusals
 from fedcohort.startup import run
 with initialize_config_dir({str(CONFIGS)!r}, version_base="1.3"):
     cfg = compose("train", return_hydra_config=True)
-made = assemble.composed(cfg, cfg.hydra.runtime.choices, ())
+made = assemble.compose_config(cfg, cfg.hydra.runtime.choices, ())
 for group in {LIGHT}:
     assemble.part(made, group)
 run.watchers_of(made)

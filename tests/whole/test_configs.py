@@ -12,17 +12,23 @@ from omegaconf import OmegaConf
 
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import assemble, options
-from run_harness import compose_words
 from yaml_words import CONFIGS, OURS, ROOT, inside, loaded_from, make, node, plain, words
 
 PARTS = [(group, word) for group in OURS for word in words(group)]
 FILES = sorted(path.relative_to(CONFIGS) for path in CONFIGS.rglob("*.yaml") if path.parent.parent == CONFIGS)
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
-def test_every_config_composes(path: Path) -> None:
+ALONE = [[f"{path.parent}={path.stem}"] for path in FILES if (str(path.parent), path.stem) not in PARTS]
+TOGETHER = [  # one word of each group at a time: Hydra takes as long for a file as for all of them
+    [f"{group}={words(group)[i % len(words(group))]}" for group in OURS]
+    for i in range(max(len(words(group)) for group in OURS))
+]
+
+
+@pytest.mark.parametrize("typed", [*ALONE, *TOGETHER], ids=" ".join)
+def test_every_config_composes(typed: list[str]) -> None:
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        cfg = compose("train", overrides=[f"{path.parent}={path.stem}"], return_hydra_config=True)
+        cfg = compose("train", overrides=typed, return_hydra_config=True)
     made = assemble.compose_config(cfg, cfg.hydra.runtime.choices, ())
     assemble.check_numbers(made.config)
     assemble.check_aliases(made)
@@ -236,17 +242,3 @@ def test_an_experiment_means_every_value_that_it_states(word: str) -> None:
     stated = loaded_from(CONFIGS / "experiment" / f"{word}.yaml")
     stated.pop("defaults", None)
     assert OmegaConf.merge(cfg, stated) == cfg
-
-
-ORDINARY = "selector=flash agg=scaffold rounds=7 client.lr=0.5 selector.gamma_scale=0 paths.logs=/x/y"
-NATURAL = "dataset=synthetic clients=5 model.hidden=[3,4] dataset.max_samples=null name=mine resume=true"
-ALIAS = "agg=fedprox regulariser.mu=1e-3 +callback.mine._target_=a.b callback.figures=null seed=${cohort}"
-PRESET = "experiment=flash_literal ~callback.progress selector.delta=0.1 agg.weighting=uniform"
-
-
-@pytest.mark.parametrize("typed", [ORDINARY, NATURAL, ALIAS, PRESET])
-def test_the_harness_composes_as_hydra_does(typed: str) -> None:
-    words = tuple(typed.split())
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        cfg = compose("train", overrides=list(words), return_hydra_config=True)
-    assert compose_words(*words) == assemble.compose_config(cfg, cfg.hydra.runtime.choices, words)

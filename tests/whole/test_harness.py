@@ -15,6 +15,23 @@ def by_hydra(*overrides: str) -> Composed:
 @pytest.mark.parametrize(
     "overrides",
     [
+        ("selector=flash", "agg=scaffold", "rounds=7", "client.lr=0.5", "selector.gamma_scale=0", "paths.logs=/x/y"),
+        (
+            "dataset=synthetic",
+            "clients=5",
+            "model.hidden=[3,4]",
+            "dataset.max_samples=null",
+            "name=mine",
+            "resume=true",
+        ),
+        (
+            "agg=fedprox",
+            "regulariser.mu=1e-3",
+            "+callback.mine._target_=a.b",
+            "callback.figures=null",
+            "seed=${cohort}",
+        ),
+        ("experiment=flash_literal", "~callback.progress", "selector.delta=0.1", "agg.weighting=uniform"),
         ("model=logreg", "selector=ucb_cs", "agg=scaffold", "server=adam", "codec=quant", "selector.discount=0.5"),
         (
             "callback=none",

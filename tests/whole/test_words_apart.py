@@ -3,13 +3,12 @@
 import ast
 import os
 import shutil
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from command_harness import Command
 from run_harness import SMALL, compose_words
 from yaml_words import CONFIGS, OURS, ROOT, node, words
 
@@ -33,24 +32,6 @@ SECOND = (
     "model=logreg",
 )
 SHORT = (*(word for word in SMALL if not word.startswith("model=")), "rounds=1")
-RUN = """
-import os, runpy, sys
-import hydra, lightning, torch
-homes = sys.argv[1].split(os.pathsep)
-codes = []
-for home, typed in zip(homes, sys.argv[2:]):
-    child = os.fork()
-    if not child:
-        os.chdir(home)
-        sys.path.insert(0, home + "/src")
-        import fedcohort
-        assert fedcohort.__file__.startswith(home)
-        sys.argv = ["train.py", *typed.split()]
-        runpy.run_path(home + "/train.py", run_name="__main__")
-        os._exit(9)
-    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-print(codes)
-"""
 
 
 @cache
@@ -93,6 +74,8 @@ def stripped(home: Path, kept: set[tuple[str, str]]) -> str:
     shutil.copytree(ROOT / "src", home / "src")
     shutil.copytree(CONFIGS, home / "configs")
     shutil.copy(ROOT / "train.py", home)
+    with (home / "src" / "fedcohort" / "__init__.py").open("a") as file:
+        file.write('\nprint("from", __file__)\n')
     for path in (home / "configs").glob("*/*.yaml"):
         group, word = path.parent.name, path.stem
         if group in (*OURS, "heterogeneity", "experiment") and (group, word) not in kept:
@@ -106,9 +89,8 @@ def test_two_runs_that_share_no_word_do_without_all_others(tmp_path: Path) -> No
     first, second = chosen(*SHORT, *FIRST), chosen(*SHORT, *SECOND)
     assert not {(group, word) for group, word in first & second if group in OURS}, "each word is missing in one of them"
     homes = [stripped(tmp_path / "first", first), stripped(tmp_path / "second", second)]
-    typed = [" ".join((*SHORT, *words)) for words in (FIRST, SECOND)]
-    ran = subprocess.run(
-        [sys.executable, "-c", RUN, os.pathsep.join(homes), *typed], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert ran.stdout.splitlines()[-1:] == ["[0, 0]"], ran.stdout + ran.stderr
+    runs = [Command(*SHORT, *words, home=Path(home)) for home, words in zip(homes, (FIRST, SECOND), strict=True)]
+    for home, ran in zip(homes, [run.finish() for run in runs], strict=True):
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert f"from {home}/src" in ran.stdout, "another copy of the package ran"
     assert all(len(list(Path(home, "logs").glob("**/weights.pt"))) == 1 for home in homes)
