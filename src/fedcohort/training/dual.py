@@ -176,13 +176,10 @@ class Dual:
         logits, gram = weight.new_zeros(k, rows, classes), weight.new_zeros(k, rows, rows)
         y = torch.zeros(k, rows, dtype=torch.int64, device=weight.device)
         share = np.full((k, rows), 1.0 / shape.width)
-        both = torch.cat([weight, weight.new_empty(rows, weight.shape[1])])
         for i, (x, mine) in enumerate(zip(inputs, labels, strict=True)):
             n = x.shape[0]
-            both[classes : classes + n] = x
-            products = x @ both[: classes + n].t()
-            torch.add(products[:, :classes], bias, out=logits[i, :n])
-            gram[i, :n, :n] = products[:, classes:]
+            torch.addmm(bias, x, self.layer.across, out=logits[i, :n])
+            gram[i, :n, :n] = x @ x.t()
             y[i, :n] = mine
             last = (shape.steps - 1) * shape.width
             share[i, last:n], share[i, n:] = 1.0 / (n - last), 0.0
