@@ -151,7 +151,8 @@ def run(
     parts = Parts(selector=FixedCohorts(chosen), client=client, **objects)
     config: dict[str, Any] = {str(k): v for k, v in OmegaConf.load(f"{CONFIGS}/train.yaml").items_ex(resolve=False)}
     config["engine"] = {**OmegaConf.load(f"{CONFIGS}/engine/auto.yaml"), **engine}
-    settings = Settings.of({**config, "cohort": cohort, "rounds": rounds, "eval": {**config["eval"], **EVALUATED}}, "bench")
+    options = {**config, "cohort": cohort, "rounds": rounds, "eval": {**config["eval"], **EVALUATED}}
+    settings = Settings.of(options, "bench")
     accelerator = "gpu" if device == "cuda" else "cpu"
     loop, clock = Loop(parts, settings, federation), Clock(workload)
     loop.observers = [clock]
