@@ -1,7 +1,12 @@
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
+import pytest
 from sklearn.datasets import load_digits
 
-from fedcohort.dataset.digits import Digits
+from fedcohort.dataset.digits import Digits, read_bundled
 
 
 def keys(x: np.ndarray) -> set[bytes]:
@@ -33,3 +38,22 @@ def test_the_seed_decides_the_split() -> None:
     first, again, other = Digits().load(0), Digits().load(0), Digits().load(1)
     np.testing.assert_array_equal(first.test_x, again.test_x)
     assert keys(first.test_x) != keys(other.test_x)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_they_are_scikit_learns(there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not there:
+        monkeypatch.setattr(Path, "exists", lambda path: False)
+    images, classes = read_bundled()
+    monkeypatch.undo()
+    bunch = load_digits()
+    np.testing.assert_array_equal(images, bunch.images)
+    np.testing.assert_array_equal(classes, bunch.target)
+    assert classes.dtype == np.int64
+
+
+def test_nobody_waits_for_scikit_learn() -> None:
+    code = (
+        "import sys; from fedcohort.dataset.digits import Digits; Digits().load(0); assert 'sklearn' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
