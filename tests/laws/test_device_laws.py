@@ -1,5 +1,6 @@
-"""Every device model: deterministic, keyed by client, proportional to the work, expected where it says so."""
+"""Every device model: deterministic, keyed by client, proportional to work and bytes, expected where it says so."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,48 @@ def test_twice_the_samples_take_twice_the_time(device: Any) -> None:
     np.testing.assert_allclose(twice.unit, 2 * once.unit)
     np.testing.assert_allclose(twice.infer, 2 * once.infer)
     np.testing.assert_allclose(twice.down, once.down)
+
+
+def test_twice_the_epochs_take_twice_the_time(device: Any) -> None:
+    """A unit takes as long however many are asked for, of this client or of everybody."""
+    clients = np.arange(K)
+    asked = work(clients)
+    for method in (device.sample, device.expect):
+        once, twice = (method(clients, replace(asked, units=units), Draws(0, K, 3)) for units in (5, 10))
+        assert same(once, twice)
+        trained = once.finish(10) - once.finish(0)
+        np.testing.assert_allclose(trained, 2 * (once.finish(5) - once.finish(0)))
+
+
+def test_a_sample_time_is_everybodys(device: Any) -> None:
+    """E epochs in a sample-time scale the seconds of training by E, or by nothing where sample-times are no seconds."""
+    clients = np.arange(K)
+    for method in (device.sample, device.expect):
+        one, five = (method(clients, replace(work(clients), epochs=epochs), Draws(0, K, 3)) for epochs in (1, 5))
+        ratio = 5 if np.any(five.unit != one.unit) else 1
+        np.testing.assert_allclose(five.unit, ratio * one.unit)
+        np.testing.assert_allclose(five.infer, ratio * one.infer)
+        np.testing.assert_array_equal(five.down, one.down)
+        np.testing.assert_array_equal(five.up, one.up)
+
+
+def sending(direction: str, size: float) -> Workload:
+    usual, changed = work(np.arange(K)), np.full(K, size)
+    return replace(usual, bytes_down=changed) if direction == "down" else replace(usual, bytes_up=changed)
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_more_bytes_never_arrive_earlier(device: Any, direction: str) -> None:
+    clients = np.arange(K)
+    sizes = [0.0, 1.0, 4e6, 8e6, 1e9]
+    for method in (device.sample, device.expect):
+        timings = [method(clients, sending(direction, size), Draws(0, K, 3)) for size in sizes]
+        seconds = np.stack([getattr(timing, direction) for timing in timings])
+        assert (seconds[0] == 0).all()
+        assert (np.diff(seconds, axis=0) >= 0).all()
+        np.testing.assert_allclose(seconds[3], 2 * seconds[2])
+        for phase in set(PHASES) - {direction}:
+            assert all(np.array_equal(getattr(timing, phase), getattr(timings[0], phase)) for timing in timings)
 
 
 def test_timed_says_whether_anything_takes_time(device: Any) -> None:
