@@ -1,24 +1,37 @@
 """Every device model: deterministic, keyed by client, proportional to work and bytes, expected where it says so."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fedcohort.device.base import Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 from global_rng import guard
-from yaml_words import make, words
+from yaml_words import make, node, words
 
 K = 40
 PHASES = ("down", "infer", "unit", "up")
 
 
 @pytest.fixture(params=words("device"))
-def device(request: pytest.FixtureRequest) -> Any:
-    return make("device", request.param)
+def device(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    word = request.param
+    return make("device", word, **(given_table(word, tmp_path) if "path" in node("device", word) else {}))
+
+
+def given_table(word: str, folder: Path) -> dict[str, Any]:
+    """What a word that reads a table of the user's is given: every column, K rows, the client in column `client`."""
+    columns = [option for option, name in node("device", word).items() if name == option or option.endswith("_cv")]
+    rng = np.random.default_rng(0)
+    values = {name: rng.uniform(0.05, 0.5, K) for name in columns}
+    pq.write_table(pa.table({**values, "client": np.arange(K)}), folder / "devices.parquet")
+    return {"path": str(folder / "devices.parquet"), **{name: name for name in columns}}
 
 
 def work(clients: Ids, scale: float = 1.0) -> Workload:
