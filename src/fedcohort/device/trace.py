@@ -9,7 +9,7 @@
 Client k is the k-th device in the order of names (numbers by size, texts by letters), or with `draw` one that is drawn
 for it, once a run. Speeds are drawn for each client and round where the table has columns of deviations.
 
-Departures from the paper: none (of no paper).
+Departures from the paper: none (of no paper). `benchmarks/fedscale_devices.py` makes such a table of FedScale's file.
 """
 
 import math
