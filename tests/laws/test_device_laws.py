@@ -1,23 +1,37 @@
-"""Every device model: deterministic, keyed by client, proportional to the work, expected where it says so."""
+"""Every device model: deterministic, keyed by client, proportional to work and bytes, expected where it says so."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fedcohort.device.base import Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 from global_rng import guard
-from yaml_words import make, words
+from yaml_words import make, node, words
 
 K = 40
 PHASES = ("down", "infer", "unit", "up")
 
 
 @pytest.fixture(params=words("device"))
-def device(request: pytest.FixtureRequest) -> Any:
-    return make("device", request.param)
+def device(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    word = request.param
+    return make("device", word, **(given_table(word, tmp_path) if "path" in node("device", word) else {}))
+
+
+def given_table(word: str, folder: Path) -> dict[str, Any]:
+    """What a word that reads a table of the user's is given: every column, K rows, the client in column `client`."""
+    columns = [option for option, name in node("device", word).items() if name == option or option.endswith("_cv")]
+    rng = np.random.default_rng(0)
+    values = {name: rng.uniform(0.05, 0.5, K) for name in columns}
+    pq.write_table(pa.table({**values, "client": np.arange(K)}), folder / "devices.parquet")
+    return {"path": str(folder / "devices.parquet"), **{name: name for name in columns}}
 
 
 def work(clients: Ids, scale: float = 1.0) -> Workload:
@@ -74,6 +88,48 @@ def test_twice_the_samples_take_twice_the_time(device: Any) -> None:
     np.testing.assert_allclose(twice.unit, 2 * once.unit)
     np.testing.assert_allclose(twice.infer, 2 * once.infer)
     np.testing.assert_allclose(twice.down, once.down)
+
+
+def test_twice_the_epochs_take_twice_the_time(device: Any) -> None:
+    """A unit takes as long however many are asked for, of this client or of everybody."""
+    clients = np.arange(K)
+    asked = work(clients)
+    for method in (device.sample, device.expect):
+        once, twice = (method(clients, replace(asked, units=units), Draws(0, K, 3)) for units in (5, 10))
+        assert same(once, twice)
+        trained = once.finish(10) - once.finish(0)
+        np.testing.assert_allclose(trained, 2 * (once.finish(5) - once.finish(0)))
+
+
+def test_a_sample_time_is_everybodys(device: Any) -> None:
+    """E epochs in a sample-time scale the seconds of training by E, or by nothing where sample-times are no seconds."""
+    clients = np.arange(K)
+    for method in (device.sample, device.expect):
+        one, five = (method(clients, replace(work(clients), epochs=epochs), Draws(0, K, 3)) for epochs in (1, 5))
+        ratio = 5 if np.any(five.unit != one.unit) else 1
+        np.testing.assert_allclose(five.unit, ratio * one.unit)
+        np.testing.assert_allclose(five.infer, ratio * one.infer)
+        np.testing.assert_array_equal(five.down, one.down)
+        np.testing.assert_array_equal(five.up, one.up)
+
+
+def sending(direction: str, size: float) -> Workload:
+    usual, changed = work(np.arange(K)), np.full(K, size)
+    return replace(usual, bytes_down=changed) if direction == "down" else replace(usual, bytes_up=changed)
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_more_bytes_never_arrive_earlier(device: Any, direction: str) -> None:
+    clients = np.arange(K)
+    sizes = [0.0, 1.0, 4e6, 8e6, 1e9]
+    for method in (device.sample, device.expect):
+        timings = [method(clients, sending(direction, size), Draws(0, K, 3)) for size in sizes]
+        seconds = np.stack([getattr(timing, direction) for timing in timings])
+        assert (seconds[0] == 0).all()
+        assert (np.diff(seconds, axis=0) >= 0).all()
+        np.testing.assert_allclose(seconds[3], 2 * seconds[2])
+        for phase in set(PHASES) - {direction}:
+            assert all(np.array_equal(getattr(timing, phase), getattr(timings[0], phase)) for timing in timings)
 
 
 def test_timed_says_whether_anything_takes_time(device: Any) -> None:

@@ -179,6 +179,8 @@ def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
     steps = cost_model(steps=5, batch=16).work(N, 6.0 * N, cost_model().usual, N)
     assert (steps.load.tolist(), steps.infer_load.tolist(), steps.units) == ([10, 16, 16], [20, 40, 80], 5)
     assert steps.bytes_up.tolist() == N.tolist()
+    for asked, trained in ((work, [20, 40, 80]), (steps, [50, 80, 80])):  # samples that train: E n, or 5 batches
+        assert (asked.epochs * asked.units * asked.load).tolist() == trained
 
 
 def test_what_is_expected_of_everybody() -> None:

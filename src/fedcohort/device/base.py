@@ -19,6 +19,8 @@ class Workload:
         infer_load: sample-times of the forward passes that probes and reports ask for, each a third of an epoch.
         units: units asked of everybody.
         bytes_down, bytes_up: what travels.
+        epochs: local epochs in a sample-time, so that one is that many trainings of a sample: E where clients train E
+            epochs, 1 where they train steps. For devices whose seconds are those of a training.
     """
 
     load: Values
@@ -26,6 +28,7 @@ class Workload:
     units: int
     bytes_down: Values
     bytes_up: Values
+    epochs: int = 1
 
 
 @dataclass(frozen=True)

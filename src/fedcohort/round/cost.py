@@ -141,6 +141,7 @@ class CostModel:
             units=self.units,
             bytes_down=rates.down_bytes * ones,
             bytes_up=up * ones,
+            epochs=reference,
         )
 
     def device_facts(self, draws: Draws) -> dict[str, Values]:

@@ -1,0 +1,128 @@
+"""Three classes of phones and nineteen links, as measured by the FLASH benchmark (Yang et al., WWW 2021).
+
+    t_i ~ max(1 ms, N(mu_c, sigma_c)) scale / batch   seconds of training on a sample; c = i's class of phones
+    v_i ~ max(u_l / 10, N(u_l, s_l))                  KiB a second, down and up; l = i's link
+    T_i = bytes / 1024 v_down + E n_i t_i + bytes / 1024 v_up
+
+A client's class (in proportion to 18820 : 16428 : 159) and its link (uniformly) are drawn once a run, independently;
+speeds are drawn for each client and round, the same for all batches of it. The benchmark is not the method of
+selector=flash. Its figures are used as FedBalancer does (Shin et al., MobiSys 2022): `har` is FEMNIST's by the ratio of
+the two models' bytes.
+
+Departures from the papers:
+- Samples are counted, not batches: the last batch of an epoch takes as long as it has samples. A device is told
+  sample-times, so that half of the samples take half of the time (`device.base.Workload`); at n = 95 in tens that is a
+  twentieth less than ceil(n / 10) batches.
+- A link is no slower than a tenth of its mean; the benchmark draws again while a speed is negative, which leaves speeds
+  next to 0, and seconds without a bound.
+- What is expected is the mean of the seconds; FedBalancer plans with the seconds at mean speeds, which are fewer.
+- A forward pass takes a third of an epoch, as everywhere here; FedBalancer charges half of one.
+- Links are read as KiB a second, which is how the benchmark's code uses them; their unit is written "kb/s" there.
+- The batch is known to be 100 for Shakespeare, and 10 by FedBalancer's settings for the others.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.device.base import Device, Timing, Workload
+from fedcohort.device.measured import Link, Speeds
+from fedcohort.errors import OptionError
+from fedcohort.rng import Draws
+from fedcohort.types import Ids
+
+KIB = 1024.0
+LEAST_MS = 1.0  # of a batch
+
+
+@dataclass(frozen=True)
+class BatchTime:
+    """How long a batch of one model takes.
+
+    Attributes:
+        batch: samples of a batch.
+        ms: mean and deviation of a batch's milliseconds, on a Nexus 6, a Redmi Note 8 and a Galaxy Note 10, for phones
+            like a Nexus S, a Redmi Note 7 Pro and a Pixel 4.
+    """
+
+    batch: int
+    ms: tuple[tuple[float, float], ...]
+
+
+FEMNIST = BatchTime(10, ((1642.0, 99.5), (588.0, 23.9), (179.0, 2.3)))
+HAR = 25305880 / 26414840  # of FEMNIST's milliseconds
+BATCH_TIMES: Mapping[str, BatchTime] = {
+    "femnist": FEMNIST,
+    "celeba": BatchTime(10, ((5392.0, 982.5), (1355.0, 54.6), (561.0, 20.3))),
+    "reddit": BatchTime(10, ((2596.0, 335.5), (916.0, 20.6), (527.7, 49.0))),
+    "shakespeare": BatchTime(100, ((28621.0, 1720.7), (13579.0, 104.6), (10681.0, 125.6))),
+    "har": BatchTime(10, tuple((HAR * mean, HAR * deviation) for mean, deviation in FEMNIST.ms)),
+}
+
+LINKS = np.array(  # of nineteen people, KiB a second: mean and deviation down, mean and deviation up
+    [
+        (7491.40, 3369.30, 4935.20, 2767.32),
+        (4054.80, 1819.53, 3006.20, 890.08),
+        (2370.21, 1388.18, 2774.24, 1096.95),
+        (9913.00, 1551.04, 6635.41, 1459.54),
+        (4208.66, 1481.62, 2974.47, 833.16),
+        (3778.45, 2843.44, 2631.61, 1576.36),
+        (3472.74, 1276.73, 5140.58, 2277.36),
+        (4668.42, 612.61, 3205.47, 419.35),
+        (3297.70, 771.33, 2336.61, 1609.95),
+        (4283.58, 1560.97, 3641.61, 1495.02),
+        (3658.14, 1315.89, 2546.86, 1089.04),
+        (7214.08, 3363.21, 4039.69, 2189.02),
+        (8885.47, 1999.11, 6278.57, 489.10),
+        (5125.00, 2087.60, 3729.75, 461.48),
+        (7271.27, 1914.01, 5742.53, 1964.13),
+        (4317.63, 1264.95, 3285.69, 1018.30),
+        (6708.07, 6738.47, 664.60, 312.00),
+        (17332.68, 11181.57, 5641.45, 2549.77),
+        (3176.81, 1837.99, 430.97, 157.73),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Phones(Device):
+    """The device model, with its options.
+
+    Attributes:
+        workload: whose milliseconds a batch takes.
+        scale: times which, as the FLOPs of the run's model over those of the measured one.
+        proportions: of the three classes, slowest first.
+    """
+
+    workload: str
+    scale: float
+    proportions: Sequence[float]
+
+    def __post_init__(self) -> None:
+        ranges.choice("workload", self.workload, *BATCH_TIMES)
+        ranges.number("scale", self.scale, "(0, inf)")
+        ranges.numbers("proportions", self.proportions, "[0, inf)")
+        if len(self.proportions) != 3 or not sum(self.proportions) > 0:
+            raise OptionError(
+                f"proportions must be three numbers, slow, middle and fast phones, not all 0, got {self.proportions}"
+            )
+
+    def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
+        """Mean seconds over the rounds, given each client's class and link."""
+        return self._speeds(clients, draws).expect(work)
+
+    def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
+        """Seconds in the round of `draws`."""
+        return self._speeds(clients, draws).sample(clients, work, draws)
+
+    def _speeds(self, clients: Ids, draws: Draws) -> Speeds:
+        once, time = draws.once(), BATCH_TIMES[self.workload]
+        heaped = np.cumsum(self.proportions)
+        kind = np.searchsorted(heaped / heaped[-1], once.uniform("phone")[clients], side="right")
+        person = (len(LINKS) * once.uniform("link")[clients]).astype(np.int64)
+        mean, deviation = (self.scale / (1000 * time.batch) * np.array(time.ms)[kind]).T
+        down, down_deviation, up, up_deviation = KIB * LINKS[person].T
+        least = np.full(len(clients), LEAST_MS * self.scale / (1000 * time.batch))
+        return Speeds(mean, deviation, least, Link(down, down_deviation), Link(up, up_deviation))

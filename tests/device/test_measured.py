@@ -1,0 +1,85 @@
+"""Means of what is drawn and cut off below, against closed forms and against a second quadrature."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from fedcohort.device.base import Workload
+from fedcohort.device.measured import AT_ONCE, Link, Speeds, average
+from fedcohort.rng import Draws
+
+
+@pytest.mark.parametrize("least", [0.0, 0.1, 0.9])
+@pytest.mark.parametrize("deviation", [1e-3, 0.3, 1.0, 3.0])
+def test_mean_of_a_normal_that_is_cut_off(deviation: float, least: float) -> None:
+    """With a = (1 - l) / d: E max(l, 1 + d Z) = l + E (1 - l + d Z)^+ = l + (1 - l) Phi(a) + d phi(a)."""
+    a = (1 - least) / deviation
+    exact = least + (1 - least) * norm.cdf(a) + deviation * norm.pdf(a)
+    assert average(np.array([deviation]), np.array([least]), 1)[0] == pytest.approx(exact, rel=1e-5)
+
+
+@pytest.mark.parametrize("deviation", [0.01, 0.3, 1.0, 3.0])
+def test_mean_of_the_reciprocal(deviation: float) -> None:
+    """Below z = (l - 1) / d it is 1 / l, above 1 / (1 + d z)."""
+    least = 0.1
+    z = (least - 1) / deviation
+    rest, _ = quad(lambda y: norm.pdf(y) / (1 + deviation * y), max(z, -9), 9, epsabs=1e-12, limit=500)
+    exact = norm.cdf(z) / least + rest
+    assert average(np.array([deviation]), np.array([least]), -1)[0] == pytest.approx(exact, rel=1e-4)
+
+
+def test_nothing_that_varies_is_its_own_mean() -> None:
+    assert average(np.zeros(3), np.array([0.0, 0.1, 2.0]), 1) == pytest.approx([1, 1, 2], abs=1e-12)
+    assert average(np.empty(0), np.empty(0), -1).shape == (0,)
+
+
+def test_each_client_has_its_own_mean() -> None:
+    deviation = np.random.default_rng(0).uniform(0, 1, 2 * AT_ONCE + 7)
+    deviation[5] = deviation[-1]
+    least = np.full(len(deviation), 0.1)
+    means = average(deviation, least, 1)
+    assert means[5] == means[-1]
+    np.testing.assert_array_equal(means[::-1], average(deviation[::-1], least, 1))
+    assert (np.diff(means[np.argsort(deviation)]) >= -1e-12).all()  # what is cut off grows with the deviation
+
+
+class Given(Draws):
+    """Every normal is the seed."""
+
+    def generator(self, purpose: str, client: int = 0) -> np.random.Generator:
+        class Same(np.random.Generator):
+            def standard_normal(same, size: int) -> np.ndarray:  # type: ignore[override]
+                return np.full(size, float(self.seed))
+
+        return Same(np.random.PCG64(0))
+
+
+@pytest.mark.parametrize(
+    ("z", "sample_s", "share"), [(0.0, 2.0, 1.0), (1.0, 2.5, 1.5), (-1.0, 1.5, 0.5), (-9.0, 1.0, 0.1)]
+)
+def test_a_round_by_hand(z: int, sample_s: float, share: float) -> None:
+    """2 +- .5 s a sample and 1 at least; 100 +- 50 bytes a second down, 10 +- 5 up, a tenth of it at least.
+
+    A unit of 6 sample-times of 5 epochs each is 30 trainings of a sample; 4 sample-times of forward passes are 20.
+    """
+    one = np.ones(1)
+    speeds = Speeds(2 * one, 0.5 * one, one, Link(100 * one, 50 * one), Link(10 * one, 5 * one))
+    work = Workload(6 * one, 4 * one, 3, 1000 * one, 20 * one, epochs=5)
+    timing = speeds.sample(np.array([2]), work, Given(z, 4, 0))
+    assert timing.unit[0] == pytest.approx(30 * sample_s)
+    assert timing.infer[0] == pytest.approx(20 * sample_s)
+    assert timing.down[0] == pytest.approx(10 / share)
+    assert timing.up[0] == pytest.approx(2 / share)
+
+
+def test_training_and_either_link_are_drawn_apart() -> None:
+    one = np.ones(20_000)
+    speeds = Speeds(one, 0.1 * one, 0 * one, Link(one, 0.1 * one), Link(one, 0.1 * one))
+    clients = np.arange(len(one))
+    timing = speeds.sample(clients, Workload(one, 0 * one, 1, one, one), Draws(0, len(one), 3))
+    correlation = np.corrcoef([timing.unit, timing.down, timing.up])
+    assert np.abs(correlation[np.triu_indices(3, 1)]).max() < 5 / math.sqrt(len(one))
+    assert timing.unit.std() == pytest.approx(0.1, rel=0.05)

@@ -1,0 +1,150 @@
+"""Seconds of phones by hand; and FedBalancer's mean job on UCI-HAR, from its own logs."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from fedcohort.device.base import Workload
+from fedcohort.device.phones import BATCH_TIMES, LINKS, Phones
+from fedcohort.errors import OptionError
+from fedcohort.rng import Draws
+from fedcohort.types import Ids, Values
+
+SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "uci_har"
+COUNTS = (18820.0, 16428.0, 159.0)
+NEXUS, REDMI, PIXEL = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+E = 5
+
+
+def job(n: "Values | Ids", size: float = 0.0) -> Workload:
+    """E epochs over n samples, without forward passes; size: bytes of the model, either way."""
+    none = np.zeros(len(n))
+    return Workload(n / E, none, E, none + size, none + size, epochs=E)
+
+
+def phones(proportions: tuple[float, ...] = COUNTS, workload: str = "femnist", scale: float = 1.0) -> Phones:
+    return Phones(workload, scale, proportions)
+
+
+@pytest.mark.parametrize(("kind", "seconds"), [(PIXEL, 8.95), (REDMI, 29.4), (NEXUS, 82.1)])
+def test_five_epochs_of_ten_batches(kind: tuple[float, ...], seconds: float) -> None:
+    """100 samples in tens are 10 batches of .179, .588 or 1.642 s. 95 samples, 9.5 batches, take a twentieth less."""
+    timing = phones(kind).expect(np.arange(2), job(np.array([100, 95])), Draws(0, 2))
+    assert timing.finish(E) == pytest.approx([seconds, 0.95 * seconds], rel=1e-6)
+
+
+@pytest.mark.parametrize(("workload", "seconds"), [("shakespeare", 286.21), ("celeba", 539.2), ("reddit", 259.6)])
+def test_a_batch_is_as_large_as_it_was(workload: str, seconds: float) -> None:
+    """1000 samples once on a Nexus: 10 batches of 100 at 28.621 s, or 100 of 10 at 5.392 or 2.596 s."""
+    work = Workload(np.array([1000.0]), np.zeros(1), 1, np.zeros(1), np.zeros(1))
+    assert phones(NEXUS, workload).expect(np.arange(1), work, Draws(0, 1)).unit[0] == pytest.approx(seconds, rel=1e-6)
+
+
+def test_scale_and_har_are_multiples_of_femnist() -> None:
+    clients, work = np.arange(9), job(np.arange(9) + 50)
+    usual, tiny, har = (
+        phones(COUNTS, *options).sample(clients, work, Draws(0, 9, 1)).unit
+        for options in (("femnist", 1.0), ("femnist", 1e-4), ("har", 1.0))
+    )
+    np.testing.assert_allclose(tiny, 1e-4 * usual)
+    np.testing.assert_allclose(har, 25305880 / 26414840 * usual)
+
+
+class Typical(Draws):
+    """The sixteenth link, and what is drawn in a round is the mean."""
+
+    def once(self) -> Draws:
+        return self
+
+    def uniform(self, purpose: str) -> Values:
+        return np.full(self.n_clients, 15.5 / 19)
+
+    def generator(self, purpose: str, client: int = 0) -> np.random.Generator:
+        class Zero(np.random.Generator):
+            def standard_normal(self, size: int) -> np.ndarray:  # type: ignore[override]
+                return np.zeros(size)
+
+        return Zero(np.random.PCG64(0))
+
+
+def test_the_model_of_femnist_on_a_link() -> None:
+    """6,603,710 parameters of 4 bytes at 4317.63 KiB a second take 5.9745 s at the mean speed.
+
+    Over the rounds they take longer, as 1 / v is convex: E[1 / (1 + c Z)] = 1 + c^2 + 3 c^4 + 15 c^6 + ... at c = .293.
+    """
+    work, draws = job(np.array([10]), 6_603_710 * 4), Typical(0, 1, 0)
+    at_mean = phones().sample(np.arange(1), work, draws).down[0]
+    assert at_mean == pytest.approx(5.9745, abs=5e-5)
+    c = 1264.95 / 4317.63
+    mean = phones().expect(np.arange(1), work, draws).down[0]
+    assert mean / at_mean == pytest.approx(1 + c**2 + 3 * c**4 + 15 * c**6 + 105 * c**8, rel=0.02)
+
+
+def test_who_has_which_phone_and_link() -> None:
+    clients = np.arange(20_000)
+    timing = phones().expect(clients, job(np.full(20_000, 100), 1e6), Draws(3, 20_000, 7))
+    classes, counts = np.unique(np.round(timing.unit * E, 3), return_counts=True)
+    assert classes.tolist() == [8.95, 29.4, 82.1]
+    p = np.array(COUNTS[::-1]) / sum(COUNTS)
+    assert (np.abs(counts / 20_000 - p) < 5 * np.sqrt(p * (1 - p) / 20_000)).all()
+    links, people = np.unique(np.round(timing.down, 9), return_counts=True)
+    assert len(links) == len(np.unique(np.round(timing.up, 9))) == len(LINKS) == 19
+    assert (np.abs(people - 20_000 / 19) < 5 * np.sqrt(20_000 / 19)).all()
+    slow = timing.unit > 16
+    assert timing.down[slow].mean() == pytest.approx(timing.down.mean(), rel=0.05)  # drawn independently
+
+
+def test_a_phone_and_a_link_are_for_the_run_and_of_the_seed() -> None:
+    clients, work = np.arange(60), job(np.full(60, 100), 1e6)
+    first, later, other = (phones().expect(clients, work, Draws(*at)) for at in ((0, 60), (0, 60, 9), (1, 60)))
+    assert np.array_equal(first.unit, later.unit)
+    assert np.array_equal(first.down, later.down)
+    assert not np.array_equal(first.unit, other.unit)
+    assert not np.array_equal(first.down, other.down)
+
+
+def test_a_round_varies_as_was_measured() -> None:
+    """A Nexus takes 1642 +- 99.5 ms a batch: over 2000 rounds, its mean and deviation within 5 standard errors."""
+    work = Workload(np.full(1, 10.0), np.zeros(1), 1, np.zeros(1), np.zeros(1))
+    batch = np.array([phones(NEXUS).sample(np.arange(1), work, Draws(0, 1, t)).unit[0] for t in range(2000)])
+    assert batch.mean() == pytest.approx(1.642, abs=5 * 0.0995 / np.sqrt(2000))
+    assert batch.std() == pytest.approx(0.0995, rel=5 / np.sqrt(4000))
+
+
+def test_no_link_is_slower_than_a_tenth_of_its_mean() -> None:
+    clients = np.arange(20_000)
+    timing = phones().sample(clients, job(clients, 1024.0), Draws(0, 20_000, 0))
+    assert timing.down.max() <= 10 / LINKS[:, 0].min() + 1e-12
+    assert timing.up.max() == pytest.approx(10 / LINKS[:, 2].min())  # seven in a thousand of that one's are cut off
+
+
+@pytest.mark.skipif(
+    not SHARED.is_dir(),
+    reason="no ../shared/data/uci_har beside the repository: the real data are shared, not committed",
+)
+@pytest.mark.parametrize(("nexus", "redmi", "seconds"), [(10, 11, 185.5), (15, 6, 228.2), (14, 7, 219.6)])
+def test_the_mean_job_of_fedbalancer_on_uci_har(nexus: int, redmi: int, seconds: float) -> None:
+    """Its logs' classes of phones for seeds 0, 1, 2, and mean seconds of training over the 21 subjects.
+
+    They count whole batches and say of nobody which phone was whose: 3 % cover both.
+    """
+    if not SHARED.is_dir():
+        pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")
+    subjects = pq.read_table(SHARED / "train.parquet", columns=["subject"]).column("subject").to_numpy()
+    n = np.unique(subjects, return_counts=True)[1]
+    assert len(n) == nexus + redmi == 21
+    slow, middle = (phones(kind, "har").expect(np.arange(21), job(n), Draws(0, 21)) for kind in (NEXUS, REDMI))
+    mean = (nexus * slow.finish(E).mean() + redmi * middle.finish(E).mean()) / 21
+    assert mean == pytest.approx(seconds, rel=0.03)
+
+
+@pytest.mark.parametrize("proportions", [[0.0, 0.0, 0.0], [1.0, 2.0], []])
+def test_three_proportions_that_are_not_all_zero(proportions: list[float]) -> None:
+    with pytest.raises(OptionError, match="proportions must be three numbers"):
+        Phones("femnist", 1.0, proportions)
+
+
+def test_every_workload_has_three_classes() -> None:
+    assert all(len(time.ms) == 3 for time in BATCH_TIMES.values())

@@ -1,0 +1,173 @@
+"""A table of three devices, by hand; and what is said of tables that are no such thing."""
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from fedcohort.device.base import Workload
+from fedcohort.device.trace import Trace
+from fedcohort.errors import DataError, OptionError
+from fedcohort.rng import Draws
+from yaml_words import make_a
+
+COLUMNS: dict[str, list[Any]] = {
+    "client": [30, 10, 20],
+    "seconds": [0.3, 0.1, 0.2],
+    "down": [300.0, 100.0, 200.0],
+    "up": [3.0, 1.0, 2.0],
+    "cv": [0.0, 0.2, 0.1],
+}
+
+
+def write(folder: Path, columns: Mapping[str, Sequence[Any]], suffix: str = ".parquet") -> str:
+    file, table = folder / f"devices{suffix}", pa.table(dict(columns))
+    if suffix == ".csv":
+        pa.csv.write_csv(table, file)
+    else:
+        pq.write_table(table, file)
+    return str(file)
+
+
+def trace(path: str, **changes: Any) -> Trace:
+    return make_a(Trace, "device", "trace", path=path, **changes)
+
+
+def job(size: int, epochs: int = 1) -> Workload:
+    """Eight samples trained on, two in a forward pass, 6144 bytes down and 3072 up."""
+    one = np.ones(size)
+    return Workload(8 * one / epochs, 2 * one / epochs, epochs, 6144 * one, 3072 * one, epochs=epochs)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_clients_take_the_rows_in_the_order_of_names(tmp_path: Path, suffix: str) -> None:
+    """KiB a second: 6144 bytes are 6 KiB, at 100, 200, 300; 3 KiB up at 1, 2, 3. Eight samples at .1, .2, .3 s."""
+    device = trace(write(tmp_path, COLUMNS, suffix))
+    for timing in (
+        device.expect(np.arange(3), job(3), Draws(0, 3)),
+        device.sample(np.arange(3), job(3), Draws(0, 3, 1)),
+    ):
+        assert timing.unit == pytest.approx([0.8, 1.6, 2.4])
+        assert timing.infer == pytest.approx([0.2, 0.4, 0.6])
+        assert timing.down == pytest.approx([0.06, 0.03, 0.02])
+        assert timing.up == pytest.approx([3, 1.5, 1])
+
+
+def test_names_may_be_texts_and_rows_may_be_left_over(tmp_path: Path) -> None:
+    device = trace(write(tmp_path, {**COLUMNS, "client": ["c", "a", "b"]}))
+    assert device.expect(np.array([1]), job(1), Draws(0, 2)).unit == pytest.approx([1.6])
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("KiB/s", 1.0), ("kB/s", 1.024), ("kbit/s", 8.192), ("bytes/s", 1024.0)])
+def test_units_of_speed(tmp_path: Path, unit: str, factor: float) -> None:
+    """A KiB is 1.024 kB, or 8.192 kbit, or 1024 bytes, and as much slower is a link of as many."""
+    timing = trace(write(tmp_path, COLUMNS), unit=unit).expect(np.arange(3), job(3), Draws(0, 3))
+    assert timing.down == pytest.approx(factor * np.array([0.06, 0.03, 0.02]))
+    assert timing.up == pytest.approx(factor * np.array([3, 1.5, 1]))
+
+
+def test_seconds_may_be_those_of_a_batch(tmp_path: Path) -> None:
+    timing = trace(write(tmp_path, COLUMNS), batch=4).expect(np.arange(3), job(3), Draws(0, 3))
+    assert timing.unit == pytest.approx([0.2, 0.4, 0.6])
+
+
+@pytest.mark.parametrize("epochs", [1, 5])
+def test_a_unit_is_an_epoch_over_all_samples(tmp_path: Path, epochs: int) -> None:
+    """Eight samples are trained on in each epoch, however many epochs a sample-time stands for."""
+    timing = trace(write(tmp_path, COLUMNS)).expect(np.arange(3), job(3, epochs), Draws(0, 3))
+    assert timing.unit == pytest.approx([0.8, 1.6, 2.4])
+
+
+def test_columns_have_the_names_that_options_give(tmp_path: Path) -> None:
+    path = write(tmp_path, {"who": [1, 2], "s": [1.0, 2.0], "d": [4.0, 4.0], "u": [8.0, 8.0]})
+    device = trace(path, client="who", seconds="s", down="d", up="u")
+    assert device.expect(np.arange(2), job(2), Draws(0, 2)).unit == pytest.approx([8, 16])
+
+
+def test_deviations_are_in_means(tmp_path: Path) -> None:
+    device = trace(write(tmp_path, COLUMNS), seconds_cv="cv")
+    clients = np.arange(3)
+    unit = np.stack([device.sample(clients, job(3), Draws(0, 3, t)).unit for t in range(2000)])
+    mean, cv = np.array([0.8, 1.6, 2.4]), np.array([0.2, 0.1, 0.0])
+    assert (np.abs(unit.mean(0) - mean) <= 5 * cv * mean / np.sqrt(2000) + 1e-12).all()
+    np.testing.assert_allclose(unit.std(0), cv * mean, rtol=5 / np.sqrt(4000), atol=1e-12)
+
+
+def test_drawn_rows(tmp_path: Path) -> None:
+    """Each of three devices is drawn for a third of the clients, once a run, by the seed."""
+    device = trace(write(tmp_path, COLUMNS), draw=True)
+    clients = np.arange(3000)
+    unit = device.expect(clients, job(3000), Draws(0, 3000)).unit
+    kinds, counts = np.unique(np.round(unit, 9), return_counts=True)
+    assert kinds.tolist() == [0.8, 1.6, 2.4]
+    assert (np.abs(counts - 1000) < 5 * np.sqrt(3000 * 2 / 9)).all()
+    np.testing.assert_allclose(device.sample(clients, job(3000), Draws(0, 3000, 8)).unit, unit)
+    assert not np.array_equal(device.expect(clients, job(3000), Draws(1, 3000)).unit, unit)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"down": [1.0, -2.0, 3.0]}, r"device.down: .*: column 'down', row 1 holds -2.0, which must be more than 0"),
+        ({"up": [1.0, 2.0, 0.0]}, r"device.up: .*: column 'up', row 2 holds 0.0, which must be more than 0"),
+        ({"seconds": [0.0, 1.0, 1.0]}, r"device.seconds: .*, row 0 holds 0.0, which must be more than 0"),
+        ({"seconds": [1.0, float("nan"), 1.0]}, r"device.seconds: .*, row 1 holds nan: a number is meant"),
+        ({"seconds": [1.0, 1.0, float("inf")]}, r"device.seconds: .*, row 2 holds inf: a number is meant"),
+        ({"seconds": [1.0, None, 1.0]}, r"device.seconds: .*, row 1 is empty: a number is meant"),
+        ({"up": ["1", "fast", "3"]}, r"device.up: .*, row 1 holds 'fast': a number is meant"),
+        ({"up": [True, True, True]}, r"device.up: .*, row 0 holds True: a number is meant"),
+        ({"cv": [0.1, 0.1, -0.1]}, r"device.up_cv: .*: column 'cv', row 2 holds -0.1, which must be at least 0"),
+        ({"client": [4, 5, 4]}, r"device.client: .*: row 2 has the name of row 0, 4"),
+        ({"client": [4, None, 5]}, r"device.client: .*: row 1 has no name, an integer or a text: None"),
+        ({"client": [4.5, 1.0, 2.0]}, r"device.client: .*: row 0 has no name, an integer or a text: 4.5"),
+    ],
+)
+def test_a_cell_is_refused_with_its_file_its_row_and_the_reason(
+    tmp_path: Path, changes: Mapping[str, Sequence[Any]], said: str
+) -> None:
+    path = write(tmp_path, {**COLUMNS, **changes})
+    with pytest.raises(DataError, match=said) as caught:
+        trace(path, up_cv="cv").expect(np.arange(3), job(3), Draws(0, 3))
+    assert path in str(caught.value)
+
+
+def test_a_column_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    path = write(tmp_path, COLUMNS)
+    with pytest.raises(DataError, match=r"device.up_cv: .* has no column 'sd'; it has client, seconds, down, up, cv"):
+        trace(path, up_cv="sd").expect(np.arange(3), job(3), Draws(0, 3))
+
+
+def test_too_few_rows_are_refused_where_none_are_drawn(tmp_path: Path) -> None:
+    path = write(tmp_path, COLUMNS)
+    with pytest.raises(DataError, match=r"has 3 rows, too few for 4 clients: device.draw=true"):
+        trace(path).expect(np.arange(1), job(1), Draws(0, 4))
+    assert trace(path, draw=True).expect(np.arange(1), job(1), Draws(0, 4)).unit.shape == (1,)
+
+
+def test_files_that_are_no_table(tmp_path: Path) -> None:
+    pickled = tmp_path / "devices.pkl"
+    pickled.write_bytes(pickle.dumps({1: {"computation": 1.0}}))
+    with pytest.raises(OptionError, match=r"path must be a file that ends in .parquet or .csv, got .*devices.pkl"):
+        replace(trace("devices.csv"), path=str(pickled))
+    renamed = pickled.rename(tmp_path / "devices.parquet")
+    empty = write(tmp_path, {name: column[:0] for name, column in {**COLUMNS, "client": [1.0]}.items()}, ".csv")
+    for path, said in [
+        (str(renamed), r"can't be read as a .parquet file"),
+        (str(tmp_path / "nowhere.csv"), r"there is no such file"),
+        (empty, r"has no rows"),
+    ]:
+        with pytest.raises(DataError, match=said):
+            trace(path).expect(np.arange(1), job(1), Draws(0, 1))
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    (tmp_path / "devices.csv").write_text("client,seconds,down,up,up\n1,1,1,1,1\n")
+    with pytest.raises(DataError, match="has 2 columns called 'up'"):
+        trace(str(tmp_path / "devices.csv")).expect(np.arange(1), job(1), Draws(0, 1))
