@@ -1,6 +1,7 @@
 """FedBalancer's network for UCI-HAR."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,10 @@ from torch import Tensor, nn
 
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.rng import torch_scope
+from run_harness import go
 from yaml_words import make
+
+SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "uci_har"
 
 
 def build(seed: int = 0, n_classes: int = 6) -> Any:
@@ -70,3 +74,19 @@ def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
     refusal = rf"model=har_cnn needs windows .* of \[9, 128\].* the inputs are \[{', '.join(map(str, shape))}\]"
     with pytest.raises(IncompatibleConfig, match=refusal):
         make("model", "har_cnn").build(shape, 6)
+
+
+def test_it_trains_on_the_real_windows(tmp_path: Path) -> None:
+    """One round of FedBalancer's settings on a twelfth of the data: 21 people, strangers at the server."""
+    if not SHARED.is_dir():
+        pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")
+    data = ("dataset=uci_har", f"dataset.path={SHARED}", "heterogeneity=natural", "clients=null", "split.limit=630")
+    client = ("client.epochs=1", "client.batch=10", "client.lr=0.005")
+    ran = go(tmp_path, *data, *client, "model=har_cnn", "cohort=5", "rounds=1")
+    first, last = (ran.reports[step].metrics for step in (0, 1))
+    assert (len(ran.info.n_train), len(ran.reports), len(ran.choices[0])) == (21, 2, 5)
+    assert last["test/loss"] < first["test/loss"]
+    assert 1 / 6 < last["test/acc"] <= 1
+    assert last["comm/up_bytes"] == 5 * 6_410_008
+    assert not [name for name in last if name.startswith("clients/acc")]
+    assert ran.info.tags["inputs"].endswith("; the server alone holds the test rows: no clients/acc_*")
