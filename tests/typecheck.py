@@ -9,7 +9,10 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+import jaxtyping
 from jaxtyping import AbstractArray
+
+JAXTYPED = jaxtyping.jaxtyped  # its own
 
 
 def _shaped(annotation: object) -> bool:

@@ -1,0 +1,117 @@
+"""UCI-HAR, 10,299 windows of a phone's motion at the waists of 30 people in 6 activities (Anguita et al. 2013).
+
+    x = total_acc x y z, body_acc x y z, body_gyro x y z:   9 signals of 128 samples, 2.56 s at 50 Hz, not normalised;
+    acceleration in g, total_acc with gravity and body_acc without, angular velocity in rad/s
+    y = 0 WALKING, 1 WALKING_UPSTAIRS, 2 WALKING_DOWNSTAIRS, 3 SITTING, 4 STANDING, 5 LAYING
+    client k = the k-th of the 21 people of the training part, in the order of their ids
+
+The 9 people of the test part are nobody's clients: their windows are the server's alone, as in FedBalancer (Shin et al.
+2022, Sec. 4.1). One person's windows overlap by half, so that validation samples, which are drawn by windows, are no
+strangers to training samples; test samples are.
+
+From a folder with train.parquet and test.parquet, or from the Hugging Face hub. Columns: the nine signals (lists of 128
+numbers, called total_acc_x and so on), `label` and `subject`; others are left out.
+
+Departures from the paper: it has 561 features computed of each window, which are not read.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32
+
+from fedcohort.dataset.base import Dataset, Raw, check
+from fedcohort.dataset.hub import hub
+from fedcohort.dataset.table import Frame, local, text
+from fedcohort.errors import DataError
+from fedcohort.types import Ids
+
+SIGNALS = tuple(f"{signal}_{axis}" for signal in ("total_acc", "body_acc", "body_gyro") for axis in "xyz")
+SAMPLES = 128
+ACTIVITIES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
+
+
+@dataclass(frozen=True)
+class UciHar(Dataset):
+    """The data set, with its options.
+
+    Attributes:
+        path: a local folder, or None for the hub.
+        hub: the name there of a data set with these columns, or None where there is a folder.
+    """
+
+    path: str | None
+    hub: str | None
+
+    def __post_init__(self) -> None:
+        text("path", self.path, optional=True)
+        text("hub", self.hub, optional=True)
+
+    def load(self, seed: int) -> Raw:
+        """float32 [N, 9, 128], 6 classes, a natural client per training subject; nothing is drawn.
+
+        Raises `DataError` naming file, column and row.
+        """
+        train, test = self._frames()
+        subjects, strangers = read_subjects(train), read_subjects(test)
+        check_apart(train, subjects, test, strangers)
+        # Copies: what Arrow lends can't be written to, of which torch warns.
+        labels = [frame.labels("label", n_classes=len(ACTIVITIES)).copy() for frame in (train, test)]
+        _, owner = np.unique(subjects, return_inverse=True)
+        return check(
+            Raw(
+                "uci_har",
+                read_windows(train),
+                labels[0],
+                read_windows(test),
+                labels[1],
+                n_classes=len(ACTIVITIES),
+                train_owner=owner.astype(np.int64),
+                inputs=f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised; "
+                "the server alone holds the test rows: no clients/acc_*",
+                class_names=ACTIVITIES,
+                pooled_test=True,
+                single_use=True,
+            )
+        )
+
+    def _frames(self) -> tuple[Frame, Frame]:
+        if self.path is not None:
+            return local(self.path)
+        if self.hub is not None:
+            return hub(self.hub)
+        raise DataError(
+            "dataset=uci_har needs dataset.path, a folder with train.parquet and test.parquet (the README shows how to "
+            "make it of UCI's archive, https://archive.ics.uci.edu/dataset/240), or dataset.hub, the name of data with "
+            "the same columns on the Hugging Face hub"
+        )
+
+
+def read_subjects(frame: Frame) -> Ids:
+    """Return the id of each row's person, int64 [n]."""
+    column = frame.require_full("subject")
+    ids = column.to_numpy()
+    if ids.dtype.kind not in "iu":
+        raise frame.error("subject", f": column 'subject' must hold whole numbers, it holds {column.type}")
+    return np.asarray(ids, dtype=np.int64)
+
+
+def check_apart(train: Frame, subjects: Ids, test: Frame, strangers: Ids) -> None:
+    """Check that nobody is in both parts: overlapping windows of one person would be in training and in test."""
+    known = np.isin(strangers, subjects)
+    if known.any():
+        row = int(known.argmax())
+        what = f"is of subject {strangers[row]}, who has rows in {train.where}, too: the parts are of different people"
+        raise test.blame("subject", row, what)
+
+
+def read_windows(frame: Frame) -> Float32[np.ndarray, "n 9 128"]:
+    """Return the signals of all windows, in the order of SIGNALS."""
+    x = np.empty((frame.table.num_rows, len(SIGNALS), SAMPLES), dtype=np.float32)
+    for channel, name in enumerate(SIGNALS):
+        values = frame.arrays(name)
+        if values.shape[1:] != (SAMPLES,):
+            what = f": column {name!r} must hold lists of {SAMPLES} numbers, it holds {values.shape[1:]}"
+            raise frame.error(name, what)
+        x[:, channel] = values
+    return x

@@ -1,0 +1,50 @@
+"""The network that FedBalancer trains on UCI-HAR: one convolution over time, one dense layer (Shin et al. 2022).
+
+    [9, 128] -> Conv1d 192 channels, kernel 16, 'same', ReLU -> MaxPool1d 4 -> [192, 32] -> Dense 256, ReLU -> Dense
+
+1,602,502 parameters with 6 classes, 6,410,008 bytes. An even kernel has no middle: as in TensorFlow, 'same' pads with 7
+zeros before the window and 8 after it. Weights are uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010),
+biases zero, which are the defaults of TensorFlow's layers.
+
+Departures from the paper: TensorFlow flattens 32 x 192, time first, and this network 192 x 32: the dense layer's inputs
+stand in another, fixed order, which changes nothing of what is learnt, as its weights are drawn independently.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.model.base import Model
+
+if TYPE_CHECKING:
+    from torch import nn
+
+SHAPE = (9, 128)  # signals, samples of a window
+CHANNELS, KERNEL, POOL, DENSE = 192, 16, 4, 256
+BEFORE, AFTER = 7, 8  # zeros, KERNEL - 1 together: the output is as long as the input
+
+
+@dataclass(frozen=True)
+class HarCnn(Model):
+    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+        from torch import nn  # noqa: PLC0415 - torch only once the words are right
+
+        if tuple(shape) != SHAPE:
+            raise IncompatibleConfig(
+                f"model=har_cnn needs windows [signals, samples] of {list(SHAPE)}, as dataset=uci_har has them; "
+                f"the inputs are {list(shape)}"
+            )
+        signals, samples = SHAPE
+        network = nn.Sequential(
+            nn.ConstantPad1d((BEFORE, AFTER), 0.0),
+            nn.Conv1d(signals, CHANNELS, KERNEL),
+            nn.ReLU(),
+            nn.MaxPool1d(POOL),
+            nn.Flatten(),
+            nn.Linear(CHANNELS * (samples // POOL), DENSE),
+            nn.ReLU(),
+            nn.Linear(DENSE, n_classes),
+        )
+        for parameter in network.parameters():  # kernels have two dimensions or three, biases one
+            (nn.init.xavier_uniform_ if parameter.dim() > 1 else nn.init.zeros_)(parameter)
+        return network

@@ -1,0 +1,189 @@
+"""Windows of motion by hand, on made-up people and, where they are, on the real ones."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from fedcohort.dataset import hub
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.uci_har import ACTIVITIES, SIGNALS, UciHar
+from fedcohort.errors import DataError, OptionError
+from known import known
+from run_harness import compose_words, go
+from yaml_words import ROOT, make
+
+SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "uci_har"
+SUBJECTS = {"train": [7, 3, 30, 7, 3, 30] * 4, "test": [4, 12] * 3}
+
+
+def columns(part: str, **changes: Any) -> dict[str, Any]:
+    """Row i of channel c holds 100 i + 10 c at the time 0, and a thousandth more at each time."""
+    n = len(SUBJECTS[part])
+    rows = 100 * np.arange(n)[:, None] + np.arange(128) / 1000
+    signals = {name: list(rows + 10 * channel) for channel, name in enumerate(SIGNALS)}
+    labels = {"label": np.arange(n) % 6, "subject": np.array(SUBJECTS[part], np.int32), "segment": np.arange(n)}
+    made = {**dict(reversed(signals.items())), **labels, **changes}  # the file's order of columns is not ours
+    return {name: column for name, column in made.items() if column is not None}
+
+
+def write(folder: Path, part: str = "", **changes: Any) -> UciHar:
+    """Write both files, with changes in one of them; a column that is None is left out."""
+    for each in SUBJECTS:
+        table = pa.table(columns(each, **(changes if each == part else {})))
+        pa.parquet.write_table(table, folder / f"{each}.parquet")
+    return UciHar(str(folder), None)
+
+
+def test_channels_have_their_order_and_values_are_as_they_were(tmp_path: Path) -> None:
+    raw = write(tmp_path).load(0)
+    assert raw.train_x.shape == (24, 9, 128)
+    assert raw.train_x.dtype == np.float32
+    rows, channels, times = np.arange(24)[:, None, None], np.arange(9)[:, None], np.arange(128)
+    np.testing.assert_allclose(raw.train_x, 100 * rows + 10 * channels + times / 1000, rtol=1e-6)
+    np.testing.assert_array_equal(raw.test_x, raw.train_x[:6])
+    assert SIGNALS[:4] == ("total_acc_x", "total_acc_y", "total_acc_z", "body_acc_x")
+    assert SIGNALS[4:] == ("body_acc_y", "body_acc_z", "body_gyro_x", "body_gyro_y", "body_gyro_z")
+    assert raw.inputs.startswith(f"9 x 128: {', '.join(SIGNALS)}, not normalised;")
+
+
+def test_labels_and_people(tmp_path: Path) -> None:
+    raw = write(tmp_path).load(0)
+    assert raw.test_y.tolist() == [0, 1, 2, 3, 4, 5]
+    assert (raw.n_classes, tuple(raw.class_names)) == (6, ACTIVITIES)
+    assert known(raw.train_owner).tolist() == [1, 0, 2, 1, 0, 2] * 4, "numbered in the order of their ids"
+    assert known(raw.train_owner).dtype == np.int64
+    assert raw.test_owner is None
+    assert raw.pooled_test
+    assert raw.single_use, "the inputs are held once"
+
+
+@pytest.mark.parametrize(
+    ("part", "changes", "refusal"),
+    [
+        ("train", {"body_acc_y": None}, r"train.parquet has no column 'body_acc_y'; it has body_gyro_z, "),
+        ("test", {"subject": None}, r"test.parquet has no column 'subject'; it has"),
+        ("test", {"label": None}, r"test.parquet has no column 'label'; it has"),
+        (
+            "test",
+            {"body_gyro_x": [[0.0] * 64] * 6},
+            r"test.parquet: column 'body_gyro_x' must hold lists of 128 numbers, it holds \(64,\)",
+        ),
+        (
+            "train",
+            {"total_acc_z": [[0.0] * 128] * 23 + [[0.0] * 127]},
+            r"train.parquet: column 'total_acc_z', row 23 has a list of another length than the first",
+        ),
+        (
+            "train",
+            {"total_acc_z": np.zeros(24)},
+            r"'total_acc_z' must hold lists of numbers or images, it holds double",
+        ),
+        (
+            "train",
+            {"body_acc_x": [[0.0] * 128] * 5 + [[float("nan")] + [0.0] * 127] * 19},
+            r"train.parquet: column 'body_acc_x', row 5 has a value that is missing, NaN or infinite",
+        ),
+        ("test", {"label": [0, 1, 2, 3, 4, 6]}, r"test.parquet: column 'label', row 5 has label 6; .* at most 5"),
+        (
+            "test",
+            {"subject": [4, 12, 30, 4, 12, 4]},
+            r"test.parquet: column 'subject', row 2 is of subject 30, who has rows in .*train.parquet, too",
+        ),
+        ("train", {"subject": ["a"] * 24}, r"train.parquet: column 'subject' must hold whole numbers, it holds string"),
+        ("train", {"subject": [None, *range(40, 63)]}, r"train.parquet: column 'subject', row 0 is empty"),
+    ],
+)
+def test_what_is_wrong_is_named_by_file_column_and_reason(
+    tmp_path: Path, part: str, changes: dict[str, Any], refusal: str
+) -> None:
+    with pytest.raises(DataError, match=rf"^dataset.path: .*{refusal}"):
+        write(tmp_path, part, **changes).load(0)
+
+
+def test_without_a_source_it_is_said_where_the_data_are() -> None:
+    with pytest.raises(DataError, match=r"dataset=uci_har needs dataset.path, .*archive.ics.uci.edu.* or dataset.hub"):
+        make("dataset", "uci_har").load(0)
+    with pytest.raises(OptionError, match="hub must be text or null"):
+        UciHar(None, "")
+    with pytest.raises(OptionError, match="path must be text or null"):
+        UciHar("", None)
+
+
+def test_a_name_on_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    parts = datasets.DatasetDict({part: datasets.Dataset.from_dict(columns(part)) for part in SUBJECTS})
+
+    def load(name: str) -> datasets.DatasetDict:
+        asked.append(name)
+        return parts
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    monkeypatch.setattr(hub, "out_of_reach", lambda: "")
+    raw = UciHar(None, "somebody/har").load(0)
+    assert asked == ["somebody/har"]
+    assert (raw.train_x.shape, raw.test_x.shape) == ((24, 9, 128), (6, 9, 128))
+
+
+def test_a_run_has_people_for_clients_and_strangers_for_the_test(tmp_path: Path) -> None:
+    write(tmp_path)
+    words = ("dataset=uci_har", f"dataset.path={tmp_path}", "clients=null", "cohort=2", "rounds=1", "client.lr=1e-6")
+    assert compose_words(*words).choices["heterogeneity"] == "natural"
+    ran = go(tmp_path / "logs", *words)
+    assert (len(ran.info.n_train), ran.info.n_train.sum()) == (3, 24 - 1 - 3 * 2), "server_val, two samples each"
+    assert "test/acc" in ran.last.metrics
+    assert not [name for name in ran.last.metrics if name.startswith("clients/acc")]
+    assert ran.info.tags["inputs"].endswith("; the server alone holds the test rows: no clients/acc_*")
+
+
+def test_the_readmes_lines_make_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """UCI's archive has a text file for each signal, a line for each window."""
+    for part in SUBJECTS:
+        there = tmp_path / "UCI HAR Dataset" / part
+        (there / "Inertial Signals").mkdir(parents=True)
+        made = columns(part)
+        for name in SIGNALS:
+            np.savetxt(there / "Inertial Signals" / f"{name}_{part}.txt", np.stack(made[name]))
+        np.savetxt(there / f"y_{part}.txt", made["label"] + 1, fmt="%d")
+        np.savetxt(there / f"subject_{part}.txt", made["subject"], fmt="%d")
+    section = (ROOT / "README.md").read_text().partition("### UCI-HAR")[2]
+    code = re.findall(r"<<'PY'\n(.*?)\nPY\n", section, re.DOTALL)[0]
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    (tmp_path / "direct").mkdir()
+    found, wanted = UciHar("har", None).load(0), write(tmp_path / "direct").load(0)
+    np.testing.assert_allclose(found.train_x, wanted.train_x, rtol=1e-6)
+    np.testing.assert_allclose(found.test_x, wanted.test_x, rtol=1e-6)
+    for name in ("train_y", "test_y", "train_owner"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+
+
+@pytest.fixture(scope="module")
+def real() -> Raw:
+    if not SHARED.is_dir():
+        pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")
+    return UciHar(str(SHARED), None).load(0)
+
+
+def test_the_real_data(real: Raw) -> None:
+    assert (real.train_x.shape, real.test_x.shape) == ((7352, 9, 128), (2947, 9, 128))
+    assert np.bincount(real.train_y).tolist() == [1226, 1073, 986, 1286, 1374, 1407]
+    assert np.bincount(real.test_y).tolist() == [496, 471, 420, 491, 532, 537]
+    sizes = np.bincount(known(real.train_owner))
+    assert (len(sizes), sizes.min(), sizes.max()) == (21, 281, 409)
+
+
+def test_the_real_signals_are_in_their_channels(real: Raw) -> None:
+    """A phone at the waist feels gravity along x but for who lies; without gravity nothing is left on average."""
+    means = real.train_x.mean((0, 2), dtype=np.float64)
+    assert means[0] == pytest.approx(0.81, abs=0.01)
+    assert np.abs(means[3:]).max() < 0.05
+    lying = real.train_y == ACTIVITIES.index("LAYING")
+    assert real.train_x[lying, 0].mean() < 0.4 < 0.8 < real.train_x[~lying, 0].mean()
+    walking = real.train_y < 3
+    assert real.train_x[walking, 3:6].std() > 5 * real.train_x[~walking, 3:6].std()

@@ -1,0 +1,92 @@
+"""FedBalancer's network for UCI-HAR."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.rng import torch_scope
+from run_harness import go
+from yaml_words import make
+
+SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "uci_har"
+
+
+def build(seed: int = 0, n_classes: int = 6) -> Any:
+    with torch_scope(seed, "weights"):
+        return make("model", "har_cnn").build((9, 128), n_classes)
+
+
+def test_its_size_is_the_papers() -> None:
+    """9 x 16 x 192 + 192, 32 x 192 x 256 + 256 and 256 x 6 + 6 parameters of four bytes."""
+    network = build()
+    assert sum(p.numel() for p in network.parameters()) == 1_602_502
+    assert sum(p.numel() * p.element_size() for p in network.parameters()) == 6_410_008
+    assert network(torch.zeros(3, 9, 128)).shape == (3, 6)
+    assert network[:4](torch.zeros(3, 9, 128)).shape == (3, 192, 32)
+
+
+@pytest.mark.parametrize(("at", "seen"), [(0, range(8)), (64, range(56, 72)), (127, range(119, 128))])
+def test_an_even_kernel_sees_seven_samples_back_and_eight_ahead(at: int, seen: range) -> None:
+    """With a kernel of ones, output t is the sum of the inputs t - 7 to t + 8: an impulse at p is in p - 8 to p + 7."""
+    network = build()
+    nn.init.ones_(network[1].weight)
+    x = torch.zeros(1, 9, 128)
+    x[0, 4, at] = 1
+    response = network[:3](x)
+    wanted = torch.zeros(128)
+    wanted[list(seen)] = 1
+    assert torch.equal(response, wanted.expand(1, 192, 128))
+
+
+def test_pooling_takes_the_largest_of_four_and_the_dense_layer_reads_channel_by_channel() -> None:
+    network = build()
+    h = torch.arange(192 * 128, dtype=torch.float32).reshape(1, 192, 128)
+    assert torch.equal(network[3:5](h)[0], torch.arange(3, 192 * 128, 4, dtype=torch.float32))
+
+
+def test_kernels_are_glorots_and_biases_zero() -> None:
+    """Variance bound^2 / 3, within 5 standard errors (4/5)^0.5 / n^0.5 of it; the largest weight is close below."""
+    network = build()
+    fans = {1: (9 * 16, 192 * 16), 5: (192 * 32, 256), 7: (256, 6)}
+    for layer, (fan_in, fan_out) in fans.items():
+        weight, bias = network[layer].weight.detach(), network[layer].bias
+        bound = math.sqrt(6 / (fan_in + fan_out))
+        assert 0.99 * bound < weight.abs().max() <= bound * (1 + 1e-6)
+        assert weight.var().item() == pytest.approx(bound**2 / 3, rel=5 * math.sqrt(0.8 / weight.numel()))
+        assert not bias.any()
+
+
+def test_a_seed_decides_its_weights() -> None:
+    def weights(seed: int) -> Tensor:
+        return nn.utils.parameters_to_vector(build(seed).parameters())
+
+    assert torch.equal(weights(3), weights(3))
+    assert not torch.equal(weights(3), weights(4))
+
+
+@pytest.mark.parametrize("shape", [(9, 127), (6, 128), (128, 9), (1, 28, 28), (1152,)])
+def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    refusal = rf"model=har_cnn needs windows .* of \[9, 128\].* the inputs are \[{', '.join(map(str, shape))}\]"
+    with pytest.raises(IncompatibleConfig, match=refusal):
+        make("model", "har_cnn").build(shape, 6)
+
+
+def test_it_trains_on_the_real_windows(tmp_path: Path) -> None:
+    """One round of FedBalancer's settings on a twelfth of the data: 21 people, strangers at the server."""
+    if not SHARED.is_dir():
+        pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")
+    data = ("dataset=uci_har", f"dataset.path={SHARED}", "heterogeneity=natural", "clients=null", "split.limit=630")
+    client = ("client.epochs=1", "client.batch=10", "client.lr=0.005")
+    ran = go(tmp_path, *data, *client, "model=har_cnn", "cohort=5", "rounds=1")
+    first, last = (ran.reports[step].metrics for step in (0, 1))
+    assert (len(ran.info.n_train), len(ran.reports), len(ran.choices[0])) == (21, 2, 5)
+    assert last["test/loss"] < first["test/loss"]
+    assert 1 / 6 < last["test/acc"] <= 1
+    assert last["comm/up_bytes"] == 5 * 6_410_008
+    assert not [name for name in last if name.startswith("clients/acc")]
+    assert ran.info.tags["inputs"].endswith("; the server alone holds the test rows: no clients/acc_*")
