@@ -37,9 +37,6 @@ WORDS = (
 )
 
 NOTES = (
-    "On a busy machine the ratio of rounds is worth little: two runs of this benchmark within a quarter of an hour, at "
-    "loads of 3 to 8 on 2 cores, gave 1.29 and 2.70 at a million. The processor's own time of a round, measured once "
-    "at such a load, was 61 ms with 1,000 clients and 115 ms with a million (1.9 times).",
     "What grows in a round is mostly three draws of a number for everybody, keyed by the round so that no client's "
     "depends on who else is asked: the cohort's keys, those of the cohort of chance, the latencies. A million of each "
     "take 5 to 6 ms here. Counts of who was selected, and what chance would have selected, "
