@@ -7,7 +7,7 @@ import jaxtyping
 
 import typecheck
 
-jaxtyping.jaxtyped = typecheck.where_shapes_are(typecheck.JAXTYPED)  # not of itself, where pytest runs in a fork of it
+jaxtyping.jaxtyped = typecheck.where_shapes_are(typecheck.JAXTYPED)
 hook = jaxtyping.install_import_hook("fedcohort", "typecheck.check")
 # Lightning looks through all installed packages for each Trainer; a session installs none.
 importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)  # type: ignore[assignment]

@@ -12,7 +12,7 @@ from typing import Any
 import jaxtyping
 from jaxtyping import AbstractArray
 
-JAXTYPED = jaxtyping.jaxtyped  # its own
+JAXTYPED = getattr(jaxtyping.jaxtyped, "original", jaxtyping.jaxtyped)  # where tests are forgotten and read anew
 
 
 def _shaped(annotation: object) -> bool:
@@ -31,6 +31,7 @@ def where_shapes_are(jaxtyped: Callable[..., Any]) -> Callable[..., Any]:
 
         return decorate
 
+    vars(decorator)["original"] = jaxtyped
     return decorator
 
 
