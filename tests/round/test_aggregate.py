@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from agg_harness import gather, layout_of, update_of
+from agg_harness import gather, update_of
 from fedcohort.errors import FedcohortError
-from fedcohort.round.aggregate import ServerStep, apply_advice
+from fedcohort.round.aggregate import ServerStep
 from fedcohort.round.collected import Collected
 from fedcohort.round.parts import ServerState
 from fedcohort.selector.random import Random
@@ -20,7 +20,6 @@ from fedcohort.server.sgd import Sgd
 from fedcohort.startup import run
 from fedcohort.state import pack
 from fedcohort.types import Advice, Selection
-from known import known
 from run_harness import Ran, go
 from yaml_words import make
 
@@ -238,24 +237,6 @@ def test_who_is_left_out_has_not_arrived_for_the_aggregator(
     assert left_out - seen
 
 
-def test_buffers_and_counters_are_of_those_kept() -> None:
-    rows = [
-        update_of(k, [float(k)], n=k + 1, buffers=torch.tensor([float(k), 1.0]), counters=torch.tensor([10 - k]))
-        for k in range(3)
-    ]
-    came = gather(make("agg", "fedavg"), rows, layout_of(1, 2, 1), stacked=True)
-    assert (known(came.buffers).tolist(), known(came.counters).tolist()) == ([8 / 6, 1.0], [10])
-    kept = apply_advice(came, Advice(keep=np.array([False, True, True])))
-    # samples 2 and 3, not the weights that are advised
-    np.testing.assert_allclose(known(kept.buffers), [(2 + 6) / 5, 1], rtol=1e-12)
-    assert known(kept.counters).tolist() == [9]
-    weighed = apply_advice(came, Advice(weights=np.array([0.0, 5.0, 1.0])))
-    assert torch.equal(known(weighed.buffers), known(kept.buffers))
-    assert torch.equal(
-        known(apply_advice(came, Advice(weights=np.array([4.0, 5.0, 1.0]))).buffers), known(came.buffers)
-    )
-
-
 @pytest.mark.parametrize(
     ("advice", "message"),
     [
@@ -272,15 +253,6 @@ def test_advice_that_breaks_the_contract_stops_the_run(
     advises(monkeypatch, lambda outcome: advice)
     with pytest.raises(FedcohortError, match=message):
         go(tmp_path, "rounds=1")
-
-
-def test_absolute_weights_count_once(tmp_path: Path) -> None:
-    """FEEL's unbiased weights don't sum to 1; where all do the same work FedNova is FedAvg under them, too."""
-    words = ("selector=feel", "selector.agg=unbiased", "client.steps=2", "rounds=1")
-    one, two = (go(tmp_path / agg, f"agg={agg}", *words) for agg in ("fedavg", "fednova"))
-    weight = one.last.clients["weight"]
-    assert abs(np.nansum(weight) - 1) > 0.05
-    np.testing.assert_allclose(two.last.clients["weight"], weight, rtol=1e-12)
 
 
 def test_tensors_that_are_not_sent_are_filled_or_zero(

@@ -1,10 +1,8 @@
 """FedScale's pickle becomes a table that device=trace reads, and a pickle that would call something is refused."""
 
 import collections
-import importlib.util
 import os
 import pickle
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 
 from fedcohort.device.base import Workload
 from fedcohort.rng import Draws
+from scripts import load_script
 from yaml_words import ROOT, make
 
 FILE = ROOT / "benchmarks" / "fedscale_devices.py"
@@ -25,13 +24,7 @@ CAPACITY = {
 
 @pytest.fixture
 def converter(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("fedscale_devices", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "fedscale_devices", module)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("fedscale_devices", monkeypatch)
 
 
 class Calls:

@@ -1,11 +1,11 @@
 """The benchmark of growing populations runs its smallest one through, and its table says what it measured."""
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from scripts import load_script
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "growth.py"
 COLUMNS = ["clients", "s until round 1", "ratio", "ms a round", "ratio", "MB at most", "MB of data", "multiple"]
@@ -13,13 +13,7 @@ COLUMNS = ["clients", "s until round 1", "ratio", "ms a round", "ratio", "MB at 
 
 @pytest.fixture
 def growth(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("growth", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "growth", module)  # a dataclass looks its module up
-    spec.loader.exec_module(module)
-    return module
+    return load_script("growth", monkeypatch)
 
 
 def rows(page: str) -> list[list[str]]:

@@ -1,12 +1,9 @@
 """A run needs no word that it didn't choose: a paper's three files can be deleted, and nothing else notices."""
 
 import ast
-import os
 import shutil
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 from command_harness import Command
 from run_harness import SMALL, compose_words
@@ -84,7 +81,6 @@ def stripped(home: Path, kept: set[tuple[str, str]]) -> str:
     return str(home)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="torch is imported once for both runs")
 def test_two_runs_that_share_no_word_do_without_all_others(tmp_path: Path) -> None:
     first, second = chosen(*SHORT, *FIRST), chosen(*SHORT, *SECOND)
     assert not {(group, word) for group, word in first & second if group in OURS}, "each word is missing in one of them"

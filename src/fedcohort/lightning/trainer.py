@@ -98,7 +98,7 @@ def _by_a_callback(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and raised_by_a_callback(module)
 
 
-def death_of_a_rank(error: Any) -> str:  # noqa: ANN401  one of torch's two that `died` knows
+def death_of_a_rank(error: Any) -> str:  # noqa: ANN401  one of torch's two that `is_death` knows
     """One line from what torch says of a process that died or raised."""
     if said := said_in_a_rank(str(error)):
         return said

@@ -16,7 +16,7 @@ from fedcohort.types import Ids, Values
 
 @dataclass(frozen=True)
 class Each:
-    """What came from each client beside its update, in the order of `Gathered.clients`; kept where the matrix is.
+    """What came from each client beside its update, in the order of `Collected.clients`; kept where the matrix is.
 
     Attributes:
         used: samples trained on, [m].

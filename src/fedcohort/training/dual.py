@@ -134,16 +134,17 @@ class Dual:
                 row[: len(mine)] = mine
             at = torch.from_numpy(order).to(a.device)
             everywhere = at[:, :, None].expand_as(a)
-            inputs_in_order = a.gather(1, everywhere)
-            table = self._pass(group.reorder(at), inputs_in_order, shape.width, len(passes[0][1]), tasks[0].lr)
-            a.scatter_(1, everywhere, inputs_in_order)
+            a_in_order = a.gather(1, everywhere)
+            table = self._pass(group.reorder(at), a_in_order, shape.width, len(passes[0][1]), tasks[0].lr)
+            a.scatter_(1, everywhere, a_in_order)
             for mine, row, (taken, pieces) in zip(seen, table, passes, strict=True):
                 mine.add(taken, pieces, row)
         together = self._together(tasks, group.gram, a, inputs)
         for k, (task, x) in enumerate(zip(tasks, inputs, strict=True)):
-            delta = partial(self._primal, a[k, : len(x)], x, task.lr)
-            if task.loss_after:
-                torch.add(trainer.server.w, delta(), out=trainer.worker.w)
+            make = partial(self._primal, a[k, : len(x)], x, task.lr)
+            delta = make() if task.loss_after else make
+            if isinstance(delta, Tensor):
+                torch.add(trainer.server.w, delta, out=trainer.worker.w)
             yield trainer.update(task, delta, seen[k], (), together)
 
     def _together(

@@ -1,0 +1,40 @@
+"""What a selector's advice comes to in the sums: who is left out counts nowhere, and weights count once."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from agg_harness import gather, layout_of, update_of
+from fedcohort.round.aggregate import apply_advice
+from fedcohort.types import Advice
+from known import known
+from run_harness import go
+from yaml_words import make
+
+
+def test_buffers_and_counters_are_of_those_kept() -> None:
+    rows = [
+        update_of(k, [float(k)], n=k + 1, buffers=torch.tensor([float(k), 1.0]), counters=torch.tensor([10 - k]))
+        for k in range(3)
+    ]
+    came = gather(make("agg", "fedavg"), rows, layout_of(1, 2, 1), stacked=True)
+    assert (known(came.buffers).tolist(), known(came.counters).tolist()) == ([8 / 6, 1.0], [10])
+    kept = apply_advice(came, Advice(keep=np.array([False, True, True])))
+    # samples 2 and 3, not the weights that are advised
+    np.testing.assert_allclose(known(kept.buffers), [(2 + 6) / 5, 1], rtol=1e-12)
+    assert known(kept.counters).tolist() == [9]
+    weighed = apply_advice(came, Advice(weights=np.array([0.0, 5.0, 1.0])))
+    assert torch.equal(known(weighed.buffers), known(kept.buffers))
+    assert torch.equal(
+        known(apply_advice(came, Advice(weights=np.array([4.0, 5.0, 1.0]))).buffers), known(came.buffers)
+    )
+
+
+def test_absolute_weights_count_once(tmp_path: Path) -> None:
+    """FEEL's unbiased weights don't sum to 1; where all do the same work FedNova is FedAvg under them, too."""
+    words = ("selector=feel", "selector.agg=unbiased", "client.steps=2", "rounds=1")
+    one, two = (go(tmp_path / agg, f"agg={agg}", *words) for agg in ("fedavg", "fednova"))
+    weight = one.last.clients["weight"]
+    assert abs(np.nansum(weight) - 1) > 0.05
+    np.testing.assert_allclose(two.last.clients["weight"], weight, rtol=1e-12)
