@@ -25,6 +25,9 @@ class Facts:
         client_val: every client has validation samples of its own.
         attributes: it is known how many samples of each class and attribute clients have.
         relative_advice: what the selector advises are shares, not weights whose very sum counts.
+        announced_deadline: clients are told a deadline before they train.
+        epochs: clients train epochs, so that fewer samples take less time; not a number of steps.
+        loss_lists: clients keep a list of their samples' losses.
         plain_server: the server's step is a multiple of the aggregator's direction.
         clean_labels: no label was changed.
         everybody: all clients take part in every round.
@@ -42,6 +45,9 @@ class Facts:
     client_val: bool
     relative_advice: bool
     plain_server: bool
+    announced_deadline: bool
+    epochs: bool
+    loss_lists: bool
     attributes: bool | None = None
     clean_labels: bool | None = None
     everybody: bool | None = None
@@ -86,6 +92,25 @@ class Part(Protocol):
 TIMED_DEVICE = Want(
     lambda run: run.timed_device,
     "{who} reads how long clients take, but device=instant takes no time: choose device=shifted_exponential",
+)
+ANNOUNCED_DEADLINE = Want(
+    lambda run: run.announced_deadline,
+    "{who} fits samples into the time until a deadline, and {deadline} tells clients none: choose deadline=fixed or "
+    "deadline=fedbalancer",
+)
+EPOCHS = Want(
+    lambda run: run.epochs,
+    "{who} shortens a round by training on fewer samples, but client.steps fixes the number of steps, whatever the "
+    "samples: choose client.steps=null",
+)
+STEPS = Want(
+    lambda run: not run.epochs,
+    "{who} draws the samples of a fixed number of mini-batches, and clients train epochs: choose client.steps=5, one "
+    "mini-batch for each of the paper's local epochs",
+)
+LOSS_LISTS = Want(
+    lambda run: run.loss_lists,
+    "{who} reads what clients tell of their lists of losses, and {samples} keeps none: choose samples=fedbalancer",
 )
 UNDECAYED_CLIENT = Want(
     lambda run: run.undecayed_client,

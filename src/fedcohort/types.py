@@ -169,6 +169,7 @@ class RoundOutcome:
         signals: each [len(clients)], aligned with `clients`.
         probes: answers to the concurrent probes, by signal.
         round_s: virtual seconds that the round took.
+        announced_s: the deadline that clients were told, virtual seconds after the broadcast; inf where there was none.
     """
 
     round: int
@@ -178,6 +179,7 @@ class RoundOutcome:
     signals: Mapping[str, Any]
     probes: Mapping[str, ProbeResult]
     round_s: float
+    announced_s: float = float("inf")
 
 
 @dataclass(frozen=True)
@@ -216,6 +218,7 @@ class ClientUpdate:
         batch_size: samples in each mini-batch, int64 [steps].
         sample_loss: each sample's cross-entropy when it was first trained on, in nats, float64 [n_used], NaN for one
             that never was.
+        told: what the client tells of its list of losses, by word of `signal/` (`samples.base.Samples.tell`).
         duration: virtual seconds from the broadcast to the arrival.
         loss_after: mean cross-entropy of y on all n_train samples, in nats, NaN where nobody reads it.
         together: those whom it was trained side by side with, None where its update can't be added to theirs unseen.
@@ -240,6 +243,7 @@ class ClientUpdate:
     duration: float = float("nan")
     loss_after: float = float("nan")
     together: "SideBySide | None" = None
+    told: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def delta(self) -> "Tensor":

@@ -28,10 +28,12 @@ def request(n: int, deadline_s: float, seed: int = 0) -> SampleRequest:
         client=SIZES.index(n),
         n=n,
         deadline_s=deadline_s,
+        travel_s=1.0,
         unit_s=float(n),
         units=5,
-        losses=lambda: losses.copy(),
-        rng=lambda: np.random.default_rng(seed),
+        batch=min(10, n),
+        losses=losses,
+        rng=lambda purpose: np.random.default_rng(seed),
     )
 
 

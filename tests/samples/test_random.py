@@ -6,7 +6,7 @@ from fedcohort.samples.random import Random
 
 
 def request(n: int, seed: int = 0) -> SampleRequest:
-    return SampleRequest(0, n, np.inf, 1.0, 5, lambda: np.zeros(n), lambda: np.random.default_rng(seed))
+    return SampleRequest(0, n, np.inf, 0.0, 1.0, 5, 10, np.empty(0), lambda purpose: np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,9 @@ class Deadline(Part, Protocol[S]):
     Attributes:
         partial_work: whether a client that can't finish in time does as many units as fit, instead of being dropped.
         bounded: False where the server waits for everybody, so that nobody is late.
+        announces: whether clients are told a deadline before they train.
+        needs: signals that `observe` reads.
+        bytes_down: of what each client is told beside the model.
     """
 
     partial_work: bool
@@ -45,6 +48,18 @@ class Deadline(Part, Protocol[S]):
     @property
     def bounded(self) -> bool:
         return True
+
+    @property
+    def announces(self) -> bool:
+        return True
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def bytes_down(self) -> int:
+        return 0
 
     @abstractmethod
     def init(self, population: Population) -> S:

@@ -13,6 +13,7 @@ Departures from the paper:
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,6 +32,8 @@ class SmartpcQuorum(Deadline[None]):
 
     share: float
     partial_work: bool = field(default=False, init=False)
+
+    announces: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.number("share", self.share, "(0, 1]")

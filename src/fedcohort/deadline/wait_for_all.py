@@ -25,6 +25,7 @@ class WaitForAll(Deadline[None]):
     partial_work: bool
 
     bounded: ClassVar[bool] = False
+    announces: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.flag("partial_work", self.partial_work)

@@ -14,7 +14,7 @@ from torch import nn
 
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.hook import ClientHook, averaged_uploads, memory_sizes
+from fedcohort.hook import ClientHook, averaged_uploads
 from fedcohort.host.interrupt import interrupts
 from fedcohort.host.memory import keep_freed_memory
 from fedcohort.host.stopwatch import Stopwatch
@@ -79,9 +79,10 @@ class FederatedLoop(pl.Callback):
         lab = FederationLab(self.server, worker, self.federation, alone.update_of)
         cost_model = CostModel(self.parts, self.federation, layout, flops)
         self.planner = RoundPlanner(self.parts, self.settings, self.federation, layout, lab, cost_model, self.stopwatch)
-        self.remembers = memory_sizes(self.parts.hooks, layout.n_params, int(self.federation.n_train.max()))
+        self.longest_list = int(self.federation.n_train.max())
         n_clients, limit_gb = self.federation.n_clients, self.settings.store_limit_gb
-        self.store = store_for(self.folder, self.remembers, n_clients, limit_gb)
+        sizes = self.parts.remembers(False, layout, self.longest_list)
+        self.store = store_for(self.folder, sizes, n_clients, limit_gb)
         self.server_step = ServerStep(self.parts, self.server, self.store, self.federation, self.settings, lab, flops)
         self._data(trainer).federation = self.federation
         module.stopwatch = self.stopwatch
@@ -131,7 +132,7 @@ class FederatedLoop(pl.Callback):
             cohort=planned.arriving,
             weights=planned.weights,
             uploads=[name for hook in hooks for name in hook.uploads],
-            remembers={name: self.remembers[name] for hook in hooks for name in hook.remembers},
+            remembers=self.parts.remembers(planned.selection.plain, self.server.layout, self.longest_list),
             words=declared_reports(self.parts, self.planner.claims, planned.selection.plain),
             stacked=keeps_updates(self.parts),
             moments=self.settings.bn_var == "moments",

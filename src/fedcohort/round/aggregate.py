@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from fedcohort.round.collected import Collected, fill_unsent, reweight
 from fedcohort.round.hearing import ClientClaims
 from fedcohort.round.parts import Parts, ServerState
 from fedcohort.round.plan import PlannedRound
+from fedcohort.round.sampling import note
 from fedcohort.round.server_models import RoundModels
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
@@ -89,6 +90,8 @@ class ServerStep:
             times_selected=count_once_more(state.times_selected, planned.selection.clients),
             chance=state.chance.after(planned.selection.clients, planned.available, planned.twin),
         )
+        for client, losses in planned.looked.items():
+            self._keep(client, note(losses))
         if not len(planned.selection.clients):
             return collected, state
         if not len(planned.arriving):
@@ -134,12 +137,18 @@ class ServerStep:
                 self.server.w.copy_(parameters)
                 self.server.buffers.copy_(_require(collected.buffers))
                 self.server.counters.copy_(_require(collected.counters))
-            for client in () if planned.selection.plain else kept:
-                self.store.commit(int(client), collected.stored.get(int(client), {}))
-        pace = self._outcome(planned, collected, "the pace", frozenset({"n_train"}))
-        samples = self.parts.samples.observe(state.samples, pace)
-        deadline = self.parts.deadline.observe(state.deadline, pace)
-        return collected, replace(state, samples=samples, deadline=deadline)
+            for client in kept.tolist():
+                self._keep(client, collected.stored.get(client, {}))
+        samples, deadline = self.parts.samples, self.parts.deadline
+        told = self._outcome(planned, collected, "the sample selection", samples.needs)
+        state = replace(state, samples=samples.observe(state.samples, told))
+        told = self._outcome(planned, collected, "the deadline", deadline.needs)
+        return collected, replace(state, deadline=deadline.observe(state.deadline, told))
+
+    def _keep(self, client: int, stored: Mapping[str, Tensor]) -> None:
+        """Have a client keep something beside what it keeps already."""
+        if stored:
+            self.store.commit(client, {**self.store.get(client), **stored})
 
     @torch.no_grad()
     def _move(self, planned: PlannedRound, displacement: Tensor) -> Tensor | None:
@@ -202,6 +211,7 @@ class ServerStep:
             signals=Signals(values, needs, reader),
             probes=planned.concurrent if reader == "the selector" else {},
             round_s=planned.charge.virtual_s,
+            announced_s=planned.announced_s,
         )
 
 

@@ -53,7 +53,9 @@ class Rates:
     beside_bytes: int
 
     @classmethod
-    def of(cls, read: Iterable[str], asked: Iterable[str], hooks: Sequence[ClientHook], layout: Layout) -> "Rates":
+    def of(
+        cls, read: Iterable[str], asked: Iterable[str], hooks: Sequence[ClientHook], layout: Layout, beside: int = 0
+    ) -> "Rates":
         """Add up what is read, and what the hooks move, to the rates of a job.
 
         Args:
@@ -61,6 +63,7 @@ class Rates:
             asked: signals that the aggregator probes or reads.
             hooks: those that train the clients.
             layout: the model's.
+            beside: bytes that each client is told beside the model.
         """
         reports = [s for w in read if isinstance(s := find(w), Reported)]
         fixed = NUMBER * layout.n_buffers + 8 * sum(b.size for b in layout.counters)
@@ -69,7 +72,7 @@ class Rates:
             step_passes=3.0 + (weighs.passes if (weighs := weigher(hooks)) else 0.0),
             probed={w: s for w in sorted(asked) if isinstance(s := find(w), Measured)},
             passes_after=float(sum(s.passes for s in reports)),
-            down_bytes=fixed + vector * (1 + sum(len(h.downloads) for h in hooks)),
+            down_bytes=fixed + beside + vector * (1 + sum(len(h.downloads) for h in hooks)),
             beside_bytes=fixed + vector * sum(len(h.uploads) for h in hooks) + sum(s.bytes_up for s in reports),
         )
 
@@ -85,8 +88,9 @@ class CostModel:
         self.parts, self.federation, self.flops = parts, federation, flops
         client = parts.client
         self.units = client.epochs if client.steps is None else client.steps
-        self.usual = Rates.of(parts.needs(), parts.agg.needs, parts.hooks, layout)
-        self.plain = Rates.of(parts.needs(plain=True), (), parts.hooks_in(plain=True), layout)
+        beside = parts.samples.bytes_down + parts.deadline.bytes_down
+        self.usual = Rates.of(parts.needs(), parts.agg.needs, parts.hooks, layout, beside)
+        self.plain = Rates.of(parts.needs(plain=True), (), parts.hooks_in(plain=True), layout, beside)
         self.bare = Rates.of((), (), (), layout)  # of a probe, which takes w_t alone
         self.update_bytes = parts.codec.bytes_up(layout)
 

@@ -15,13 +15,14 @@ from fedcohort.codec.base import Codec
 from fedcohort.deadline.base import Deadline
 from fedcohort.device.base import Device
 from fedcohort.errors import CheckpointError
-from fedcohort.hook import ClientHook
+from fedcohort.flat import Layout
+from fedcohort.hook import ClientHook, memory_sizes
 from fedcohort.ledger import Charge
 from fedcohort.objective.base import Objective
 from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
 from fedcohort.round.chance import Chance
-from fedcohort.samples.base import Samples
+from fedcohort.samples.base import LOSSES, Samples
 from fedcohort.selector.base import Selector
 from fedcohort.server.base import ServerOptimizer
 from fedcohort.signal.base import Static, find
@@ -62,8 +63,14 @@ class Parts:
         return self.codec.hooks if plain else self.hooks
 
     def needs(self, plain: bool = False) -> frozenset[str]:
-        """Return the signals that the server reads: the selector's alone in a plain round."""
-        return self.selector.needs if plain else self.selector.needs | self.agg.needs
+        """Return the signals that the server reads; in a plain round the aggregator reads none."""
+        needs = self.selector.needs | self.samples.needs | self.deadline.needs
+        return needs if plain else needs | self.agg.needs
+
+    def remembers(self, plain: bool, layout: Layout, n_samples: int) -> dict[str, int]:
+        """Return how many floats each thing takes that a client keeps, by name; n_samples: the most that one has."""
+        sizes = memory_sizes(self.hooks_in(plain), layout.n_params, n_samples)
+        return sizes | ({LOSSES: n_samples} if self.samples.keeps_losses else {})
 
 
 @dataclass
@@ -88,8 +95,8 @@ class ServerState:
             selector=parts.selector.init(population.of(parts.selector.needs, "the selector")),
             agg=parts.agg.init(population.of(parts.agg.needs, "the aggregator"), n_params),
             server=parts.server.init(n_params),
-            samples=parts.samples.init(population.of(frozenset({"n_train"}), "the sample selector")),
-            deadline=parts.deadline.init(population.of(frozenset({"n_train"}), "the deadline")),
+            samples=parts.samples.init(population.of(parts.samples.needs, "the sample selection")),
+            deadline=parts.deadline.init(population.of(parts.deadline.needs, "the deadline")),
             times_selected=np.zeros(population.n_clients, dtype=np.int64),
             chance=Chance.fresh(population.n_clients),
         )

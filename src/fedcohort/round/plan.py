@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -18,10 +17,10 @@ from fedcohort.round.chance import uniform
 from fedcohort.round.cost import CostModel, Rates
 from fedcohort.round.hearing import ClientClaims
 from fedcohort.round.parts import Parts, Populations, ServerState
+from fedcohort.round.sampling import Chosen, SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
 from fedcohort.round.workload import AskedWork, among, ask_work, verify
-from fedcohort.samples.base import SampleRequest
 from fedcohort.signal.base import Lab, Measured, Probed, find
 from fedcohort.training.local import ClientTask
 from fedcohort.training.upload import Kept
@@ -38,6 +37,8 @@ class PlannedRound:
         task: makes the job of the i-th of them; a rank makes those of its own share.
         cost: samples that each processes.
         weights: raw, for the aggregation.
+        announced_s: the deadline that clients are told, inf where there is none.
+        looked: the losses of the samples of those who looked at all of them, by id, whether or not they will arrive.
         answers: to the selector's probes.
         concurrent: those of them that are delivered with the outcome.
         measured: the aggregator's own probes of those who will arrive, none in a plain round.
@@ -55,6 +56,8 @@ class PlannedRound:
     cost: Values
     weights: Values
     closing: DeadlineOutcome
+    announced_s: float
+    looked: Mapping[int, Values]
     answers: Mapping[str, ProbeResult]
     concurrent: Mapping[str, ProbeResult]
     measured: Mapping[str, Values]
@@ -108,10 +111,12 @@ class RoundPlanner:
         beside_s = self.cost_model.probe_s([p for p in probes if p.concurrent], draws)
         rates = self.cost_model.rates(selection.plain)
         work = ask_work(selection, self.cost_model.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
-        rows, inspections, closing = self._pace(t, work, rates, state, draws)
+        pace = self._pace(t, work, rates, state, store, draws)
+        rows, closing = pace.chosen.rows, pace.closing
         charge = self.cost_model.round(probes, answers, work, rows, closing, selection.plain)
         train_s = closing.train_s if len(selection.clients) else 0.0
-        spent = Charge(client_flops=self.cost_model.flops * inspections, virtual_s=wait_s + max(train_s, beside_s))
+        flops = self.cost_model.flops * int(self.federation.n_train[pace.looking].sum())
+        spent = Charge(client_flops=flops, virtual_s=wait_s + max(train_s, beside_s))
         lr, here = self.parts.client.lr_at(t), np.flatnonzero(closing.arrived).tolist()
         arriving = selection.clients[here]
         used = self.cost_model.count_used(arriving, [rows[i] for i in here])
@@ -130,6 +135,7 @@ class RoundPlanner:
                 plain=selection.plain,
                 kept=work.kept[i],
                 loss_after=rates.passes_after > 0,
+                remember=pace.chosen.remember[i],
             )
 
         return PlannedRound(
@@ -143,6 +149,8 @@ class RoundPlanner:
             cost=self.cost_model.count_seen(used, closing.units[closing.arrived]),
             weights=self._weights(selection, used, self.federation.n_train[arriving]),
             closing=closing,
+            announced_s=pace.announced_s,
+            looked=pace.looked,
             answers=answers,
             concurrent=concurrent,
             measured={w: self._ask_measured(w, s, arriving) for w, s in rates.probed.items()},
@@ -178,34 +186,27 @@ class RoundPlanner:
         return used.astype(np.float64) if selection.plain else self.parts.agg.weights(used, owned)
 
     def _pace(
-        self, t: int, request: AskedWork, rates: Rates, state: ServerState, draws: Draws
-    ) -> tuple[list[Ids | None], int, DeadlineOutcome]:
-        """Announce a deadline, choose samples (and count those looked at), let the devices run, close the round."""
-        parts, cost_model, n, selected = self.parts, self.cost_model, self.federation.n_train, request.clients
-        inferred = cost_model.count_inferred(selected, rates)
-        expected = parts.device.expect(
-            selected, cost_model.work(n[selected], inferred, rates, request.up), draws.once()
-        )
+        self, t: int, asked: AskedWork, rates: Rates, state: ServerState, store: ClientStore, draws: Draws
+    ) -> "Pace":
+        """Announce a deadline, have samples chosen, let the devices run, close the round."""
+        parts, cost_model, n, selected = self.parts, self.cost_model, self.federation.n_train, asked.clients
+        samples = SampleSelection(parts.samples, self.federation, parts.client.batch, store, self.lab)
+        looking = samples.find_looking(state.samples, selected)
+        inferred = cost_model.count_inferred(selected, rates) + np.where(np.isin(selected, looking), n[selected], 0)
+        work = cost_model.work(n[selected], inferred, rates, asked.up)
+        expected = parts.device.expect(selected, work, draws.once())
         context = PaceContext(t, selected, cost_model.units, self._whole_job(rates), expected)
         announced = parts.deadline.announce(state.deadline, context)
-        inspections = np.zeros(len(selected), dtype=np.int64)
-        rows: list[Ids | None] = [None] * len(selected)
-        for i, k in enumerate(selected if not parts.samples.everything else ()):
-            sample_request = SampleRequest(
-                client=int(k),
-                n=int(n[k]),
-                deadline_s=announced,
-                unit_s=float(expected.unit[i]),
-                units=int(request.units[i]),
-                losses=lambda i=i, k=int(k): self._losses(i, k, inspections),  # type: ignore[misc]
-                rng=partial(draws.generator, "samples", int(k)),
-            )
-            chosen = parts.samples.choose(state.samples, sample_request)
-            rows[i] = None if len(chosen) == n[k] else chosen
-        work = cost_model.work(cost_model.count_used(selected, rows), inferred + inspections, rates, request.up)
+        with self.stopwatch.stage("probe"):
+            losses = samples.look(looking)
+        chosen = samples.choose(state.samples, asked, losses, announced, expected, draws)
+        work = cost_model.work(cost_model.count_used(selected, chosen.rows), inferred, rates, asked.up)
         timing = parts.device.sample(selected, work, draws)
-        close = parts.deadline.close(state.deadline, timing.finish(request.units), announced) if len(selected) else 0.0
-        return rows, int(inspections.sum()), settle(timing, request.units, close, parts.deadline.partial_work)
+        close = parts.deadline.close(state.deadline, timing.finish(asked.units), announced) if len(selected) else 0.0
+        closing = settle(timing, asked.units, close, parts.deadline.partial_work)
+        in_time = set(selected[timing.probe() <= close].tolist())
+        looked = {k: values for k, values in losses.items() if k in in_time}
+        return Pace(announced, chosen, looking, looked, closing)
 
     def _whole_job(self, rates: Rates) -> Timing:
         """Return the expected times of a whole job, for everybody.
@@ -221,7 +222,21 @@ class RoundPlanner:
             self.whole_jobs[id(rates)] = self.parts.device.expect(self.everybody, work, draws)
         return self.whole_jobs[id(rates)]
 
-    def _losses(self, position: int, client: int, inspections: Ids) -> Values:
-        """Per-sample cross-entropy of w_t on T_k, [n_k]; the forward pass is charged in time and FLOPs."""
-        inspections[position] = self.federation.n_train[client]
-        return self.lab.per_sample_losses(client)
+
+@dataclass(frozen=True)
+class Pace:
+    """How a cohort's work fits into the round.
+
+    Attributes:
+        announced_s: the deadline that clients are told.
+        chosen: what they train on.
+        looking: sorted ids of those who look at all of their samples first.
+        looked: their losses, of those who are done with that before the round closes.
+        closing: who arrives.
+    """
+
+    announced_s: float
+    chosen: Chosen
+    looking: Ids
+    looked: Mapping[int, Values]
+    closing: DeadlineOutcome

@@ -98,7 +98,7 @@ class _Rows:
 
 
 class MappedStore:
-    """Rows of float32 in `<folder>/client_store.<name>`.
+    """Rows of float32 in `<folder>/client_store.<name>`; one that begins with NaN stands for nothing kept.
 
     sizes: floats that each name takes; what is shorter is padded at its end, with what does not count.
     """
@@ -114,8 +114,7 @@ class MappedStore:
         slot = int(self._current[client])
         if slot < 0:
             return {}
-        found = {name: np.frombuffer(rows.read(client, slot), dtype=np.float32) for name, rows in self._rows.items()}
-        return {name: torch.from_numpy(row.copy()) for name, row in found.items()}
+        return _parse({name: rows.read(client, slot) for name, rows in self._rows.items()})
 
     def commit(self, client: int, stored: Mapping[str, Tensor]) -> None:
         """Write what the client keeps into the slot that no checkpoint needs."""
@@ -126,7 +125,10 @@ class MappedStore:
         clients = []
         for name, rows in self._rows.items():
             row = np.zeros(rows.size, dtype=np.float32)
-            row[: len(stored[name])] = stored[name].cpu().numpy()
+            if name in stored:
+                row[: len(stored[name])] = stored[name].cpu().numpy()
+            else:
+                row[:1] = np.nan
             rows.write(client, slot, row.tobytes())
             clients.append(row.tobytes())
         self._current[client] = slot
@@ -151,6 +153,12 @@ class MappedStore:
         self._before, self._newest = self._newest, self._snapshot.copy()
 
 
+def _parse(rows: Mapping[str, bytes]) -> dict[str, Tensor]:
+    """Return what is kept in the rows, by name."""
+    found = {name: torch.from_numpy(np.frombuffer(row, np.float32).copy()) for name, row in rows.items()}
+    return {name: row for name, row in found.items() if not row[:1].isnan().any()}
+
+
 def _digest(rows: list[bytes]) -> int:
     return int.from_bytes(hashlib.blake2b(b"".join(rows), digest_size=8).digest(), "big", signed=True)
 
@@ -172,7 +180,7 @@ def saved_rows(folder: Path | None, state: Mapping[str, Any]) -> Iterator[tuple[
             if _digest(list(rows.values())) != digests[client]:
                 where = f"{folder}/{PREFIX}*"
                 raise DamagedCheckpoint(f"{where} is damaged: what client {client} keeps isn't what was written")
-            yield client, {name: torch.from_numpy(np.frombuffer(row, np.float32).copy()) for name, row in rows.items()}
+            yield client, _parse(rows)
 
 
 def check(folder: Path, state: Mapping[str, Any]) -> None:

@@ -1,16 +1,19 @@
-"""The contract of sample selection: which of its samples a client trains on this round."""
+"""The contract of sample selection: which of its samples a client trains on this round, and what it tells of them."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
+from jaxtyping import Bool
 
 from fedcohort.part import Part
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 S = TypeVar("S")
+
+LOSSES = "sample_losses"  # the name under which a client keeps its list
 
 
 @dataclass(frozen=True)
@@ -21,19 +24,24 @@ class SampleRequest:
         client: its id.
         n: samples it has.
         deadline_s: what was announced, inf without a deadline.
+        travel_s: expected virtual seconds of all but the training: download, forward passes beside it, upload.
         unit_s: expected virtual seconds of one unit of work on all n samples.
         units: units asked.
-        losses: measures and returns the per-sample cross-entropy of w_t, float64 [n]; calling it is charged.
-        rng: makes the client's own generator for this round; only those who draw pay for it.
+        batch: samples in a mini-batch.
+        losses: the last cross-entropy of each sample that the client knows of, in nats, float64 [n]; empty where
+            clients keep no list (`Samples.keeps_losses`), or this one hasn't looked.
+        rng: makes the client's own generator of a purpose for this round; only those who draw pay for it.
     """
 
     client: int
     n: int
     deadline_s: float
+    travel_s: float
     unit_s: float
     units: int
-    losses: Callable[[], Values]
-    rng: Callable[[], np.random.Generator]
+    batch: int
+    losses: Values
+    rng: Callable[[str], np.random.Generator]
 
 
 class Samples(Part, Protocol[S]):
@@ -41,19 +49,43 @@ class Samples(Part, Protocol[S]):
 
     Attributes:
         everything: whether that is all of them for everybody: then nobody is asked.
+        keeps_losses: whether clients keep a list of their samples' losses. Who has none looks at all of its samples,
+            for a forward pass on w_t; later the list follows from the first local epoch of each round that arrives.
+        needs: signals that `observe` reads.
+        bytes_down: of what each client is told beside the model.
     """
 
     @property
     def everything(self) -> bool:
         return False
 
+    @property
+    def keeps_losses(self) -> bool:
+        return False
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def bytes_down(self) -> int:
+        return 0
+
     @abstractmethod
     def init(self, population: Population) -> S:
         """The state before round 0."""
 
+    def look(self, state: S, n: Ids) -> Bool[np.ndarray, "clients"]:
+        """Say which clients keep a list, given their numbers of samples n, [clients]."""
+        return np.full(len(n), self.keeps_losses)
+
     @abstractmethod
     def choose(self, state: S, request: SampleRequest) -> Ids:
         """Choose the samples to train on: sorted positions in [0, n), at least one."""
+
+    def tell(self, state: S, request: SampleRequest, losses: Values) -> Mapping[str, float]:
+        """Return what a client tells of its list after training, by word of `signal/`; losses: the list then, [n]."""
+        return {}
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:
         """Learn from those who arrived."""

@@ -35,4 +35,4 @@ class Random(Samples[None]):
         """Choose sorted positions, uniformly among all sets of their size."""
         # .07 * 100 is 7.000000000000001 in floating point, and its ceiling 8
         count = max(1, math.ceil(self.fraction * request.n - 1e-9))
-        return np.sort(request.rng().choice(request.n, size=count, replace=False))
+        return np.sort(request.rng("samples").choice(request.n, size=count, replace=False))

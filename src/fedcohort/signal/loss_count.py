@@ -1,4 +1,7 @@
-"""loss_count: the number of samples that a client trained on in its first local epoch, |B_k| (Oort)."""
+"""loss_count: the number of samples that a client trained on in its first local epoch, |B_k| (Oort).
+
+Where its sample selection keeps losses, what that tells: the samples above a threshold, |OT| (FedBalancer, Sec. 3.2.3).
+"""
 
 import numpy as np
 
@@ -7,5 +10,5 @@ from fedcohort.signal.base import Reported
 signal = Reported(
     reveals="how many samples a client trained on",
     bytes_up=4,
-    read=lambda update: float(np.count_nonzero(~np.isnan(update.sample_loss))),
+    read=lambda update: update.told.get("loss_count", float(np.count_nonzero(~np.isnan(update.sample_loss)))),
 )

@@ -1,6 +1,7 @@
 """loss_squares: the sum of squared losses of the samples trained on in the first local epoch (Oort).
 
-A sample's loss is its cross-entropy when it is first trained on, and so comes free with the training.
+A sample's loss is its cross-entropy when it is first trained on, and so comes free with the training. Where its sample
+selection keeps losses, the sum over what that tells of: the samples above a threshold (FedBalancer, Sec. 3.2.3).
 """
 
 import numpy as np
@@ -12,7 +13,7 @@ from fedcohort.types import ClientUpdate
 def squares(update: ClientUpdate) -> float:
     """Return the sum in nats^2; 0 without a sample, infinite where one loss is."""
     losses = update.sample_loss[~np.isnan(update.sample_loss)]
-    return float(losses @ losses)
+    return update.told.get("loss_squares", float(losses @ losses))
 
 
 signal = Reported(reveals="how well the model fits a client's training data", bytes_up=4, read=squares)

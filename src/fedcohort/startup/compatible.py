@@ -17,7 +17,9 @@ from fedcohort.signal.base import find, unknowable
 if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
 
-GROUPS = ("selector", "agg", "codec", "objective")  # whose parts are asked, in this order
+# Whose parts are asked, in this order, and whose of them read signals
+GROUPS = ("selector", "agg", "codec", "objective", "samples", "deadline", "device", "availability")
+READERS = ("selector", "agg", "samples", "deadline")
 
 
 def facts(parts: Parts, client_val: float, requires: Mapping[str, Mapping[str, Any]]) -> Facts:
@@ -40,6 +42,9 @@ def facts(parts: Parts, client_val: float, requires: Mapping[str, Mapping[str, A
         client_val=client_val > 0,
         relative_advice=not parts.selector.absolute,
         plain_server=parts.server.plain,
+        announced_deadline=parts.deadline.announces,
+        epochs=parts.client.steps is None,
+        loss_lists=parts.samples.keeps_losses,
     )
 
 
@@ -58,7 +63,7 @@ def with_data(known: Facts, parts: Parts, cohort: int, federation: "Federation")
 def check(parts: Parts, choices: Mapping[str, str], known: Facts) -> None:
     """Raise `IncompatibleConfig` at the first want that isn't met; choices: each group's word."""
     wanted = [(group, want) for group in GROUPS for want in _sort(getattr(parts, group).wants, choices[group])]
-    for group in ("selector", "agg"):
+    for group in READERS:
         signals = (find(word) for word in sorted(getattr(parts, group).needs))
         wanted += [(group, signal.wants) for signal in signals if signal.wants is not None]
     for group, want in wanted:
@@ -117,7 +122,7 @@ def remarks(
 
 
 def _yardsticks(parts: Parts, choices: Mapping[str, str]) -> list[str]:
-    known = {group: unknowable(getattr(parts, group).needs) for group in ("selector", "agg")}
+    known = {group: unknowable(getattr(parts, group).needs) for group in READERS}
     return [
         f"{group}={choices[group]} is a yardstick, no method: it reads {', '.join(words)}, which no server can know"
         for group, words in known.items()
@@ -148,7 +153,7 @@ def _own(parts: Parts, choices: Mapping[str, str]) -> list[str]:
 
 def _unheard_lies(parts: Parts, choices: Mapping[str, str]) -> list[str]:
     lies = parts.attack.about
-    if not lies or lies & (parts.selector.needs | parts.agg.needs):
+    if not lies or lies & parts.needs():
         return []
     what = ", ".join(sorted(lies))
     return [f"attack={choices['attack']} has no effect: neither the selector nor the aggregator reads {what}"]

@@ -29,9 +29,10 @@ from fedcohort.training.response import Response
 from fedcohort.training.step import Corrected, Pass, Plain, Step, Stepwise
 from fedcohort.training.upload import Kept, part
 from fedcohort.training.weighted import Weighted
-from fedcohort.types import ClientUpdate, Ids, SideBySide
+from fedcohort.types import ClientUpdate, Ids, SideBySide, Values
 
 Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
+Remember = Callable[[Values], tuple[Mapping[str, Tensor], Mapping[str, float]]]
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class ClientTask:
         plain: only the codec's hooks.
         kept: which of the network's tensors it uploads, None for all.
         loss_after: whether it measures what it has trained.
+        remember: makes what it keeps and tells of its samples' losses, given those that it trained on.
     """
 
     round: int
@@ -59,6 +61,7 @@ class ClientTask:
     plain: bool = False
     kept: Kept | None = None
     loss_after: bool = False
+    remember: Remember | None = None
 
 
 class LocalTrainer:
@@ -209,6 +212,7 @@ class LocalTrainer:
         """Return what the client sends; `worker` holds its model where anything else than `delta` is read off it."""
         losses = seen.batch_loss
         worker = self.worker
+        kept, told = ({}, {}) if task.remember is None else task.remember(seen.first)
         results = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
         return ClientUpdate(
             client=task.client,
@@ -223,7 +227,8 @@ class LocalTrainer:
             buffers=worker.buffers.clone() if len(worker.buffers) else worker.buffers,
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
             uploads={name: vector for part in results for name, vector in part.uploads.items()},
-            stored={name: vector for part in results for name, vector in part.stored.items()},
+            stored={**kept, **{name: vector for part in results for name, vector in part.stored.items()}},
+            told=told,
             batch_loss=losses,
             batch_size=seen.batch_size,
             sample_loss=seen.first,

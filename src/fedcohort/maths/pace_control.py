@@ -1,0 +1,84 @@
+"""FedBalancer's controller: harder samples and shorter rounds while they still teach (Shin et al. 2022, Alg. 3).
+
+    U_R = (sum of losses of the samples trained on) / (their number x deadline)    of those who arrived in round R
+    every w rounds, with past = U_(R-2w+1) + ... + U_(R-w) and recent = U_(R-w+1) + ... + U_R:
+        past > recent:   ltr <- min(ltr + lss, 1),   ddlr <- max(ddlr - dss, 0)
+        otherwise:       ltr <- max(ltr - lss, 0),   ddlr <- min(ddlr + dss, 1)
+
+ltr is the loss threshold's place between the lowest and the high losses, ddlr the deadline's between its bounds; they
+start at 0 and 1. R counts the rounds in which somebody arrived, from 1; nothing is decided before round 2 w. The steps
+are rounded to 12 decimals, so that twenty of .05 are 1.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.types import Values
+
+DECIMALS = 12
+
+
+@dataclass(frozen=True)
+class PaceState:
+    """What the controller has seen.
+
+    Attributes:
+        rounds: in which somebody arrived, R.
+        utilities: the last 2 w at most of U, the newest last.
+        ltr, ddlr: as above, in [0, 1].
+    """
+
+    rounds: int
+    utilities: Values
+    ltr: float
+    ddlr: float
+
+
+@dataclass(frozen=True)
+class PaceControl:
+    """The controller, with its options.
+
+    Attributes:
+        w: rounds between decisions.
+        lss: the loss threshold's step; 0 for a reader of ddlr alone.
+        dss: the deadline's step; 0 for a reader of ltr alone.
+    """
+
+    w: int
+    lss: float = 0.0
+    dss: float = 0.0
+
+    def __post_init__(self) -> None:
+        ranges.integer("w", self.w, "[1, inf)")
+        ranges.number("lss", self.lss, "[0, 1]")
+        ranges.number("dss", self.dss, "[0, 1]")
+
+    def start(self) -> PaceState:
+        """Return the state before the first round."""
+        return PaceState(0, np.empty(0), 0.0, 1.0)
+
+    def observe(self, state: PaceState, utility: float) -> PaceState:
+        """Take in U of a round; one that is no finite number tells nothing, as a round without arrivals."""
+        if not np.isfinite(utility):
+            return state
+        rounds, utilities = state.rounds + 1, np.append(state.utilities, utility)[-2 * self.w :]
+        ltr, ddlr = state.ltr, state.ddlr
+        if rounds % self.w == 0 and rounds >= 2 * self.w:
+            sign = 1 if utilities[: self.w].sum() > utilities[self.w :].sum() else -1
+            ltr = round(min(max(ltr + sign * self.lss, 0.0), 1.0), DECIMALS)
+            ddlr = round(min(max(ddlr - sign * self.dss, 0.0), 1.0), DECIMALS)
+        return PaceState(rounds, utilities, ltr, ddlr)
+
+
+def utility(loss_sum: Values, used: Values, deadline_s: float) -> float:
+    """Return U: mean loss of the samples trained on, in nats, over the deadline, in seconds.
+
+    Args:
+        loss_sum: each arrived client's sum of losses, [m].
+        used: its number of samples, [m].
+        deadline_s: what was announced.
+    """
+    trained = float(used.sum())
+    return float(loss_sum.sum()) / (trained * deadline_s) if trained > 0 and deadline_s > 0 else float("nan")

@@ -1,0 +1,55 @@
+"""FedBalancer: clients train on samples whose loss is above a threshold that rises with time (Shin et al. 2022).
+
+Shin, Li, Liu, Lee, "FedBalancer: Data and Pace Control for Efficient Federated Learning on Heterogeneous Clients"
+(MobiSys 2022), Algorithm 1. Its deadline is `deadline=fedbalancer`; either works without the other.
+
+    S  = samples that E epochs of whole mini-batches fit of before the deadline       S >= n_i: train on all, else
+    OT = {x: loss_i(x) >= lt},   UT = the rest,   L = max(S, |OT|)
+    train on L p random samples of OT and L (1 - p) of UT
+
+The threshold lt and the client's list loss_i: `samples/threshold.py`.
+
+Departures from the paper:
+- L p is rounded up; where OT or UT has too few samples the other one fills in;
+- the paper doesn't say how S is found: here from the deadline less the expected travel, in whole mini-batches;
+- those of `samples/threshold.py`.
+
+as_released=true does as the authors' code: S leaves travel out and counts parts of mini-batches; the rest in
+`samples/threshold.py`. A client that never trained takes OT there, whatever would fit.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort.part import EPOCHS, Want
+from fedcohort.samples.base import SampleRequest
+from fedcohort.samples.threshold import LossThreshold, State, draw
+from fedcohort.types import Ids
+
+
+@dataclass(frozen=True)
+class FedBalancer(LossThreshold):
+    """The sample selection; its options are those of `LossThreshold`."""
+
+    wants: ClassVar[frozenset[Want]] = LossThreshold.wants | {EPOCHS}
+
+    def choose(self, state: State, request: SampleRequest) -> Ids:
+        """Choose by Alg. 1."""
+        fit = self._fit(request)
+        if fit >= request.n:
+            return np.arange(request.n)
+        over = request.losses >= state.threshold
+        return draw(over, max(fit, int(over.sum()), 1), self.p, request.rng("samples"))
+
+    def _fit(self, request: SampleRequest) -> int:
+        """Return S, the samples that all units of work fit of before the deadline."""
+        room = request.deadline_s if self.as_released else request.deadline_s - request.travel_s
+        batch_s = request.unit_s * request.batch / request.n
+        batches = max(0.0, room / (request.units * batch_s)) if batch_s > 0 else math.inf
+        if batches * request.batch >= request.n + request.batch:
+            return request.n
+        # 25 / (5 x .1) is 49.99999999999999 of a batch in floating point
+        return int((batches if self.as_released else math.floor(batches + 1e-9)) * request.batch + 1e-9)

@@ -1,0 +1,40 @@
+"""OortBalancer: the one mini-batch of each local epoch, as in Oort, is drawn above a loss threshold (Shin et al. 2022).
+
+Shin, Li, Liu, Lee, "FedBalancer: Data and Pace Control for Efficient Federated Learning on Heterogeneous Clients"
+(MobiSys 2022), Sec. 3.4. With E = client.steps mini-batches of b samples:
+
+    n_i >= b E:   draw L = b E samples, L p of them with loss_i >= lt, for one mini-batch after the other
+    n_i <  b E:   all samples, in as many passes as E mini-batches need
+
+loss_i, lt, p and what clients tell are FedBalancer's (`samples/threshold.py`).
+
+Departures from the paper:
+- client.steps says how many mini-batches there are; the paper has one for each of its five local epochs;
+- an update weighs by the samples that were drawn, as all do, not by the size of a mini-batch: the same for all who have
+  b E samples or more;
+- a client tells of its whole list; the code of its first mini-batch alone, which leaves a percentile of ten losses.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort.part import STEPS, Want
+from fedcohort.samples.base import SampleRequest
+from fedcohort.samples.threshold import LossThreshold, State, draw
+from fedcohort.types import Ids
+
+
+@dataclass(frozen=True)
+class OortBalancer(LossThreshold):
+    """The sample selection; its options are those of `LossThreshold`."""
+
+    wants: ClassVar[frozenset[Want]] = LossThreshold.wants | {STEPS}
+
+    def choose(self, state: State, request: SampleRequest) -> Ids:
+        """Choose as many samples as the steps take; all where there are less."""
+        count = request.units * request.batch
+        if count >= request.n:
+            return np.arange(request.n)
+        return draw(request.losses >= state.threshold, count, self.p, request.rng("samples"))

@@ -1,0 +1,17 @@
+"""loss_sum: the sum of the losses of the samples trained on in the first local epoch (FedBalancer's LSum).
+
+A sample's loss is its cross-entropy when it is first trained on. A sample selection may tell a sum of its own.
+"""
+
+import numpy as np
+
+from fedcohort.signal.base import Reported
+from fedcohort.types import ClientUpdate
+
+
+def total(update: ClientUpdate) -> float:
+    """Return the sum in nats; 0 without a sample."""
+    return update.told.get("loss_sum", float(np.nansum(update.sample_loss)))
+
+
+signal = Reported(reveals="how well the model fits a client's training data", bytes_up=4, read=total)

@@ -1,0 +1,128 @@
+"""FedBalancer's deadline by hand: peaks of clients a second, and what moves them."""
+
+import numpy as np
+import pytest
+
+from fedcohort.deadline.base import PaceContext, settle
+from fedcohort.deadline.fedbalancer import FedBalancer, peak
+from fedcohort.device.base import Timing
+from fedcohort.errors import OptionError
+from fedcohort.types import Population, RoundOutcome, Selection
+
+E = 5
+ZEROS = np.zeros(3)
+
+
+def fedbalancer(w: int = 20, dss: float = 0.05, grid: float | None = None, warmup: bool = False) -> FedBalancer:
+    return FedBalancer(w, dss, grid, warmup, partial_work=True)
+
+
+def population(n: tuple[int, ...] = (10, 10, 10)) -> Population:
+    return Population(len(n), 6, 3, {"n_train": np.array(n)})
+
+
+def context(epoch: tuple[float, ...] = (1.0, 2.0, 8.0), infer: float = 0.0) -> PaceContext:
+    """A second of travel, half of it each way."""
+    half = np.full(len(epoch), 0.5)
+    timing = Timing(half, half * 2 * infer, np.array(epoch), half)
+    return PaceContext(3, np.arange(len(epoch)), E, timing, timing)
+
+
+def told(clients: tuple[int, ...], over: tuple[float, ...], loss_sum: float = 1.0) -> RoundOutcome:
+    """Those who arrived, each with ten samples of so many nats together."""
+    ids, ones = np.array(clients), np.ones(len(clients))
+    signals = {"loss_count": np.array(over, dtype=float), "loss_sum": loss_sum * ones, "n_used": 10 * ones}
+    return RoundOutcome(0, Selection(ids), ids, ids[:0], signals, {}, 9.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("finish", "exact", "by_seconds"),
+    [
+        ((3, 4, 10), 4, 4),  # 1/3, 2/4, 3/10 clients a second
+        ((3.2, 4.1, 10), 4.1, 5),  # .3125, .488, .3; by seconds 1/4, 2/5, ..., 3/10
+        ((2, 4, 6), 2, 2),  # half a client a second at each: the first
+        ((5, 5, 5), 5, 5),
+        ((0.2, 0.3, 0.9), 0.3, 1),  # 5, 6.7, 3.3; all are done by the first second
+    ],
+)
+def test_peaks(finish: tuple[float, ...], exact: float, by_seconds: float) -> None:
+    assert peak(np.array(finish, dtype=float)) == exact
+    assert peak(np.array(finish, dtype=float), 1.0) == by_seconds
+
+
+def test_nobody_has_a_peak_at_nothing() -> None:
+    assert peak(np.empty(0)) == peak(np.empty(0), 1.0) == 0
+
+
+def test_the_exact_peak_is_no_worse_than_any_grid_s() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        finish = rng.exponential(20.0, 12)
+
+        def rate(t: float, finish: np.ndarray = finish) -> float:
+            return float((finish <= t).sum()) / t
+
+        assert rate(peak(finish)) >= max(rate(peak(finish, grid)) for grid in (0.1, 1.0, 7.0)) - 1e-12
+
+
+@pytest.mark.parametrize(("ddlr", "deadline"), [(1.0, 11.0), (0.5, 7.0), (0.0, 3.0)])
+def test_between_one_epoch_and_all(ddlr: float, deadline: float) -> None:
+    """T(1) = (2, 3, 9): 2/3 a second at 3. T(5) = (6, 11, 41): 2/11 at 11. The deadline is 3 + 8 ddlr."""
+    part = fedbalancer(w=1, dss=1 - ddlr)
+    state = part.init(population())
+    for loss in (2.0, 1.0):  # less is learned than before: one step down
+        state = part.observe(state, told((0, 1, 2), (10, 10, 10), loss))
+    assert state.pace.ddlr == ddlr
+    assert part.announce(state, context()) == pytest.approx(deadline)
+
+
+def test_fewer_samples_above_the_threshold_take_less_time() -> None:
+    """Clients 0 and 2 told of 5 and 0 of 10 samples: epochs of .5, 2 and, for one sample at least, .8 s.
+
+    T(1) = (1.5, 3, 1.8): 2 of 1.8 s is the most; T(5) = (3.5, 11, 5): 2 of 5 s.
+    """
+    part = fedbalancer()
+    state = part.observe(part.init(population()), told((0, 2), (5, 0)))
+    assert part.announce(state, context()) == pytest.approx(5.0)
+    assert np.isnan(state.over[1])
+
+
+def test_a_look_at_all_samples_takes_its_time() -> None:
+    """A second more for everybody: T(5) = (7, 12, 42), 2 of 12 s."""
+    part = fedbalancer()
+    assert part.announce(part.init(population()), context(infer=1.0)) == pytest.approx(12.0)
+
+
+def test_the_bounds_are_put_into_order() -> None:
+    """A far and a fast client: T(1) = (10, 11) peaks at 11, T(9) = (10, 91) at 10."""
+    selected = np.arange(2)
+    timing = Timing(np.array([10.0, 1.0]), ZEROS[:2], np.array([0.0, 10.0]), ZEROS[:2])
+    ctx = PaceContext(0, selected, 9, timing, timing)
+    part = fedbalancer(w=1, dss=1.0)
+    state = part.init(population((10, 10)))
+    assert part.announce(state, ctx) == 11.0
+    for loss in (2.0, 1.0):
+        state = part.observe(state, told((0, 1), (10, 10), loss))
+    assert part.announce(state, ctx) == 10.0
+
+
+def test_warm_up_as_released_until_more_than_half_are_known() -> None:
+    """T = mean(6, 11, 41) = 58/3, and a second's look; two of three known end it."""
+    part = fedbalancer(warmup=True)
+    state = part.observe(part.init(population()), told((0,), (10,)))
+    assert part.announce(state, context(infer=1.0)) == pytest.approx(58 / 3 + 2)
+    state = part.observe(state, told((1,), (10,)))
+    assert part.announce(state, context()) == pytest.approx(11.0)
+
+
+def test_partial_epochs() -> None:
+    """20 s less 2 down, 3 up and 1 of looking leave 14: three epochs of 4, none of 15."""
+    one = np.ones(2)
+    timing = Timing(2 * one, one, np.array([4.0, 15.0]), 3 * one)
+    assert settle(timing, E, 20.0, fedbalancer().partial_work).units.tolist() == [3, 0]
+
+
+@pytest.mark.parametrize("wrong", [{"w": 0}, {"dss": 2.0}, {"grid": 0.0}])
+def test_ranges(wrong: dict[str, int]) -> None:
+    with pytest.raises(OptionError):
+        fedbalancer(**wrong)

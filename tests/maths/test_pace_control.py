@@ -1,0 +1,99 @@
+"""FedBalancer's controller by hand, and against the authors' own logs of UCI-HAR."""
+
+import csv
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.maths.pace_control import PaceControl, PaceState, utility
+from fedcohort.samples.threshold import threshold
+
+LOGS = Path(__file__).resolve().parents[2] / ".." / "shared" / "papers" / "tables" / "fedbalancer_har_rounds.csv.gz"
+
+
+def follow(control: PaceControl, utilities: list[float]) -> list[PaceState]:
+    """The states after each of the rounds."""
+    state, seen = control.start(), []
+    for U in utilities:
+        state = control.observe(state, U)
+        seen.append(state)
+    return seen
+
+
+def test_two_rounds_a_window() -> None:
+    """U = 10, 9 | 8, 7 | 7.5, 7.5 | 6, 6: after round 4 19 > 15, after 6 15 = 15, after 8 15 > 12."""
+    states = follow(PaceControl(w=2, lss=0.05, dss=0.05), [10, 9, 8, 7, 7.5, 7.5, 6, 6])
+    assert [s.ltr for s in states] == [0, 0, 0, 0.05, 0.05, 0, 0, 0.05]
+    assert [s.ddlr for s in states] == [1, 1, 1, 0.95, 0.95, 1, 1, 0.95]
+
+
+def test_twenty_steps_of_a_twentieth_reach_the_end_and_no_further() -> None:
+    states = follow(PaceControl(w=1, lss=0.05, dss=0.1), [100.0 - i for i in range(30)])
+    assert [s.ltr for s in states[20:]] == [1.0] * 10
+    assert states[19].ltr == 0.95
+    assert [s.ddlr for s in states[10:]] == [0.0] * 20
+
+
+def test_the_bounds_hold_downwards() -> None:
+    last = follow(PaceControl(w=1, lss=0.3, dss=0.3), [float(i) for i in range(9)])[-1]
+    assert (last.ltr, last.ddlr) == (0.0, 1.0)
+
+
+def test_no_more_than_two_windows_are_kept() -> None:
+    assert len(follow(PaceControl(w=3), [1.0] * 20)[-1].utilities) == 6
+
+
+@pytest.mark.parametrize("nothing", [np.nan, np.inf])
+def test_what_is_no_number_is_no_round(nothing: float) -> None:
+    control = PaceControl(w=1, lss=0.1)
+    state = control.observe(control.start(), 2.0)
+    assert control.observe(state, nothing) is state
+
+
+def test_utility_by_hand() -> None:
+    """12 nats over 20 samples in 30 s: 12 / (20 x 30)."""
+    assert utility(np.array([5.0, 7.0]), np.array([8.0, 12.0]), 30.0) == pytest.approx(0.02)
+    assert np.isnan(utility(np.array([]), np.array([]), 30.0))
+    assert np.isnan(utility(np.array([5.0]), np.array([8.0]), 0.0))
+    assert utility(np.array([5.0]), np.array([8.0]), np.inf) == 0
+
+
+@pytest.mark.parametrize("wrong", [{"w": 0}, {"w": 2, "lss": -0.1}, {"w": 2, "dss": 1.1}, {"w": 2.5}])
+def test_ranges(wrong: dict[str, int]) -> None:
+    with pytest.raises(OptionError):
+        PaceControl(**wrong)
+
+
+def logged(seed: str) -> list[dict[str, float]]:
+    """The rounds of the authors' FedBalancer run on UCI-HAR."""
+    if not LOGS.exists():
+        pytest.skip("no ../shared/papers/tables beside the repository: the authors' logs are shared, not committed")
+    with gzip.open(LOGS, "rt") as file:
+        rows = [row for row in csv.DictReader(file) if (row["method"], row["seed"]) == ("fedbalancer", seed)]
+    played = [row for row in rows if row["ddl"]]  # the last line of a run may be an evaluation alone
+    return [{name: float(v or "nan") for name, v in row.items() if name != "method"} for row in played]
+
+
+@pytest.mark.parametrize(("seed", "rounds"), [("0", 1000), ("1", 678)])
+def test_the_authors_logs_are_followed_round_by_round(seed: str, rounds: int) -> None:
+    """Fed the logged U of each round in which somebody arrived, ltr and ddlr of all rounds are those that were logged.
+
+    So is the deadline, dl + (dh - dl) ddlr, wherever dl and dh are logged, and the threshold, ll + (lh - ll) ltr.
+    """
+    rows = logged(seed)
+    assert len(rows) == rounds
+    control = PaceControl(w=20, lss=0.05, dss=0.05)
+    state = control.start()
+    bounded = 0
+    for row in rows:
+        assert (state.ltr, state.ddlr) == pytest.approx((row["ltr"], row["ddlr"]), abs=1e-9)
+        if not np.isnan(row["dl"]):
+            bounded += 1
+            assert row["dl"] + (row["dh"] - row["dl"]) * state.ddlr == pytest.approx(row["ddl"], abs=1e-6)
+        if not np.isnan(row["ll"]):
+            assert threshold(row["ll"], row["lh"], state.ltr) == pytest.approx(row["lt"], abs=1e-9)
+        state = control.observe(state, row["U"] if row["ok"] > 0 else np.nan)
+    assert bounded > 0.9 * rounds

@@ -1,0 +1,74 @@
+"""How many samples FedBalancer trains on, by hand: n = 10, batches of 2 that take a second, E = 5."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.samples.base import SampleRequest
+from fedcohort.types import Population
+from yaml_words import make
+
+LOSSES = np.arange(1, 11) / 10
+POPULATION = Population(1, 6, 1, {"n_train": np.array([10])})
+FAST = 2.0  # a threshold that nobody is above
+
+
+def request(deadline: float, travel: float = 0.0, batch: int = 2, epoch: float = 5.0) -> SampleRequest:
+    return SampleRequest(0, 10, deadline, travel, epoch, 5, batch, LOSSES, lambda purpose: np.random.default_rng(0))
+
+
+def chosen(samples: Any, asked: SampleRequest, lt: float = FAST) -> list[int]:
+    rows: np.ndarray = samples.choose(replace(samples.init(POPULATION), threshold=lt), asked)
+    return rows.tolist()
+
+
+@pytest.mark.parametrize(
+    ("deadline", "fit", "fit_with_travel"), [(25, 10, 8), (24.9, 8, 6), (12, 4, 2), (4.9, 1, 1), (50, 10, 10)]
+)
+def test_samples_that_fit(deadline: float, fit: int, fit_with_travel: int) -> None:
+    """24.9 s are 4 whole batches of 5 s; 4.9 s none, and one sample is trained on. Travel of 5 s leaves less."""
+    samples = make("samples", "fedbalancer")
+    assert len(chosen(samples, request(deadline))) == fit
+    assert len(chosen(samples, request(deadline, travel=5.0))) == fit_with_travel
+
+
+def test_as_released_counts_parts_of_batches_and_no_travel() -> None:
+    """12 s are 2.4 batches of 5 s, 4.8 samples."""
+    samples = make("samples", "fedbalancer", as_released=True)
+    assert len(chosen(samples, request(12))) == len(chosen(samples, request(12, travel=5.0))) == 4
+    assert len(chosen(samples, request(12.5))) == 5
+
+
+def test_those_above_the_threshold_even_where_they_do_not_fit() -> None:
+    """Five are above .55; none of them fits into 4.9 s, four into 12, eight into 24.9: three more."""
+    samples = make("samples", "fedbalancer")
+    above = [5, 6, 7, 8, 9]
+    assert chosen(samples, request(4.9), 0.55) == chosen(samples, request(12), 0.55) == above
+    more = chosen(samples, request(24.9), 0.55)
+    assert len(more) == 8
+    assert set(above) < set(more)
+
+
+def test_all_where_all_fit_whatever_the_threshold() -> None:
+    samples = make("samples", "fedbalancer", p=0.5)
+    assert chosen(samples, request(25), 0.55) == list(range(10))
+
+
+def test_a_share_of_easy_samples() -> None:
+    rows = chosen(make("samples", "fedbalancer", p=0.75), request(4.9), 0.55)
+    assert len([row for row in rows if row < 5]) == 1
+    assert len(rows) == 5
+
+
+def test_no_deadline_and_no_time_fit_everything() -> None:
+    samples = make("samples", "fedbalancer")
+    assert len(chosen(samples, request(np.inf))) == len(chosen(samples, request(1.0, epoch=0.0))) == 10
+
+
+def test_rounding_loses_no_batch() -> None:
+    """A batch of .1 s: 2.5 s are five rounds of five batches, though 2.5 / (5 x .1) is 4.999999999999999 or so."""
+    samples = make("samples", "fedbalancer")
+    for k in range(1, 5):
+        assert len(chosen(samples, request(0.5 * k, epoch=0.5))) == 2 * k

@@ -1,0 +1,43 @@
+"""FedSS with losses by hand: who has as many samples as the 80th percentile trains on that many, the hardest."""
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.samples.base import SampleRequest
+from fedcohort.samples.fedss_loss import FedssLoss
+from fedcohort.types import Population
+
+
+def population(*n: int) -> Population:
+    return Population(len(n), 6, 1, {"n_train": np.array(n)})
+
+
+def request(losses: np.ndarray) -> SampleRequest:
+    return SampleRequest(0, len(losses), 1.0, 0.0, 1.0, 5, 2, losses, lambda purpose: np.random.default_rng(0))
+
+
+def test_the_percentile_by_hand() -> None:
+    """The 80th percentile of five lies .2 of the way from the fourth, 40, to the fifth, 100."""
+    part = FedssLoss(80.0)
+    q = part.init(population(10, 20, 30, 40, 100))
+    assert q == pytest.approx(52)
+    assert part.look(q, np.array([10, 51, 53, 100])).tolist() == [False, False, True, True]
+    assert len(part.choose(q, request(np.arange(100.0)))) == 52
+    assert part.choose(q, request(np.zeros(40))).tolist() == list(range(40))
+
+
+def test_the_hardest_and_the_first_of_equals() -> None:
+    assert FedssLoss(80.0).choose(2.0, request(np.array([3.0, 1.0, 3.0, 2.0]))).tolist() == [0, 2]
+    assert FedssLoss(80.0).choose(2.0, request(np.array([1.0, 3.0, 3.0, 3.0]))).tolist() == [1, 2]
+
+
+def test_equal_clients_train_on_everything() -> None:
+    part = FedssLoss(80.0)
+    assert part.choose(part.init(population(7, 7, 7)), request(np.arange(7.0))).tolist() == list(range(7))
+
+
+@pytest.mark.parametrize("wrong", [-1.0, 101.0])
+def test_ranges(wrong: float) -> None:
+    with pytest.raises(OptionError, match="percentile"):
+        FedssLoss(wrong)

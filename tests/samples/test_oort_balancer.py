@@ -1,0 +1,33 @@
+"""OortBalancer by hand: five mini-batches of ten, above a threshold where there are enough samples."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedcohort.samples.base import SampleRequest
+from fedcohort.types import Population
+from yaml_words import make
+
+
+def request(n: int) -> SampleRequest:
+    losses = np.arange(n) / n
+    return SampleRequest(0, n, 1.0, 0.0, 1.0, 5, min(10, n), losses, lambda purpose: np.random.default_rng(0))
+
+
+def chosen(n: int, lt: float, p: float = 1.0) -> list[int]:
+    samples = make("samples", "oort_balancer", p=p)
+    rows: np.ndarray = samples.choose(replace(samples.init(Population(1, 6, 1, {})), threshold=lt), request(n))
+    return rows.tolist()
+
+
+@pytest.mark.parametrize(("n", "count"), [(100, 50), (51, 50), (50, 50), (30, 30), (7, 7)])
+def test_as_many_as_the_steps_take(n: int, count: int) -> None:
+    assert len(chosen(n, 0.0)) == count
+
+
+def test_above_the_threshold_first() -> None:
+    """Of 100 samples 30 are at .7 or above: they and 20 others; with p = .5 25 of either."""
+    rows = chosen(100, 0.7)
+    assert set(range(70, 100)) < set(rows)
+    assert len([row for row in chosen(100, 0.7, p=0.5) if row >= 70]) == 25

@@ -1,0 +1,153 @@
+"""FedBalancer's loss threshold, and what clients tell for it, by hand."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.rng import generator
+from fedcohort.samples.base import SampleRequest
+from fedcohort.samples.threshold import draw, threshold
+from fedcohort.types import Population, RoundOutcome, Selection
+from yaml_words import make
+
+LOSSES = np.arange(1, 11) / 10
+POPULATION = Population(3, 6, 3, {"n_train": np.array([10, 10, 10])})
+
+
+def part(**options: Any) -> Any:
+    return make("samples", "fedbalancer", **options)
+
+
+def request(losses: np.ndarray = LOSSES, client: int = 0) -> SampleRequest:
+    return SampleRequest(
+        client, len(losses), 1.0, 0.0, 9.0, 5, 2, losses, lambda purpose: generator(0, purpose, 3, client)
+    )
+
+
+def outcome(low: tuple[float, ...], high: tuple[float, ...], loss_sum: float = 1.0) -> RoundOutcome:
+    ids, ones = np.arange(len(low)), np.ones(len(low))
+    signals = {"loss_low": np.array(low), "loss_high": np.array(high), "loss_sum": loss_sum * ones, "n_used": ones}
+    return RoundOutcome(0, Selection(ids), ids, ids[:0], signals, {}, 9.0, 1.0)
+
+
+def test_the_threshold_by_hand() -> None:
+    """ll = .1 and lh = (1 + 2 + 1.5) / 3 = 1.5: a quarter of the way is .1 + 1.4 / 4."""
+    samples = part(w=1, lss=0.25)
+    state = samples.init(POPULATION)
+    for loss in (2.0, 1.0):
+        state = samples.observe(state, outcome((0.2, 0.1, 0.4), (1.0, 2.0, 1.5), loss))
+    assert state.pace.ltr == 0.25
+    assert state.threshold == pytest.approx(0.45)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ltr", "lt"), [(0.5, 2.0, 0.0, 0.0), (-3.0, 1.0, 0.25, 0.0), (0.5, 0.2, 0.5, 0.5), (1, 2, 1.0, 2)]
+)
+def test_the_threshold_is_never_negative_and_nothing_at_first(low: float, high: float, ltr: float, lt: float) -> None:
+    assert threshold(low, high, ltr) == lt
+
+
+def test_what_is_told_by_hand() -> None:
+    """Of .1 to 1 at least .55 are five; .36 + .49 + .64 + .81 + 1 = 3.3; the 80th percentile of ten is .82."""
+    samples = part()
+    state = replace(samples.init(POPULATION), threshold=0.55)
+    told = samples.tell(state, request(np.zeros(10)), LOSSES)
+    assert told == pytest.approx({"loss_low": 0.1, "loss_high": 0.82, "loss_count": 5, "loss_squares": 3.3})
+
+
+def test_a_loss_at_the_threshold_is_above_it() -> None:
+    samples = part()
+    state = replace(samples.init(POPULATION), threshold=0.5)
+    assert samples.tell(state, request(), LOSSES)["loss_count"] == 6
+    assert part(as_released=True).tell(state, request(), LOSSES)["loss_count"] == 5
+
+
+def test_as_released_tells_of_the_list_before_training() -> None:
+    samples = part(as_released=True)
+    told = samples.tell(samples.init(POPULATION), request(), np.zeros(10))
+    assert told["loss_high"] == pytest.approx(0.82)
+    assert (told["loss_sum"], told["n_used"]) == pytest.approx((5.5, 10.0))
+
+
+def test_as_released_remembers_all_rounds() -> None:
+    """ll = min(.4, .2), lh = (1 + 3 + 2) / 3; in the paper's form the second round's .2 and 2 alone."""
+    for released, low, high in ((True, 0.2, 2.0), (False, 0.2, 2.0)):
+        samples = part(as_released=released)
+        state = samples.init(POPULATION)
+        for lows, highs in (((0.4, 0.5), (1.0, 3.0)), ((0.2,), (2.0,))):
+            state = samples.observe(state, outcome(lows, highs))
+        assert (state.low, state.high / state.told) == pytest.approx((low, high))
+    samples = part(as_released=True)
+    state = samples.init(POPULATION)
+    for lows in ((0.1,), (0.7,)):
+        state = samples.observe(state, outcome(lows, (1.0,)))
+    assert state.low == 0.1
+    assert part().observe(state, outcome((0.7,), (1.0,))).low == 0.7
+
+
+def test_noise_is_the_client_s_own_and_on_each_number() -> None:
+    samples, state = part(noise=0.5), part().init(POPULATION)
+    plain = part().tell(state, request(), LOSSES)
+    noise = np.array([samples.tell(state, request(client=k), LOSSES)["loss_high"] for k in range(4000)]) - 0.82
+    assert abs(noise.mean()) < 4 * 0.5 / np.sqrt(4000)
+    assert noise.std() == pytest.approx(0.5, rel=0.05)
+    again = samples.tell(state, request(client=7), LOSSES)
+    assert again == samples.tell(state, request(client=7), LOSSES)
+    assert all(again[word] != plain[word] for word in plain)
+
+
+def test_noise_leaves_no_negative_count() -> None:
+    samples, state = part(noise=50.0), part().init(POPULATION)
+    told = [samples.tell(state, request(client=k), LOSSES) for k in range(50)]
+    assert min(each["loss_count"] for each in told) == min(each["loss_squares"] for each in told) == 0
+
+
+def test_losses_are_cut_before_they_are_told() -> None:
+    told = part(clip=0.5).tell(part().init(POPULATION), request(), LOSSES)
+    assert told["loss_high"] == 0.5
+    assert told["loss_squares"] == pytest.approx(0.01 + 0.04 + 0.09 + 0.16 + 6 * 0.25)
+
+
+def test_nonsense_is_not_heard() -> None:
+    samples = part(w=1, lss=0.5)
+    state = samples.observe(samples.init(POPULATION), outcome((0.2, np.nan), (1.0, np.inf), 2.0))
+    assert (state.low, state.high, state.told) == (0.2, 1.0, 1)
+    after = samples.observe(state, outcome((np.nan,), (1.0,), 1.0))
+    assert (after.low, after.high, after.told) == (0.2, 1.0, 1)
+    assert after.threshold == pytest.approx(0.6)
+    assert samples.observe(samples.init(POPULATION), outcome((np.nan,), (np.nan,))).threshold == 0
+
+
+@pytest.mark.parametrize(
+    ("over", "count", "p", "drawn"),
+    [
+        (5, 5, 1.0, (5, 0)),
+        (5, 5, 0.75, (4, 1)),  # floor(1.25) from below
+        (5, 8, 1.0, (5, 3)),
+        (5, 8, 0.75, (5, 3)),  # 2 from below, 6 of 5 from above: one more from below
+        (0, 4, 1.0, (0, 4)),
+        (10, 3, 0.75, (3, 0)),
+        (9, 8, 0.5, (7, 1)),  # 4 of 1 from below: the rest from above
+    ],
+)
+def test_how_many_of_either_group(over: int, count: int, p: float, drawn: tuple[int, int]) -> None:
+    above = np.arange(10) >= 10 - over
+    chosen = draw(above, count, p, np.random.default_rng(0))
+    assert (int(above[chosen].sum()), int((~above[chosen]).sum())) == drawn
+    assert len(set(chosen.tolist())) == count
+
+
+def test_every_sample_of_a_group_has_the_same_chance() -> None:
+    above = np.arange(10) >= 5
+    drawn = [draw(above, 4, 0.5, np.random.default_rng(i)) for i in range(2000)]
+    counts = np.bincount(np.concatenate(drawn), minlength=10)
+    assert np.abs(counts - 800).max() < 4.5 * np.sqrt(2000 * 0.4 * 0.6)
+
+
+@pytest.mark.parametrize(("option", "wrong"), [("p", 1.5), ("noise", -1.0), ("clip", 0.0), ("lss", 2.0), ("w", 0)])
+def test_ranges(option: str, wrong: float) -> None:
+    with pytest.raises(OptionError, match=option):
+        replace(part(), **{option: wrong})
