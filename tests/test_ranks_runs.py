@@ -30,7 +30,10 @@ LEFT_BEHIND = (
 HALT = (f"+callback.halt._target_={CALLBACKS}.EarlyStopping", "+callback.halt.monitor=server_val/loss")
 CASES = {
     "powd": ("selector=powd", "agg=fedavgm", "attack=loss_inflation", "engine.slices=3", "cohort=5", "model=mlp"),
-    "scaffold": ("agg=scaffold", "client=adam", "availability=bernoulli", "availability.p=0.15"),
+    "scaffold": (
+        *("agg=scaffold", "client=adam", "availability=bernoulli", "availability.p=0.15"),
+        *("samples=fedbalancer", "samples.w=1", "deadline=fedbalancer", "deadline.w=1"),
+    ),
     "oracle": ("selector=oracle_greedy", "agg=feddf", "agg.steps=5", "proxy=client_heldout", "codec=quant"),
     "fedpns": ("selector=fedpns", "deadline=fixed", "samples=random", *HALT, "+callback.halt.patience=1"),
 }

@@ -1,5 +1,7 @@
 """FedBalancer's deadline by hand: peaks of clients a second, and what moves them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -122,7 +124,7 @@ def test_partial_epochs() -> None:
     assert settle(timing, E, 20.0, fedbalancer().partial_work).units.tolist() == [3, 0]
 
 
-@pytest.mark.parametrize("wrong", [{"w": 0}, {"dss": 2.0}, {"grid": 0.0}])
-def test_ranges(wrong: dict[str, int]) -> None:
-    with pytest.raises(OptionError):
-        fedbalancer(**wrong)
+@pytest.mark.parametrize(("option", "wrong"), [("w", 0), ("dss", 2.0), ("grid", 0.0), ("warmup", 1)])
+def test_ranges(option: str, wrong: float) -> None:
+    with pytest.raises(OptionError, match=option):
+        replace(fedbalancer(), **{option: wrong})  # type: ignore[arg-type]

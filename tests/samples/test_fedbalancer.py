@@ -21,7 +21,7 @@ def request(deadline: float, travel: float = 0.0, batch: int = 2, epoch: float =
 
 def chosen(samples: Any, asked: SampleRequest, lt: float = FAST) -> list[int]:
     rows: np.ndarray = samples.choose(replace(samples.init(POPULATION), threshold=lt), asked)
-    return rows.tolist()
+    return [int(row) for row in rows]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def request(n: int) -> SampleRequest:
 def chosen(n: int, lt: float, p: float = 1.0) -> list[int]:
     samples = make("samples", "oort_balancer", p=p)
     rows: np.ndarray = samples.choose(replace(samples.init(Population(1, 6, 1, {})), threshold=lt), request(n))
-    return rows.tolist()
+    return [int(row) for row in rows]
 
 
 @pytest.mark.parametrize(("n", "count"), [(100, 50), (51, 50), (50, 50), (30, 30), (7, 7)])

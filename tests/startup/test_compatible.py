@@ -82,6 +82,23 @@ from yaml_words import make, words
             "objective.M must be above 16, what the bounded terms of objective.base can reach, got 5",
         ),
         (("objective=propfair", "objective@objective.base=sce"), "objective.M must be above 9.21"),
+        *(
+            ((*words, f"deadline={deadline}"), f"fits samples into the time until .* deadline={deadline}")
+            for words in (("samples=fedbalancer",), ("samples=oort_balancer", "client.steps=5"))
+            for deadline in ("wait_for_all", "smartpc_quorum")
+        ),
+        (
+            ("samples=fedbalancer", "deadline=fixed", "client.steps=5"),
+            "samples=fedbalancer shortens a round by training on fewer samples, but client.steps",
+        ),
+        (("samples=oort_balancer", "deadline=fixed"), "samples=oort_balancer .* choose client.steps=5"),
+        (
+            ("samples=fedbalancer", "deadline=fixed", "device=instant"),
+            "samples=fedbalancer reads how long",
+        ),
+        (("deadline=fedbalancer", "device=instant"), "deadline=fedbalancer reads how long clients take"),
+        (("deadline=fedbalancer", "client.steps=5"), "deadline=fedbalancer shortens a round"),
+        (("deadline=fedbalancer", "deadline.grid=0"), r"deadline.grid must be a number in \(0, inf\) or null, got 0"),
         (("clients=3000", "cohort=4"), "clients"),
         (("partition=natural",), "client column"),
         (("dataset=folder", "dataset.path=/nowhere/at/all"), "/nowhere/at/all"),
@@ -123,6 +140,9 @@ def test_a_cohort_larger_than_the_natural_population(tmp_path: Path) -> None:
         ("agg=fedsgd", "selector=pyramidfl", "selector.beta=0"),
         ("agg=qffl", "objective=propfair"),
         ("objective=propfair", "objective@objective.base=flash_robust", "objective.M=40"),
+        ("samples=oort_balancer", "deadline=fixed", "client.steps=3", "selector=oort"),
+        ("samples=fedss_loss", "selector=feddiverse", "selector.pretrain=1", "agg=scaffold"),
+        ("samples=random", "deadline=fedbalancer", "objective=flash_robust"),
     ],
 )
 def test_what_can_work_runs(tmp_path: Path, words: tuple[str, ...]) -> None:

@@ -1,0 +1,152 @@
+"""Lists of losses in a run: looked at once, charged, kept through kills, and told to whom it concerns."""
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.round import aggregate as closing
+from fedcohort.round.store import MappedStore, MemoryStore
+from fedcohort.samples.base import LOSSES
+from fedcohort.signal.base import Reported, find
+from fedcohort.training.evaluate import FederationLab
+from fedcohort.types import ClientUpdate
+from killing import die, in_a_child, stop_after
+from run_harness import Ran, go, same_bits
+
+LISTS = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fixed", "deadline.k=0.8")
+FLOPS = "comp/client_flops"
+
+
+def kept(ran: Ran) -> dict[int, np.ndarray]:
+    """The lists of losses in the last checkpoint, by client."""
+    state = torch.load(ran.folder / "last.ckpt", weights_only=True)["callbacks"]
+    (clients,) = [each["clients"] for each in state.values() if "clients" in each]
+    return {int(client): row[LOSSES].numpy() for client, row in clients.items() if LOSSES in row}
+
+
+def test_everybody_who_trained_has_a_list_of_its_samples(tmp_path: Path) -> None:
+    ran = go(tmp_path, *LISTS, "deadline.partial_work=true")
+    lists = kept(ran)
+    came = {client for report in ran.reports for client in report.arrived.tolist()}
+    assert came <= set(lists)
+    for client, losses in lists.items():
+        assert losses.dtype == np.float32
+        assert len(losses) == ran.info.n_train[client]
+        assert np.isfinite(losses).all()
+
+
+def test_a_look_is_charged_once(tmp_path: Path) -> None:
+    """With everybody selected in each round and all samples fitting, round 1 costs a pass more than round 2."""
+    words = ("cohort=12", "deadline=fixed", "deadline.k=1000", "rounds=2", "device.lam=0.001")
+    looked, plain = (go(tmp_path / w, *words, f"samples={w}") for w in ("fedbalancer", "all"))
+
+    def flops(ran: Ran) -> np.ndarray:
+        return np.diff([report.metrics[FLOPS] for report in ran.reports])
+
+    passes = 2 * 64 * 10 * float(looked.info.n_train.sum())
+    assert flops(looked) - flops(plain) == pytest.approx([passes, 0.0])
+    seconds = [[r.metrics["time/virtual_s"] for r in ran.reports] for ran in (looked, plain)]
+    first, second = np.diff(seconds, axis=1)[0] / np.diff(seconds, axis=1)[1]
+    assert (first, second) == pytest.approx((1 + 1 / (3 * 2), 1.0), rel=1e-3)  # a third of one of two epochs
+    assert looked.choices == plain.choices
+
+
+def test_the_list_holds_what_was_seen_in_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After one round of one epoch in one batch, each loss is that of w_0; after the next one w_1's."""
+    looks: list[int] = []
+    measure = FederationLab.per_sample_losses
+
+    def count(lab: FederationLab, client: int) -> Any:
+        looks.append(client)
+        return measure(lab, client)
+
+    monkeypatch.setattr(FederationLab, "per_sample_losses", count)
+    words = ("cohort=12", "client.epochs=1", "client.batch=null", *LISTS, "deadline.k=1000")
+    first = kept(go(tmp_path / "1", *words, "rounds=1"))
+    ran = go(tmp_path / "2", *words, "rounds=2")
+    assert sorted(looks) == sorted(2 * list(range(12)))
+    for report, lists in zip(ran.reports[1:], (first, kept(ran)), strict=True):
+        for client, losses in lists.items():
+            assert losses.mean() == pytest.approx(report.clients["train_loss"][client], rel=1e-5)
+
+
+def test_who_is_late_keeps_its_first_look(tmp_path: Path) -> None:
+    """Nobody arrives in time for an epoch; those who had time to look have a list, and don't look again."""
+    words = (*LISTS, "deadline.k=0.3", "client.epochs=5", "cohort=12", "rounds=2", "device.lam=0.001")
+    ran = go(tmp_path, *words)
+    assert not any(len(report.arrived) for report in ran.reports)
+    lists = kept(ran)
+    assert 0 < len(lists) <= 12
+    flops = np.diff([report.metrics[FLOPS] for report in ran.reports])
+    again = sum(ran.info.n_train[k] for k in range(12) if k not in lists)
+    assert flops[0] - flops[1] == pytest.approx(2 * 64 * 10 * float(ran.info.n_train.sum() - again))
+
+
+@pytest.mark.parametrize("limit", [4, 0])
+def test_a_killed_run_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """With lists beside what SCAFFOLD keeps, in memory or in files, where those who are late have a list alone."""
+    words = (*LISTS, "agg=scaffold", "selector=oort", "rounds=5", f"client_store.limit_gb={limit}", "cohort=6")
+    whole = go(tmp_path / "whole", *words)
+    assert any(0 < len(report.arrived) < 6 for report in whole.reports)
+    stop_after(monkeypatch, closing, "extend_choices", 3, die)
+    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *words) and None))
+    monkeypatch.undo()
+    assert same_bits(whole, go(tmp_path / "killed", *words, "resume=true"))
+
+
+def test_files_change_no_bit(tmp_path: Path) -> None:
+    words = (*LISTS, "agg=scaffold", "rounds=4", "cohort=6")
+    memory, files = go(tmp_path / "a", *words), go(tmp_path / "b", *words, "client_store.limit_gb=0")
+    assert (files.folder / f"client_store.{LOSSES}").exists()
+    assert same_bits(memory, files)
+
+
+@pytest.mark.parametrize("where", ["memory", "files"])
+def test_what_is_kept_of_one_kind_is_not_made_up_of_another(tmp_path: Path, where: str) -> None:
+    store = MemoryStore() if where == "memory" else MappedStore(tmp_path, {"c": 3, LOSSES: 2}, 4)
+    store.commit(1, {LOSSES: torch.tensor([0.5, 2.0])})
+    assert {name: row.tolist() for name, row in store.get(1).items()} == {LOSSES: [0.5, 2.0]}
+    store.commit(1, {**store.get(1), "c": torch.ones(3)})
+    assert set(store.get(1)) == {"c", LOSSES}
+
+
+@pytest.mark.parametrize(
+    ("word", "own"), [("loss_count", 3.0), ("loss_squares", 14.0), ("loss_sum", 6.0), ("n_used", 4.0)]
+)
+def test_what_a_client_tells_of_its_list_is_heard_in_place_of_its_training(word: str, own: float) -> None:
+    """Three of four samples were seen, with losses of 1, 2 and 3."""
+    nothing = torch.empty(0)
+    losses = np.array([1.0, 2.0, np.nan, 3.0])
+    held: dict[str, Any] = {"uploads": {}, "stored": {}, "batch_loss": np.empty(0), "batch_size": np.empty(0, np.int64)}
+    made = partial(ClientUpdate, 0, 9, 4, 2, 2.0, 1, 1, 0.1, nothing, nothing, nothing, sample_loss=losses, **held)
+    signal = find(word)
+    assert isinstance(signal, Reported)
+    assert signal.read(made()) == own
+    assert signal.read(made(told={word: 7.5})) == 7.5
+
+
+def test_what_travels_is_charged(tmp_path: Path) -> None:
+    """Down 12 bytes of threshold and deadlines; up the five numbers that either of the two reads."""
+    words = ("rounds=1", "device.lam=0.001", "client.epochs=1")
+    told = go(tmp_path / "a", *words, "samples=fedbalancer", "deadline=fedbalancer").last.metrics
+    plain = go(tmp_path / "b", *words).last.metrics
+    assert told["comm/down_bytes"] - plain["comm/down_bytes"] == 4 * 12
+    registered = 4 * 12  # n_train of twelve clients, for the deadline
+    update = plain["comm/up_bytes"] / 4
+    assert told["comm/up_bytes"] == told["round/arrived"] * (update + 4 * 5) + registered
+
+
+def test_oort_hears_what_is_above_the_threshold(tmp_path: Path) -> None:
+    """As the threshold rises, |OT| of those who arrive falls below what they train on."""
+    words = ("selector=oort", *LISTS, "deadline.k=3", "rounds=8", "client.lr=0.5")
+    ran = go(tmp_path, *words)
+    counts = np.array([report.clients["signal_loss_count"] for report in ran.reports[1:]])
+    assert (counts[:1][np.isfinite(counts[:1])] > 0).all()
+    above = np.nanmean(counts / ran.info.n_train, axis=1)
+    assert above[0] == 1.0
+    assert above[-1] < 0.9
