@@ -147,6 +147,9 @@ def test_oort_hears_what_is_above_the_threshold(tmp_path: Path) -> None:
     ran = go(tmp_path, *words)
     counts = np.array([report.clients["signal_loss_count"] for report in ran.reports[1:]])
     assert (counts[:1][np.isfinite(counts[:1])] > 0).all()
+    told = ran.last.metrics
+    assert told["samples/ltr"] >= 0.3
+    assert told["samples/threshold"] > 0
     above = np.nanmean(counts / ran.info.n_train, axis=1)
     assert above[0] == 1.0
     assert above[-1] < 0.9

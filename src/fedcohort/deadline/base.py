@@ -1,6 +1,7 @@
 """The contract of round closing: when the server stops waiting, and how much work a client does by then."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -72,6 +73,10 @@ class Deadline(Part, Protocol[S]):
     @abstractmethod
     def close(self, state: S, finish: Values, announced: float) -> float:
         """When the server stops waiting. finish: seconds at which each selected client would be done with all units."""
+
+    def describe(self, state: S) -> Mapping[str, float]:
+        """Return numbers of the state that are logged after each round, by a name that goes behind the group's."""
+        return {}
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:
         """Learn from those who arrived, and who failed."""

@@ -22,6 +22,7 @@ mean of everybody's whole job and forward passes. Not done here: the code takes 
 samples trained for |OT|, and adds ten seconds to all after rounds that fail.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -101,6 +102,10 @@ class FedBalancer(Deadline[State]):
     def close(self, state: State, finish: Values, announced: float) -> float:
         """What was announced."""
         return announced
+
+    def describe(self, state: State) -> Mapping[str, float]:
+        """Return ddlr."""
+        return {"ddlr": state.pace.ddlr}
 
     def observe(self, state: State, outcome: RoundOutcome) -> State:
         """Control the ratio (Alg. 3), and remember what those who arrived tell of their samples."""

@@ -196,6 +196,7 @@ class FederatedLoop(pl.Callback):
             self.state.best_acc = metrics["test/acc"] if math.isnan(best) else max(best, metrics["test/acc"])
             metrics["test/acc_best"] = self.state.best_acc
         metrics |= facts_of(self.federation, collected, self.planner.claims.liars)
+        metrics |= self.parts.describe(self.state)
         trace = self.parts.selector.trace(self.state.selector)
         fingerprint = weights_hash(self.server)
         report = report_of(step, planned, collected, self.state, metrics, table, trace, fingerprint)

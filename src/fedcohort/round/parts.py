@@ -67,6 +67,11 @@ class Parts:
         needs = self.selector.needs | self.samples.needs | self.deadline.needs
         return needs if plain else needs | self.agg.needs
 
+    def describe(self, state: "ServerState") -> dict[str, float]:
+        """Return what sample selection and deadline say of their states, as metrics by name."""
+        found = {"samples": self.samples.describe(state.samples), "deadline": self.deadline.describe(state.deadline)}
+        return {f"{group}/{name}": value for group, values in found.items() for name, value in values.items()}
+
     def remembers(self, plain: bool, layout: Layout, n_samples: int) -> dict[str, int]:
         """Return how many floats each thing takes that a client keeps, by name; n_samples: the most that one has."""
         sizes = memory_sizes(self.hooks_in(plain), layout.n_params, n_samples)

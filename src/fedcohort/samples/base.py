@@ -8,12 +8,16 @@ from typing import Protocol, TypeVar
 import numpy as np
 from jaxtyping import Bool
 
-from fedcohort.part import Part
+from fedcohort.part import Part, Want
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 S = TypeVar("S")
 
 LOSSES = "sample_losses"  # the name under which a client keeps its list
+CLEAN_LABELS = Want(
+    lambda run: run.clean_labels,
+    "high losses draw {who} to samples, and wrong labels ({label_noise}) make losses high, too",
+)
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,10 @@ class Samples(Part, Protocol[S]):
 
     def tell(self, state: S, request: SampleRequest, losses: Values) -> Mapping[str, float]:
         """Return what a client tells of its list after training, by word of `signal/`; losses: the list then, [n]."""
+        return {}
+
+    def describe(self, state: S) -> Mapping[str, float]:
+        """Return numbers of the state that are logged after each round, by a name that goes behind the group's."""
         return {}
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:

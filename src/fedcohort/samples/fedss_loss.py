@@ -19,8 +19,8 @@ import numpy as np
 from jaxtyping import Bool
 
 from fedcohort import ranges
-from fedcohort.part import CLEAN_LABELS, Want
-from fedcohort.samples.base import SampleRequest, Samples
+from fedcohort.part import Want
+from fedcohort.samples.base import CLEAN_LABELS, SampleRequest, Samples
 from fedcohort.types import Ids, Population
 
 

@@ -21,7 +21,7 @@ list before training, with OT the losses above lt alone.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -29,8 +29,8 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.maths.pace_control import PaceControl, PaceState, utility
-from fedcohort.part import ANNOUNCED_DEADLINE, CLEAN_LABELS, TIMED_DEVICE, Want
-from fedcohort.samples.base import SampleRequest, Samples
+from fedcohort.part import ANNOUNCED_DEADLINE, TIMED_DEVICE, Want
+from fedcohort.samples.base import CLEAN_LABELS, SampleRequest, Samples
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 HIGH = 80  # percentile of a list that is its high loss
@@ -91,6 +91,13 @@ class LossThreshold(Samples[State]):
     def control(self) -> PaceControl:
         return PaceControl(self.w, lss=self.lss)
 
+    def remarks(self, word: str) -> Sequence[str]:
+        """Say what noise does to a minimum."""
+        if not self.noise:
+            return ()
+        low = "the lowest loss that is heard is below the lowest there is, the more clients the further"
+        return (f"samples.noise={self.noise} leaves the threshold of samples={word} lower: {low}",)
+
     def init(self, population: Population) -> State:
         """No loss is known, and the threshold is 0."""
         return State(self.control.start(), 0.0, math.inf, 0.0, 0)
@@ -108,6 +115,10 @@ class LossThreshold(Samples[State]):
             told |= {word: max(0.0, told[word]) for word in ("loss_count", "loss_squares")}
         whole = {"loss_sum": float(known.sum()), "n_used": float(len(known))} if self.as_released else {}
         return told | whole
+
+    def describe(self, state: State) -> Mapping[str, float]:
+        """Return lt in nats and ltr."""
+        return {"threshold": state.threshold, "ltr": state.pace.ltr}
 
     def observe(self, state: State, outcome: RoundOutcome) -> State:
         """Control the ratio (Alg. 3), then set the threshold from what was told (Alg. 2)."""
