@@ -87,6 +87,11 @@ TIMED_DEVICE = Want(
     lambda run: run.timed_device,
     "{who} reads how long clients take, but device=instant takes no time: choose device=shifted_exponential",
 )
+TICKING_DEVICE = Want(
+    lambda run: run.timed_device,
+    "{who} follows the virtual clock, which work with device=instant doesn't move: who is ready in the first round is "
+    "ready in all",
+)
 UNDECAYED_CLIENT = Want(
     lambda run: run.undecayed_client,
     "{who} keeps local training within what is sent, but client.weight_decay moves every parameter: choose "

@@ -17,7 +17,7 @@ from fedcohort.signal.base import find, unknowable
 if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
 
-GROUPS = ("selector", "agg", "codec", "objective")  # whose parts are asked, in this order
+GROUPS = ("selector", "agg", "codec", "objective", "availability")  # whose parts are asked, in this order
 
 
 def facts(parts: Parts, client_val: float, requires: Mapping[str, Mapping[str, Any]]) -> Facts:
@@ -88,9 +88,15 @@ def check_population(
         raise IncompatibleConfig(
             f"cohort={cohort} exceeds the {federation.n_clients} clients of dataset={federation.name}"
         )
+    if (asked := parts.deadline.ask(cohort)) > federation.n_clients:
+        raise IncompatibleConfig(
+            f"deadline={choices['deadline']} asks {asked} clients for cohort={cohort}, which exceeds the "
+            f"{federation.n_clients} clients of dataset={federation.name}: lower deadline.factor, or cohort"
+        )
     check(parts, choices, known)
     try:
-        parts.selector.init(Populations.over(federation, cohort).of(parts.selector.needs, "the selector"))
+        population = Populations.over(federation, cohort).asking(parts.deadline)
+        parts.selector.init(population.of(parts.selector.needs, "the selector"))
     except OptionError as error:
         raise OptionError(f"selector.{error}") from error
 
