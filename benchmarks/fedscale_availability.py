@@ -67,7 +67,7 @@ def read_trace(client: int, trace: object) -> tuple[list[float], list[float], fl
 def read_times(client: int, name: str, times: object) -> list[float]:
     """The seconds of one list."""
     if not isinstance(times, list | tuple) or not all(is_time(each) for each in times):
-        raise Refused(f"client {client} must have a list of seconds in {name}, it has {times!r}")
+        raise Refused(f"client {client} must have a list of seconds in {name}, it has {times!r:.60}")
     return [float(each) for each in times]
 
 

@@ -12,7 +12,6 @@ for it, once a run. Speeds are drawn for each client and round where the table h
 Departures from the paper: none (of no paper). `benchmarks/fedscale_devices.py` makes such a table of FedScale's file.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -70,21 +69,15 @@ class Trace(Device):
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Mean seconds over the rounds. Raises `DataError` for what is wrong with the table, at the start."""
-        return self._speeds(clients, draws).expect(work)
+        return self._speeds.take(self._rows(clients, draws)).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Seconds in the round of `draws`."""
-        return self._speeds(clients, draws).sample(clients, work, draws)
-
-    def _speeds(self, clients: Ids, draws: Draws) -> Speeds:
-        devices, rows = self._devices, self._rows(clients, draws)
-        mean, down, up = (devices[option][rows] for option in MEANS)
-        spread, down_cv, up_cv = (devices[option][rows] for option in DEVIATIONS)
-        return Speeds(mean, spread * mean, SLOWEST * mean, Link(down, down_cv * down), Link(up, up_cv * up))
+        return self._speeds.take(self._rows(clients, draws)).sample(clients, work, draws)
 
     def _rows(self, clients: Ids, draws: Draws) -> Ids:
         """The row of each client, in the order of names."""
-        n_rows = len(self._devices["seconds"])
+        n_rows = len(self._speeds.mean)
         if self.draw:
             rows: Ids = (n_rows * draws.once().uniform("device")[clients]).astype(np.int64)
             return rows
@@ -96,8 +89,8 @@ class Trace(Device):
         return clients
 
     @cached_property
-    def _devices(self) -> Mapping[str, Values]:
-        """By option, a number of each device in the order of names; seconds a sample, bytes a second, deviations."""
+    def _speeds(self) -> Speeds:
+        """Of each device in the order of names: its expectations are integrated once."""
         table = Columns.read("device", self.path)
         order, counts = table.sort(CLIENT, self.client)
         if (counts > 1).any():
@@ -109,5 +102,6 @@ class Trace(Device):
             found[option] = np.zeros(len(order))
             if column is not None:
                 found[option] = table.numbers(option, column, positive=option in MEANS)[order]
-        found["seconds"] = found["seconds"] / (self.batch or 1)
-        return found | {option: found[option] * BYTES[self.unit] for option in ("down", "up")}
+        mean, byte = found["seconds"] / (self.batch or 1), BYTES[self.unit]
+        down, up = (Link.of(found[way] * byte, found[f"{way}_cv"] * (found[way] * byte)) for way in ("down", "up"))
+        return Speeds.of(mean, found["seconds_cv"] * mean, SLOWEST * mean, down, up)
