@@ -16,7 +16,7 @@ from torch import nn
 
 from fedcohort.flat import has_batch_norm
 from fedcohort.record.observer import Observer
-from fedcohort.startup import assemble, compatible, run
+from fedcohort.startup import assemble, compatible, options, run
 from fedcohort.types import RoundReport
 from yaml_words import CONFIGS, OURS
 
@@ -87,7 +87,8 @@ def compose_words(*overrides: str) -> assemble.Composed:
         over, rest = {}, tuple(words)
     cfg, choices = copy.deepcopy(_ours(rest)), dict(composed_by_hydra(rest).hydra.runtime.choices)
     for group, word in over.items():
-        cfg[group] = _options(group, word)
+        kept = {name: cfg[group][name] for name in options.options_in(group)}
+        cfg[group] = OmegaConf.merge(_options(group, word), kept)
         choices[group] = word
     for each in (each for each in parsed if _plain(each)):
         holder, _, option = each.key_or_group.rpartition(".")

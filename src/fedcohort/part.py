@@ -112,6 +112,11 @@ LOSS_LISTS = Want(
     lambda run: run.loss_lists,
     "{who} reads what clients tell of their lists of losses, and {samples} keeps none: choose samples=fedbalancer",
 )
+TICKING_DEVICE = Want(
+    lambda run: run.timed_device,
+    "{who} follows the virtual clock, which work with device=instant doesn't move: who is ready in the first round is "
+    "ready in all",
+)
 UNDECAYED_CLIENT = Want(
     lambda run: run.undecayed_client,
     "{who} keeps local training within what is sent, but client.weight_decay moves every parameter: choose "

@@ -53,7 +53,7 @@ class Population:
     Attributes:
         n_clients: K.
         n_classes: number of labels.
-        cohort: clients asked for per round.
+        cohort: clients asked for per round; a deadline's is the number that the run wants.
         signals: the static signals that the method declares, each float64 or int64 [K] (`n_train`: training samples).
     """
 
@@ -168,7 +168,7 @@ class RoundOutcome:
         failed: sorted ids selected but not arrived.
         signals: each [len(clients)], aligned with `clients`.
         probes: answers to the concurrent probes, by signal.
-        round_s: virtual seconds that the round took.
+        round_s: virtual seconds that the round took, those until somebody was ready among them.
         announced_s: the deadline that clients were told, virtual seconds after the broadcast; inf where there was none.
     """
 

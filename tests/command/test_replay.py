@@ -33,6 +33,11 @@ def flash(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return ran(tmp_path_factory.mktemp("flash"), "selector=flash")
 
 
+def test_a_run_that_asked_more_than_it_wanted_is_replayed_as_it_was(tmp_path: Path) -> None:
+    folder = ran(tmp_path, "deadline=over_commit", "selector=oort", "availability=diurnal", "availability.day_s=2000")
+    assert again(folder) == Replayed(rounds=6)
+
+
 @pytest.fixture(scope="module")
 def ucb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return ran(tmp_path_factory.mktemp("ucb"), "selector=ucb_cs")

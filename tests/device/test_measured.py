@@ -66,7 +66,7 @@ def test_a_round_by_hand(z: int, sample_s: float, share: float) -> None:
     A unit of 6 sample-times of 5 epochs each is 30 trainings of a sample; 4 sample-times of forward passes are 20.
     """
     one = np.ones(1)
-    speeds = Speeds(2 * one, 0.5 * one, one, Link(100 * one, 50 * one), Link(10 * one, 5 * one))
+    speeds = Speeds.of(2 * one, 0.5 * one, one, Link.of(100 * one, 50 * one), Link.of(10 * one, 5 * one))
     work = Workload(6 * one, 4 * one, 3, 1000 * one, 20 * one, epochs=5)
     timing = speeds.sample(np.array([2]), work, Given(z, 4, 0))
     assert timing.unit[0] == pytest.approx(30 * sample_s)
@@ -77,7 +77,7 @@ def test_a_round_by_hand(z: int, sample_s: float, share: float) -> None:
 
 def test_training_and_either_link_are_drawn_apart() -> None:
     one = np.ones(20_000)
-    speeds = Speeds(one, 0.1 * one, 0 * one, Link(one, 0.1 * one), Link(one, 0.1 * one))
+    speeds = Speeds.of(one, 0.1 * one, 0 * one, Link.of(one, 0.1 * one), Link.of(one, 0.1 * one))
     clients = np.arange(len(one))
     timing = speeds.sample(clients, Workload(one, 0 * one, 1, one, one), Draws(0, len(one), 3))
     correlation = np.corrcoef([timing.unit, timing.down, timing.up])

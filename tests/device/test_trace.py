@@ -124,7 +124,7 @@ def test_drawn_rows(tmp_path: Path) -> None:
         ({"up": ["1", "fast", "3"]}, r"device.up: .*, row 1 holds 'fast': a number is meant"),
         ({"up": [True, True, True]}, r"device.up: .*, row 0 holds True: a number is meant"),
         ({"cv": [0.1, 0.1, -0.1]}, r"device.up_cv: .*: column 'cv', row 2 holds -0.1, which must be at least 0"),
-        ({"client": [4, 5, 4]}, r"device.client: .*: row 2 has the name of row 0, 4"),
+        ({"client": [4, 5, 4]}, r"device.client: .*: row 2 has the name of row 0"),
         ({"client": [4, None, 5]}, r"device.client: .*: row 1 has no name, an integer or a text: None"),
         ({"client": [4.5, 1.0, 2.0]}, r"device.client: .*: row 0 has no name, an integer or a text: 4.5"),
     ],

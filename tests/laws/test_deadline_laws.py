@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.deadline.base import PaceContext
+from fedcohort.deadline.base import PaceContext, settle
 from fedcohort.device.base import Timing
 from fedcohort.types import Population, RoundOutcome, Selection
 from global_rng import guard
 from yaml_words import make, words
 
-K, UNITS = 20, 5
-POPULATION = Population(K, 10, 6, {"n_train": np.arange(10, 10 + K)})
+K, UNITS, COHORT = 20, 5, 6
+POPULATION = Population(K, 10, COHORT, {"n_train": np.arange(10, 10 + K)})
 
 
 @pytest.fixture(params=words("deadline"))
@@ -20,10 +20,10 @@ def deadline(request: pytest.FixtureRequest) -> Any:
     return make("deadline", request.param)
 
 
-def context(seed: int = 0, scale: float = 1.0) -> PaceContext:
+def context(seed: int = 0, scale: float = 1.0, asked: int = COHORT) -> PaceContext:
     rng = np.random.default_rng(seed)
     phases = [scale * rng.exponential(1.0, K) for _ in range(4)]
-    selected = np.sort(rng.choice(K, 6, replace=False))
+    selected = np.sort(rng.choice(K, asked, replace=False))
     return PaceContext(1, selected, UNITS, Timing(*phases), Timing(*(phase[selected] for phase in phases)))
 
 
@@ -60,7 +60,7 @@ def test_nobody_is_late_where_it_says_so(deadline: Any) -> None:
     """`bounded` says whether partial work can have an effect."""
     announced = {deadline.announce(deadline.init(POPULATION), context(seed)) for seed in range(20)}
     assert deadline.bounded or announced == {np.inf}
-    ctx = context()
+    ctx = context(asked=deadline.ask(COHORT))
     slow = closing(deadline, ctx, 100 * ctx.expected.finish(UNITS))
     assert (slow < 100 * ctx.expected.finish(UNITS).max()) == deadline.bounded
 
@@ -98,3 +98,25 @@ def test_an_empty_round_changes_nothing(deadline: Any) -> None:
     nobody = np.empty(0, dtype=np.int64)
     outcome = RoundOutcome(1, Selection(ctx.selected), nobody, ctx.selected, {}, {}, 9.0)
     assert deadline.announce(deadline.observe(state, outcome), ctx) == before
+
+
+def test_it_asks_the_cohort_at_least_and_never_fewer_for_a_larger_one(deadline: Any) -> None:
+    asked = np.array([deadline.ask(cohort) for cohort in range(1, 60)])
+    assert all(isinstance(deadline.ask(cohort), int) for cohort in (1, 10))
+    assert (asked >= np.arange(1, 60)).all()
+    assert (np.diff(asked) >= 0).all()
+
+
+@pytest.mark.parametrize("away", [0.0, 2.5])
+def test_a_later_close_never_has_fewer_arrivals_nor_less_work(deadline: Any, away: float) -> None:
+    """As work is, and with a pause of 2.5 s in the middle of everybody's, which begins after 2 s."""
+    for seed in range(5):
+        timing = context(seed).expected
+        close = closing(deadline, context(seed), timing.finish(UNITS))
+        closed = [
+            settle(timing, UNITS, factor * close, deadline.partial_work, lambda s: s + away * (s > 2.0))
+            for factor in (0.25, 0.5, 0.9, 1.0, 1.1, 2.0, 4.0)
+        ]
+        assert (np.diff([outcome.arrived.sum() for outcome in closed]) >= 0).all()
+        assert (np.diff([outcome.units for outcome in closed], axis=0) >= 0).all()
+        assert (np.diff([outcome.train_s for outcome in closed]) >= 0).all()

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -12,7 +11,6 @@ from torch import nn
 from engine_toy import federation_of
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.flat import has_batch_norm
-from fedcohort.rng import Draws
 from fedcohort.round.parts import Parts
 from fedcohort.startup import assemble, compatible, run
 from run_harness import compose_words, go, remarks
@@ -185,6 +183,11 @@ RHFL = ("agg=rhfl", "proxy=noise")
         (("agg=afl", "cohort=50", "deadline=fixed", CLEAN), [f"agg=afl {OFTEN}"]),
         (("agg=fedmaba", "agg.sync=literal", CLEAN), [f"agg=fedmaba {OFTEN}"]),
         (("agg=fedmaba", "agg.sync=literal", "agg.alpha=0", CLEAN), []),
+        (("availability=diurnal",), []),
+        (
+            ("availability=diurnal", "device=instant"),
+            ["availability=diurnal follows the virtual clock, which work with device=instant doesn't move"],
+        ),
         (RHFL, [AWAY]),
         ((*RHFL, "cohort=50"), []),
         ((*RHFL, "agg.beta=0"), []),
@@ -214,7 +217,7 @@ def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> 
         assert all("the network has batch norm" in line and f"whatever agg={word} makes" in line for line in found)
 
 
-GROUPS = ("selector", "agg", "codec", "objective")
+GROUPS = ("selector", "agg", "codec", "objective", "availability")
 
 
 def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
@@ -243,9 +246,6 @@ def test_what_parts_say_of_themselves_is_so() -> None:
     for word in words("selector"):
         last = play(make("selector", word), World(), 3)[-1].selection
         assert last.uncapped == make("selector", word).uncapped, word
-    for word in words("availability"):
-        ready = np.stack([make("availability", word).ready(Draws(0, 50, round)) for round in range(20)])
-        assert ready.all() == make("availability", word).always, word
     g = torch.tensor([3.0, -1.0], dtype=torch.float64)
     for word in words("server"):
         server = make("server", word)

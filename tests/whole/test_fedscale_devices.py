@@ -8,10 +8,13 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from fedcohort.device.base import Workload
 from fedcohort.rng import Draws
+from fedcohort.startup import assemble
+from run_harness import compose_words
 from scripts import load_script
 from yaml_words import ROOT, make
 
@@ -49,6 +52,20 @@ def test_seconds_of_training_and_kilobits(converter: ModuleType, tmp_path: Path,
     assert timing.unit == pytest.approx([0.3, 0.12])  # client 2 of theirs comes before client 7
     assert timing.down == pytest.approx([2, 1])
     assert timing.up == pytest.approx([1, 0.5])
+
+
+def test_the_word_reads_the_table_as_fedscale_does(converter: ModuleType, tmp_path: Path) -> None:
+    """3 x 20 samples x 100 ms / 1000 + 8 x (1e6 + 5e5) bits / 4000 kbit/s are 6 + 3 s; for the other 2.4 + 1.5 s."""
+    target = tmp_path / "devices.parquet"
+    pq.write_table(converter.make_table(CAPACITY), target)
+    config = compose_words("device=fedscale", f"device.path={target}")
+    device = assemble.part(config, "device")
+    one = np.ones(400)
+    seconds = device.expect(np.arange(400), Workload(20 * one, 0 * one, 1, 1e6 * one, 5e5 * one), Draws(0, 400)).finish(
+        1
+    )
+    assert set(seconds.round(9).tolist()) == {9.0, 3.9}
+    assert abs((seconds > 5).sum() - 200) < 5 * np.sqrt(400 / 4)  # either device is drawn for half of the clients
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))

@@ -23,10 +23,10 @@ from fedcohort.types import (
 
 
 class LoggedSelector:
-    """A selector that is led through a log, one round after the other."""
+    """A selector that is led through a log, one round after the other. cohort: clients that were asked for."""
 
-    def __init__(self, selector: Selector[Any], word: str, log: RunLog) -> None:
-        self.selector, self.word, self.log = selector, word, log
+    def __init__(self, selector: Selector[Any], word: str, log: RunLog, cohort: int) -> None:
+        self.selector, self.word, self.log, self.cohort = selector, word, log, cohort
         self.fixed = Signals(log.facts, selector.needs, "the selector")
         self.state: Any = None
         self.pairs: frozenset[str] = frozenset()  # words whose rows are as wide as the round
@@ -52,13 +52,13 @@ class LoggedSelector:
                 + (f": {', and '.join(why)}" if why else "")
             )
         n_classes = self.log.info.class_counts.shape[1]
-        self.state = self.selector.init(Population(self.log.n_clients, n_classes, self.log.cohort, self.fixed))
+        self.state = self.selector.init(Population(self.log.n_clients, n_classes, self.cohort, self.fixed))
 
     def plan(self, now: LoggedRound) -> tuple[RoundContext, list[Probe]]:
         log = self.log
         ctx = RoundContext(
             round=now.t,
-            cohort=log.cohort,
+            cohort=self.cohort,
             n_clients=log.n_clients,
             available=now.available,
             signals=self.fixed,

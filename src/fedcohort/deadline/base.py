@@ -1,7 +1,7 @@
 """The contract of round closing: when the server stops waiting, and how much work a client does by then."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -62,9 +62,13 @@ class Deadline(Part, Protocol[S]):
     def bytes_down(self) -> int:
         return 0
 
+    def ask(self, cohort: int) -> int:
+        """Return how many clients are asked in a round, where the run wants `cohort`: as many, or more."""
+        return cohort
+
     @abstractmethod
     def init(self, population: Population) -> S:
-        """The state before round 0."""
+        """The state before round 0; its cohort is the number that the run wants."""
 
     @abstractmethod
     def announce(self, state: S, ctx: PaceContext) -> float:
@@ -93,23 +97,39 @@ class DeadlineOutcome:
     train_s: float
 
 
-def settle(timing: Timing, units: "Ids | int", close: float, partial_work: bool) -> DeadlineOutcome:
+def settle(
+    timing: Timing,
+    units: "Ids | int",
+    close: float,
+    partial_work: bool,
+    stretch: Callable[[Values], Values] = lambda seconds: seconds,
+) -> DeadlineOutcome:
     """Apply a closing time to what each client would do.
 
     Its work is whole where it fits, else as many units as fit (partial_work), else dropped.
 
     units: asked, of each or of all.
+    stretch: makes the seconds until each client is done of its seconds of work, where clients leave; never less for
+        more work.
     A client with less than one unit is dropped. The server waits until `close` as soon as somebody is dropped,
     otherwise until the last answer: the full deadline is charged if anyone selected misses it.
     """
-    full = timing.finish(units)
-    done = np.where(full <= close, units, 0)
-    if partial_work:
-        room = close - timing.down - timing.infer - timing.up
-        # Where a unit takes no time, who isn't done has no room either: travel alone exceeds `close`.
-        fit = np.floor(np.divide(room, timing.unit, out=np.zeros(len(full)), where=timing.unit > 0) + 1e-9)
-        done = np.where(full <= close, units, np.clip(fit, 0, units)).astype(np.int64)
+    full = stretch(timing.finish(units))
+    done = np.where(full <= close, units, _fit(timing, units, close, stretch) if partial_work else 0).astype(np.int64)
     arrived = done > 0
-    finish = timing.finish(done.astype(np.int64))
+    finish = stretch(timing.finish(done))
     last = float(finish[arrived].max(initial=0.0))
-    return DeadlineOutcome(done.astype(np.int64), arrived, finish, last if arrived.all() else float(close))
+    return DeadlineOutcome(done, arrived, finish, last if arrived.all() else float(close))
+
+
+def _fit(timing: Timing, units: "Ids | int", close: float, stretch: Callable[[Values], Values]) -> Ids:
+    """The most units, of those asked, that each client has answered with by `close`, to a billionth of a unit.
+
+    Found by halves: the stretched seconds of more units are never less.
+    """
+    fits, fails = np.zeros(len(timing.unit), dtype=np.int64), np.zeros(len(timing.unit), dtype=np.int64) + units + 1
+    while (fails - fits > 1).any():
+        middle = (fits + fails) // 2
+        in_time = stretch(timing.finish(middle)) <= close + 1e-9 * timing.unit
+        fits, fails = np.where(in_time, middle, fits), np.where(in_time, fails, np.maximum(middle, fits + 1))
+    return fits

@@ -30,14 +30,24 @@ class Link:
     Attributes:
         mean: bytes a second.
         deviation: between rounds, bytes a second.
+        excess: mean seconds of a byte, in those at the mean speed.
     """
 
     mean: Values
     deviation: Values
+    excess: Values
+
+    @classmethod
+    def of(cls, mean: Values, deviation: Values) -> "Link":
+        return cls(mean, deviation, average(deviation / mean, np.full(len(mean), SLOWEST), power=-1))
+
+    def take(self, rows: Ids) -> "Link":
+        """Return the links of the clients in `rows`."""
+        return Link(self.mean[rows], self.deviation[rows], self.excess[rows])
 
     def expect(self, sent: Values) -> Values:
         """Return the mean seconds of so many bytes, which are more than the seconds at the mean speed."""
-        seconds: Values = sent / self.mean * average(self.deviation / self.mean, np.full(len(sent), SLOWEST), power=-1)
+        seconds: Values = sent / self.mean * self.excess
         return seconds
 
     def sample(self, sent: Values, z: Values) -> Values:
@@ -54,18 +64,28 @@ class Speeds:
         mean: seconds of training on a sample.
         deviation: between rounds, seconds.
         least: of any round, seconds.
+        expected: mean of what is drawn and no less than that, seconds.
     """
 
     mean: Values
     deviation: Values
     least: Values
+    expected: Values
     down: Link
     up: Link
 
+    @classmethod
+    def of(cls, mean: Values, deviation: Values, least: Values, down: Link, up: Link) -> "Speeds":
+        return cls(mean, deviation, least, mean * average(deviation / mean, least / mean, power=1), down, up)
+
+    def take(self, rows: Ids) -> "Speeds":
+        """Return the speeds of the clients in `rows`."""
+        own = (each[rows] for each in (self.mean, self.deviation, self.least, self.expected))
+        return Speeds(*own, self.down.take(rows), self.up.take(rows))
+
     def expect(self, work: Workload) -> Timing:
         """Mean seconds over the rounds."""
-        seconds = self.mean * average(self.deviation / self.mean, self.least / self.mean, power=1)
-        return self._timing(work, seconds, self.down.expect(work.bytes_down), self.up.expect(work.bytes_up))
+        return self._timing(work, self.expected, self.down.expect(work.bytes_down), self.up.expect(work.bytes_up))
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Seconds in the round of `draws`; clients: whose speeds these are."""

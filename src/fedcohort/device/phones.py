@@ -84,6 +84,7 @@ LINKS = np.array(  # of nineteen people, KiB a second: mean and deviation down, 
         (3176.81, 1837.99, 430.97, 157.73),
     ]
 )
+DOWN, UP = Link.of(*(KIB * LINKS[:, :2].T)), Link.of(*(KIB * LINKS[:, 2:].T))
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,5 @@ class Phones(Device):
         kind = np.searchsorted(heaped / heaped[-1], once.uniform("phone")[clients], side="right")
         person = (len(LINKS) * once.uniform("link")[clients]).astype(np.int64)
         mean, deviation = (self.scale / (1000 * time.batch) * np.array(time.ms)[kind]).T
-        down, down_deviation, up, up_deviation = KIB * LINKS[person].T
         least = np.full(len(clients), LEAST_MS * self.scale / (1000 * time.batch))
-        return Speeds(mean, deviation, least, Link(down, down_deviation), Link(up, up_deviation))
+        return Speeds.of(mean, deviation, least, DOWN.take(person), UP.take(person))

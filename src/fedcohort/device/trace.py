@@ -12,25 +12,20 @@ for it, once a run. Speeds are drawn for each client and round where the table h
 Departures from the paper: none (of no paper). `benchmarks/fedscale_devices.py` makes such a table of FedScale's file.
 """
 
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.data.columns import Columns, check_path
 from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.device.measured import SLOWEST, Link, Speeds
 from fedcohort.errors import DataError
 from fedcohort.rng import Draws
-from fedcohort.types import Ids, Values
+from fedcohort.types import Ids
 
 BYTES = {"KiB/s": 1024.0, "kB/s": 1000.0, "kbit/s": 125.0, "bytes/s": 1.0}
-KINDS = (".parquet", ".csv")
-SHOWN = 12  # columns that a line names
-LONGEST = 40  # characters of a cell that a line shows
 CLIENT = "client"  # the option that names the column of names
 MEANS = ("seconds", "down", "up")
 DEVIATIONS = ("seconds_cv", "down_cv", "up_cv")
@@ -63,9 +58,7 @@ class Trace(Device):
     draw: bool
 
     def __post_init__(self) -> None:
-        ranges.text("path", self.path)
-        if Path(self.path).suffix not in KINDS:
-            raise ranges.refuse("path", "a file that ends in .parquet or .csv", self.path)
+        check_path(self.path)
         for option in (CLIENT, *MEANS):
             ranges.text(option, getattr(self, option))
         for option in DEVIATIONS:
@@ -76,21 +69,15 @@ class Trace(Device):
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Mean seconds over the rounds. Raises `DataError` for what is wrong with the table, at the start."""
-        return self._speeds(clients, draws).expect(work)
+        return self._speeds.take(self._rows(clients, draws)).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Seconds in the round of `draws`."""
-        return self._speeds(clients, draws).sample(clients, work, draws)
-
-    def _speeds(self, clients: Ids, draws: Draws) -> Speeds:
-        devices, rows = self._devices, self._rows(clients, draws)
-        mean, down, up = (devices[option][rows] for option in MEANS)
-        spread, down_cv, up_cv = (devices[option][rows] for option in DEVIATIONS)
-        return Speeds(mean, spread * mean, SLOWEST * mean, Link(down, down_cv * down), Link(up, up_cv * up))
+        return self._speeds.take(self._rows(clients, draws)).sample(clients, work, draws)
 
     def _rows(self, clients: Ids, draws: Draws) -> Ids:
         """The row of each client, in the order of names."""
-        n_rows = len(self._devices["seconds"])
+        n_rows = len(self._speeds.mean)
         if self.draw:
             rows: Ids = (n_rows * draws.once().uniform("device")[clients]).astype(np.int64)
             return rows
@@ -102,78 +89,19 @@ class Trace(Device):
         return clients
 
     @cached_property
-    def _devices(self) -> Mapping[str, Values]:
-        """By option, a number of each device in the order of names; seconds a sample, bytes a second, deviations."""
-        table = _read(self.path)
-        order = _sort(self._take(table, CLIENT, self.client), self.path)
+    def _speeds(self) -> Speeds:
+        """Of each device in the order of names: its expectations are integrated once."""
+        table = Columns.read("device", self.path)
+        order, counts = table.sort(CLIENT, self.client)
+        if (counts > 1).any():
+            first, again = order[np.cumsum(counts)[counts.argmax()] - counts.max() :][:2]
+            raise DataError(f"device.{CLIENT}: {self.path}: row {again} has the name of row {first}")
         found = {}
         for option in (*MEANS, *DEVIATIONS):
             column = getattr(self, option)
             found[option] = np.zeros(len(order))
             if column is not None:
-                cells = self._take(table, option, column)
-                where = f"device.{option}: {self.path}: column {column!r}"
-                found[option] = _numbers(cells, where, positive=option in MEANS)[order]
-        found["seconds"] = found["seconds"] / (self.batch or 1)
-        return found | {option: found[option] * BYTES[self.unit] for option in ("down", "up")}
-
-    def _take(self, table: Mapping[str, Sequence[object]], option: str, column: str) -> Sequence[object]:
-        if column not in table:
-            names = ", ".join([*list(table)[:SHOWN], *(["..."] if len(table) > SHOWN else [])])
-            raise DataError(f"device.{option}: {self.path} has no column {column!r}; it has {names}")
-        return table[column]
-
-
-def _read(path: str) -> Mapping[str, Sequence[object]]:
-    """The table's columns by name, None for empty cells. Raises `DataError` where there is no such table."""
-    import pyarrow.csv  # only where a run reads a table
-    import pyarrow.parquet
-
-    file = Path(path).expanduser()
-    if not file.is_file():
-        raise DataError(f"device.path={path}: there is no such file (from {Path.cwd()})")
-    try:
-        table = pyarrow.csv.read_csv(file) if file.suffix == ".csv" else pyarrow.parquet.ParquetFile(file).read()
-    except (pyarrow.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"device.path: {path} can't be read as a {file.suffix} file: {reason}") from error
-    names = [str(name) for name in table.column_names]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"device.path: {path} has {len(twice)} columns called {twice[0]!r}")
-    if not table.num_rows:
-        raise DataError(f"device.path: {path} has no rows")
-    return {name: column.to_pylist() for name, column in zip(names, table.columns, strict=True)}
-
-
-def _sort(names: Sequence[object], path: str) -> Ids:
-    """The rows in the order of names. Raises `DataError` for a name that is none, or that is there twice."""
-    rows: dict[object, int] = {}
-    for row, name in enumerate(names):
-        where = f"device.{CLIENT}: {path}: row {row}"
-        if isinstance(name, bool) or not isinstance(name, int | str) or name == "":
-            raise DataError(f"{where} has no name, an integer or a text: {_show(name)}")
-        if name in rows:
-            raise DataError(f"{where} has the name of row {rows[name]}, {_show(name)}")
-        rows[name] = row
-    return np.argsort(np.array(names), kind="stable").astype(np.int64)
-
-
-def _numbers(cells: Sequence[object], where: str, *, positive: bool) -> Values:
-    """The cells as numbers, float64 [rows]. Raises `DataError` for the first that is none, or out of range."""
-    values = np.empty(len(cells))
-    for row, cell in enumerate(cells):
-        try:
-            values[row] = math.nan if isinstance(cell, bool) else float(cell)  # type: ignore[arg-type]
-        except (TypeError, ValueError, OverflowError):
-            values[row] = math.nan
-        if not np.isfinite(values[row]):
-            found = "is empty" if cell is None else f"holds {_show(cell)}"
-            raise DataError(f"{where}, row {row} {found}: a number is meant")
-        if values[row] < 0 or (positive and values[row] == 0):
-            least = "more than" if positive else "at least"
-            raise DataError(f"{where}, row {row} holds {_show(cell)}, which must be {least} 0")
-    return values
-
-
-def _show(cell: object) -> str:
-    return repr(cell)[:LONGEST]
+                found[option] = table.numbers(option, column, positive=option in MEANS)[order]
+        mean, byte = found["seconds"] / (self.batch or 1), BYTES[self.unit]
+        down, up = (Link.of(found[way] * byte, found[f"{way}_cv"] * (found[way] * byte)) for way in ("down", "up"))
+        return Speeds.of(mean, found["seconds_cv"] * mean, SLOWEST * mean, down, up)

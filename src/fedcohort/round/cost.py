@@ -17,6 +17,7 @@ from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, weigher
 from fedcohort.ledger import NUMBER, Charge
 from fedcohort.rng import Draws
+from fedcohort.round.clock import Stretch, unstretched
 from fedcohort.round.parts import Parts, Populations
 from fedcohort.round.workload import AskedWork
 from fedcohort.signal.base import Computed, Measured, Probed, Reported, Static, find
@@ -162,8 +163,8 @@ class CostModel:
             "pass_units": passes,
         }
 
-    def probe_s(self, probes: Sequence[Probe], draws: Draws) -> float:
-        """Return the virtual seconds that a phase of probes lasts.
+    def probe_s(self, probes: Sequence[Probe], draws: Draws, stretch: Stretch = unstretched) -> float:
+        """Return the virtual seconds that a phase of probes lasts, which `stretch` makes of those of the work.
 
         That is until the slowest of those asked has run the forward passes that it was asked for.
         """
@@ -178,7 +179,7 @@ class CostModel:
         if not len(polled):
             return 0.0
         work = self.work(np.zeros_like(polled), inferred[polled], self.bare, 0.0)
-        return float(self.parts.device.sample(polled, work, draws).probe().max())
+        return float(stretch(polled, self.parts.device.sample(polled, work, draws).probe()).max())
 
     # --- charges ---------------------------------------------------------------------------------------------------
     def registration(self, populations: Populations) -> Charge:

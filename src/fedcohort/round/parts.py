@@ -1,7 +1,7 @@
 """The parts that a run is composed of, and the few numbers that belong to none of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +97,7 @@ class ServerState:
     def fresh(cls, parts: Parts, population: "Populations", n_params: int) -> "ServerState":
         """Make the state before round 0."""
         return cls(
-            selector=parts.selector.init(population.of(parts.selector.needs, "the selector")),
+            selector=parts.selector.init(population.asking(parts.deadline).of(parts.selector.needs, "the selector")),
             agg=parts.agg.init(population.of(parts.agg.needs, "the aggregator"), n_params),
             server=parts.server.init(n_params),
             samples=parts.samples.init(population.of(parts.samples.needs, "the sample selection")),
@@ -136,6 +136,10 @@ class Populations:
         found = {word: find(word) for word in needs}
         values = {word: self.facts[s.fact] for word, s in found.items() if isinstance(s, Static)}
         return Signals(values, needs, reader)
+
+    def asking(self, deadline: Deadline[Any]) -> "Populations":
+        """Return the populations of a selector, which is asked for as many clients as the deadline has it."""
+        return replace(self, cohort=deadline.ask(self.cohort))
 
     def of(self, needs: frozenset[str], reader: str) -> Population:
         return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ledger import Charge
 from fedcohort.rng import Draws
 from fedcohort.round.chance import uniform
+from fedcohort.round.clock import Clock, Stretch
 from fedcohort.round.cost import CostModel, Rates
 from fedcohort.round.hearing import ClientClaims
 from fedcohort.round.parts import Parts, Populations, ServerState
@@ -43,6 +45,7 @@ class PlannedRound:
         concurrent: those of them that are delivered with the outcome.
         measured: the aggregator's own probes of those who will arrive, none in a plain round.
         charge: the cost of the whole round.
+        waited_s: virtual seconds of it in which nobody was ready, before the selection.
         twin: whom chance would have selected (`round/chance.py`).
     """
 
@@ -62,6 +65,7 @@ class PlannedRound:
     concurrent: Mapping[str, ProbeResult]
     measured: Mapping[str, Values]
     charge: Charge
+    waited_s: float
     twin: Ids
 
 
@@ -81,20 +85,20 @@ class RoundPlanner:
         self.stopwatch = stopwatch
         self.parts, self.settings, self.federation = parts, settings, federation
         self.layout, self.lab, self.cost_model = layout, lab, cost_model
-        self.everybody = np.arange(federation.n_clients)
-        self.everybody.flags.writeable = False
         self.whole_jobs: dict[int, Timing] = {}  # by the id of `Rates`, of which the bill keeps two
         self.claims = ClientClaims(parts.attack, settings.seed, federation.n_clients)
         draws = Draws(settings.seed, federation.n_clients)
+        self.clock = Clock(parts.availability, draws, settings.window_s)
+        self.asked = parts.deadline.ask(settings.cohort)
         self.populations = Populations.over(federation, settings.cohort, cost_model.device_facts(draws))
         self.signals = self.populations.signals(parts.selector.needs, "the selector")
 
     def open(self, t: int, state: ServerState, store: ClientStore) -> PlannedRound:
         draws = Draws(self.settings.seed, self.federation.n_clients, t)
-        available = self._available(draws)
+        available, waited_s = self.clock.gather(draws, state.spent.virtual_s)
         ctx = RoundContext(
             round=t,
-            cohort=self.settings.cohort,
+            cohort=self.asked,
             n_clients=self.federation.n_clients,
             available=available,
             signals=self.signals,
@@ -106,17 +110,21 @@ class RoundPlanner:
         blocking = {p.signal: answers[p.signal] for p in probes if not p.concurrent}
         concurrent = {p.signal: answers[p.signal] for p in probes if p.concurrent}
         selection, selector_state = self.parts.selector.select(state.selector, ctx, blocking)
-        verify(selection, available, self.settings.cohort, self.federation.n_clients, self.parts.codec)
-        wait_s = self.cost_model.probe_s([p for p in probes if not p.concurrent], draws)
-        beside_s = self.cost_model.probe_s([p for p in probes if p.concurrent], draws)
+        verify(selection, available, self.asked, self.federation.n_clients, self.parts.codec)
+        before_s = waited_s + (self.clock.window_s if len(selection.clients) else 0.0)
+        began = state.spent.virtual_s + before_s
+        wait_s = self.cost_model.probe_s([p for p in probes if not p.concurrent], draws, self.clock.since(began))
+        stretch = self.clock.since(began + wait_s)
+        beside_s = self.cost_model.probe_s([p for p in probes if p.concurrent], draws, stretch)
         rates = self.cost_model.rates(selection.plain)
         work = ask_work(selection, self.cost_model.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
-        pace = self._pace(t, work, rates, state, store, draws)
+        pace = self._pace(t, work, rates, state, store, draws, stretch)
         rows, closing = pace.chosen.rows, pace.closing
         charge = self.cost_model.round(probes, answers, work, rows, closing, selection.plain)
         train_s = closing.train_s if len(selection.clients) else 0.0
+        virtual_s = before_s + wait_s + max(train_s, beside_s)
         flops = self.cost_model.flops * int(self.federation.n_train[pace.looking].sum())
-        spent = Charge(client_flops=flops, virtual_s=wait_s + max(train_s, beside_s))
+        spent = Charge(client_flops=flops, virtual_s=virtual_s)
         lr, here = self.parts.client.lr_at(t), np.flatnonzero(closing.arrived).tolist()
         arriving = selection.clients[here]
         used = self.cost_model.count_used(arriving, [rows[i] for i in here])
@@ -155,14 +163,9 @@ class RoundPlanner:
             concurrent=concurrent,
             measured={w: self._ask_measured(w, s, arriving) for w, s in rates.probed.items()},
             charge=charge + spent,
+            waited_s=waited_s,
             twin=uniform(available, len(selection.clients), draws),
         )
-
-    def _available(self, draws: Draws) -> Ids:
-        """Sorted ids; nobody's to write into where they are everybody's in every round."""
-        if self.parts.availability.always:
-            return self.everybody
-        return np.flatnonzero(self.parts.availability.ready(draws))
 
     def _ask(self, probe: Probe, available: Ids, t: int) -> ProbeResult:
         if probe.signal not in self.parts.selector.needs:
@@ -186,7 +189,14 @@ class RoundPlanner:
         return used.astype(np.float64) if selection.plain else self.parts.agg.weights(used, owned)
 
     def _pace(
-        self, t: int, asked: AskedWork, rates: Rates, state: ServerState, store: ClientStore, draws: Draws
+        self,
+        t: int,
+        asked: AskedWork,
+        rates: Rates,
+        state: ServerState,
+        store: ClientStore,
+        draws: Draws,
+        stretch: Stretch,
     ) -> "Pace":
         """Announce a deadline, have samples chosen, let the devices run, close the round."""
         parts, cost_model, n, selected = self.parts, self.cost_model, self.federation.n_train, asked.clients
@@ -202,9 +212,11 @@ class RoundPlanner:
         chosen = samples.choose(state.samples, asked, losses, announced, expected, draws)
         work = cost_model.work(cost_model.count_used(selected, chosen.rows), inferred, rates, asked.up)
         timing = parts.device.sample(selected, work, draws)
-        close = parts.deadline.close(state.deadline, timing.finish(asked.units), announced) if len(selected) else 0.0
-        closing = settle(timing, asked.units, close, parts.deadline.partial_work)
-        in_time = set(selected[timing.probe() <= close].tolist())
+        wall = partial(stretch, selected)
+        finish = wall(timing.finish(asked.units))
+        close = parts.deadline.close(state.deadline, finish, announced) if len(selected) else 0.0
+        closing = settle(timing, asked.units, close, parts.deadline.partial_work, wall)
+        in_time = set(selected[wall(timing.probe()) <= close].tolist())
         looked = {k: values for k, values in losses.items() if k in in_time}
         return Pace(announced, chosen, looking, looked, closing)
 
@@ -216,10 +228,10 @@ class RoundPlanner:
         if id(rates) not in self.whole_jobs:
             cost_model = self.cost_model
             sent = cost_model.update_bytes + rates.beside_bytes
-            inferred = cost_model.count_inferred(self.everybody, rates)
+            inferred = cost_model.count_inferred(self.clock.everybody, rates)
             work = cost_model.work(self.federation.n_train, inferred, rates, sent)
             draws = Draws(self.settings.seed, self.federation.n_clients)
-            self.whole_jobs[id(rates)] = self.parts.device.expect(self.everybody, work, draws)
+            self.whole_jobs[id(rates)] = self.parts.device.expect(self.clock.everybody, work, draws)
         return self.whole_jobs[id(rates)]
 
 

@@ -118,6 +118,7 @@ def report_of(
         scalars |= {
             "round/cohort": float(len(chosen)),
             "round/arrived": float(len(arrived)),
+            "round/waited_s": planned.waited_s,
             "round/dropped_nonfinite": float(len(collected.dropped)) if collected else 0.0,
             "round/dropped_step": float(collected.step_dropped) if collected else 0.0,
             "select/share_max": float(state.times_selected.max() / step),

@@ -48,6 +48,7 @@ class Settings:
     eval_every: int = option("eval.every", integer("[1, inf)"))
     clients_every: int = option("eval.clients_every", integer("[0, inf)"))
     clients_sample: int | None = option("eval.clients_sample", integer("[1, inf)", optional=True))
+    window_s: float = option("deadline.window_s", number("[0, inf)"))
     update_limit: float = option("update_limit", number("(0, inf)"))
     store_limit_gb: float = option("client_store.limit_gb", number("[0, inf)"))
     engine: str = option("engine.kind", choice("auto", "sequential", "vectorised", "debug"))

@@ -170,7 +170,8 @@ def part(composition: Composed, group: str) -> Built:
     node = composition.config.get(group)
     if not node:
         return None
-    built = build(node, group, f"{group}={composition.choices.get(group, '?')}")
+    own = {name: value for name, value in node.items() if name not in options.options_in(group)}
+    built = build(own, group, f"{group}={composition.choices.get(group, '?')}")
     protocol = contract(group)
     if protocol not in type(built).__mro__:
         name = f"{protocol.__module__}.{protocol.__name__}"

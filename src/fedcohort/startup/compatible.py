@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
 
 # Whose parts are asked, in this order, and whose of them read signals
-GROUPS = ("selector", "agg", "codec", "objective", "samples", "deadline", "device", "availability")
+GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device", "availability")
 READERS = ("selector", "agg", "samples", "deadline")
 
 
@@ -93,9 +93,15 @@ def check_population(
         raise IncompatibleConfig(
             f"cohort={cohort} exceeds the {federation.n_clients} clients of dataset={federation.name}"
         )
+    if (asked := parts.deadline.ask(cohort)) > federation.n_clients:
+        raise IncompatibleConfig(
+            f"deadline={choices['deadline']} asks {asked} clients for cohort={cohort}, which exceeds the "
+            f"{federation.n_clients} clients of dataset={federation.name}: lower deadline.factor, or cohort"
+        )
     check(parts, choices, known)
     try:
-        parts.selector.init(Populations.over(federation, cohort).of(parts.selector.needs, "the selector"))
+        population = Populations.over(federation, cohort).asking(parts.deadline)
+        parts.selector.init(population.of(parts.selector.needs, "the selector"))
     except OptionError as error:
         raise OptionError(f"selector.{error}") from error
 

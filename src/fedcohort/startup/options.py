@@ -108,14 +108,19 @@ def unknown(where: str, option: str, known: Collection[str]) -> OptionError:
     return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(known))}{guess}")
 
 
+def options_in(node: str) -> list[str]:
+    """Return the options of a node that belong to no part: all of `engine`'s, `window_s` of `deadline`'s."""
+    return [option.split(".")[1] for option in CHECKS if option.startswith(f"{node}.")]
+
+
 def check(config: Mapping[str, Any]) -> None:
     """Check that every option is there and in its range, and none beside it. Raises `OptionError`."""
     for node in dict.fromkeys(option.split(".")[0] for option in CHECKS if "." in option):
-        known = [option.split(".")[1] for option in CHECKS if option.startswith(f"{node}.")]
+        known = options_in(node)
         found = config.get(node)
         if not isinstance(found, Mapping):
             raise ranges.refuse(node, f"set option by option ({', '.join(f'{node}.{name}' for name in known)})", found)
-        for option in found:
+        for option in found if "_target_" not in found else ():  # a part's own are its constructor's to know
             if option not in known:
                 raise unknown(node, option, known)
     for option, allowed in CHECKS.items():

@@ -1,0 +1,49 @@
+"""Each client is ready for a share of each day, from an hour of its own on.
+
+    ready_k(t) = (t - phi_k) mod day < share day,   phi_k = U_k day,   U_k ~ U[0, 1) for each client, once a run
+
+Made up: no trace, and no paper's. At every moment about `share` of the clients are ready, others in the morning than in
+the evening; who is ready at a smaller share is ready at a larger one.
+
+Departures from the paper: none (of no paper).
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.availability.base import Availability
+from fedcohort.availability.schedule import Schedule
+from fedcohort.part import TICKING_DEVICE, Want
+from fedcohort.rng import Draws
+
+
+@dataclass(frozen=True)
+class Diurnal(Availability):
+    """Availability, with its options.
+
+    Attributes:
+        share: of the day.
+        day_s: virtual seconds of a day.
+    """
+
+    share: float
+    day_s: float
+
+    prefers: ClassVar[frozenset[Want]] = frozenset({TICKING_DEVICE})
+
+    def __post_init__(self) -> None:
+        ranges.number("share", self.share, "(0, 1]")
+        ranges.number("day_s", self.day_s, "(0, inf)")
+
+    def schedule(self, draws: Draws) -> Schedule:
+        """One interval a client; two, where it is ready at midnight."""
+        phase, K = self.day_s * draws.uniform("diurnal"), draws.n_clients
+        over = np.maximum(phase + self.share * self.day_s - self.day_s, 0.0)  # seconds of the next day
+        start = np.stack([np.zeros(K), np.maximum(phase, over)], axis=1)
+        end = np.stack([over, np.minimum(phase + self.share * self.day_s, self.day_s)], axis=1)
+        there = end > start
+        stop = np.cumsum(there.sum(axis=1)).astype(np.int64)
+        return Schedule(start[there], end[there], stop - there.sum(axis=1), stop, np.full(K, float(self.day_s)))

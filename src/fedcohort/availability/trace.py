@@ -1,0 +1,132 @@
+"""A table of yours says when each client is ready: a row for each interval, in seconds of the virtual clock.
+
+    client  start_s  end_s          ready at t where start_s <= t mod period < end_s
+    anna          0  28800
+    anna      79200  86400
+    ben       36000  64800
+
+    python train.py availability=trace availability.path=ready.csv availability.period_s=86400
+
+Client k is the k-th device in the order of names (numbers by size, texts by letters), or with assign=drawn one that is
+drawn for it, once a run, as FLASH's benchmark does. What is drawn here has nothing to do with what `device` draws. A
+device that is never ready has rows of a `state` other than 1.
+
+Departures from the paper: none (of no paper). `benchmarks/fedscale_availability.py` makes such a table of FedScale's
+file, and availability=phones names the columns of the 723 phones that were seen for five days.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.availability.base import Availability
+from fedcohort.availability.schedule import Schedule
+from fedcohort.data.columns import Columns, check_path
+from fedcohort.errors import DataError
+from fedcohort.part import TICKING_DEVICE, Want
+from fedcohort.rng import Draws
+from fedcohort.types import Ids, Values
+
+
+@dataclass(frozen=True)
+class Trace(Availability):
+    """Availability, with its options.
+
+    Attributes:
+        path: the table.
+        client: column of names.
+        start, end: columns of seconds.
+        state: column that is 1 where the client is ready, None where it is in all rows.
+        period_s: seconds after which everything repeats, None for the table's last end.
+        period: column of each client's own, None for everybody's.
+        assign: by_id or drawn.
+        idle: whether devices that are never ready are drawn, too.
+    """
+
+    path: str
+    client: str
+    start: str
+    end: str
+    state: str | None
+    period_s: float | None
+    period: str | None
+    assign: str
+    idle: bool
+
+    prefers: ClassVar[frozenset[Want]] = frozenset({TICKING_DEVICE})
+
+    def __post_init__(self) -> None:
+        check_path(self.path)
+        for option in ("client", "start", "end"):
+            ranges.text(option, getattr(self, option))
+        for option in ("state", "period"):
+            ranges.text(option, getattr(self, option), optional=True)
+        ranges.number("period_s", self.period_s, "(0, inf)", optional=True)
+        ranges.choice("assign", self.assign, "by_id", "drawn")
+        ranges.flag("idle", self.idle)
+
+    def schedule(self, draws: Draws) -> Schedule:
+        """When each client is ready. Raises `DataError` for what is wrong with the table."""
+        table = Columns.read("availability", self.path)
+        order, counts = table.sort("client", self.client)
+        start, end = (table.numbers(option, getattr(self, option))[order] for option in ("start", "end"))
+        device = np.repeat(np.arange(len(counts)), counts)
+        self._check_order(order, device, start, end)
+        period = self._periods(table, order, device, end)
+        ready = np.ones(len(order), dtype=bool) if self.state is None else table.flags("state", self.state)[order]
+        if not ready.any():
+            raise DataError(f"availability.path: {self.path} has nobody who is ever ready")
+        stop = np.cumsum(np.bincount(device[ready], minlength=len(counts)))
+        first = np.concatenate([[0], stop[:-1]])
+        mine = self._assign(first, stop, draws)
+        return Schedule(start[ready], end[ready], first[mine], stop[mine], period[mine])
+
+    def _check_order(self, order: Ids, device: Ids, start: Values, end: Values) -> None:
+        """Raise `DataError` for the first interval that is empty, or begins before the one before it is over."""
+        where = f"availability.start: {self.path}: row"
+        if (empty := start >= end).any():
+            row = int(order[empty].min())
+            i = int(np.flatnonzero(order == row)[0])
+            raise DataError(f"{where} {row} begins at {start[i]:g} and ends at {end[i]:g}: an interval must be longer")
+        if (early := (device[1:] == device[:-1]) & (start[1:] < end[:-1])).any():
+            i = int(early.argmax())
+            raise DataError(
+                f"{where} {order[i + 1]} begins at {start[i + 1]:g}, before row {order[i]} of the same client ends at "
+                f"{end[i]:g}: the intervals of a client must be in order and apart"
+            )
+
+    def _periods(self, table: Columns, order: Ids, device: Ids, end: Values) -> Values:
+        """Seconds after which each device repeats, [devices]. Raises `DataError` where an interval is outside."""
+        each = np.full(len(order), end.max() if self.period_s is None else self.period_s, dtype=np.float64)
+        option = "period_s"
+        if self.period is not None:
+            option, each = "period", table.numbers("period", self.period, positive=True)[order]
+        if (odd := (device[1:] == device[:-1]) & (each[1:] != each[:-1])).any():
+            i = int(odd.argmax())
+            raise DataError(
+                f"availability.period: {self.path}: row {order[i + 1]} has a period of {each[i + 1]:g} seconds, and "
+                f"row {order[i]} of the same client {each[i]:g}"
+            )
+        if (outside := end > each).any():
+            i = int(outside.argmax())
+            raise DataError(
+                f"availability.{option}: {self.path}: row {order[i]} ends at {end[i]:g}, after the period of "
+                f"{each[i]:g} seconds"
+            )
+        periods: Values = each[np.flatnonzero(np.diff(device, prepend=-1))]
+        return periods
+
+    def _assign(self, first: Ids, stop: Ids, draws: Draws) -> Ids:
+        """The device of each client, in the order of names."""
+        devices = np.arange(len(first)) if self.idle else np.flatnonzero(stop > first)
+        if self.assign == "drawn":
+            drawn: Ids = devices[(len(devices) * draws.uniform("available_device")).astype(np.int64)]
+            return drawn
+        if len(first) < draws.n_clients:
+            raise DataError(
+                f"availability.path: {self.path} has {len(first)} clients, too few for {draws.n_clients}: "
+                "availability.assign=drawn draws one of them for each"
+            )
+        return np.arange(draws.n_clients)

@@ -1,0 +1,119 @@
+"""Columns of a table of the user's, Parquet or CSV: a cell that can't be used is refused with file, row and reason."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from fedcohort import ranges
+from fedcohort.errors import DataError
+from fedcohort.types import Ids, Values
+
+KINDS = (".parquet", ".csv")
+SHOWN = 12  # columns that a line names
+LONGEST = 40  # characters of a cell that a line shows
+
+
+def check_path(path: object) -> None:
+    """Raise `OptionError` where the option `path` isn't one of a table; the file may not be there yet."""
+    ranges.text("path", path)
+    if Path(str(path)).suffix not in KINDS:
+        raise ranges.refuse("path", "a file that ends in .parquet or .csv", path)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table.
+
+    Attributes:
+        group: the config group whose options name them, for messages.
+        path: the file, as it was typed.
+        arrays: pyarrow's, by name.
+    """
+
+    group: str
+    path: str
+    arrays: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, group: str, path: str) -> "Columns":
+        """Read the file. Raises `DataError` where it is no table with rows."""
+        import pyarrow.csv  # only where a run reads a table
+        import pyarrow.parquet
+
+        file = Path(path).expanduser()
+        if not file.is_file():
+            raise DataError(f"{group}.path={path}: there is no such file (from {Path.cwd()})")
+        try:
+            table = pyarrow.csv.read_csv(file) if file.suffix == ".csv" else pyarrow.parquet.ParquetFile(file).read()
+        except (pyarrow.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise DataError(f"{group}.path: {path} can't be read as a {file.suffix} file: {reason}") from error
+        names = [str(name) for name in table.column_names]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise DataError(f"{group}.path: {path} has {len(twice)} columns called {twice[0]!r}")
+        if not table.num_rows:
+            raise DataError(f"{group}.path: {path} has no rows")
+        return cls(group, path, dict(zip(names, table.columns, strict=True)))
+
+    def sort(self, option: str, column: str) -> tuple[Ids, Int64[np.ndarray, "_devices"]]:
+        """Sort the rows by the names in a column, numbers by size and texts by letters.
+
+        Returns:
+            the rows in that order, those of one name as they stand in the table; and how many each name has.
+
+        Raises `DataError` for the first name that is none.
+        """
+        cells = self._take(option, column)
+        if not (str(cells.type).startswith(("int", "uint")) and not cells.null_count):
+            for row, name in enumerate(cells.to_pylist()):
+                if isinstance(name, bool) or not isinstance(name, int | str) or name == "":
+                    where = f"{self.group}.{option}: {self.path}: row {row}"
+                    raise DataError(f"{where} has no name, an integer or a text: {show(name)}")
+        _, device, counts = np.unique(np.array(cells.to_pylist()), return_inverse=True, return_counts=True)
+        return np.argsort(device, kind="stable").astype(np.int64), counts.astype(np.int64)
+
+    def numbers(self, option: str, column: str, *, positive: bool = False) -> Values:
+        """The cells as numbers of at least 0, or more than 0 where they are positive, float64 [rows].
+
+        Raises `DataError` for the first that is none, or out of range.
+        """
+        cells = self._take(option, column)
+        values = np.empty(len(cells))
+        for row, cell in enumerate(cells.to_pylist()):
+            try:
+                values[row] = math.nan if isinstance(cell, bool) else float(cell)
+            except (TypeError, ValueError, OverflowError):
+                values[row] = math.nan
+        wrong = ~np.isfinite(values) | (values < 0) | (positive & (values == 0))
+        if wrong.any():
+            row = int(wrong.argmax())
+            cell, where = cells[row].as_py(), f"{self.group}.{option}: {self.path}: column {column!r}, row {row}"
+            if not np.isfinite(values[row]):
+                raise DataError(f"{where} {'is empty' if cell is None else f'holds {show(cell)}'}: a number is meant")
+            raise DataError(f"{where} holds {show(cell)}, which must be {'more than' if positive else 'at least'} 0")
+        return values
+
+    def flags(self, option: str, column: str) -> Bool[np.ndarray, "_rows"]:
+        """Whether each cell is 1 or true. Raises `DataError` for the first that is no integer, true or false."""
+        cells = self._take(option, column).to_pylist()
+        odd = next((row for row, cell in enumerate(cells) if not isinstance(cell, int)), None)
+        if odd is not None:
+            where = f"{self.group}.{option}: {self.path}: column {column!r}, row {odd}"
+            raise DataError(f"{where} holds {show(cells[odd])}: 1 or 0 is meant, or another integer for neither")
+        return np.array([cell == 1 for cell in cells], dtype=bool)
+
+    def _take(self, option: str, column: str) -> Any:  # noqa: ANN401  pyarrow has no types
+        if column not in self.arrays:
+            names = ", ".join([*list(self.arrays)[:SHOWN], *(["..."] if len(self.arrays) > SHOWN else [])])
+            raise DataError(f"{self.group}.{option}: {self.path} has no column {column!r}; it has {names}")
+        return self.arrays[column]
+
+
+def show(cell: object) -> str:
+    """Return a cell as a line shows it."""
+    return repr(cell)[:LONGEST]

@@ -1,0 +1,176 @@
+"""A table of three clients, by hand; and what is said of tables that are no such thing."""
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from fedcohort.availability.trace import Trace
+from fedcohort.errors import DataError, OptionError
+from fedcohort.rng import Draws
+from run_harness import compose_words, go
+from yaml_words import make_a
+
+TABLE: dict[str, list[Any]] = {  # in the order of names 10, 20, 30; the rows of a client needn't stand together
+    "client": [30, 10, 20, 10, 20],
+    "start_s": [0, 10, 0, 40, 20],
+    "end_s": [60, 20, 20, 50, 30],
+    "state": [1, 1, 0, 1, -1],
+}
+
+
+def write(folder: Path, columns: Mapping[str, Sequence[Any]], suffix: str = ".parquet") -> str:
+    file, table = folder / f"ready{suffix}", pa.table(dict(columns))
+    if suffix == ".csv":
+        pa.csv.write_csv(table, file)
+    else:
+        pq.write_table(table, file)
+    return str(file)
+
+
+def trace(path: str, **changes: Any) -> Trace:
+    return make_a(Trace, "availability", "trace", path=path, **changes)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_clients_take_the_intervals_in_the_order_of_names(tmp_path: Path, suffix: str) -> None:
+    """At 15 clients 10, 20 and 30 are there, at 25 the last two, and all begins again at 60."""
+    schedule = trace(write(tmp_path, TABLE, suffix)).schedule(Draws(0, 3))
+    assert schedule.waits(15).tolist() == [0, 0, 0]
+    assert schedule.waits(35).tolist() == [5, 25, 0]
+    assert schedule.waits(75).tolist() == [0, 0, 0]
+    assert schedule.stretch(np.arange(3), 15, np.array([8.0, 20, 70])) == pytest.approx([28, 50, 70])
+
+
+def test_a_state_other_than_one_is_not_ready(tmp_path: Path) -> None:
+    path = write(tmp_path, TABLE)
+    assert trace(path, state="state").schedule(Draws(0, 3)).waits(15).tolist() == [0, np.inf, 0]
+    flags = write(tmp_path, {**TABLE, "state": [True, True, False, True, True]})
+    assert trace(flags, state="state").schedule(Draws(0, 3)).waits(15).tolist() == [0, 5, 0]
+
+
+def test_what_repeats_when(tmp_path: Path) -> None:
+    path = write(tmp_path, {**TABLE, "own": [60, 100, 50, 100, 50]})
+    assert trace(path).schedule(Draws(0, 3)).period.tolist() == [60, 60, 60]
+    assert trace(path, period_s=80).schedule(Draws(0, 3)).waits(70).tolist() == [20, 10, 10]
+    assert trace(path, period="own").schedule(Draws(0, 3)).waits(95).tolist() == [15, 5, 0]
+
+
+def test_columns_have_the_names_that_options_give_and_clients_may_be_left_over(tmp_path: Path) -> None:
+    path = write(tmp_path, {"who": ["c", "a", "b"], "from": [3, 1, 2], "to": [6.0, 5.0, 4.0]})
+    schedule = trace(path, client="who", start="from", end="to").schedule(Draws(0, 2))
+    assert schedule.waits(0).tolist() == [1, 2]
+
+
+def test_drawn_devices(tmp_path: Path) -> None:
+    """A third of the clients draws each of the three, once a run, by the seed; or half each of those that come."""
+    path = write(tmp_path, TABLE)
+    draws = Draws(0, 3000)
+    waits = trace(path, state="state", assign="drawn").schedule(draws).waits(0)
+    kinds, counts = np.unique(waits, return_counts=True)
+    assert kinds.tolist() == [0, 10, np.inf]
+    assert (np.abs(counts - 1000) < 5 * np.sqrt(3000 * 2 / 9)).all()
+    again = trace(path, state="state", assign="drawn").schedule(draws).waits(0)
+    np.testing.assert_array_equal(waits, again)
+    other = trace(path, state="state", assign="drawn").schedule(Draws(1, 3000)).waits(0)
+    assert not np.array_equal(waits, other)
+    awake = trace(path, state="state", assign="drawn", idle=False).schedule(draws).waits(0)
+    assert np.isfinite(awake).all()
+    assert abs((awake == 0).sum() - 1500) < 5 * np.sqrt(3000 / 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"client": [30, 10, None, 10, 20]}, r"availability.client: .*: row 2 has no name"),
+        ({"client": [30.5, 10, 20, 10, 20]}, r"availability.client: .*: row 0 has no name, .*: 30.5"),
+        ({"start_s": [0, 10, 0, 40, None]}, r"availability.start: .*: column 'start_s', row 4 is empty"),
+        ({"start_s": [0, float("nan"), 0, 40, 20]}, r"column 'start_s', row 1 holds nan: a number is meant"),
+        ({"start_s": [-1, 10, 0, 40, 20]}, r"column 'start_s', row 0 holds -1, which must be at least 0"),
+        ({"end_s": [60, 20, "late", 50, 30]}, r"availability.end: .*, row 2 holds 'late': a number is meant"),
+        ({"end_s": [60, 20, 20, 50, 20]}, r"row 4 begins at 20 and ends at 20: an interval must be longer"),
+        ({"end_s": [60, 5, 20, 50, 30]}, r"row 1 begins at 10 and ends at 5: an interval must be longer"),
+        ({"end_s": [60, 45, 20, 50, 30]}, r"row 3 begins at 40, before row 1 of the same client ends at 45"),
+        (
+            {"start_s": [0, 45, 0, 10, 20], "end_s": [60, 50, 20, 20, 30]},
+            r"row 3 begins at 10, before row 1 .* in order",
+        ),
+        ({"state": [1, 1, "no", 1, 0]}, r"availability.state: .*: column 'state', row 0 holds '1': 1 or 0 is meant"),
+        ({"state": [0, 0, -1, 0, 0]}, r"availability.path: .*ready.parquet has nobody who is ever ready"),
+        ({"own": [60, 100, 50, 99, 50]}, r"availability.period: .*: row 3 has a period of 99 .*row 1 .* 100"),
+        ({"own": [60, 100, 25, 100, 25]}, r"availability.period: .*: row 4 ends at 30, after the period of 25 seconds"),
+    ],
+)
+def test_a_table_is_refused_with_its_file_its_row_and_the_reason(
+    tmp_path: Path, changes: Mapping[str, Sequence[Any]], said: str
+) -> None:
+    columns = {**TABLE, **changes}
+    if any(isinstance(cell, str) for cell in changes.get("state", [])) or "late" in changes.get("end_s", []):
+        columns = {name: [str(cell) if name in changes else cell for cell in each] for name, each in columns.items()}
+    path = write(tmp_path, columns)
+    with pytest.raises(DataError, match=said) as caught:
+        trace(path, state="state", period="own" if "own" in changes else None).schedule(Draws(0, 3))
+    assert path in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"start": "begin"}, r"availability.start: .* has no column 'begin'; it has client, start_s, end_s, state"),
+        ({"state": "there"}, r"availability.state: .* has no column 'there'"),
+        ({"period_s": 45}, r"availability.period_s: .*: row 3 ends at 50, after the period of 45 seconds"),
+    ],
+)
+def test_options_that_the_table_does_not_bear_out(tmp_path: Path, options: Mapping[str, Any], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        trace(write(tmp_path, TABLE), **options).schedule(Draws(0, 3))
+
+
+def test_too_few_clients_are_refused_where_none_are_drawn(tmp_path: Path) -> None:
+    path = write(tmp_path, TABLE)
+    with pytest.raises(DataError, match=r"has 3 clients, too few for 4: availability.assign=drawn draws one"):
+        trace(path).schedule(Draws(0, 4))
+    assert len(trace(path, assign="drawn").schedule(Draws(0, 4)).waits(0)) == 4
+
+
+def test_a_pickle_is_no_table(tmp_path: Path) -> None:
+    pickled = tmp_path / "ready.pkl"
+    pickled.write_bytes(pickle.dumps(TABLE))
+    with pytest.raises(OptionError, match=r"path must be a file that ends in .parquet or .csv, got .*ready.pkl"):
+        replace(trace("ready.csv"), path=str(pickled))
+    with pytest.raises(DataError, match=r"availability.path: .* can't be read as a .parquet file"):
+        trace(str(pickled.rename(tmp_path / "ready.parquet"))).schedule(Draws(0, 3))
+    with pytest.raises(DataError, match="there is no such file"):
+        trace(str(tmp_path / "nowhere.csv")).schedule(Draws(0, 3))
+
+
+def test_phones_name_the_columns_of_their_table(tmp_path: Path) -> None:
+    """Three devices in half hours: one is ready in the second, one unknown throughout, one not ready."""
+    columns = {
+        "device": [0, 0, 1, 2],
+        "state": [-1, 1, -1, 0],
+        "start_s": [0, 1800, 0, 0],
+        "end_s": [1800, 3600, 3600, 3600],
+    }
+    path = write(tmp_path, columns)
+    options = dict(compose_words("availability=phones", f"availability.path={path}").config["availability"])
+    target = options.pop("_target_")
+    assert target == f"{Trace.__module__}.{Trace.__name__}"
+    waits = Trace(**options).schedule(Draws(0, 600)).waits(0)
+    assert set(waits.tolist()) == {1800.0, np.inf}
+    assert abs((waits == 1800).sum() - 200) < 5 * np.sqrt(600 * 2 / 9)
+    assert (Trace(**{**options, "idle": False}).schedule(Draws(0, 600)).waits(0) == 1800).all()
+
+
+def test_what_is_wrong_is_said_before_a_run_leaves_anything(tmp_path: Path) -> None:
+    path = write(tmp_path, {**TABLE, "end_s": [60, 5, 20, 50, 30]})
+    with pytest.raises(DataError, match="row 1 begins at 10 and ends at 5"):
+        go(tmp_path, "availability=trace", f"availability.path={path}", "availability.assign=drawn")
+    assert not list(tmp_path.glob("runs/*/*"))

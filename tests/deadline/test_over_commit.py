@@ -1,0 +1,82 @@
+"""Ten are wanted and thirteen asked: the round closes with the tenth."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.deadline.base import DeadlineOutcome, PaceContext, settle
+from fedcohort.deadline.over_commit import OverCommit
+from fedcohort.device.base import Timing
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.types import Population
+from run_harness import go, same_bits
+
+
+def timing(finish: np.ndarray) -> Timing:
+    none = np.zeros(len(finish))
+    return Timing(none, none, finish / 4, none)  # fourths of these times are exact, and so is their sum
+
+
+def played(factor: float, wanted: int, finish: np.ndarray) -> DeadlineOutcome:
+    deadline = OverCommit(factor)
+    state = deadline.init(Population(100, 10, wanted, {}))
+    return settle(timing(finish), 4, deadline.close(state, finish, math.inf), deadline.partial_work)
+
+
+@pytest.mark.parametrize(
+    ("factor", "wanted", "asked"),
+    [(1.3, 10, 13), (1.3, 1, 2), (1.3, 3, 4), (1.1, 30, 33), (1.0, 7, 7), (2.0, 7, 14), (1.3, 100, 130), (1.5, 5, 8)],
+)
+def test_the_wanted_of_those_asked_arrive(factor: float, wanted: int, asked: int) -> None:
+    assert OverCommit(factor).ask(wanted) == asked
+    finish = np.random.default_rng(asked).permutation(np.arange(1.0, asked + 1))
+    closing = played(factor, wanted, finish)
+    assert closing.train_s == wanted
+    assert closing.arrived.tolist() == (finish <= wanted).tolist()
+    assert closing.units.tolist() == [4 if each <= wanted else 0 for each in finish]  # all of the work, or none
+
+
+@pytest.mark.parametrize(("there", "arrived"), [(13, 10), (12, 10), (10, 10), (9, 9), (1, 1), (0, 0)])
+def test_where_fewer_are_there_all_of_them_answer(there: int, arrived: int) -> None:
+    closing = played(1.3, 10, np.arange(1.0, there + 1))
+    assert closing.arrived.sum() == closing.train_s == arrived
+
+
+def test_of_those_whom_a_selector_asks_beside_the_cohort_the_same_share_is_waited_for() -> None:
+    """26 / 1.3 are 20, and at a factor of 1 that is everybody."""
+    assert played(1.3, 10, np.arange(1.0, 27)).arrived.sum() == 20
+    assert played(1.0, 10, np.arange(1.0, 27)).arrived.sum() == 26
+
+
+def test_nobody_is_told_a_deadline() -> None:
+    at = timing(np.arange(1.0, 6))
+    assert OverCommit(1.3).announce(5, PaceContext(0, np.arange(5), 4, at, at)) == math.inf
+    assert [OverCommit(factor).bounded for factor in (1.0, 1.3)] == [False, True]
+
+
+def test_a_run_asks_more_and_hears_the_cohort(tmp_path: Path) -> None:
+    """ceil(1.3 x 4) = 6 are selected, by chance's twin as well; the first four arrive."""
+    for selector in ("random", "oort", "powd"):
+        ran = go(tmp_path / selector, "deadline=over_commit", f"selector={selector}")
+        for report in ran.reports[1:]:
+            assert (len(report.cohort), len(report.arrived)) == (6, 4)
+            assert (6 * report.metrics["select/uniform_overlap"]) % 1 == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("selector", ["random", "flash"])
+def test_a_factor_of_one_waits_for_all_to_the_bit(tmp_path: Path, selector: str) -> None:
+    words = (f"selector={selector}", "rounds=3")
+    one = go(tmp_path / "one", "deadline=over_commit", "deadline.factor=1", *words)
+    all_ = go(tmp_path / "all", *words)
+    assert same_bits(one, all_)
+    assert one.choices == all_.choices
+    assert one.last.metrics["time/virtual_s"] == all_.last.metrics["time/virtual_s"]
+
+
+def test_more_than_there_are_is_refused_by_name(tmp_path: Path) -> None:
+    said = "deadline=over_commit asks 13 clients for cohort=10, which exceeds the 12 clients .*: lower deadline.factor"
+    with pytest.raises(IncompatibleConfig, match=said):
+        go(tmp_path, "deadline=over_commit", "cohort=10")
+    assert not list(tmp_path.rglob("config.yaml"))

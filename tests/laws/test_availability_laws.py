@@ -1,0 +1,139 @@
+"""Every word of availability: keyed by client, never a step back in time, and work that is never shorter than it is."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fedcohort.availability.schedule import Schedule
+from fedcohort.deadline.base import settle
+from fedcohort.device.base import Timing
+from fedcohort.rng import Draws
+from fedcohort.round.clock import Clock
+from global_rng import guard
+from yaml_words import make, node, words
+
+K = 40
+DAY = 86400.0
+MOMENTS = [0.0, 1.0, 1799.5, 30_000.25, DAY - 1, DAY, 7.3 * DAY, 1e8 + 0.1]
+
+
+@pytest.fixture(params=words("availability"))
+def availability(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    word = request.param
+    return make("availability", word, **(given_table(tmp_path) if "path" in node("availability", word) else {}))
+
+
+def given_table(folder: Path) -> dict[str, Any]:
+    """What a word that reads a table of the user's is given: three intervals of a day for each of K clients."""
+    cuts = np.sort(np.random.default_rng(0).uniform(0, DAY, (K, 6)), axis=1)
+    columns = {"client": np.repeat(np.arange(K), 3), "start_s": cuts[:, ::2].ravel(), "end_s": cuts[:, 1::2].ravel()}
+    pq.write_table(pa.table(columns), folder / "ready.parquet")
+    return {"path": str(folder / "ready.parquet"), "period_s": DAY}
+
+
+def clock_of(availability: Any, seed: int = 0) -> Clock:
+    return Clock(availability, Draws(seed, K), 0.0)
+
+
+def scheduled(availability: Any) -> Schedule:
+    found: Schedule | None = availability.schedule(Draws(0, K))
+    return found or pytest.skip("no clock decides")
+
+
+def test_deterministic_without_global_generators(availability: Any) -> None:
+    found = []
+    for _ in range(2):
+        with guard():
+            clock = clock_of(availability)
+            found.append([clock.gather(Draws(0, K, t), now) for t, now in enumerate(MOMENTS)])
+    for (who, wait), (again, as_long) in zip(*found, strict=True):
+        np.testing.assert_array_equal(who, again)
+        assert wait == as_long
+
+
+def test_who_is_ready_is_a_flag_a_client_and_a_list_of_ids(availability: Any) -> None:
+    ready = availability.ready(Draws(0, K, 3))
+    assert (ready.dtype, ready.shape) == (np.dtype(bool), (K,))
+    for t, now in enumerate(MOMENTS):
+        who, wait = clock_of(availability).gather(Draws(0, K, t), now)
+        assert np.array_equal(who, np.unique(who))
+        assert who.dtype == np.int64
+        assert set(who.tolist()) <= set(range(K))
+        assert 0 <= wait < np.inf
+
+
+def test_the_answer_does_not_depend_on_what_was_asked_before(availability: Any) -> None:
+    asked, fresh = clock_of(availability), [clock_of(availability).gather(Draws(0, K, t), now) for t, now in ROUNDS]
+    for (t, now), (who, wait) in reversed(list(zip(ROUNDS, fresh, strict=True))):
+        again, as_long = asked.gather(Draws(0, K, t), now)
+        np.testing.assert_array_equal(who, again)
+        assert wait == as_long
+
+
+ROUNDS = list(enumerate(MOMENTS))
+
+
+def test_always_says_whether_everybody_is_ready_in_every_round(availability: Any) -> None:
+    clock = clock_of(availability)
+    assert all(len(clock.gather(Draws(0, K, t), now)[0]) == K for t, now in ROUNDS) == availability.always
+
+
+def test_who_is_said_to_come_is_there_then_and_nobody_before(availability: Any) -> None:
+    schedule = scheduled(availability)
+    for now in MOMENTS:
+        waits = schedule.waits(now)
+        assert waits.shape == (K,)
+        for k in np.flatnonzero((waits > 0) & np.isfinite(waits)):
+            assert schedule.waits(now + waits[k] + 1e-6)[k] == 0
+            for share in (0.1, 0.5, 0.99):
+                assert schedule.waits(now + share * waits[k])[k] == pytest.approx((1 - share) * waits[k], abs=1e-5)
+
+
+def test_a_clients_time_does_not_depend_on_who_else_is_asked(availability: Any) -> None:
+    stretch, seconds = clock_of(availability).since(30_000.25), np.linspace(10, 1e5, K)
+    whole = stretch(np.arange(K), seconds)
+    for asked in ([7], [3, 7, 20], [39, 0, 8]):
+        np.testing.assert_array_equal(stretch(np.array(asked), seconds[asked]), whole[asked])
+
+
+def test_work_takes_its_seconds_at_least_and_more_of_it_never_less(availability: Any) -> None:
+    seconds = np.concatenate([[0.0, 1e-9], np.geomspace(1e-3, 20 * DAY, 200)])
+    for now in MOMENTS:
+        stretch = clock_of(availability).since(now)
+        took = np.stack([stretch(np.arange(K), np.full(K, each)) for each in seconds])
+        assert (took >= seconds[:, None]).all()
+        assert (np.diff(took, axis=0) >= -1e-6).all()
+        assert (took[0] == 0).all()
+
+
+def test_work_in_two_parts_ends_when_it_ends_in_one(availability: Any) -> None:
+    schedule, first, second = scheduled(availability), 5_000.0, 40_000.0
+    for now in MOMENTS:
+        whole = schedule.stretch(np.arange(K), now, np.full(K, first + second))
+        for k in range(K):
+            one = schedule.stretch(np.array([k]), now, np.array([first]))
+            two = schedule.stretch(np.array([k]), now + float(one[0]), np.array([second]))
+            assert one + two == pytest.approx(whole[k], rel=1e-9, abs=1e-3)
+
+
+@pytest.mark.parametrize("partial_work", [False, True])
+def test_more_speed_never_arrives_later_nor_does_less(availability: Any, partial_work: bool) -> None:
+    rng = np.random.default_rng(2)
+    down, infer, unit, up = (rng.exponential(scale, K) for scale in (50.0, 100.0, 3_000.0, 50.0))
+    for now in MOMENTS[:5]:
+        stretch = partial(clock_of(availability).since(now), np.arange(K))
+        ended = []
+        for slower in (1.0, 1.1, 2.0, 7.0):
+            timing = Timing(slower * down, slower * infer, slower * unit, slower * up)
+            ended.append(settle(timing, 5, 30_000.0, partial_work, stretch))
+        assert (np.diff([outcome.units for outcome in ended], axis=0) <= 0).all()
+        whole = np.stack([np.where(outcome.units == 5, outcome.finish, np.inf) for outcome in ended])
+        with np.errstate(invalid="ignore"):
+            assert not (np.diff(whole, axis=0) < -1e-6).any()
+        for outcome in ended:
+            assert (outcome.finish[outcome.arrived] <= 30_000 + 1e-3).all()

@@ -1,0 +1,170 @@
+"""A run on the clock: who is asked when, how long it waits, and that a kill in between changes nothing."""
+
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.availability.base import Availability
+from fedcohort.availability.schedule import Schedule
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.lightning import loop
+from fedcohort.rng import Draws
+from fedcohort.round.clock import Clock
+from killing import die, in_a_child, stop_after
+from run_harness import Ran, go, same_bits
+from yaml_words import make
+
+DAY = 5000.0  # virtual seconds: a round of SMALL takes some hundreds
+
+
+@dataclass(frozen=True)
+class Listed(Availability):
+    intervals: tuple[tuple[tuple[float, float], ...], ...]
+    period: float
+
+    def schedule(self, draws: Draws) -> Schedule:
+        return Schedule.of(self.intervals, self.period)
+
+
+def shifts(folder: Path, *hours: tuple[float, float], clients: int = 12) -> tuple[str, ...]:
+    """The words of a run whose client k is there in `hours[k % len(hours)]` of each DAY."""
+    rows = [(k, *hours[k % len(hours)]) for k in range(clients)]
+    folder.mkdir(exist_ok=True)
+    file = folder / "ready.csv"
+    file.write_text("\n".join(["client,start_s,end_s", *(f"{k},{a},{b}" for k, a, b in rows)]))
+    return ("availability=trace", f"availability.path={file}", f"availability.period_s={DAY}")
+
+
+def clock_of(ran: Ran) -> np.ndarray:
+    return np.array([report.metrics["time/virtual_s"] for report in ran.reports])
+
+
+def test_the_clock_moves_on_once_to_the_first_who_comes(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock(Listed((((10, 20),), ((15, 20), (40, 50))), 60), Draws(0, 2), 0.0)
+    for now, who, wait in [(12, [0], 0), (15, [0, 1], 0), (20, [1], 20), (50, [0], 20), (0, [0], 10), (610, [0], 0)]:
+        found, waited = clock.gather(Draws(0, 2, 4), float(now))
+        assert (found.tolist(), waited) == (who, wait)
+    (line,) = caplog.messages
+    assert line.startswith("round 5: nobody is ready, and the clock moves on by 20 virtual seconds")
+
+
+def test_a_moment_that_no_float_can_name_is_reached_all_the_same() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        start, period = rng.uniform(0.1, 0.9), rng.uniform(1, 2)
+        clock = Clock(Listed((((start, start + 1e-3),),), period), Draws(0, 1), 0.0)
+        who, wait = clock.gather(Draws(0, 1, 0), float(rng.uniform(0, 1e9)))
+        assert who.tolist() == [0]
+        assert 0 <= wait < period
+
+
+def test_a_window_is_over_when_those_who_are_ready_are_asked() -> None:
+    clock = Clock(Listed((((0, 10),), ((25, 60),)), 60), Draws(0, 2), 20.0)
+    assert [clock.gather(Draws(0, 2, 0), now)[0].tolist() for now in (0.0, 45.0)] == [[1], [0]]
+    assert [clock.gather(Draws(0, 2, 0), now)[1] for now in (0.0, 45.0)] == [5, 0]
+
+
+def test_nobody_ever_is_refused_at_the_start() -> None:
+    with pytest.raises(IncompatibleConfig, match="availability: none of the 2 clients is ever ready"):
+        Clock(Listed(((), ()), 60), Draws(0, 2), 0.0)
+
+
+def test_where_no_clock_decides_the_round_is_empty_and_takes_no_time() -> None:
+    for window in (0.0, 20.0):
+        clock = Clock(make("availability", "bernoulli", p=1e-9), Draws(0, 12), window)
+        who, waited = clock.gather(Draws(0, 12, 0), 5.0)
+        assert (len(who), waited) == (0, 0)
+    everybody, waited = Clock(make("availability", "always"), Draws(0, 3), 20.0).gather(Draws(0, 3, 0), 5.0)
+    assert (everybody.tolist(), waited) == ([0, 1, 2], 0)
+    assert not everybody.flags.writeable
+
+
+def test_a_table_in_which_everybody_is_there_is_always_to_the_bit(tmp_path: Path) -> None:
+    words = ("deadline=fixed", "deadline.partial_work=true", "selector=powd", "rounds=4")
+    table = shifts(tmp_path / "table", (0, 1e9))[:2]
+    there, always = go(tmp_path / "a", *words, *table), go(tmp_path / "b", *words)
+    assert same_bits(there, always)
+    assert there.choices == always.choices
+    np.testing.assert_array_equal(clock_of(there), clock_of(always))
+
+
+def test_a_run_waits_for_the_morning_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Everybody is there in the first tenth of a second of a day, which is when every round begins."""
+    with caplog.at_level(logging.INFO):
+        ran = go(tmp_path / "run", *shifts(tmp_path, (0, 0.1)), "deadline=fixed", "device.unit_s=1e-3")
+    waited = np.array([report.metrics["round/waited_s"] for report in ran.reports[1:]])
+    clock = clock_of(ran)
+    assert waited[0] == 0
+    assert clock[1:-1] + waited[1:] == pytest.approx(DAY * np.arange(1, len(ran.reports) - 1))
+    assert [len(report.cohort) for report in ran.reports[1:]] == [4, 4, 4]
+    assert sum("nobody is ready, and the clock moves on" in line for line in caplog.messages) == 1
+
+
+def test_only_those_who_are_there_are_asked_and_who_leaves_is_late(tmp_path: Path) -> None:
+    """Clients of the first shift (0, 3, 6, 9) leave after a second, and are back a day later."""
+    words = shifts(tmp_path, (0, 1), (2, DAY), (2, DAY))
+    ran = go(tmp_path / "late", *words, "deadline=fixed", "deadline.k=3", "rounds=1", "cohort=2")
+    assert set(ran.last.cohort.tolist()) <= {0, 3, 6, 9}
+    assert len(ran.last.arrived) == 0
+    waiting = go(tmp_path / "all", *words, "rounds=2", "cohort=2")
+    assert len(waiting.reports[1].arrived) == 2
+    assert clock_of(waiting)[1] > DAY
+    assert (waiting.reports[1].clients["finish_s"][waiting.reports[1].arrived] > DAY - 1).all()
+
+
+def test_partial_work_is_what_was_done_before_a_client_left(tmp_path: Path) -> None:
+    """Of 50 epochs those count that are done before 100 seconds: work of n (1 + X) seconds, a fiftieth each."""
+    words = ("deadline=fixed", "deadline.k=5", "deadline.partial_work=true", "rounds=1", "client.epochs=50")
+    ran = go(tmp_path / "run", *shifts(tmp_path, (0, 100)), *words)
+    whole = go(tmp_path / "whole", *words)
+    assert ran.choices == whole.choices
+    seconds = whole.last.clients["finish_s"] / whole.last.clients["units"]  # of an epoch
+    chosen = ran.last.arrived
+    assert len(chosen) > 1
+    np.testing.assert_array_equal(ran.last.clients["units"][chosen], np.floor(100 / seconds[chosen]))
+
+
+def test_probes_wait_for_those_who_leave(tmp_path: Path) -> None:
+    """powd asks 8 of 12 for a forward pass, which takes longer than they stay: it has their answers the day after."""
+    ran = go(tmp_path / "run", *shifts(tmp_path, (0, 1)), "selector=powd", "deadline=fixed", "rounds=1")
+    assert clock_of(ran)[1] > DAY
+
+
+@pytest.mark.parametrize("words", [(), ("availability=bernoulli",)])
+def test_a_window_is_charged_each_round(tmp_path: Path, words: tuple[str, ...]) -> None:
+    plain, windowed = (go(tmp_path / s, f"deadline.window_s={s}", *words) for s in ("0", "20"))
+    assert same_bits(plain, windowed)
+    assert np.diff(clock_of(windowed)) == pytest.approx(np.diff(clock_of(plain)) + 20)
+
+
+def test_an_empty_round_has_no_window(tmp_path: Path) -> None:
+    ran = go(tmp_path, "availability=bernoulli", "availability.p=1e-9", "deadline.window_s=20")
+    assert clock_of(ran).tolist() == [0, 0, 0, 0]
+
+
+LONG = ("rounds=6", "deadline=fixed", "selector=oort", "agg=scaffold")
+
+
+def test_a_run_that_is_killed_before_a_wait_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: Any) -> None:
+    words = (*shifts(tmp_path, (0, 300), (2000, 2400)), *LONG)
+    whole = go(tmp_path / "whole", *words)
+    waited = [report.metrics["round/waited_s"] for report in whole.reports[1:]]
+    t = next(t for t, wait in enumerate(waited) if wait > 0)
+    assert 0 < t < 5
+    stop_after(monkeypatch, loop, "report_of", t + 2, die)  # step 0 is a report, too; the wait is in round t + 1
+    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "parts", *words) and None))
+    monkeypatch.undo()
+    resumed = go(tmp_path / "parts", *words, "resume=true")
+    assert resumed.reports[0].step == t + 1
+    assert same_bits(whole, resumed)
+    assert clock_of(resumed).tolist() == clock_of(whole)[t + 1 :].tolist()
+    assert (np.diff(clock_of(whole)) > 0).all()
+    in_two = go(tmp_path / "two", *words[:-4], *words[-3:], f"rounds={t}") and go(
+        tmp_path / "two", *words, "resume=true"
+    )
+    assert same_bits(whole, in_two)
