@@ -16,6 +16,7 @@ from fedcohort.record.folder import write_atomically
 from fedcohort.record.history import History, expect, read, wall_s
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.provenance import list_forced
+from fedcohort.round.budget import Spent
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
@@ -77,14 +78,19 @@ def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
 
     `final` is the last value of each metric that was measured at all.
     """
-    final = {name: float(series.iloc[-1]) for name, column in history.metrics.items() if len(series := column.dropna())}
+    final = {
+        str(name): float(series.iloc[-1]) for name, column in history.metrics.items() if len(series := column.dropna())
+    }
     now = time.time_ns() // 1_000_000
+    spent = Spent().go_on(history.steps[-1] if history.steps else 0, final)
     return {
         "status": status,
         "name": info.name,
         "folder": str(info.folder),
         "rounds": history.steps[-1] if history.steps else 0,
         "rounds_asked": info.rounds,
+        "ended_by": info.budget.list_reached(spent) if status == "finished" else [],
+        "end": info.budget.describe(spent) if status == "finished" else "",
         "rounds_without_update": sum(step > 0 for step in history.steps) - len(_fruitful(history)),
         "warnings": warnings(info, history),
         "final": final,
@@ -143,7 +149,8 @@ def show(summary: dict[str, Any]) -> None:
     for label, value in rows(summary):
         table.add_row(label, value)
     out = console()
-    out.print(f"{summary['name']}: {summary['status']} after {done} of {total} rounds", soft_wrap=True, markup=False)
+    ended = f"{summary['name']}: {summary['status']} after {done} of {total} rounds"
+    out.print(f"{ended}: {summary['end']}" if summary["end"] else ended, soft_wrap=True, markup=False)
     out.print(table)
     out.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)
 
