@@ -1,7 +1,6 @@
 """FederatedLoop: the Lightning callback that makes an epoch a communication round."""
 
 import copy
-import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.lightning.compat import count_a_step
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.module import ClientModule
-from fedcohort.lightning.stop import find_stopper, finish, status_of
+from fedcohort.lightning.stop import end, finish, status_of
 from fedcohort.ranks import reduce_max, reduce_sum, share_of
 from fedcohort.record.observer import Observer
 from fedcohort.round.aggregate import ServerStep, declared_reports, keeps_updates, longest
@@ -40,8 +39,6 @@ from fedcohort.training.evaluate import FederationLab, client_metrics, scored, w
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import lay_out, wants_channels_last
 from fedcohort.types import Values
-
-log = logging.getLogger("fedcohort")
 
 
 class FederatedLoop(pl.Callback):
@@ -96,7 +93,8 @@ class FederatedLoop(pl.Callback):
         if self._restored is not None:
             self.state = ServerState.unpack(self._restored["server"], fresh)
             self.store.load_state_dict(self._restored["clients"])
-            trainer.should_stop = self._is_at_its_end()  # killed after its last round: there is none to train
+            # killed after its last round, it has none to train
+            trainer.should_stop = bool(self.settings.budget.list_reached(self.spending.now))
         if trainer.is_global_zero:
             info = self.info(self.planner.populations.facts["expected_s"])
             self.started = True
@@ -161,8 +159,10 @@ class FederatedLoop(pl.Callback):
         step = trainer.current_epoch + 1
         table = columns(self.planned, self.collected, self.federation.n_clients)
         self._report(trainer, self._module(pl_module), step, self.planned, self.collected, table)
-        found = torch.tensor([interrupts.code, int(self._is_at_its_end())])
-        code, ends = reduce_max(found).tolist()  # the same on all ranks, whenever a signal comes to one
+        done = bool(self.settings.budget.list_reached(self.spending.now))
+        code, ends = reduce_max(
+            torch.tensor([interrupts.code, int(done)])
+        ).tolist()  # the same on all ranks, whenever a signal comes to one
         interrupts.note(code)
         self.asked_to_stop = code > 0
         if self.asked_to_stop or ends:
@@ -209,18 +209,9 @@ class FederatedLoop(pl.Callback):
                 for observer in self.observers:
                     observer.observe(self.report)
 
-    def _is_at_its_end(self) -> bool:
-        return bool(self.settings.budget.list_reached(self.spending.now))
-
     # --- end -----------------------------------------------------------------------------------------------------
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """A run that a budget or a callback (EarlyStopping) ended is finished; one that a signal stopped is not."""
-        spent, budget = self.spending.now, self.settings.budget
-        done = bool(budget.list_reached(spent))
-        why = budget.describe(spent) or (find_stopper(trainer) if not done and not self.asked_to_stop else "")
-        if why and trainer.is_global_zero:
-            log.info("ended after round %d of %d. %s", spent.rounds, budget.rounds, why)
-        self._finish("finished" if done or not self.asked_to_stop else "interrupted")
+        self._finish(end(trainer, self.settings.budget, self.spending.now, self.asked_to_stop))
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         self._finish(status_of(exception, nothing_trained=self.new_folder and self.last_reported == 0))
