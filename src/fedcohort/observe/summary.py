@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.observe import units
+from fedcohort.observe import reached, units
 from fedcohort.observe.console import console
 from fedcohort.record import card
 from fedcohort.record.folder import write_atomically
@@ -22,7 +22,7 @@ from fedcohort.types import RoundReport
 log = logging.getLogger("fedcohort")
 
 NAME = "summary.json"
-BEST = ("test/acc", "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
+BEST = (reached.HEADLINE, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
 ROWS = (
     ("test accuracy of the worst group", "test/acc_worst_group", units.percent),
     ("clients: mean accuracy", "clients/acc_mean", units.percent),
@@ -95,6 +95,7 @@ def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
         "warnings": warnings(info, history),
         "final": final,
         "best": {name: best for name in BEST if (best := _best(history, name))},
+        "reached": reached.shares_of_best(history),
         "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
         "wall_s": wall_s(card.starts_ms(info.folder), [*history.times, now]),
         "virtual_s": final.get("time/virtual_s"),
@@ -162,6 +163,7 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     found += [("test loss", units.number(final["test/loss"]))] if "test/loss" in final else []
     if best := summary["best"].get("test/acc"):
         found.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
+    found += [reached.describe(each) for each in summary["reached"]]
     found += [(label, text(final[name])) for label, name, text in ROWS if name in final]
     if "select/share_min" in final and "select/share_max" in final:
         low, high = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
@@ -181,6 +183,8 @@ def _finite(value: object) -> object:
     """`value` with null for what is not finite, for readers stricter than Python's."""
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
