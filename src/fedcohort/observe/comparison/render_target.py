@@ -60,13 +60,21 @@ def ratio_words(found: SpeedUp | None) -> str:
         return "–"
     pairs = f"n={found.n}"
     if found.logs is None:
-        bound = f"> {found.low:.2f}" if found.low > 0 else f"< {found.high:.2f}"
-        known = found.low > 0 or math.isfinite(found.high)
-        return f"{bound if known else 'unknown'} ({found.why}; {pairs})" if found.n else found.why
+        return f"{_bounds(found)} ({found.why}; {pairs})" if found.n else found.why
     if found.why:
         return f"{found.low:.2f} ({found.why}; {pairs})"
     over = found.logs.over
     return f"{found.low:.2f} [{math.exp(over.low):.2f}, {math.exp(over.high):.2f}], {p_value(found.logs.p)} ({pairs})"
+
+
+def _bounds(found: SpeedUp) -> str:
+    if found.low == 0 and math.isinf(found.high):
+        return "unknown"
+    if found.low == found.high:
+        return f"median {found.low:.2f}"
+    if found.low == 0:
+        return f"median < {found.high:.2f}"
+    return f"median > {found.low:.2f}" if math.isinf(found.high) else f"median {found.low:.2f} to {found.high:.2f}"
 
 
 def markdown(table: TargetTable) -> str:

@@ -9,7 +9,8 @@ T_s is more than what the axis read at its last measurement, C_s, and nothing el
     speed-up            r_s = T_s of the baseline / T_s of the cell, over common seeds; its geometric mean, with the
                         interval and the paired t-test of `table.difference` on log r_s
     censored pairs      baseline censored: r_s > C / T;  cell censored: r_s < T / C;  both: r_s may be anything.
-                        One kind alone bounds the mean from one side ("> 1.5"); no interval and no test can be given
+                        Where there are any, the median (the ceil(n / 2)-th smallest r_s) is bounded as the time of a
+                        cell is, instead of the mean; no interval and no test can be given
 
 target=best_of:a,b is, on each seed, the best of the last values of the runs of a and b on that seed: where a and b are
 rows, within each column, where they are columns, within each row. (FedBalancer's is that of the best variant of FedAvg
@@ -58,7 +59,8 @@ class SpeedUp:
     """How many times as fast as the baseline, over common seeds.
 
     Attributes:
-        low, high: the geometric mean lies between them: equal where no pair is censored, 0 and inf where nothing holds.
+        low, high: the geometric mean, twice; where pairs are censored, the median lies between them: 0 and inf where
+            nothing is known.
         logs: of log r_s with its interval and its test, None where a pair is censored or none can be taken.
         n, censored: pairs, and those with a side that never met the target.
         why: what can't be given, and the reason.
@@ -238,11 +240,11 @@ def speed_up(times: Mapping[int, Time], base: Mapping[int, Time]) -> SpeedUp:
         return SpeedUp(0.0, math.inf, None, n, censored, "nothing had been spent when a run met its target: no ratio")
     low = [math.log(b.low / t.high) if t.met else -math.inf for b, t in pairs]
     high = [math.log(b.high / t.low) if b.met else math.inf for b, t in pairs]
-    least = math.exp(mean(low).mean) if np.isfinite(low).all() else 0.0
-    most = math.exp(mean(high).mean) if np.isfinite(high).all() else math.inf
     if censored:
+        least, most = (math.exp(sorted(ends)[math.ceil(n / 2) - 1]) for ends in (low, high))
         return SpeedUp(least, most, None, n, censored, f"{censored} of {n} pairs are censored: no interval, no test")
     logs = difference(
         {seed: math.log(base[seed].low) for seed in common}, {seed: math.log(times[seed].low) for seed in common}
     )
-    return SpeedUp(least, most, logs, n, 0, logs.why.replace("difference", "ratio"))
+    middle = math.exp(mean(low).mean)
+    return SpeedUp(middle, middle, logs, n, 0, logs.why.replace("difference", "ratio"))
