@@ -58,7 +58,7 @@ def test_no_row_is_left_over() -> None:
 def test_what_changes_a_result_is_part_of_the_identity_or_extends_it() -> None:
     for name, role in {**TABLE, "selector": PART}.items():
         if role.effect is Effect.RESULTS:
-            assert role.identity in (Identity.HASH, Identity.SEED) or name == "rounds"
+            assert role.identity in (Identity.HASH, Identity.SEED) or name in ("rounds", "until")
         else:
             assert role.identity is (Identity.HELD if role.effect is Effect.LAST_BITS else Identity.FREE)
 

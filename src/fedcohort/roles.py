@@ -53,6 +53,7 @@ TABLE: Mapping[str, Role] = {
     "clients": _SETTING,
     "cohort": _SETTING,
     "rounds": Role(Effect.RESULTS, Identity.FREE, tracked=True),  # more of them extend a run
+    "until": Role(Effect.RESULTS, Identity.FREE, tracked=True),  # and so does a larger budget
     "split": _SETTING,
     "eval": _SETTING,
     "update_limit": _SETTING,

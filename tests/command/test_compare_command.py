@@ -60,6 +60,39 @@ def test_a_sweep_becomes_tables_and_figures(logs: Logs) -> None:
     assert "curves.png" not in [file.name for file in files]
 
 
+def test_a_target_becomes_tables_of_its_own(logs: Logs) -> None:
+    """b has .15 a round, a .1, a round takes 7 s: .3 is met after 14 and 21 s, and seeds differ by a hundredth."""
+    fill(logs)
+    text, files = compare(asked(logs, sweep="s", baseline="a", target="0.3"))
+    assert text.startswith("### Virtual time until test/acc is 30 % or more: by when half of the seeds have it")
+    assert "| a | 21 s (2 of 2 seeds) |" in text
+    assert "| b | 14 s (2 of 2 seeds) |" in text
+    assert "| b | 1.50 (the same ratio for every seed: no test; n=2) |" in text
+    assert "### test/acc, %: mean ± standard deviation over n seeds" in text
+    names = ["target.md", "target.tex", "target.csv"]
+    assert [file.name for file in files] == ["table.md", "table.tex", "table.csv", *names, "means.png", "curves.png"]
+    assert all(file.exists() for file in files)
+    text, files = compare(asked(logs, sweep="s", target="best_of:a", axis="bytes", curves="false"))
+    assert "| b | 6 MB (2 of 2 seeds) |" in text
+    assert "curves.png" not in [file.name for file in files]
+    with pytest.raises(OptionError, match="axis=client_flops isn't known of"):
+        compare(asked(logs, sweep="s", target="0.3", axis="client_flops"))
+
+
+def test_a_budget_that_was_extended_is_the_one_that_counts(logs: Logs) -> None:
+    """The first was ended by a budget; of a run of an older fedcohort, which knew of none, nothing is said."""
+    client = logs.client()
+    experiment = client.create_experiment("fedcohort")
+    for seed, tags in enumerate([{"until.acc": "0.4", "rounds_done": "2", "ended_by": "until.acc"}, {}]):
+        made = client.create_run(experiment, start_time=seed + 1, run_name=f"a-s{seed}").info.run_id
+        params = {"selector": "a", "seed": str(seed), "rounds": "3", **({"until.acc": "0.2"} if tags else {})}
+        held = [RunTag(key, value) for key, value in {**tags, "status": "finished"}.items()]
+        client.log_batch(made, [Metric(ACC, 0.1, 0, 3)], [Param(*item) for item in params.items()], held)
+    text, _ = compare(asked(logs, rows="until.acc", curves="false"))
+    assert "| 0.4 | 10.000 (n=1) |\n| null | 10.000 (n=1) |" in text
+    assert "- ended by until.acc=0.4: a-s0 (" in text
+
+
 def test_runs_that_were_extended_differ_in_rounds(logs: Logs) -> None:
     fill_lengths(logs)
     text, _ = compare(asked(logs, curves="false"))
@@ -103,6 +136,8 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
         ("rows=null", "rows must be a text"),
         ("cols=selector", "cols must be another parameter than rows=selector"),
         ("better=up", "better must be one of auto, high, low"),
+        ("axis=seconds", "axis must be one of virtual_s, bytes, client_flops, rounds, got 'seconds'"),
+        ("target=high", "target must be a number, or best_of:"),
         ("curves=1", "curves must be one of true, false"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 
 from compare_toy import ACC, both, table
 from fedcohort.observe.comparison import draw, render
+from fedcohort.observe.comparison.series import Series
 
 
 def test_markdown_latex_and_csv() -> None:
@@ -61,9 +62,9 @@ def test_units(metric: str, largest: float, factor: float, name: str) -> None:
 
 # --- curves ----------------------------------------------------------------------------------------------------------
 def test_curves_are_averaged_at_common_rounds() -> None:
-    def series(rounds: list[float], value: list[float]) -> draw.Series:
+    def series(rounds: list[float], value: list[float]) -> Series:
         nothing = np.zeros(len(rounds))
-        return draw.Series(np.array(rounds, float), np.array(value, float), nothing, nothing)
+        return Series(np.array(rounds, float), np.array(value, float), nothing, nothing, nothing)
 
     band = draw.by_round([series([0, 1, 2], [1, 2, 3]), series([0, 2, 4], [3, 7, 9])])
     assert band.x.tolist() == [0, 2]

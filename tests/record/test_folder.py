@@ -10,10 +10,11 @@ import pytest
 
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.record.folder import Use, Wanted, claim, status_of, write_atomically
+from fedcohort.round.budget import Budget
 
 STOP = {"_target_": "lightning.pytorch.callbacks.EarlyStopping", "monitor": "server_val/loss"}
 TIMER = {"_target_": "lightning.pytorch.callbacks.Timer", "duration": "00:01:00:00"}
-RUN = Wanted("9326706e", 0, 50)
+RUN = Wanted("9326706e", 0, Budget(50))
 
 
 def left(logs: Path, name: str, born: float, *, checkpoint: bool = True, **status: Any) -> Path:
@@ -43,14 +44,14 @@ CASES: list[tuple[dict[str, Any], Wanted, Use]] = [
     ({"status": "interrupted", "rounds_done": 50}, RUN, Use.UNFINISHED),  # its figures are missing
     ({"checkpoint": False, "status": "running", "rounds_done": 0}, RUN, Use.EMPTY),
     (ended(50), RUN, Use.FINISHED),
-    (ended(50), Wanted("9326706e", 0, 20), Use.FINISHED),
-    (ended(50), Wanted("9326706e", 0, 80), Use.EXTENSION),
-    (ended(50), Wanted("9326706e", 0, 50, [STOP]), Use.FINISHED),
-    (early(STOP), Wanted("9326706e", 0, 50, [STOP]), Use.FINISHED),
-    (early(STOP), Wanted("9326706e", 0, 80, [STOP]), Use.EXTENSION),
+    (ended(50), Wanted("9326706e", 0, Budget(20)), Use.FINISHED),
+    (ended(50), Wanted("9326706e", 0, Budget(80)), Use.EXTENSION),
+    (ended(50), Wanted("9326706e", 0, Budget(50), [STOP]), Use.FINISHED),
+    (early(STOP), Wanted("9326706e", 0, Budget(50), [STOP]), Use.FINISHED),
+    (early(STOP), Wanted("9326706e", 0, Budget(80), [STOP]), Use.EXTENSION),
     (early(STOP), RUN, Use.EXTENSION),
-    (early(STOP), Wanted("9326706e", 0, 50, [TIMER]), Use.OTHERS),
-    (early(STOP), Wanted("9326706e", 0, 12, [TIMER]), Use.FINISHED),
+    (early(STOP), Wanted("9326706e", 0, Budget(50), [TIMER]), Use.OTHERS),
+    (early(STOP), Wanted("9326706e", 0, Budget(12), [TIMER]), Use.FINISHED),
 ]
 
 
@@ -93,7 +94,7 @@ def test_nothing_to_resume_is_a_new_folder(tmp_path: Path) -> None:
     left(tmp_path, "run-9326706e-s01", 1)
     left(tmp_path, "run-00000000-s0", 1)
     left(tmp_path, "run-9326706e-s0", 1, **early(STOP))
-    assert taken(tmp_path, Wanted("9326706e", 0, 50, [TIMER])) == ("run-9326706e-s0-2", True, False)
+    assert taken(tmp_path, Wanted("9326706e", 0, Budget(50), [TIMER])) == ("run-9326706e-s0-2", True, False)
 
 
 @pytest.mark.parametrize("status", [ended(50), {"status": "interrupted", "rounds_done": 3}])
@@ -193,7 +194,7 @@ def test_a_slurm_job_goes_on_with_its_own_run(tmp_path: Path) -> None:
     stem = "a-9326706e-s0"
     left(tmp_path, stem, 1, status="running", rounds_done=3, slurm_job="7_1")
     left(tmp_path, f"{stem}-2", 2, status="running", rounds_done=9, slurm_job="7_2")
-    again = {job: Wanted("9326706e", 0, 50, again=job) for job in ("7_1", "7_2", "7_3")}
+    again = {job: Wanted("9326706e", 0, Budget(50), again=job) for job in ("7_1", "7_2", "7_3")}
     at_work = claim(tmp_path, "a", again["7_2"], resume=True)
     assert at_work.path.name == f"{stem}-2"
     with claim(tmp_path, "a", again["7_1"], resume=True).lock:

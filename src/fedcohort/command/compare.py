@@ -9,21 +9,29 @@ experiment=fedcohort     MLflow's experiment
 sweep=null               the runs of one sweep, by the name of its folder in logs/sweeps
 filter=null              the runs of a filter in MLflow's language: filter="params.dataset = 'digits'";
                          for rounds tags.rounds, which an extended run keeps current
+target=null              which is faster to it? A number (target=0.84), or best_of:<values of rows or of cols>: on each
+                         seed the best of their runs' last values (target=best_of:random,oort)
+axis=virtual_s           what time to target is measured in: virtual_s, bytes (down and up), client_flops, rounds
 tracking_uri=sqlite:///logs/mlflow.db
-out=logs/compare         the folder for table.md, table.tex, table.csv, means.png and curves.png
-curves=true              false leaves out curves.png: it asks for the history of every run
+out=logs/compare         the folder for table.md, table.tex, table.csv, means.png and curves.png, and target.md,
+                         target.tex and target.csv where there is a target
+curves=true              false leaves out curves.png; that and a target ask for the history of every run
+
+Runs that never reach the target aren't dropped: they count as later than their end. A time is then "> t", a speed-up
+a bound without an interval.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError, TrackingError
-from fedcohort.observe.comparison import draw, fetch, render, runs
-from fedcohort.observe.comparison.table import tabulate
+from fedcohort.observe.comparison import draw, fetch, render, render_target, runs, series, target
+from fedcohort.observe.comparison.series import AXES
+from fedcohort.observe.comparison.table import sign_of, tabulate
 from fedcohort.observe.tracking import server
 from fedcohort.record.folder import write_atomically
 from fedcohort.startup.options import folder, unknown
@@ -41,6 +49,8 @@ class Options:
     experiment: str = "fedcohort"
     sweep: str | None = None
     filter: str | None = None
+    target: str | None = None
+    axis: str = "virtual_s"
     tracking_uri: str = "sqlite:///logs/mlflow.db"
     out: str = "logs/compare"
     curves: str = "true"
@@ -48,10 +58,13 @@ class Options:
     def __post_init__(self) -> None:
         for name in ("rows", "metric", "experiment", "tracking_uri"):
             ranges.text(name, getattr(self, name))
-        for name in ("cols", "baseline", "sweep", "filter"):
+        for name in ("cols", "baseline", "sweep", "filter", "target"):
             ranges.text(name, getattr(self, name), optional=True)
         ranges.choice("better", self.better, "auto", "high", "low")
         ranges.choice("curves", self.curves, "true", "false")
+        ranges.choice("axis", self.axis, *AXES)
+        if self.target is not None:
+            target.parse(self.target)
         if self.cols == self.rows:
             raise ranges.refuse("cols", f"another parameter than rows={self.rows}, or null", self.cols)
         folder("out", self.out)
@@ -79,7 +92,8 @@ def compare(options: Options) -> tuple[str, list[Path]]:
         client = fetch.connect(query)
         found = runs.sort(fetch.fetch(client, query), options.rows, options.cols, options.metric)
         table = tabulate(found, options.rows, options.cols, options.metric, options.baseline, options.better)
-        histories = draw.fetch(client, found, options.metric) if options.curves == "true" else None
+        wanted = options.curves == "true" or options.target is not None
+        histories = series.fetch(client, found, options.metric) if wanted else {}
     except server.failures() as error:
         raise TrackingError(f"MLflow at {options.tracking_uri} can't be read ({server.reason(error)})") from error
     out = Path(options.out).absolute()
@@ -89,14 +103,33 @@ def compare(options: Options) -> tuple[str, list[Path]]:
         "table.tex": lambda: render.latex(table),
         "table.csv": lambda: render.render_csv(table),
     }
+    goal: float | None = None
+    if options.target is not None:
+        times = _times(options, found, histories)
+        texts |= {
+            "target.md": lambda: render_target.markdown(times),
+            "target.tex": lambda: render_target.latex(times),
+            "target.csv": lambda: render_target.render_csv(times),
+        }
+        parsed = target.parse(options.target)
+        goal = parsed if isinstance(parsed, float) else None
     for name, text in texts.items():
         write_atomically(out / name, text())
     draw.intervals(table, found, out / "means.png")
     paths = [*texts, "means.png"]
-    if histories is not None:
-        draw.curves(histories, found, options.metric, out / "curves.png")
+    if options.curves == "true":
+        draw.curves(histories, found, options.metric, out / "curves.png", goal)
         paths.append("curves.png")
-    return texts["table.md"](), [out / name for name in paths]
+    said = "\n".join(texts[name]() for name in ("target.md", "table.md") if name in texts)
+    return said, [out / name for name in paths]
+
+
+def _times(
+    options: Options, found: runs.Sorted, histories: Mapping[runs.Cell, Mapping[int, series.Series]]
+) -> target.TargetTable:
+    names = (options.rows, options.cols, options.metric)
+    sign = sign_of(options.better, options.metric)
+    return target.tabulate(found, histories, names, str(options.target), options.axis, options.baseline, sign)
 
 
 def main(words: Sequence[str]) -> int:

@@ -1,7 +1,6 @@
 """FederatedLoop: the Lightning callback that makes an epoch a communication round."""
 
 import copy
-import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,10 +20,11 @@ from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.lightning.compat import count_a_step
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.module import ClientModule
-from fedcohort.lightning.stop import find_stopper, finish, status_of
+from fedcohort.lightning.stop import end, finish, status_of
 from fedcohort.ranks import reduce_max, reduce_sum, share_of
 from fedcohort.record.observer import Observer
 from fedcohort.round.aggregate import ServerStep, declared_reports, keeps_updates, longest
+from fedcohort.round.budget import Spending
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
@@ -39,8 +39,6 @@ from fedcohort.training.evaluate import FederationLab, client_metrics, scored, w
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import lay_out, wants_channels_last
 from fedcohort.types import Values
-
-log = logging.getLogger("fedcohort")
 
 
 class FederatedLoop(pl.Callback):
@@ -62,6 +60,7 @@ class FederatedLoop(pl.Callback):
         self.last_reported = 0  # the last round that was reported by this process
         self.asked_to_stop = False
         self.started = False  # in the process whose observers watch: rank 0, which may be a child of this one
+        self.spending = Spending()  # of the rounds that a resume goes on from
         self._restored: dict[str, Any] | None = None
 
     # --- start -------------------------------------------------------------------------------------------------
@@ -95,6 +94,8 @@ class FederatedLoop(pl.Callback):
         if self._restored is not None:
             self.state = ServerState.unpack(self._restored["server"], fresh)
             self.store.load_state_dict(self._restored["clients"])
+            # killed after its last round, it has none to train
+            trainer.should_stop = bool(self.settings.budget.list_reached(self.spending.now))
         if trainer.is_global_zero:
             info = self.info(self.planner.populations.facts["expected_s"])
             self.started = True
@@ -159,10 +160,13 @@ class FederatedLoop(pl.Callback):
         step = trainer.current_epoch + 1
         table = columns(self.planned, self.collected, self.federation.n_clients)
         self._report(trainer, self._module(pl_module), step, self.planned, self.collected, table)
-        code = int(reduce_max(torch.tensor(interrupts.code)))  # the same on all ranks, whenever a signal comes to one
+        done = bool(self.settings.budget.list_reached(self.spending.now))
+        code, ends = reduce_max(
+            torch.tensor([interrupts.code, int(done)])
+        ).tolist()  # the same on all ranks, whenever a signal comes to one
         interrupts.note(code)
         self.asked_to_stop = code > 0
-        if self.asked_to_stop:
+        if self.asked_to_stop or ends:
             trainer.should_stop = True
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -201,6 +205,7 @@ class FederatedLoop(pl.Callback):
         fingerprint = weights_hash(self.server)
         report = report_of(step, planned, collected, self.state, metrics, table, trace, fingerprint)
         self.last_reported, self.report = step, replace(report, wall_s=self.stopwatch.lap())
+        self.spending = self.spending.go_on(step, self.report.metrics)
         if trainer.is_global_zero:
             with self.stopwatch.stage("log"):
                 for observer in self.observers:
@@ -208,13 +213,7 @@ class FederatedLoop(pl.Callback):
 
     # --- end -----------------------------------------------------------------------------------------------------
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """A run that a callback stopped early (EarlyStopping) is finished; one that a signal stopped is not."""
-        done = trainer.current_epoch >= self.settings.rounds
-        if not done and not self.asked_to_stop and trainer.is_global_zero:
-            log.info(
-                "ended after round %d of %d. %s", trainer.current_epoch, self.settings.rounds, find_stopper(trainer)
-            )
-        self._finish("finished" if done or not self.asked_to_stop else "interrupted")
+        self._finish(end(trainer, self.settings.budget, self.spending.now, self.asked_to_stop))
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         self._finish(status_of(exception, nothing_trained=self.new_folder and self.last_reported == 0))
@@ -230,6 +229,7 @@ class FederatedLoop(pl.Callback):
             "config_hash": self.settings.config_hash,
             "server": self.state.pack(),
             "clients": self.store.state_dict(),
+            "spending": self.spending.pack(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

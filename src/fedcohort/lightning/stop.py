@@ -10,6 +10,7 @@ from fedcohort.errors import FedcohortError
 from fedcohort.host import disk
 from fedcohort.host.interrupt import interrupts
 from fedcohort.record.observer import Observer
+from fedcohort.round.budget import Budget, Spent
 
 log = logging.getLogger("fedcohort")
 
@@ -59,6 +60,15 @@ def find_stopper(trainer: pl.Trainer) -> str:
     reasons = [(type(each).__name__, getattr(each, "stopping_reason_message", None)) for each in callbacks]
     why = "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
     return why or "a callback asked for it"
+
+
+def end(trainer: pl.Trainer, budget: Budget, spent: Spent, asked_to_stop: bool) -> str:
+    """How a fit ended: a run that a budget or a callback ended is finished; one that a signal stopped is not."""
+    done = bool(budget.list_reached(spent))
+    why = budget.describe(spent) or (find_stopper(trainer) if not done and not asked_to_stop else "")
+    if why and trainer.is_global_zero:
+        log.info("ended after round %d of %d. %s", spent.rounds, budget.rounds, why)
+    return "finished" if done or not asked_to_stop else "interrupted"
 
 
 def finish(observers: Sequence[Observer], status: str) -> None:

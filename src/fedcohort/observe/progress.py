@@ -123,6 +123,7 @@ def start_rows(info: RunInfo) -> list[tuple[str, str]]:
         ("run", choices(info)),
         ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
         ("rounds", f"{info.rounds}{from_round}"),
+        *([("until", until)] if (until := info.budget.describe_ends()) else []),
         ("clients", f"{len(info.n_train)} with {low:.0f} / {middle:.0f} / {high:.0f} samples (min / median / max)"),
         ("classes", f"{fewest:.0f} / {usual:.0f} / {most:.0f} of {info.class_counts.shape[1]} a client"),
         *([("labels", labels(info.labels))] if info.labels else []),

@@ -9,19 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.observe import units
+from fedcohort.observe import reached, units
 from fedcohort.observe.console import console
 from fedcohort.record import card
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.history import History, expect, read, wall_s
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.provenance import list_forced
+from fedcohort.round.budget import Spent
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
 
 NAME = "summary.json"
-BEST = ("test/acc", "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
+BEST = (reached.HEADLINE, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
 ROWS = (
     ("test accuracy of the worst group", "test/acc_worst_group", units.percent),
     ("clients: mean accuracy", "clients/acc_mean", units.percent),
@@ -77,18 +78,24 @@ def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
 
     `final` is the last value of each metric that was measured at all.
     """
-    final = {name: float(series.iloc[-1]) for name, column in history.metrics.items() if len(series := column.dropna())}
+    final = {
+        str(name): float(series.iloc[-1]) for name, column in history.metrics.items() if len(series := column.dropna())
+    }
     now = time.time_ns() // 1_000_000
+    spent = Spent().go_on(history.steps[-1] if history.steps else 0, final)
     return {
         "status": status,
         "name": info.name,
         "folder": str(info.folder),
         "rounds": history.steps[-1] if history.steps else 0,
         "rounds_asked": info.rounds,
+        "ended_by": info.budget.list_reached(spent) if status == "finished" else [],
+        "end": info.budget.describe(spent) if status == "finished" else "",
         "rounds_without_update": sum(step > 0 for step in history.steps) - len(_fruitful(history)),
         "warnings": warnings(info, history),
         "final": final,
         "best": {name: best for name in BEST if (best := _best(history, name))},
+        "reached": reached.shares_of_best(history),
         "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
         "wall_s": wall_s(card.starts_ms(info.folder), [*history.times, now]),
         "virtual_s": final.get("time/virtual_s"),
@@ -143,7 +150,8 @@ def show(summary: dict[str, Any]) -> None:
     for label, value in rows(summary):
         table.add_row(label, value)
     out = console()
-    out.print(f"{summary['name']}: {summary['status']} after {done} of {total} rounds", soft_wrap=True, markup=False)
+    ended = f"{summary['name']}: {summary['status']} after {done} of {total} rounds"
+    out.print(f"{ended}: {summary['end']}" if summary["end"] else ended, soft_wrap=True, markup=False)
     out.print(table)
     out.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)
 
@@ -155,6 +163,7 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     found += [("test loss", units.number(final["test/loss"]))] if "test/loss" in final else []
     if best := summary["best"].get("test/acc"):
         found.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
+    found += [reached.describe(each) for each in summary["reached"]]
     found += [(label, text(final[name])) for label, name, text in ROWS if name in final]
     if "select/share_min" in final and "select/share_max" in final:
         low, high = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
@@ -174,6 +183,8 @@ def _finite(value: object) -> object:
     """`value` with null for what is not finite, for readers stricter than Python's."""
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.roles import Identity, select_options
+from fedcohort.round.budget import Budget, Spending, Spent
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
@@ -77,23 +78,24 @@ class Use(enum.IntEnum):
 
     OTHERS = 0  # ended early by other callbacks than those that are wanted
     EMPTY = 1  # a start that was broken off: a newer one must not hide a run that got somewhere
-    EXTENSION = 2  # finished with fewer rounds than are wanted, or by callbacks that the wanted run goes without
-    FINISHED = 3
-    UNFINISHED = 4
+    BEYOND = 2  # finished, and further than the budget that is wanted would have let it
+    EXTENSION = 3  # finished with a smaller budget than is wanted, or by callbacks that the wanted run goes without
+    FINISHED = 4
+    UNFINISHED = 5
 
 
 @dataclass(frozen=True)
 class Wanted:
     """What is to be run.
 
-    It is told by the hash of its config, its seed, its rounds, and the callbacks that may end it early.
+    It is told by the hash of its config, its seed, its budget, and the callbacks that may end it early.
 
     again: the id of the SLURM job that does so for a second time, and goes on with its own run; None elsewhere.
     """
 
     digest: str
     seed: int
-    rounds: int
+    budget: Budget
     callbacks: Sequence[Any] = ()
     again: str | None = None
 
@@ -102,13 +104,16 @@ class Wanted:
         status = status_of(path)
         if status.get("status") != "finished":
             return Use.UNFINISHED if _has_checkpoint(path) else Use.EMPTY
-        if status.get("rounds_done", 0) >= self.rounds:
+        spending = spending_of(status)
+        if self.budget.list_exceeded(spending):
+            return Use.BEYOND
+        if self.budget.list_reached(spending.now):
             return Use.FINISHED
         if not status.get("early") or not self.callbacks:
             return Use.EXTENSION
         if status.get("callbacks") != list(self.callbacks):
             return Use.OTHERS
-        return Use.FINISHED if self.rounds <= status.get("rounds", 0) else Use.EXTENSION
+        return Use.FINISHED if self.budget.rounds <= status.get("rounds", 0) else Use.EXTENSION
 
 
 def _has_checkpoint(path: Path) -> bool:
@@ -125,11 +130,19 @@ def status_of(path: Path) -> dict[str, Any]:
     return found if whole else {}
 
 
+def spending_of(status: Mapping[str, Any]) -> Spending:
+    """What the run of a `status.json` has spent; that of an older fedcohort knows its rounds alone."""
+    if "spent" in status:
+        return Spending.unpack(status["spent"])
+    return Spending(Spent(status.get("rounds_done", 0)))
+
+
 def claim(logs: Path, name: str, wanted: Wanted, resume: bool) -> RunFolder:
     """A new folder, or with `resume` the newest unfinished one of the same config and seed.
 
-    Where there is none, the finished one that is furthest goes on, if it has fewer rounds than asked. Raises
-    `CheckpointError` where another process is at work in it, `OptionError` where the folder can't be written.
+    Where there is none, the finished one that is furthest goes on, if it has less than the budget. Raises
+    `CheckpointError` where another process is at work in it, `OptionError` where the folder can't be written, or where
+    all that is there has gone beyond the budget.
     """
     runs = logs / "runs"
     try:
@@ -170,6 +183,8 @@ def _resumable(runs: Path, wanted: Wanted) -> RunFolder | None:
     if not found:
         return None
     best = max(found, key=lambda path: (wanted.use_of(path), _count_reached(wanted, path), _born(path)))
+    if wanted.use_of(best) is Use.BEYOND:
+        wanted.budget.check(spending_of(status_of(best)), best)
     lock = _lock(best)
     if lock is None:
         raise CheckpointError(f"resume=true: {best} is being run by another process")

@@ -11,6 +11,7 @@ from jaxtyping import Bool
 
 from fedcohort.errors import CheckpointError, IncompatibleConfig
 from fedcohort.record import client_table, presence
+from fedcohort.round.budget import Spent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,6 +87,14 @@ def lines(path: Path, offset: int = 0) -> tuple[list[Line], int]:
         found.append(line)
         offset += len(text) + 1
     return found, offset
+
+
+def count_spent(committed: Sequence[Line]) -> Spent:
+    """What a run has come to by the last of its lines."""
+    spent = Spent()
+    for line in committed:
+        spent = spent.go_on(line.step, line.metrics)
+    return spent
 
 
 def last_ms(folder: Path) -> int | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcohort.round.budget import Budget
 from fedcohort.types import Ids, RoundReport, Values
 
 
@@ -30,6 +31,7 @@ class RunInfo:
         n_params: P.
         rounds: the number that the run goes to.
         start: rounds done before (0 for a fresh run).
+        spent: what those rounds came to (`round.budget.Spending.pack`); {} for a fresh run.
         starts: every start of the run so far, this one last (`provenance.note_start`). tags["tracking"]: the line that
             opens the tracking page. tags["engine"]: which engine trains, and why.
     """
@@ -54,6 +56,12 @@ class RunInfo:
     skew: Mapping[str, float] = field(default_factory=dict)
     starts: Sequence[Mapping[str, Any]] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    spent: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def budget(self) -> Budget:
+        """Where the run ends."""
+        return Budget.of({**self.config, "rounds": self.rounds})
 
 
 class Observer:

@@ -11,6 +11,7 @@ from typing import Any
 from fedcohort.host import slurm
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import Observer, RunInfo
+from fedcohort.round.budget import Spending
 from fedcohort.types import RoundReport
 
 
@@ -20,14 +21,14 @@ class RunStatus(Observer):
     def __init__(self, callbacks: Sequence[Any] = ()) -> None:
         self.callbacks = list(callbacks)
         self.info: RunInfo | None = None
-        self.done = 0
+        self.spending = Spending()
 
     def start(self, info: RunInfo) -> None:
-        self.info, self.done = info, info.start
+        self.info, self.spending = info, Spending.unpack(info.spent)
         self._write("running")
 
     def observe(self, report: RoundReport) -> None:
-        self.done = report.step
+        self.spending = self.spending.go_on(report.step, report.metrics)
 
     def note_checkpoint(self) -> None:
         """Write down how many rounds are saved."""
@@ -40,11 +41,14 @@ class RunStatus(Observer):
         info = self.info
         if info is None:  # an observer before this one could not start, or this is not the process that watches
             return
+        ended_by = info.budget.list_reached(self.spending.now) if status == "finished" else []
         record = {
             "status": status,
-            "rounds_done": self.done,
+            "rounds_done": self.spending.now.rounds,
             "rounds": info.rounds,
-            "early": status == "finished" and self.done < info.rounds,
+            "ended_by": ended_by,
+            "early": status == "finished" and not ended_by,
+            "spent": self.spending.pack(),
             "callbacks": self.callbacks,
             "config_hash": info.config_hash,
             "seed": info.seed,

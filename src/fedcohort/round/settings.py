@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from fedcohort import ranges
+from fedcohort.round.budget import Budget
 
 Check = Callable[[str, Any], None]
 
@@ -18,9 +19,9 @@ def integer(interval: str, *, optional: bool = False) -> Check:
     return partial(ranges.integer, interval=interval, optional=optional)
 
 
-def number(interval: str) -> Check:
-    """Make the check of a number in `interval`."""
-    return partial(ranges.number, interval=interval)
+def number(interval: str, *, optional: bool = False) -> Check:
+    """Make the check of a number in `interval`, or null where it is optional."""
+    return partial(ranges.number, interval=interval, optional=optional)
 
 
 def choice(*words: str) -> Check:
@@ -45,6 +46,9 @@ class Settings:
     seed: int = option("seed", integer("[0, inf)"))
     cohort: int = option("cohort", integer("[1, inf)"))
     rounds: int = option("rounds", integer("[1, inf)"))
+    until_virtual_s: float | None = option("until.virtual_s", number("(0, inf)", optional=True))
+    until_bytes: float | None = option("until.bytes", number("(0, inf)", optional=True))
+    until_acc: float | None = option("until.acc", number("(0, 1]", optional=True))
     eval_every: int = option("eval.every", integer("[1, inf)"))
     clients_every: int = option("eval.clients_every", integer("[0, inf)"))
     clients_sample: int | None = option("eval.clients_sample", integer("[1, inf)", optional=True))
@@ -58,6 +62,11 @@ class Settings:
     channels_last: str = option("engine.channels_last", choice("auto", "yes", "no"))
     chunk: int = option("engine.chunk", integer("[1, inf)"))
     precision: str = option("engine.precision", choice("float32", "bf16"))
+
+    @property
+    def budget(self) -> Budget:
+        """Where the run ends."""
+        return Budget(self.rounds, self.until_virtual_s, self.until_bytes, self.until_acc)
 
     @classmethod
     def of(cls, config: Mapping[str, Any], config_hash: str) -> "Settings":

@@ -71,6 +71,15 @@ def check(parts: Parts, choices: Mapping[str, str], known: Facts) -> None:
             raise IncompatibleConfig(want.sentence.format(**_words(choices), who=f"{group}={choices[group]}"))
 
 
+def check_clock(parts: Parts, choices: Mapping[str, str], virtual_s: float | None) -> None:
+    """Raise `IncompatibleConfig` where a budget of virtual seconds (`until.virtual_s`) could never be reached."""
+    if virtual_s is not None and not parts.device.timed:
+        raise IncompatibleConfig(
+            f"until.virtual_s={virtual_s:.10g} would never be reached: no time passes with device={choices['device']}. "
+            "Choose another device, or until.bytes"
+        )
+
+
 def _sort(wants: Iterable[Want], word: str) -> list[Want]:
     """Sort wants into an order that doesn't depend on the process.
 

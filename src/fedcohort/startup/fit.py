@@ -47,12 +47,13 @@ def fit(
     origin = provenance.this(config, identity)
     restart = find(home, loop.settings.config_hash, config["resume"], origin)
     done = _check_rounds(restart.rounds, home.path, config["rounds"])
+    loop.settings.budget.check(restart.spending, home.path)
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.note_start(home.path, start)
     torch.set_num_threads(config["trainer"]["threads"])
-    loop.observers = watchers.observers
-    loop.info = partial(info, done=done)
+    loop.observers, loop.spending = watchers.observers, restart.spending
+    loop.info = partial(info, done=done, spending=restart.spending)
     loop.folder, loop.new_folder = home.path, home.is_new
     loop.lay_out(network)
     with messages.to_file(home.path), _ending(home.path, _again(composition, sweep)):

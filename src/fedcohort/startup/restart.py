@@ -6,8 +6,8 @@ newest is damaged, the one before it, too. resume=force: in spite of other code,
 
 import logging
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from fedcohort.lightning import checkpoint
 from fedcohort.record import provenance
 from fedcohort.record.folder import RunFolder
 from fedcohort.round import store
+from fedcohort.round.budget import Spending, Spent
 
 log = logging.getLogger("fedcohort")
 FALLS_BACK, FORCE = ("previous", "force"), "force"
@@ -28,10 +29,12 @@ class Restart:
     Attributes:
         rounds: that are done, 0 where there is no checkpoint.
         forced: what is other than it was, None where nothing was forced.
+        spending: what these rounds came to.
     """
 
     rounds: int = 0
     forced: Sequence[str] | None = None
+    spending: Spending = field(default_factory=Spending)
 
 
 def find(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.Start) -> Restart:
@@ -68,7 +71,8 @@ def find(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.
         os.replace(chosen, home.checkpoint)
     for difference in other:
         log.warning("resume=force: %s", difference)
-    return Restart(checkpoint.rounds_in(found), other if resume == FORCE else None)
+    done = checkpoint.rounds_in(found)
+    return Restart(done, other if resume == FORCE else None, _spending(found, done))
 
 
 def usable(path: Path, config_hash: str) -> dict[str, Any]:
@@ -78,6 +82,12 @@ def usable(path: Path, config_hash: str) -> dict[str, Any]:
         if "clients" in state:
             store.check(path.parent, state["clients"])
     return found
+
+
+def _spending(found: Mapping[str, Any], done: int) -> Spending:
+    """Return what the run had spent at the checkpoint; one of before there were budgets knows its rounds alone."""
+    packed = [state["spending"] for state in found["callbacks"].values() if "spending" in state]
+    return Spending.unpack(packed[0]) if packed else Spending(Spent(done))
 
 
 def _older(paths: Sequence[Path], config_hash: str) -> dict[str, Any] | None:

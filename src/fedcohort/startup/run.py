@@ -15,6 +15,7 @@ from fedcohort.observe.tracking import membership
 from fedcohort.record import folder, provenance
 from fedcohort.record.observer import RunInfo
 from fedcohort.rng import torch_scope
+from fedcohort.round.budget import Budget, Spending
 from fedcohort.round.settings import Settings
 from fedcohort.signal.base import unknowable
 from fedcohort.startup import assemble, nearest
@@ -63,7 +64,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     loop = _loop(composition, parts, federation, network)
     digest = folder.config_hash(config)
     again = slurm.find_restarted_job()
-    wanted = folder.Wanted(digest, config["seed"], config["rounds"], watchers.ends_early, again)
+    wanted = folder.Wanted(digest, config["seed"], Budget.of(config), watchers.ends_early, again)
     words = composition.choices
     first = f"exp_{words['experiment']}" if "experiment" in words else words["selector"]
     name = config["name"] or "-".join([first, words["agg"], words["dataset"]])
@@ -74,7 +75,8 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
         log.info("SLURM has started job %s before: it goes on where it was, as with resume=true", again)
     with _claim(logs, name, wanted, bool(config["resume"]) or again is not None) as home:
         if home.finished:
-            log.info("already finished: %s (raise rounds= to extend it)", home.path)
+            ends = wanted.budget.list_reached(folder.spending_of(folder.status_of(home.path)).now) or ["rounds"]
+            log.info("already finished: %s (raise %s= to extend it)", home.path, "= and ".join(ends))
             for observer in watchers.observers:
                 observer.catch_up(home.path)
             if job:
@@ -126,6 +128,7 @@ def _parts(composition: Composed, objects: Mapping[str, Any]) -> "Parts":
 
     parts = Parts(**{name: objects[name] for name in Parts.__dataclass_fields__})
     compatible.check(parts, composition.choices, _facts(composition, parts))
+    compatible.check_clock(parts, composition.choices, composition.config["until"]["virtual_s"])
     processes.check(**_processes(composition))
     return parts
 
@@ -203,6 +206,7 @@ def _info(
     sweep: str | None,
     expected_s: "Values",
     done: int,
+    spending: Spending,
 ) -> RunInfo:
     starts = provenance.starts(home.path)
     lines = [observer.opening_line() for observer in loop.observers]
@@ -228,6 +232,7 @@ def _info(
         n_params=sum(p.numel() for p in network.parameters() if p.requires_grad),
         rounds=composition.config["rounds"],
         start=done,
+        spent=spending.pack() if done else {},
         skew=federation.skew,
         starts=starts,
         labels={str(c): name for c, name in enumerate(federation.class_names)},

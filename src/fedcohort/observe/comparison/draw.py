@@ -6,37 +6,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float64
 
 from fedcohort.observe.comparison.render import MetricUnit, unit, unit_of
 from fedcohort.observe.comparison.runs import Cell, Sorted
+from fedcohort.observe.comparison.series import FLOPS, Curve, Series
 from fedcohort.observe.comparison.table import Table
-from fedcohort.observe.comparison.tracked import Run
 from fedcohort.observe.figure import style
-from fedcohort.observe.tracking import server
+from fedcohort.observe.reached import DOWN
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from mlflow import MlflowClient
 
-Curve = Float64[np.ndarray, "_n"]
 COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILLION, style.PURPLE, style.SKY, style.BLACK)
 DASHES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 POINTS = 200  # where curves of runs that were measured at other times are compared
-CLOCK, DOWN, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
-
-
-@dataclass(frozen=True)
-class Series:
-    """A run's curve: the metric, each [n], at its rounds, its virtual seconds, its bytes down and up."""
-
-    rounds: Curve
-    value: Curve
-    seconds: Curve
-    bytes: Curve
 
 
 @dataclass(frozen=True)
@@ -49,28 +35,6 @@ class Band:
     x: Curve
     mean: Curve
     std: Curve
-
-
-def fetch(client: "MlflowClient", found: Sorted, metric: str) -> Mapping[Cell, list[Series]]:
-    """Fetch the histories of all runs that were averaged."""
-    return {cell: [_series(client, run, metric) for run in runs.values()] for cell, runs in found.cells.items()}
-
-
-def _series(client: "MlflowClient", run: Run, metric: str) -> Series:
-    def history(name: str) -> dict[int, float]:
-        if name not in run.metrics:
-            return {}
-        return {each.step: each.value for each in server.patient(lambda: client.get_metric_history(run.id, name))}
-
-    values, clock, down, up = (history(name) for name in (metric, CLOCK, DOWN, UP))
-    steps = sorted(values)
-    nan = float("nan")
-    return Series(
-        rounds=np.array(steps, dtype=float),
-        value=np.array([values[step] for step in steps]),
-        seconds=np.array([clock.get(step, nan) for step in steps]),
-        bytes=np.array([down.get(step, nan) + up.get(step, nan) for step in steps]),
-    )
 
 
 def by_round(series: Sequence[Series]) -> Band:
@@ -98,34 +62,50 @@ def _band(x: Curve, values: Sequence[Curve]) -> Band:
     return Band(x, table.mean(axis=0), std)
 
 
-def curves(histories: Mapping[Cell, Sequence[Series]], found: Sorted, metric: str, path: Path) -> None:
-    """Draw a row of panels for each column of the table: by rounds, by virtual time, by bytes."""
-    u = unit_of(metric, max((float(np.nanmax(s.value)) for all_ in histories.values() for s in all_), default=1.0))
-    seconds = [float(s.seconds[-1]) for all_ in histories.values() for s in all_ if len(s.seconds)]
-    size, clock = style.virtual_unit(seconds)
-    heaviest = max((float(s.bytes[-1]) for all_ in histories.values() for s in all_ if len(s.bytes)), default=0.0)
-    load = unit_of(DOWN, heaviest)
+def curves(
+    histories: Mapping[Cell, Mapping[int, Series]],
+    found: Sorted,
+    metric: str,
+    path: Path,
+    goal: float | None = None,
+) -> None:
+    """Draw a row of panels for each column of the table: by rounds, by virtual time, by bytes, by computation.
+
+    goal: a target, where it is one number.
+    """
+    every = [series for of in histories.values() for series in of.values() if len(series.rounds)]
+    u = unit_of(metric, max((float(np.nanmax(series.value)) for series in every), default=1.0))
+    size, clock = style.virtual_unit([float(series.virtual_s[-1]) for series in every])
+    load, work = (unit_of(name, _largest(every, axis)) for name, axis in ((DOWN, "bytes"), (FLOPS, "client_flops")))
+    axes_of = (("virtual_s", 1 / size), ("bytes", load.factor), ("client_flops", work.factor))
     height = 0.9 + 2.9 * len(found.cols) + 0.25 * len(found.rows)
-    figure = _figure(f"{metric}: mean and one standard deviation over seeds", found, 12.5, height)
-    grid = figure.subplots(len(found.cols), 3, sharey="row", squeeze=False)
+    figure = _figure(f"{metric}: mean and one standard deviation over seeds", found, 15.5, height)
+    grid = figure.subplots(len(found.cols), 1 + len(axes_of), sharey="row", squeeze=False)
     for i, col in enumerate(found.cols):
         for j, row in enumerate(found.rows):
-            series = [each for each in histories.get((row, col), ()) if len(each.rounds)]
+            series = [each for each in histories.get((row, col), {}).values() if len(each.rounds)]
             if series:
                 look = _look(j, row)
-                values = [each.value for each in series]
                 _line(grid[i, 0], by_round(series), 1.0, u.factor, look)
-                _line(grid[i, 1], by_cost([each.seconds for each in series], values), 1 / size, u.factor, look)
-                _line(grid[i, 2], by_cost([each.bytes for each in series], values), load.factor, u.factor, look)
+                for axes, (axis, factor) in zip(grid[i, 1:], axes_of, strict=True):
+                    band = by_cost([each.along(axis) for each in series], [each.value for each in series])
+                    _line(axes, band, factor, u.factor, look)
         grid[i, 0].set_ylabel(_axis(f"{col}: {metric}" if col else metric, u))
         for axes in grid[i]:
             style.tidy(axes)
+            if goal is not None:
+                axes.axhline(goal * u.factor, color=style.GREY, linewidth=1.0, linestyle="--", label="target")
         style.whole_numbers(grid[i, 0].xaxis)
-    names = ("communication round", f"virtual time, {clock}", f"bytes up and down, {load.name}")
-    for axes, name in zip(grid[-1], names, strict=True):
+    costs = (f"bytes up and down, {load.name}", f"client computation, {work.name}")
+    for axes, name in zip(grid[-1], ("communication round", f"virtual time, {clock}", *costs), strict=True):
         axes.set_xlabel(name)
     style.legend(figure, _handles(grid.flat), 5)
     style.save(figure, path)
+
+
+def _largest(every: Sequence[Series], axis: str) -> float:
+    last = [float(series.along(axis)[-1]) for series in every]
+    return max((value for value in last if np.isfinite(value)), default=0.0)
 
 
 def intervals(table: Table, found: Sorted, path: Path) -> None:

@@ -95,11 +95,14 @@ def _read(run: "entities.Run") -> Run:
 
 
 def _params(params: Mapping[str, str], tags: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the parameters with the rounds that were asked for last.
+    """Return the parameters with the budget that was asked for last; that of a run from before there was one is null.
 
-    A run that was extended keeps its first parameter in MLflow.
+    A run that was extended keeps its first parameters in MLflow.
     """
-    if record.ASKED not in params:
-        return params
-    older = tags.get(f"changed.{record.ASKED}", params[record.ASKED])  # of a run from before there was the tag
-    return {**params, record.ASKED: tags.get(record.ASKED, older)}
+    found = {**dict.fromkeys(record.BUDGET, "null"), **params}
+    for name in record.BUDGET:
+        older = tags.get(f"changed.{name}", found[name])  # of a run from before there was the tag
+        found[name] = tags.get(name, older)
+    if found[record.ASKED] == "null":
+        del found[record.ASKED]
+    return found

@@ -3,15 +3,15 @@
 import csv
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from fedcohort.observe import units
-from fedcohort.observe.comparison.runs import spell
+from fedcohort.observe.comparison.runs import Cell, spell
 from fedcohort.observe.comparison.table import Difference, Entry, Mean, Table
 
 ODD, YARDSTICK = "†", "‡"
-Shown = Callable[[Entry], str]
 ESCAPED = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 ESCAPED |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
 
@@ -65,10 +65,10 @@ def title(table: Table) -> str:
 
 def markdown(table: Table) -> str:
     """A table of means, one of differences where there is a baseline, and the notes."""
-    out = [f"### {title(table)}", "", *_grid(table, lambda entry: _mean(table, entry))]
+    out = [f"### {title(table)}", "", *grid(table, lambda entry: _mean(table, entry))]
     if table.baseline is not None:
         out += ["", f"### Difference to {table.baseline} over common seeds [95 % interval], paired t-test", ""]
-        out += _grid(table, lambda entry: _gap(table, entry.difference))
+        out += grid(table, lambda entry: _gap(table, entry.difference))
     out += ["", *(f"- {line}" for line in remarks(table))]
     return "\n".join(out).rstrip() + "\n"
 
@@ -89,14 +89,48 @@ def remarks(table: Table) -> list[str]:
     return [legend, *few, *marks, *table.notes]
 
 
-def _grid(table: Table, shown: Shown) -> list[str]:
+class Marked(Protocol):
+    """A cell as tables show it."""
+
+    @property
+    def odd(self) -> bool: ...
+
+    @property
+    def yardstick(self) -> bool: ...
+
+
+E = TypeVar("E", bound=Marked)
+EE = TypeVar("EE", bound=Marked, covariant=True)
+
+
+class Cells(Protocol[EE]):
+    """A table of cells."""
+
+    @property
+    def rows_name(self) -> str: ...
+
+    @property
+    def metric(self) -> str: ...
+
+    @property
+    def rows(self) -> Sequence[str]: ...
+
+    @property
+    def cols(self) -> Sequence[str]: ...
+
+    @property
+    def entries(self) -> Mapping[Cell, EE]: ...
+
+
+def grid(table: Cells[E], shown: Callable[[E], str]) -> list[str]:
+    """The lines of a table in Markdown."""
     head = [table.rows_name, *(col or table.metric for col in table.cols)]
     lines = [head, ["---"] * len(head)]
     lines += [[row, *(_at(table, row, col, shown, (ODD, YARDSTICK)) for col in table.cols)] for row in table.rows]
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
 
 
-def _at(table: Table, row: str, col: str, shown: Shown, marks: Sequence[str]) -> str:
+def _at(table: Cells[E], row: str, col: str, shown: Callable[[E], str], marks: Sequence[str]) -> str:
     entry = table.entries.get((row, col))
     if entry is None:
         return "–"
@@ -134,15 +168,16 @@ def _gap(table: Table, gap: Difference | None) -> str:
 
 def latex(table: Table) -> str:
     """A `tabular` of the same, for booktabs; differences in a second one, the notes below."""
-    out = ["% needs \\usepackage{booktabs}", *_tabular(table, lambda entry: _mean_tex(table, entry), title(table))]
+    out = ["% needs \\usepackage{booktabs}", *tabular(table, lambda entry: _mean_tex(table, entry), title(table))]
     if table.baseline is not None:
         caption = f"difference to {table.baseline} over common seeds, 95 % interval, paired t-test"
-        out += ["", *_tabular(table, lambda entry: tex(_gap(table, entry.difference)), caption)]
+        out += ["", *tabular(table, lambda entry: tex(_gap(table, entry.difference)), caption)]
     out += ["", "\\par\\footnotesize", *(f"{tex(line)}\\\\" for line in remarks(table))]
     return "\n".join(out) + "\n"
 
 
-def _tabular(table: Table, shown: Shown, caption: str) -> list[str]:
+def tabular(table: Cells[E], shown: Callable[[E], str], caption: str) -> list[str]:
+    """The lines of a table in LaTeX."""
     head = " & ".join(tex(text) for text in (table.rows_name, *(col or table.metric for col in table.cols)))
     body = [
         " & ".join([tex(r), *(_at(table, r, c, shown, (tex(ODD), tex(YARDSTICK))) for c in table.cols)]) + " \\\\"
@@ -166,6 +201,7 @@ def tex(text: str) -> str:
         ("–", "--"),
         ("²", r"\textsuperscript{2}"),
         ("<", "$<$"),
+        (">", "$>$"),
     ):
         plain = plain.replace(letter, command)
     return plain
@@ -179,9 +215,9 @@ def render_csv(table: Table) -> str:
     gaps = ["diff", "diff_ci95_low", "diff_ci95_high", "diff_p", "diff_n"]
     writer.writerow([table.rows_name, table.cols_name or "column", "metric", *names, "baseline", *gaps])
     for (row, col), entry in table.entries.items():
-        own = [*_exact(entry.value.mean, entry.value.std), entry.value.n]
+        own = [*exact(entry.value.mean, entry.value.std), entry.value.n]
         own += [
-            *_exact(entry.value.low, entry.value.high),
+            *exact(entry.value.low, entry.value.high),
             " ".join(map(str, entry.seeds)),
             str(entry.best).lower(),
             str(entry.odd).lower(),
@@ -190,10 +226,11 @@ def render_csv(table: Table) -> str:
         gap = entry.difference
         theirs: list[object] = ["", "", "", "", ""]
         if gap is not None:
-            theirs = [*_exact(gap.over.mean, gap.over.low, gap.over.high, gap.p), gap.over.n]
+            theirs = [*exact(gap.over.mean, gap.over.low, gap.over.high, gap.p), gap.over.n]
         writer.writerow([row, col, table.metric, *own, (table.baseline or "") if gap is not None else "", *theirs])
     return out.getvalue()
 
 
-def _exact(*values: float) -> Sequence[object]:
+def exact(*values: float) -> Sequence[object]:
+    """All digits; empty for what isn't known."""
     return [repr(value) if math.isfinite(value) else "" for value in values]

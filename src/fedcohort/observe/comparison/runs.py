@@ -143,10 +143,13 @@ class _Sorter:
                 self.differences.append(f"not finite: {label(run)} has {self.metric}={value}, and so has its cell")
 
     def short(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
-        """Runs that a callback ended count, since they have finished, but not unsaid."""
-        found = [run for of in cells.values() for run in of.values() if run.early]
-        labels = [f"{label(run)} ({run.tags[DONE]} of {run.params[ASKED]} rounds)" for run in found]
-        self.differences += [f"ended early: {', '.join(labels)}"] if labels else []
+        """Runs that a callback or a budget ended count, since they have finished, but not unsaid."""
+        ended: dict[str, list[str]] = {}
+        for run in (run for of in cells.values() for run in of.values() if run.early):
+            why = ", ".join(f"{name}={run.params.get(name, '?')}" for name in run.ended_by)
+            lengths = f"{label(run)} ({run.tags[DONE]} of {run.params[ASKED]} rounds)"
+            ended.setdefault(f"ended by {why}" if why else "ended early", []).append(lengths)
+        self.differences += [f"{how}: {', '.join(labels)}" for how, labels in ended.items()]
 
     def seeds(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
         everywhere = {seed for runs in cells.values() for seed in runs}

@@ -135,11 +135,11 @@ def tabulate(found: Sorted, rows: str, cols: str | None, metric: str, baseline: 
         there = [f"{rows} ({', '.join(found.rows)})", *([f"{cols} ({', '.join(found.cols)})"] if cols else [])]
         raise refuse("baseline", f"a value of {' or '.join(there)}", baseline)
     means = {cell: mean(list(of.values())) for cell, of in values.items()}
-    sign = -1 if better == "low" or (better == "auto" and lower_is_better(metric)) else 1
+    sign = sign_of(better, metric)
     notes = list(found.notes)
     entries = {}
     for cell, of in values.items():
-        base = _base(cell, baseline, found)
+        base = base_of(cell, baseline, found)
         gap = difference(of, values[base]) if base in values and base != cell and base is not None else None
         entries[cell] = Entry(
             means[cell],
@@ -154,7 +154,13 @@ def tabulate(found: Sorted, rows: str, cols: str | None, metric: str, baseline: 
     return Table(rows, cols, metric, baseline, found.rows, found.cols, entries, list(dict.fromkeys(notes)))
 
 
-def _base(cell: Cell, baseline: str | None, found: Sorted) -> Cell | None:
+def sign_of(better: str, metric: str) -> int:
+    """-1 where less of the metric is better: better=low, or auto by the metric's name."""
+    return -1 if better == "low" or (better == "auto" and lower_is_better(metric)) else 1
+
+
+def base_of(cell: Cell, baseline: str | None, found: Sorted) -> Cell | None:
+    """The cell that another is compared with: the baseline's, in its own column or row."""
     if baseline is None:
         return None
     return (baseline, cell[1]) if baseline in found.rows else (cell[0], baseline)

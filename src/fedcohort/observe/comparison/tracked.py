@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fedcohort.observe.tracking.record import ASKED, COMMITS, DONE
+from fedcohort.observe.tracking.record import ASKED, COMMITS, DONE, ENDED_BY
 from fedcohort.roles import Effect, role_of
 
 SEED = "seed"
@@ -33,6 +33,11 @@ class Run:
         """Whether it has fewer rounds than it was asked for; no, where that isn't known."""
         done, asked = self.tags.get(DONE), self.params.get(ASKED)
         return done is not None and asked is not None and int(done) < int(asked)
+
+    @property
+    def ended_by(self) -> list[str]:
+        """The options of its budget that it has reached; none where a callback ended it, or that isn't known."""
+        return [name for name in self.tags.get(ENDED_BY, "").split(", ") if name]
 
 
 def settings(run: Run) -> tuple[tuple[str, str], ...]:

@@ -59,9 +59,9 @@ def _fact(run: RunInfo, key: str) -> str | None:
 def _condition(key: str, value: str) -> str:
     """Spell a condition in MLflow's language.
 
-    The parameter `rounds` of a run that was extended is out of date, its tag is not.
+    The budget (`rounds`) among the parameters of a run that was extended is out of date, its tag is not.
     """
-    return f'{"tags" if key == record.ASKED else "params"}.`{key}` = "{value}"'
+    return f'{"tags" if key in record.BUDGET else "params"}.`{key}` = "{value}"'
 
 
 def _where(folder: Path) -> list[str]:

@@ -63,6 +63,9 @@ class Feed:
         from mlflow.entities import RunTag
 
         tags = {"status": status, record.DONE: str(max(self._present, default=0))}
+        if status == "finished":
+            spent = history.count_spent(history.lines(self._journal)[0])
+            tags[record.ENDED_BY] = ", ".join(info.budget.list_reached(spent))
         if summary := record.summary(info.folder):
             tags["mlflow.note.content"] = record.note(summary)
         self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in tags.items()])

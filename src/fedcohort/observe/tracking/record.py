@@ -11,6 +11,7 @@ from fedcohort.observe import population
 from fedcohort.record import provenance
 from fedcohort.record.observer import RunInfo
 from fedcohort.roles import flat, role_of
+from fedcohort.round.budget import OPTIONS
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
@@ -23,19 +24,21 @@ OURS = "fedcohort."
 COMMITS, FORCED = "commits", "forced"  # tags: of all starts
 YARDSTICK = "yardstick"  # tag: what a run read that no server can know
 ASKED, DONE = "rounds", "rounds_done"  # tags: the parameter `rounds` stays what it was at the first start
+BUDGET = OPTIONS  # tags, for the same reason: each option that extends a run
+ENDED_BY = "ended_by"  # tag: the options of the budget that a finished run has reached, "" for a callback
 
 
 def tags(info: RunInfo, status: str) -> dict[str, str]:
     """Return all tags to find the run by; names with `mlflow.` fill columns of MLflow's own pages.
 
-    ASKED and DONE are those of the newest start: tags can change, parameters can't.
+    BUDGET and DONE are those of the newest start: tags can change, parameters can't.
     """
     own = {
         **_choices(info),
         **{key: str(value) for key, value in info.tags.items() if key not in NOT_SHOWN},
         "seed": str(info.seed),
         "status": status,
-        ASKED: str(info.rounds),
+        **{name: text(value) for name, value in zip(BUDGET, info.budget.ends, strict=True)},
         DONE: str(info.start),
         "config_hash": info.config_hash,
         "commit": info.commit,
@@ -86,6 +89,7 @@ def summary(folder: Path) -> dict[str, Any]:
 def note(summary: Mapping[str, Any]) -> str:
     """The description on the run's page, where its metrics follow: how it ended, its accuracy, its folder."""
     words = [f"**{summary.get('status')}** after {summary.get('rounds')} rounds"]
+    words += [why] if (why := summary.get("end")) else []
     accuracy, best = summary.get("final", {}).get("test/acc"), summary.get("best", {}).get("test/acc")
     words += [f"test accuracy {accuracy:.2%}"] if accuracy is not None else []
     words += [f"best {best['value']:.2%} at round {best['round']}"] if best else []

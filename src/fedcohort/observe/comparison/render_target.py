@@ -1,0 +1,147 @@
+"""Times to a target as text: Markdown, LaTeX, CSV."""
+
+import csv
+import io
+import math
+from collections.abc import Callable
+
+from fedcohort.observe import units
+from fedcohort.observe.comparison.render import ODD, YARDSTICK, exact, grid, p_value, tabular, tex, unit_of
+from fedcohort.observe.comparison.target import BEST_OF, SpeedUp, TargetEntry, TargetTable
+
+NAMES = {
+    "virtual_s": "virtual time",
+    "bytes": "bytes down and up",
+    "client_flops": "client computation",
+    "rounds": "rounds",
+}
+SHOWN: dict[str, Callable[[float], str]] = {
+    "virtual_s": units.seconds,
+    "bytes": units.bytes_,
+    "client_flops": units.flops,
+    "rounds": lambda value: f"{value:.0f} rounds",
+}
+
+
+def title(table: TargetTable) -> str:
+    """What the table shows, in words."""
+    name = NAMES[table.axis]
+    return f"{name[0].upper()}{name[1:]} until {goal(table)}: by when half of the seeds have it"
+
+
+def goal(table: TargetTable) -> str:
+    """`test/acc >= 84 %`, or the words of `best_of` with the range of what they came to."""
+    u = unit_of(table.metric, 1.0)
+    values = sorted(value * u.factor for of in table.goals.values() for value in of.values())
+    shown = f"{values[0]:.4g}" if values else "–"
+    if len(values) > 1 and values[-1] != values[0]:
+        shown += f" to {values[-1]:.4g}"
+    reached = f"{table.metric} is {shown}{f' {u.name}' if u.name else ''} or {'more' if table.sign > 0 else 'less'}"
+    words = table.target.removeprefix(BEST_OF)
+    return reached if words == table.target else f"{reached} (the best of {words} on each seed)"
+
+
+def time_words(table: TargetTable, entry: TargetEntry) -> str:
+    """`12 min 3 s (10 of 10 seeds)`, `> 30 min (not reached in 6 of 10 seeds)`."""
+    n, show = len(entry.times), SHOWN[table.axis]
+    if not n:
+        return "no target"
+    met = f"{n} of {n} seeds" if entry.met == n else f"not reached in {n - entry.met} of {n} seeds"
+    if entry.high == entry.low:
+        middle = show(entry.low)
+    else:
+        middle = f"> {show(entry.low)}" if math.isinf(entry.high) else f"{show(entry.low)} to {show(entry.high)}"
+    return f"{middle} ({met})"
+
+
+def ratio_words(found: SpeedUp | None) -> str:
+    """`1.83 [1.20, 2.79], p = 0.012 (n=10)`, or the bound that is left where pairs are censored."""
+    if found is None:
+        return "–"
+    pairs = f"n={found.n}"
+    if found.logs is None:
+        return f"{_bounds(found)} ({found.why}; {pairs})" if found.n else found.why
+    if found.why:
+        return f"{found.low:.2f} ({found.why}; {pairs})"
+    over = found.logs.over
+    return f"{found.low:.2f} [{math.exp(over.low):.2f}, {math.exp(over.high):.2f}], {p_value(found.logs.p)} ({pairs})"
+
+
+def _bounds(found: SpeedUp) -> str:
+    if found.low == 0 and math.isinf(found.high):
+        return "unknown"
+    if found.low == found.high:
+        return f"median {found.low:.2f}"
+    if found.low == 0:
+        return f"median < {found.high:.2f}"
+    return f"median > {found.low:.2f}" if math.isinf(found.high) else f"median {found.low:.2f} to {found.high:.2f}"
+
+
+def markdown(table: TargetTable) -> str:
+    """A table of times, one of speed-ups where there is a baseline, and the notes."""
+    out = [f"### {title(table)}", "", *grid(table, lambda entry: time_words(table, entry))]
+    if table.baseline is not None:
+        out += ["", f"### {_ratio_title(table)}", "", *grid(table, lambda entry: ratio_words(entry.speed_up))]
+    out += ["", *(f"- {line}" for line in remarks(table))]
+    return "\n".join(out).rstrip() + "\n"
+
+
+def _ratio_title(table: TargetTable) -> str:
+    return f"Times as fast as {table.baseline}: geometric mean over common seeds [95 % interval], paired t-test of logs"
+
+
+def remarks(table: TargetTable) -> list[str]:
+    """How to read it, then what doesn't fit."""
+    censored = any(entry.met < len(entry.times) for entry in table.entries.values())
+    legend = ["> t: fewer than half of the seeds had it at t; those that never got there count as later than their end"]
+    early = [
+        f"{row if not col else f'{row} + {col}'} meets it on a seed before its first round"
+        for (row, col), entry in table.entries.items()
+        if any(time.met and time.low <= 0 for time in entry.times.values())
+    ]
+    marks = [f"{ODD} differs from others of its column in more than its {table.rows_name}, see below"]
+    marks = marks if any(entry.odd for entry in table.entries.values()) else []
+    if any(entry.yardstick for entry in table.entries.values()):
+        marks.append(f"{YARDSTICK} is a yardstick, no method: it reads what no server can know, see below")
+    return [*(legend if censored else []), *early, *marks, *table.notes]
+
+
+def latex(table: TargetTable) -> str:
+    """A `tabular` of the same, for booktabs; speed-ups in a second one, the notes below."""
+    out = ["% needs \\usepackage{booktabs}"]
+    out += tabular(table, lambda entry: tex(time_words(table, entry)), title(table))
+    if table.baseline is not None:
+        out += ["", *tabular(table, lambda entry: tex(ratio_words(entry.speed_up)), _ratio_title(table))]
+    out += ["", "\\par\\footnotesize", *(f"{tex(line)}\\\\" for line in remarks(table))]
+    return "\n".join(out) + "\n"
+
+
+def render_csv(table: TargetTable) -> str:
+    """Render one line a cell and seed, then the cell's own with an empty seed: in seconds, bytes, operations or rounds.
+
+    `low` and `high` are between what the time, or the speed-up, lies; high is empty where it has no bound.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = ["metric", "axis", "seed", "target", "reached", "n", "low", "high", "odd", "yardstick"]
+    gains = ["baseline", "speedup_low", "speedup_high", "ci95_low", "ci95_high", "p", "pairs", "censored_pairs"]
+    writer.writerow([table.rows_name, table.cols_name or "column", *names, *gains])
+    for (row, col), entry in table.entries.items():
+        own = [row, col, table.metric, table.axis]
+        marks = [str(entry.odd).lower(), str(entry.yardstick).lower()]
+        for seed, time in entry.times.items():
+            ends, wanted = exact(time.low, time.high), exact(table.goals[row, col][seed])
+            writer.writerow([*own, seed, *wanted, int(time.met), 1, *ends, *marks, *[""] * 8])
+        ends = exact(entry.low, entry.high)
+        writer.writerow([*own, "", "", entry.met, len(entry.times), *ends, *marks, *_gains(table, entry.speed_up)])
+    return out.getvalue()
+
+
+def _gains(table: TargetTable, found: SpeedUp | None) -> list[object]:
+    if found is None:
+        return [""] * 8
+    over = found.logs.over if found.logs is not None else None
+    interval = exact(math.exp(over.low), math.exp(over.high)) if over is not None else ["", ""]
+    p = exact(found.logs.p) if found.logs is not None else [""]
+    low = exact(found.low) if found.low > 0 else [""]
+    return [table.baseline, *low, *exact(found.high), *interval, *p, found.n, found.censored]

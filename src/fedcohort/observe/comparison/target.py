@@ -1,0 +1,250 @@
+"""Which is faster to a target: what each run had spent when its metric first met it, and how many times as fast it is.
+
+A run meets the target on seed s at the first round that measured a value at least as good. Its time T_s is what the
+axis reads there: virtual seconds, bytes down and up, client operations or rounds. A run that never met it is censored:
+T_s is more than what the axis read at its last measurement, C_s, and nothing else is known.
+
+    time of a cell      the least t by which half of its n seeds have met the target: the ceil(n / 2)-th smallest T_s.
+                        It lies between that of (T_s, or C_s) and that of (T_s, or inf); both are equal, or it is "> t"
+    speed-up            r_s = T_s of the baseline / T_s of the cell, over common seeds; its geometric mean, with the
+                        interval and the paired t-test of `table.difference` on log r_s
+    censored pairs      baseline censored: r_s > C / T;  cell censored: r_s < T / C;  both: r_s may be anything.
+                        Where there are any, the median (the ceil(n / 2)-th smallest r_s) is bounded as the time of a
+                        cell is, instead of the mean; no interval and no test can be given
+
+target=best_of:a,b is, on each seed, the best of the last values of the runs of a and b on that seed: where a and b are
+rows, within each column, where they are columns, within each row. (FedBalancer's is that of the best variant of FedAvg
+at the end of the window: give all runs one window by until.virtual_s.) A seed that one of them lacks has no target, and
+is left out.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fedcohort.errors import OptionError
+from fedcohort.observe.comparison.runs import Cell, Sorted, spell
+from fedcohort.observe.comparison.series import Series
+from fedcohort.observe.comparison.table import Difference, base_of, difference, mean
+from fedcohort.observe.comparison.tracked import label
+from fedcohort.observe.reached import find_first
+from fedcohort.ranges import refuse
+
+BEST_OF = "best_of:"
+ROUND = 1e-9  # of a share: two times that close are one
+
+
+@dataclass(frozen=True)
+class Time:
+    """When a run met its target.
+
+    Attributes:
+        low: the time, or, where it never did, how far it came without.
+        met: whether it did.
+    """
+
+    low: float
+    met: bool
+
+    @property
+    def high(self) -> float:
+        """The time, infinite where it isn't known."""
+        return self.low if self.met else math.inf
+
+
+@dataclass(frozen=True)
+class SpeedUp:
+    """How many times as fast as the baseline, over common seeds.
+
+    Attributes:
+        low, high: the geometric mean, twice; where pairs are censored, the median lies between them: 0 and inf where
+            nothing is known.
+        logs: of log r_s with its interval and its test, None where a pair is censored or none can be taken.
+        n, censored: pairs, and those with a side that never met the target.
+        why: what can't be given, and the reason.
+    """
+
+    low: float
+    high: float
+    logs: Difference | None
+    n: int
+    censored: int
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class TargetEntry:
+    """One cell of the table.
+
+    Attributes:
+        times: by seed.
+        low, high: the time of the cell lies between them.
+        speed_up: None where the cell has no baseline.
+        odd, yardstick: as in `table.Entry`.
+    """
+
+    times: Mapping[int, Time]
+    low: float
+    high: float
+    speed_up: SpeedUp | None
+    odd: bool
+    yardstick: bool
+
+    @property
+    def met(self) -> int:
+        """Seeds that met the target."""
+        return sum(time.met for time in self.times.values())
+
+
+@dataclass(frozen=True)
+class TargetTable:
+    """Times to a target; `goals` are the targets, by cell and seed."""
+
+    rows_name: str
+    cols_name: str | None
+    metric: str
+    axis: str
+    target: str
+    sign: int
+    baseline: str | None
+    rows: Sequence[str]
+    cols: Sequence[str]
+    entries: Mapping[Cell, TargetEntry]
+    goals: Mapping[Cell, Mapping[int, float]]
+    notes: Sequence[str] = field(default_factory=list)
+
+
+def parse(target: str) -> float | list[str]:
+    """The number, or the words after `best_of:`. Raises `OptionError`."""
+    if target.startswith(BEST_OF) and (words := [word for word in target.removeprefix(BEST_OF).split(",") if word]):
+        return words
+    try:
+        value = float(target)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise refuse("target", "a number, or best_of: and values of rows or of cols, as best_of:random,oort", target)
+    return value
+
+
+def tabulate(
+    found: Sorted,
+    histories: Mapping[Cell, Mapping[int, Series]],
+    names: tuple[str, str | None, str],
+    target: str,
+    axis: str,
+    baseline: str | None,
+    sign: int,
+) -> TargetTable:
+    """Time the runs of each cell. names: rows, cols, metric. sign: -1 where less of the metric is better.
+
+    Raises `OptionError` for a target that can't be read, and for an axis that a run has no reading of.
+    """
+    wanted = parse(target)
+    _check_axis(found, histories, axis)
+    notes = list(found.notes)
+    if isinstance(wanted, float):
+        goals = {cell: dict.fromkeys(of, wanted) for cell, of in histories.items()}
+    else:
+        goals = _best_of(found, histories, wanted, sign, notes)
+        _check_baseline(found, wanted, baseline)
+    times = {
+        cell: {seed: _time(of[seed], goal, axis, sign) for seed, goal in goals[cell].items()}
+        for cell, of in histories.items()
+    }
+    entries = {}
+    for cell, of in times.items():
+        base = base_of(cell, baseline, found)
+        compared = base is not None and base in times and base != cell
+        entries[cell] = TargetEntry(
+            of,
+            *_half(of),
+            speed_up(of, times[base]) if compared and base is not None else None,
+            cell in found.odd,
+            cell in found.yardsticks,
+        )
+    rows, cols, metric = names
+    shape = (rows, cols, metric, axis, target, sign, baseline, found.rows, found.cols)
+    return TargetTable(*shape, entries, goals, list(dict.fromkeys(notes)))
+
+
+def _check_axis(found: Sorted, histories: Mapping[Cell, Mapping[int, Series]], axis: str) -> None:
+    for cell, of in histories.items():
+        for seed, series in of.items():
+            x = series.along(axis)
+            run = found.cells[cell][seed]
+            if axis == "virtual_s" and not (np.isfinite(x).all() and (x > 0).any()):
+                device = f" (device={run.params['device']})" if "device" in run.params else ""
+                raise OptionError(f"axis=virtual_s needs a clock, and {label(run)} has none{device}")
+            if not np.isfinite(x).all():
+                raise OptionError(f"axis={axis} isn't known of {label(run)}: it was never logged")
+
+
+def _check_baseline(found: Sorted, words: Sequence[str], baseline: str | None) -> None:
+    """A word of the other direction would be timed to another target than the cell that is compared with it."""
+    if baseline is not None and (baseline in found.rows) != (words[0] in found.rows):
+        allowed = found.rows if words[0] in found.rows else found.cols
+        raise refuse("baseline", f"one of {', '.join(allowed)}, among which target={BEST_OF} chooses", baseline)
+
+
+def _best_of(
+    found: Sorted,
+    histories: Mapping[Cell, Mapping[int, Series]],
+    words: Sequence[str],
+    sign: int,
+    notes: list[str],
+) -> dict[Cell, dict[int, float]]:
+    """The targets of each cell, by seed; what has none is noted."""
+    known = found.rows if words[0] in found.rows else found.cols
+    if odd := [word for word in words if word not in known]:
+        raise refuse("target", f"{BEST_OF} and one or more of {', '.join(known)}", f"{BEST_OF}{','.join(odd)}")
+    goals: dict[Cell, dict[int, float]] = {}
+    for cell, of in histories.items():
+        named = [(word, cell[1]) if known is found.rows else (cell[0], word) for word in words]
+        goals[cell] = {}
+        for seed in of:
+            last = [histories[each][seed].value[-1:] for each in named if seed in histories.get(each, {})]
+            values = sign * np.concatenate([*last, np.empty(0)])
+            if len(values) == len(named) and np.isfinite(values).all():
+                goals[cell][seed] = sign * float(values.max())
+            else:
+                notes.append(f"no target: {spell(cell)} on seed {seed}, where one of {', '.join(words)} has no value")
+    return goals
+
+
+def _time(series: Series, goal: float, axis: str, sign: int) -> Time:
+    at = find_first(series.value, goal, sign)
+    x = series.along(axis)
+    return Time(float(x[at]), met=True) if at is not None else Time(float(x[-1]), met=False)
+
+
+def _half(times: Mapping[int, Time]) -> tuple[float, float]:
+    """Between which two the time lies by which half of the seeds have met the target."""
+    if not times:
+        return math.nan, math.nan
+    k = math.ceil(len(times) / 2) - 1
+    low, high = (sorted(getattr(time, end) for time in times.values())[k] for end in ("low", "high"))
+    return low, high
+
+
+def speed_up(times: Mapping[int, Time], base: Mapping[int, Time]) -> SpeedUp:
+    """How many times as fast as the baseline, by the rules of the module."""
+    common = sorted(set(times) & set(base))
+    pairs = [(base[seed], times[seed]) for seed in common]
+    n, censored = len(pairs), sum(not (b.met and t.met) for b, t in pairs)
+    if not n:
+        return SpeedUp(0.0, math.inf, None, 0, 0, "no common seeds")
+    if any(time.low <= 0 for pair in pairs for time in pair):
+        return SpeedUp(0.0, math.inf, None, n, censored, "nothing had been spent when a run met its target: no ratio")
+    low = [math.log(b.low / t.high) if t.met else -math.inf for b, t in pairs]
+    high = [math.log(b.high / t.low) if b.met else math.inf for b, t in pairs]
+    if censored:
+        least, most = (math.exp(sorted(ends)[math.ceil(n / 2) - 1]) for ends in (low, high))
+        return SpeedUp(least, most, None, n, censored, f"{censored} of {n} pairs are censored: no interval, no test")
+    logs = difference(
+        {seed: math.log(base[seed].low) for seed in common}, {seed: math.log(times[seed].low) for seed in common}
+    )
+    middle = math.exp(mean(low).mean)
+    return SpeedUp(middle, middle, logs, n, 0, logs.why.replace("difference", "ratio"))

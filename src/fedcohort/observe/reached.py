@@ -1,0 +1,53 @@
+"""When a run first was as good as a target, and what it had cost by then."""
+
+from typing import Any
+
+import numpy as np
+
+from fedcohort.observe import units
+from fedcohort.record.history import History
+from fedcohort.types import Values
+
+HEADLINE = "test/acc"  # what a run is judged by
+CLOCK, DOWN, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
+SHARES = (0.8, 0.9, 0.95)  # of its best, whose times the summary names
+
+
+def find_first(values: Values, target: float, sign: int = 1) -> int | None:
+    """The place of the first value that is at least `target` (with sign=-1: at most), None where there is none."""
+    met = np.flatnonzero(sign * np.asarray(values) >= sign * target)
+    return int(met[0]) if len(met) else None
+
+
+def shares_of_best(history: History) -> list[dict[str, Any]]:
+    """Return, for each of `SHARES`, the first round with that share of the run's best headline, and what it had cost.
+
+    [] where the headline was never measured. virtual_s is None where no time passes in the run, bytes where they
+    weren't logged.
+    """
+    metrics = history.metrics
+    values = metrics[HEADLINE].to_numpy() if HEADLINE in metrics else np.empty(0)
+    if not np.isfinite(values).any() or np.nanmax(values) <= 0:
+        return []
+    timed = CLOCK in metrics and bool((metrics[CLOCK] > 0).any())
+    found = []
+    for share in SHARES:
+        target = share * float(np.nanmax(values))
+        at = find_first(values, target)
+        if at is None:  # a share is below the best, which is there
+            raise LookupError(f"no round has {target} of {values}")
+        row = metrics.iloc[at]
+        traffic = float(row[DOWN] + row[UP]) if {DOWN, UP} <= set(metrics.columns) else float("nan")
+        clock = float(row[CLOCK]) if timed else float("nan")
+        cost = {"virtual_s": clock, "bytes": traffic}
+        known = {name: value if np.isfinite(value) else None for name, value in cost.items()}
+        found.append({"share": share, "target": target, "round": history.steps[at], **known})
+    return found
+
+
+def describe(found: dict[str, Any]) -> tuple[str, str]:
+    """`to 90 % of its best, 78.1 %` and `round 12, 20 min 34 s, 31 MB`, of one that `shares_of_best` returns."""
+    clock = "no clock" if found["virtual_s"] is None else units.seconds(found["virtual_s"])
+    traffic = "bytes unknown" if found["bytes"] is None else units.bytes_(found["bytes"])
+    label = f"to {100 * found['share']:.0f} % of its best, {units.percent(found['target'])}"
+    return label, f"round {found['round']}, {clock}, {traffic}"

@@ -1,0 +1,155 @@
+"""Where a run ends: what is met exactly is met, a larger budget extends it, a smaller one is refused."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.lightning import loop
+from fedcohort.record.observer import Observer
+from fedcohort.record.status import RunStatus
+from fedcohort.round.budget import Budget, Spending, Spent
+from killing import die, in_a_child, stop_after
+from observe.databases import said  # noqa: F401
+from run_harness import Ran, go, same_bits
+
+LONG = ("selector=flash", "rounds=6")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return go(tmp_path_factory.mktemp("whole"), *LONG)
+
+
+def clock(ran: Ran, step: int) -> float:
+    return ran.reports[step].metrics["time/virtual_s"]
+
+
+def traffic(ran: Ran, step: int) -> float:
+    metrics = ran.reports[step].metrics
+    return metrics["comm/down_bytes"] + metrics["comm/up_bytes"]
+
+
+def found(ran: Ran) -> dict[str, object]:
+    status = json.loads((ran.folder / "status.json").read_text())
+    return {name: status[name] for name in ("status", "rounds_done", "ended_by", "early")}
+
+
+def test_what_is_met_exactly_is_reached() -> None:
+    spent = Spent(3, virtual_s=30.0, bytes=5e6, acc=0.8)
+    for budget, names in (
+        (Budget(3), ["rounds"]),
+        (Budget(4), []),
+        (Budget(9, virtual_s=30.0), ["until.virtual_s"]),
+        (Budget(9, virtual_s=30.1), []),
+        (Budget(3, bytes=5e6, acc=0.8), ["rounds", "until.bytes", "until.acc"]),
+    ):
+        assert budget.list_reached(spent) == names
+    assert Budget(1, acc=0.1).list_reached(Spent(0, acc=0.5)) == [], "a run has a round, whatever w_0 is worth"
+    assert Budget(9, virtual_s=30.0, acc=0.9).describe(spent) == "until.virtual_s=30 is reached (30)"
+    assert Budget(9, virtual_s=30.0, acc=0.9).describe_ends() == "virtual_s=30, acc=0.9"
+
+
+def test_what_a_round_does_not_measure_stays() -> None:
+    first = Spent().go_on(0, {"test/acc_best": 0.2})
+    after = first.go_on(1, {"time/virtual_s": 7.0, "comm/down_bytes": 2.0, "comm/up_bytes": 3.0})
+    assert after == Spent(1, 7.0, 5.0, 0.2)
+    spending = Spending().go_on(0, {}).go_on(1, {"time/virtual_s": 7.0})
+    assert Spending.unpack(json.loads(json.dumps(spending.pack()))) == spending
+
+
+def test_more_than_the_budget_is_refused_by_name() -> None:
+    """20 s before the last round, 30 s after it: any budget in (20, 30] ends it just there."""
+    spending = Spending(Spent(3, virtual_s=30.0, acc=0.8), Spent(2, virtual_s=20.0, acc=0.8))
+    Budget(9, virtual_s=20.5).check(spending, Path("run"))
+    with pytest.raises(OptionError, match=r"until.virtual_s must be above 20, where run was before its last round, "):
+        Budget(9, virtual_s=20.0).check(spending, Path("run"))
+    with pytest.raises(OptionError, match=r"until.acc must be above 0.8, .*, got 0.7; .* resume=false"):
+        Budget(9, acc=0.7).check(spending, Path("run"))
+    Budget(9, acc=0.1).check(Spending(Spent(1, acc=0.8), Spent(0, acc=0.5)), Path("run"))
+
+
+@pytest.mark.parametrize("name", ["virtual_s", "bytes", "acc"])
+def test_a_run_ends_after_the_round_that_reaches_it(whole: Ran, tmp_path: Path, name: str) -> None:
+    best = [report.metrics["test/acc_best"] for report in whole.reports]
+    end = {"virtual_s": clock(whole, 3), "bytes": traffic(whole, 3), "acc": best[3]}[name]
+    last = best.index(best[3]) if name == "acc" else 3
+    ran = go(tmp_path, *LONG, f"until.{name}={end!r}")
+    assert ran.last.step == max(last, 1)
+    assert ran.last.fingerprint == whole.reports[ran.last.step].fingerprint
+    ends = {"status": "finished", "rounds_done": ran.last.step, "ended_by": [f"until.{name}"], "early": False}
+    assert found(ran) == ends
+
+
+def test_a_larger_budget_extends_and_the_same_is_finished(
+    whole: Ran,
+    tmp_path: Path,
+    said: pytest.LogCaptureFixture,  # noqa: F811
+) -> None:
+    first, second = clock(whole, 1) + 0.01, clock(whole, 4)
+    short = go(tmp_path, *LONG, f"until.virtual_s={first!r}")
+    assert short.last.step == 2
+    assert any(f"ended after round 2 of 6. until.virtual_s={first:.10g} is reached (" in m for m in said.messages)
+    again = go(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
+    assert (again.folder, again.reports) == (short.folder, [])
+    assert said.messages[-1] == f"already finished: {short.folder} (raise until.virtual_s= to extend it)"
+    longer = go(tmp_path, *LONG, f"until.virtual_s={second!r}", "resume=true")
+    assert (longer.folder, longer.reports[0].step, longer.last.step) == (short.folder, 3, 4)
+    assert same_bits(longer, go(tmp_path / "alone", *LONG, f"until.virtual_s={second!r}"))
+    with pytest.raises(OptionError, match=r"until.virtual_s must be above .*, where .* was before its last round"):
+        go(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
+    assert longer.folder.exists()
+    assert len(list((tmp_path / "runs").iterdir())) == 1
+    rest = go(tmp_path, *LONG, "resume=true")
+    assert same_bits(rest, whole)
+
+
+def test_of_several_folders_the_one_of_that_budget_is_finished(whole: Ran, tmp_path: Path) -> None:
+    words = [(*LONG, f"until.virtual_s={clock(whole, step)!r}") for step in (2, 4)]
+    first, second = (go(tmp_path, *each) for each in words)
+    assert second.folder != first.folder
+    assert go(tmp_path, *words[0], "resume=true").folder == first.folder
+    assert go(tmp_path, *words[1], "resume=true").folder == second.folder
+
+
+@pytest.mark.parametrize(("owner", "name", "call"), [(loop, "report_of", 4), (RunStatus, "finish", 1)])
+def test_a_kill_before_or_at_the_end(
+    whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type[Observer], name: str, call: int
+) -> None:
+    """Killed in round 3, or when all three are saved and the status isn't: no fourth is trained."""
+    words = (*LONG, f"until.virtual_s={clock(whole, 3)!r}")
+    stop_after(monkeypatch, owner, name, call, die)
+    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *words) and None))
+    monkeypatch.undo()
+    resumed = go(tmp_path, *words, "resume=true")
+    assert found(resumed)["rounds_done"] == 3
+    assert found(resumed)["ended_by"] == ["until.virtual_s"]
+    assert (go(tmp_path / "alone", *words).weights() == resumed.weights()).all()
+
+
+def test_an_unfinished_run_that_has_gone_too_far_is_refused(
+    whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_after(monkeypatch, loop, "report_of", 5, die)
+    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *LONG) and None))
+    monkeypatch.undo()
+    with pytest.raises(OptionError, match=r"until.virtual_s must be above"):
+        go(tmp_path, *LONG, f"until.virtual_s={clock(whole, 1)!r}", "resume=true")
+    (path,) = (tmp_path / "runs").iterdir()
+    assert json.loads((path / "status.json").read_text())["rounds_done"] == 3, "nothing was touched"
+
+
+def test_two_processes_end_in_the_same_round(whole: Ran, tmp_path: Path) -> None:
+    words = (*LONG, f"until.virtual_s={clock(whole, 2)!r}", "trainer.devices=2")
+    status = in_a_child(lambda: go(tmp_path, *words) and None)
+    assert status == 0
+    (path,) = (tmp_path / "runs").iterdir()
+    assert json.loads((path / "status.json").read_text())["rounds_done"] == 2
+
+
+def test_no_clock_no_budget_of_seconds(tmp_path: Path) -> None:
+    with pytest.raises(IncompatibleConfig, match=r"until.virtual_s=5 would never be reached: .* device=instant"):
+        go(tmp_path, "device=instant", "until.virtual_s=5")
+    assert not (tmp_path / "runs").exists()
