@@ -212,7 +212,7 @@ def _info(
     lines = [observer.opening_line() for observer in loop.observers]
     federation = loop.federation
     tags = {"inputs": federation.inputs} if federation.inputs else {}
-    if oracle := unknowable(loop.parts.selector.needs | loop.parts.agg.needs):
+    if oracle := unknowable(loop.parts.needs()):
         tags["yardstick"] = ", ".join(oracle)
     return RunInfo(
         folder=home.path,

@@ -51,6 +51,13 @@ def test_tags_say_how_many_rounds_were_asked_for_and_done(logs: Logs) -> None:
     assert told() == ("8", "8")
 
 
+def test_a_name_of_one_s_own_is_a_tag(logs: Logs) -> None:
+    """So that `compare rows=name` has rows of names that one gave."""
+    named = dataclasses.replace(run_info(logs), config={**run_info(logs).config, "name": "first_try"})
+    play(watchers(logs), named)
+    assert logs.only_run().data.tags["name"] == "first_try"
+
+
 KILLS: list[tuple[Any, str, int, str]] = [
     (identity, "_write", 1, "before"),  # nothing is known yet
     (identity, "_create", 1, "before"),

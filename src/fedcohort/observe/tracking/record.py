@@ -21,6 +21,7 @@ LONGEST_TAG = 8000
 LONGEST_KEY = 250
 NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
 OURS = "fedcohort."
+NAME = "name"  # tag: what a user calls the run, none where it has the name of its words
 COMMITS, FORCED = "commits", "forced"  # tags: of all starts
 YARDSTICK = "yardstick"  # tag: what a run read that no server can know
 ASKED, DONE = "rounds", "rounds_done"  # tags: the parameter `rounds` stays what it was at the first start
@@ -36,6 +37,7 @@ def tags(info: RunInfo, status: str) -> dict[str, str]:
     own = {
         **_choices(info),
         **{key: str(value) for key, value in info.tags.items() if key not in NOT_SHOWN},
+        **({NAME: str(name)} if (name := info.config.get(NAME)) else {}),
         "seed": str(info.seed),
         "status": status,
         **{name: text(value) for name, value in zip(BUDGET, info.budget.ends, strict=True)},
