@@ -23,7 +23,7 @@ from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.device.measured import SLOWEST, Link, Speeds
 from fedcohort.errors import DataError
 from fedcohort.rng import Draws
-from fedcohort.types import Ids, Values
+from fedcohort.types import Ids
 
 BYTES = {"KiB/s": 1024.0, "kB/s": 1000.0, "kbit/s": 125.0, "bytes/s": 1.0}
 CLIENT = "client"  # the option that names the column of names
