@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Machines without a GPU save gigabytes with a CPU build of torch, see the README.
 PIP_ARGS ?=
 
-.PHONY: demo test check mutants bench bench-selection bench-aggregation bench-growth new-selector clean
+.PHONY: demo test check mutants bench bench-selection bench-pace bench-aggregation bench-growth new-selector clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -41,6 +41,9 @@ bench: $(VENV)/.installed-test  ## against bare PyTorch loops, interleaved
 
 bench-selection: $(VENV)/.installed-test  ## what choosing costs, up to 100,000 clients
 	$(BIN)/python benchmarks/selection.py
+
+bench-pace: $(VENV)/.installed-test  ## what a round's deadline and devices cost, with 100,000 clients
+	$(BIN)/python benchmarks/pace.py
 
 bench-growth: $(VENV)/.installed-test  ## what a larger population costs, up to 1,000,000 clients
 	$(BIN)/python benchmarks/growth.py

@@ -15,6 +15,7 @@ from fedcohort.device.base import Timing
 from fedcohort.rng import Draws
 from fedcohort.round.clock import Clock
 from global_rng import guard
+from run_harness import go, same_bits
 from yaml_words import make, node, words
 
 K = 40
@@ -137,3 +138,17 @@ def test_more_speed_never_arrives_later_nor_does_less(availability: Any, partial
             assert not (np.diff(whole, axis=0) < -1e-6).any()
         for outcome in ended:
             assert (outcome.finish[outcome.arrived] <= 30_000 + 1e-3).all()
+
+
+@pytest.mark.parametrize("word", words("availability"))
+def test_a_run_in_two_parts_is_the_whole_and_its_clock_never_runs_back(word: str, tmp_path: Path) -> None:
+    table = given_table(tmp_path) if "path" in node("availability", word) else {}
+    typed = [f"availability={word}", *(f"availability.{name}={value}" for name, value in table.items())]
+    typed += ["device.unit_s=20", "deadline=fixed", "deadline.window_s=20", "cohort=3"]
+    whole = go(tmp_path / "whole", *typed, "rounds=4")
+    clock = [report.metrics["time/virtual_s"] for report in whole.reports]
+    assert (np.diff(clock) > 0).all()
+    go(tmp_path / "parts", *typed, "rounds=2")
+    parts = go(tmp_path / "parts", *typed, "rounds=4", "resume=true")
+    assert same_bits(whole, parts)
+    assert [report.metrics["time/virtual_s"] for report in parts.reports] == clock[3:]

@@ -112,6 +112,7 @@ CASES = [
     # nothing where something must be
     *((f"{group}=null", f"{group} must be one of ") for group in ("selector", "agg", "trainer", "logger")),
     ("~selector", "selector must be one of the words in configs/selector, got nothing"),
+    ("~deadline", "deadline must be one of the words in configs/deadline, got nothing"),
     ("~callback", "callback must be one of the words in configs/callback, got nothing"),
     ("~seed", "seed is missing: leave out ~seed"),
     ("~eval.every", "eval.every is missing: leave out ~eval.every"),

@@ -80,8 +80,8 @@ class Speeds:
 
     def take(self, rows: Ids) -> "Speeds":
         """Return the speeds of the clients in `rows`."""
-        own = (each[rows] for each in (self.mean, self.deviation, self.least, self.expected))
-        return Speeds(*own, self.down.take(rows), self.up.take(rows))
+        mean, deviation, least, expected = self.mean[rows], self.deviation[rows], self.least[rows], self.expected[rows]
+        return Speeds(mean, deviation, least, expected, self.down.take(rows), self.up.take(rows))
 
     def expect(self, work: Workload) -> Timing:
         """Mean seconds over the rounds."""

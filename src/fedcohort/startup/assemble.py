@@ -108,7 +108,8 @@ def check_keys(composition: Composed) -> None:
             raise options.unknown("", key, known)
     for group in (*LIGHT, *HEAVY, "engine", "trainer", "logger", "callback"):
         node = composition.config.get(group)
-        if not isinstance(node, Mapping) or not (node or group in ("logger", "callback")):
+        of_run = () if group in ("engine", "trainer") else options.options_in(group)
+        if not isinstance(node, Mapping) or not (set(node).difference(of_run) or group in ("logger", "callback")):
             raise OptionError(f"{group} must be one of the words in configs/{group}, got nothing")
         if group not in composition.choices:
             raise OptionError(f"{group} must be one of the words in configs/{group}, got several")

@@ -1,0 +1,135 @@
+"""A round's pace alone: who is ready, what is announced, how long everybody takes, who arrives.
+
+    python benchmarks/pace.py         writes benchmarks/pace.md
+
+100,000 clients with made-up devices of their own (device=trace, each phase varying between rounds), of whom 1,000 are
+selected; either of `INTERVALS` intervals each in five days (availability=trace), or a share of each day
+(availability=diurnal). The goal is 50 ms a round.
+"""
+
+import datetime
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+
+from fedcohort.availability.base import Availability
+from fedcohort.deadline.base import Deadline, PaceContext, settle
+from fedcohort.device.base import Device, Workload
+from fedcohort.rng import Draws
+from fedcohort.round.clock import Clock
+from fedcohort.types import Ids, Population
+
+HERE = Path(__file__).parent
+CLIENTS, COHORT, INTERVALS, DAYS, UNITS = 100_000, 1000, 20, 5, 5
+ROUNDS, WARM_UP = 23, 3
+GOAL = 50.0  # milliseconds
+MODEL = 4e6  # bytes
+DEADLINES: dict[str, dict[str, object]] = {"fixed": {"partial_work": True}, "over_commit": {}}
+
+
+def make(group: str, word: str, **changes: object) -> Any:  # noqa: ANN401  a part, as the yaml says
+    """The part with its yaml's options, and `changes`."""
+    loaded: Any = OmegaConf.to_container(OmegaConf.load(HERE.parent / "configs" / group / f"{word}.yaml"))
+    return instantiate({**loaded, **changes}, _convert_="all")
+
+
+def write_tables(folder: Path, clients: int) -> None:
+    """Devices and intervals of made-up clients."""
+    rng, ids = np.random.default_rng(0), np.arange(clients)
+    speeds = {name: rng.uniform(100, 1000, clients) for name in ("down", "up")}
+    devices = {"client": ids, "seconds": rng.uniform(0.05, 0.5, clients), **speeds, "cv": rng.uniform(0, 0.3, clients)}
+    cuts = np.sort(rng.uniform(0, DAYS * 86400, (clients, 2 * INTERVALS)), axis=1)
+    ready = {"client": np.repeat(ids, INTERVALS), "start_s": cuts[:, ::2].ravel(), "end_s": cuts[:, 1::2].ravel()}
+    pq.write_table(pa.table(devices), folder / "devices.parquet")
+    pq.write_table(pa.table(ready), folder / "ready.parquet")
+
+
+def rounds(
+    availability: Availability, device: Device, deadline: Deadline[Any], clients: int, cohort: int
+) -> Iterator[float]:
+    """The milliseconds of each round, without end."""
+    n = np.random.default_rng(1).integers(20, 200, clients)
+
+    def work(ids: Ids) -> Workload:
+        sent = np.full(len(ids), MODEL)
+        return Workload(n[ids].astype(np.float64), n[ids] / 15, UNITS, sent, sent, UNITS)
+
+    everybody = device.expect(np.arange(clients), work(np.arange(clients)), Draws(0, clients))
+    clock, state = Clock(availability, Draws(0, clients), 0.0), deadline.init(Population(clients, 10, cohort, {}))
+    now, t = 0.0, 0
+    while True:
+        draws = Draws(0, clients, t)
+        took = -time.perf_counter()
+        ready, wait = clock.gather(draws, now)
+        took += time.perf_counter()
+        asked = min(deadline.ask(cohort), len(ready))
+        selected = np.sort(np.random.default_rng(t).choice(ready, asked, replace=False))
+        took -= time.perf_counter()
+        expected = device.expect(selected, work(selected), draws.once())
+        announced = deadline.announce(state, PaceContext(t, selected, UNITS, everybody, expected))
+        timing = device.sample(selected, work(selected), draws)
+        stretch = partial(clock.since(now + wait), selected)
+        close = deadline.close(state, stretch(timing.finish(UNITS)), announced)
+        outcome = settle(timing, UNITS, close, deadline.partial_work, stretch)
+        took += time.perf_counter()
+        now, t = now + wait + outcome.train_s, t + 1
+        yield 1000 * took
+
+
+def measure(clients: int = CLIENTS, cohort: int = COHORT) -> dict[tuple[str, str], tuple[float, float]]:
+    """Median and largest milliseconds, by the words of availability and deadline."""
+    found = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_tables(folder, clients)
+        cv = dict.fromkeys(("seconds_cv", "down_cv", "up_cv"), "cv")
+        device = make("device", "trace", path=str(folder / "devices.parquet"), **cv)
+        for availability, options in (("trace", {"path": str(folder / "ready.parquet")}), ("diurnal", {})):
+            for deadline, changes in DEADLINES.items():
+                parts = make("availability", availability, **options), device, make("deadline", deadline, **changes)
+                each = rounds(*parts, clients, cohort)
+                took = [next(each) for _ in range(ROUNDS)][WARM_UP:]
+                found[availability, deadline] = statistics.median(took), max(took)
+    return found
+
+
+def page(found: dict[tuple[str, str], tuple[float, float]]) -> str:
+    lines = [
+        "# A round's pace",
+        "",
+        f"{datetime.date.today()}, {platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}; "
+        f"{CLIENTS:,} clients,",
+        f"{COHORT:,} wanted, device=trace. Milliseconds of who is ready, what is announced, how long it takes and who "
+        "arrives:",
+        f"median and largest of {ROUNDS - WARM_UP} rounds after the first {WARM_UP}. The goal is {GOAL:.0f} ms. "
+        "`python benchmarks/pace.py` writes this file.",
+        "",
+        "| availability | deadline | ms a round | most |",
+        "|---|---|---|---|",
+    ]
+    for (availability, deadline), (median, most) in found.items():
+        over = " (over)" if median > GOAL else ""
+        lines.append(f"| `{availability}` | `{deadline}` | {median:.1f}{over} | {most:.1f} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    text = page(measure())
+    (HERE / "pace.md").write_text(text)
+    sys.stdout.write(text)
+
+
+if __name__ == "__main__":
+    main()
