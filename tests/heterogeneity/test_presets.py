@@ -30,7 +30,8 @@ def composed(tmp_path: Path) -> Any:
 
 
 SKEWED = {"_target_": "fedcohort.partition.dominant_class.DominantClass", "fraction": 0.3, "share": 0.8}
-NOISY = {"_target_": "fedcohort.label_noise.beta.Beta", "a": 15}
+NOISY = {"_target_": "fedcohort.label_noise.beta.Beta", "a": 15, "concentration": 100}
+TWO_RATES = {"_target_": "fedcohort.label_noise.bimodal.Bimodal", "share": 0.4, "rate": 0.9, "other": 0.0}
 IID = {"_target_": "fedcohort.partition.iid.Iid"}
 NATURAL = {"_target_": "fedcohort.partition.natural.Natural"}
 CLEAN = {"_target_": "fedcohort.label_noise.none.NoNoise"}
@@ -43,6 +44,7 @@ CLEAN = {"_target_": "fedcohort.label_noise.none.NoNoise"}
         ("noniid30", SKEWED, CLEAN),
         ("noise15", IID, NOISY),
         ("noniid30_noise15", SKEWED, NOISY),
+        ("noise_bimodal", IID, TWO_RATES),
         ("natural", NATURAL, CLEAN),
         ("cmnist_gsc", NATURAL, CLEAN),
     ],
@@ -63,6 +65,7 @@ def test_every_preset_is_tested() -> None:
         "noniid30",
         "noise15",
         "noniid30_noise15",
+        "noise_bimodal",
         "natural",
         "cmnist_gsc",
         "own",

@@ -24,7 +24,7 @@ from fedcohort.data.ragged import Ragged
 from fedcohort.data.shards import Counts, deal, natural_owners, split_by_owner
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError, FedcohortError, OptionError
-from fedcohort.label_noise.base import LabelNoise, flip
+from fedcohort.label_noise.base import LabelNoise
 from fedcohort.partition.base import Partition
 from fedcohort.rng import Draws, Rekeyed, generator
 from fedcohort.types import Ids, Values
@@ -58,7 +58,7 @@ def build(
     _shuffle(parts, seed)
     rates = label_noise.rates(Draws(seed, len(parts)))
     true_y = raw.train_y[parts.rows]
-    labels = _flip_labels(parts, true_y, rates, raw.n_classes, seed)
+    labels = _flip_labels(label_noise, parts, true_y, rates, raw.n_classes, seed)
     counts = parts.counts(true_y, raw.n_classes)
     n_val = np.rint(client_val * parts.sizes).astype(np.int64)
     is_val, val, train = parts.cut(np.minimum(np.maximum(2, n_val), parts.sizes - 1))
@@ -119,13 +119,13 @@ def _shuffle(parts: Ragged, seed: int) -> None:
         keyed.at(seed, "client_split", client=k).shuffle(parts.rows[start:stop])
 
 
-def _flip_labels(parts: Ragged, true_y: Ids, rates: Values, n_classes: int, seed: int) -> Ids:
+def _flip_labels(noise: LabelNoise, parts: Ragged, true_y: Ids, rates: Values, n_classes: int, seed: int) -> Ids:
     """Return the labels that clients see, [N]; nothing is drawn for a client whose labels are all right."""
     noisy = np.flatnonzero(rates > 0).tolist()
     labels, keyed = true_y.copy() if noisy else true_y, Rekeyed()
     for k in noisy:
         own = slice(parts.offsets[k], parts.offsets[k + 1])
-        labels[own] = flip(true_y[own], rates[k], n_classes, keyed.at(seed, "label_flip", client=k))
+        labels[own] = noise.flip(true_y[own], rates[k], n_classes, keyed.at(seed, "label_flip", client=k))
     return labels
 
 
