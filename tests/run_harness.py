@@ -14,7 +14,7 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf, open_dict
 from torch import nn
 
-from fedcohort.flat import has_batch_norm
+from fedcohort.flat import keeps_statistics
 from fedcohort.record.observer import Observer
 from fedcohort.startup import assemble, compatible, run
 from fedcohort.types import RoundReport
@@ -184,7 +184,7 @@ def remarks(*overrides: str, network: nn.Module | None = None) -> list[str]:
     federation = run._federation(config, objects, parts)
     network = network or run._network(config, objects["model"], federation)
     known = compatible.with_data(run._facts(config, parts), parts, config.config["cohort"], federation)
-    known = replace(known, batch_norm=has_batch_norm(network))
+    known = replace(known, batch_norm=keeps_statistics(network))
     return compatible.remarks(parts, config.choices, config.config["requires"], known, overrides)
 
 

@@ -170,14 +170,14 @@ def _network(composition: Composed, model: "Model", federation: "Federation") ->
 
 def _loop(composition: Composed, parts: "Parts", federation: "Federation", network: "nn.Module") -> "FederatedLoop":
     """Make the loop, after everything that can be refused has been: Lightning is imported here."""
-    from fedcohort.flat import has_batch_norm
+    from fedcohort.flat import keeps_statistics
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
     from fedcohort.startup import compatible
 
     config = composition.config
     known = compatible.with_data(_facts(composition, parts), parts, config["cohort"], federation)
-    known = replace(known, batch_norm=has_batch_norm(network))
+    known = replace(known, batch_norm=keeps_statistics(network))
     remarks = compatible.remarks(parts, composition.choices, config["requires"], known, composition.overrides)
     untried = processes.remarks(config["trainer"]["accelerator"], config["trainer"]["num_nodes"])
     for line in [*remarks, *federation.remarks(), *untried]:
