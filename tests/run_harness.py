@@ -121,7 +121,12 @@ def _text_of(override: Override) -> str:
 def _is_own(override: Override) -> bool:
     """Whether it chooses a word of ours whose yaml has its own options, and nothing else."""
     text = _text_of(override)
-    dealt = ("partition", "label_noise", "dataset")  # presets and what the data name have a say in these
+    dealt = (
+        "partition",
+        "label_noise",
+        "feature_noise",
+        "dataset",
+    )  # presets and what the data name have a say in these
     own = override.key_or_group in OURS and override.key_or_group not in dealt
     return own and "\n_target_: " in text and "defaults:" not in text and "@package" not in text
 

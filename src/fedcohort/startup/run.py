@@ -152,6 +152,7 @@ def _federation(composition: Composed, objects: Mapping[str, Any], parts: "Parts
         server_val=config["split"]["server_val"],
         client_val=config["split"]["client_val"],
         limit=config["split"]["limit"],
+        feature_noise=objects["feature_noise"],
     )
     known = compatible.with_data(_facts(composition, parts), parts, config["cohort"], federation)
     compatible.check_population(parts, composition.choices, known, config["cohort"], federation)
@@ -231,4 +232,5 @@ def _info(
         skew=federation.skew,
         starts=starts,
         labels={str(c): name for c, name in enumerate(federation.class_names)},
+        feature_noise=federation.feature_noise,
     )
