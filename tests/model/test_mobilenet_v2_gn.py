@@ -1,11 +1,13 @@
 """MobileNetV2: its size, and weights that come from a file."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.model.mobilenet_v2_gn import MobileNetV2
@@ -58,6 +60,29 @@ def test_a_residual_is_added_where_the_shape_stays() -> None:
     x = torch.rand(2, 24, 8, 8)
     torch.testing.assert_close(block(x), x + block.conv(x))
     assert sum(bool(b.is_residual) for b in build().modules() if hasattr(b, "is_residual")) == 10
+
+
+def test_a_block_is_the_papers() -> None:
+    """The second block of the second stage, written out; and a first stage's, which has no first convolution."""
+    features: Any = build().features
+    block, first = features[3].conv, features[1].conv
+    x = torch.rand(2, 24, 8, 8)
+    inner = F.relu6(F.group_norm(F.conv2d(x, block[0][0].weight), 8))
+    inner = F.relu6(F.group_norm(F.conv2d(inner, block[1][0].weight, padding=1, groups=144), 8))
+    torch.testing.assert_close(block(x), F.group_norm(F.conv2d(inner, block[2].weight), 8))
+    assert (len(block), len(first), first[0][0].groups) == (4, 3, 32)
+    assert [features[at].conv[-3][0].stride[0] for at in range(1, 18)] == [1, 2, 1, 2, 1, 1, 2, *[1] * 6, 2, 1, 1, 1]
+
+
+def test_initial_weights() -> None:
+    """Variances 2 / fan_out and 0.01^2, the sample's own within 5 sqrt(2 / n) of it; the mean within 5 errors of 0."""
+    network: Any = build()
+    last, classifier = network.features[18][0].weight, network.classifier[0]
+    for weight, variance in ((last, 2 / 1280), (classifier.weight, 1e-4)):
+        n = weight.numel()
+        assert weight.var().item() == pytest.approx(variance, rel=5 * math.sqrt(2 / n))
+        assert abs(weight.mean().item()) < 5 * math.sqrt(variance / n)
+    assert not classifier.bias.any()
 
 
 def saved(path: Path, network: nn.Module) -> dict[str, Tensor]:

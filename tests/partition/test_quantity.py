@@ -125,7 +125,8 @@ def test_what_cannot_be_dealt_is_refused_by_the_names_that_were_typed(quantity: 
 
 
 def test_a_partition_with_sizes_of_its_own_is_refused() -> None:
-    for base in (Dirichlet(0.3, 10), Natural(), Quantity(Iid(), "lognormal", 1.0, 10)):
+    bases: list[Any] = [Dirichlet(0.3, 10), Natural(), Quantity(Iid(), "lognormal", 1.0, 10), 3]
+    for base in bases:
         with pytest.raises(OptionError, match=r"^base must be a partition that deals parts of any size, as in .*, got"):
             Quantity(base, "lognormal", 1.0, 10)
 
