@@ -67,6 +67,7 @@ class Federation:
         server_test_attribute: int64. Both None where the dataset's attributes are not known.
         proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
         class_names, standard: see `dataset.base.Raw`.
+        feature_noise: how much each client's inputs are disturbed, [K], or None where nobody's are.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Federation:
     proxy: Tensor | None = None
     class_names: Sequence[str] = ()
     standard: tuple[np.ndarray, np.ndarray] | None = None
+    feature_noise: Float64[np.ndarray, "clients"] | None = None
 
     @property
     def n_clients(self) -> int:
@@ -143,4 +145,5 @@ class Federation:
             proxy=None if self.proxy is None else self.proxy.to(device),
             class_names=self.class_names,
             standard=self.standard,
+            feature_noise=self.feature_noise,
         )
