@@ -1,5 +1,6 @@
 """The contract of round closing: when the server stops waiting, and how much work a client does by then."""
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -65,15 +66,30 @@ class Deadline(Part, Protocol[S]):
 
 @dataclass(frozen=True)
 class DeadlineOutcome:
-    """How a round ends: units done by each selected client, who arrived, when, and how long the training took."""
+    """How a round ends.
+
+    Attributes:
+        units: done by each selected client, 0 where it is late.
+        arrived: in time.
+        finish: seconds until each has answered with these units.
+        train_s: seconds until the round closed.
+        timing: of the phases of each client's job.
+        asked: units asked of each.
+        announced: the deadline that clients were told, in seconds; inf where there is none.
+    """
 
     units: Ids
     arrived: Bool[np.ndarray, "n"]
     finish: Values
     train_s: float
+    timing: Timing
+    asked: Ids
+    announced: float = math.inf
 
 
-def settle(timing: Timing, units: "Ids | int", close: float, partial_work: bool) -> DeadlineOutcome:
+def settle(
+    timing: Timing, units: "Ids | int", close: float, partial_work: bool, announced: float = math.inf
+) -> DeadlineOutcome:
     """Apply a closing time to what each client would do.
 
     Its work is whole where it fits, else as many units as fit (partial_work), else dropped.
@@ -92,4 +108,5 @@ def settle(timing: Timing, units: "Ids | int", close: float, partial_work: bool)
     arrived = done > 0
     finish = timing.finish(done.astype(np.int64))
     last = float(finish[arrived].max(initial=0.0))
-    return DeadlineOutcome(done.astype(np.int64), arrived, finish, last if arrived.all() else float(close))
+    closed, asked = last if arrived.all() else float(close), np.broadcast_to(units, done.shape)
+    return DeadlineOutcome(done.astype(np.int64), arrived, finish, closed, timing, asked, announced)

@@ -205,7 +205,8 @@ class RoundPlanner:
         work = cost_model.work(cost_model.count_used(selected, rows), inferred + inspections, rates, request.up)
         timing = parts.device.sample(selected, work, draws)
         close = parts.deadline.close(state.deadline, timing.finish(request.units), announced) if len(selected) else 0.0
-        return rows, int(inspections.sum()), settle(timing, request.units, close, parts.deadline.partial_work)
+        closing = settle(timing, request.units, close, parts.deadline.partial_work, announced)
+        return rows, int(inspections.sum()), closing
 
     def _whole_job(self, rates: Rates) -> Timing:
         """Return the expected times of a whole job, for everybody.
