@@ -84,16 +84,16 @@ def pause(seconds: np.ndarray) -> np.ndarray:
 )
 def test_units_that_fit_are_those_that_are_done_with_the_pauses(close: float, units: int) -> None:
     """Travel and inference are 6 s, a unit 4: 10 s of work end at 10, 14 at 114, 26 at 126."""
-    closing = settle(timing(4.0), 5, close, True, pause)
+    closing = settle(timing(4.0), 5, close, True, stretch=pause)
     assert closing.units.tolist() == [units]
     assert closing.train_s == (pause(np.array([6.0 + 4 * units]))[0] if units else close)
-    whole = settle(timing(4.0), 5, close, False, pause)
+    whole = settle(timing(4.0), 5, close, False, stretch=pause)
     assert whole.units.tolist() == [5 if units == 5 else 0]
 
 
 def test_each_leaves_at_a_time_of_its_own() -> None:
     at, away = timing(1.0, 1.0, 1.0), np.array([0.0, 3.0, 50.0])
-    closing = settle(at, np.array([5, 5, 5]), 12.0, True, lambda seconds: seconds + away)
+    closing = settle(at, np.array([5, 5, 5]), 12.0, True, stretch=lambda seconds: seconds + away)
     assert closing.units.tolist() == [5, 3, 0]
     assert closing.finish[:2].tolist() == [11, 12]
     assert closing.train_s == 12

@@ -15,7 +15,7 @@ from fedcohort.observe.tracking.record import ASKED, DONE, FORCED, YARDSTICK
 from fedcohort.ranges import refuse
 
 STANDS_FOR = {  # what a word may set beside its own options: said, but no reason against a comparison
-    "heterogeneity": ("partition", "label_noise"),
+    "heterogeneity": ("partition", "label_noise", "feature_noise"),
     "agg": ("server", "objective", "regulariser", "deadline", "client"),
     "experiment": ("",),
     "model": ("n_params",),
@@ -144,12 +144,18 @@ class _Sorter:
 
     def short(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
         """Runs that a callback or a budget ended count, since they have finished, but not unsaid."""
-        ended: dict[str, list[str]] = {}
-        for run in (run for of in cells.values() for run in of.values() if run.early):
+        found = [run for of in cells.values() for run in of.values() if run.early]
+        stopped = [run for run in found if not run.ended_by]
+        labels = [f"{label(run)} ({run.tags[DONE]} of {run.params[ASKED]} rounds)" for run in stopped]
+        self.differences += [f"ended early: {', '.join(labels)}"] if labels else []
+        ended: dict[str, list[int]] = {}
+        for run in (run for run in found if run.ended_by):
             why = ", ".join(f"{name}={run.params.get(name, '?')}" for name in run.ended_by)
-            lengths = f"{label(run)} ({run.tags[DONE]} of {run.params[ASKED]} rounds)"
-            ended.setdefault(f"ended by {why}" if why else "ended early", []).append(lengths)
-        self.differences += [f"{how}: {', '.join(labels)}" for how, labels in ended.items()]
+            ended.setdefault(why, []).append(int(run.tags[DONE]))
+        for why, rounds in ended.items():
+            after = f"{min(rounds)} to {max(rounds)}" if len(set(rounds)) > 1 else str(rounds[0])
+            runs = f"{len(rounds)} runs" if len(rounds) > 1 else "1 run"
+            self.differences.append(f"ended by {why}: {runs}, after {after} rounds")
 
     def seeds(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
         everywhere = {seed for runs in cells.values() for seed in runs}

@@ -100,7 +100,13 @@ class TargetEntry:
 
 @dataclass(frozen=True)
 class TargetTable:
-    """Times to a target; `goals` are the targets, by cell and seed."""
+    """Times to a target.
+
+    Attributes:
+        goals: the targets, by cell and seed.
+        notes: what has no target.
+        sign: -1 where less of the metric is better.
+    """
 
     rows_name: str
     cols_name: str | None
@@ -144,7 +150,7 @@ def tabulate(
     """
     wanted = parse(target)
     _check_axis(found, histories, axis)
-    notes = list(found.notes)
+    notes: list[str] = []
     if isinstance(wanted, float):
         goals = {cell: dict.fromkeys(of, wanted) for cell, of in histories.items()}
     else:
