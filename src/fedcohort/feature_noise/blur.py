@@ -6,7 +6,7 @@
 Beyond its edges an image goes on mirrored, so that its mean brightness stays. Samples that the server or the tests hold
 are as they were.
 
-Departures from the paper: there is none; blur is one of the corruptions of Hendrycks and Dietterich (2019).
+Departures from the paper: there is none; blurs are among the corruptions of Hendrycks and Dietterich (2019).
 """
 
 from dataclasses import dataclass

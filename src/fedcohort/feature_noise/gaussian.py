@@ -1,4 +1,4 @@
-"""Gaussian noise in clients' inputs, of a strength of each client's own (Li et al. 2022, NIID-Bench, Sec. IV-C).
+"""Gaussian noise in clients' inputs, of a strength of each client's own (Li et al. 2022, NIID-Bench).
 
     x <- x + s_k z,   z ~ N(0, I), drawn once for each sample;   s_k: see `feature_noise.levels`
 
