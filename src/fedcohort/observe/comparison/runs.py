@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fedcohort.errors import TrackingError
 from fedcohort.observe.comparison.tracked import SEED, Run, commit, differences, label, settings
-from fedcohort.observe.tracking.record import ASKED, DONE, FORCED, YARDSTICK
+from fedcohort.observe.tracking.record import ASKED, BUDGET, DONE, FORCED, YARDSTICK
 from fedcohort.ranges import refuse
 
 STANDS_FOR = {  # what a word may set beside its own options: said, but no reason against a comparison
@@ -22,6 +22,7 @@ STANDS_FOR = {  # what a word may set beside its own options: said, but no reaso
     "dataset": ("n_params", "n_clients", "clients"),
     "clients": ("n_clients",),
 }
+ENDS = frozenset(BUDGET) - {ASKED}  # what may end a run before its last round
 ONE = ""  # the only column where none was asked for
 
 Cell = tuple[str, str]  # row, column
@@ -78,14 +79,19 @@ class _Sorter:
         self.left_out.setdefault(why, []).append(label(run))
 
     def alike(self, cell: Cell, runs: Sequence[Run]) -> dict[int, Run]:
-        """Keep one run a seed, all of the settings that most runs of the cell have; of equals the newest."""
-        kinds = Counter(settings(run) for run in runs)
-        newest = {settings(run): i for i, run in enumerate(runs)}
-        usual = max(kinds, key=lambda kind: (kinds[kind], newest[kind]))
+        """Keep one run a seed, all of the settings that most runs of the cell have; of equals the newest.
+
+        Where every seed has one run, each may have a budget of its own (the time that another run of the seed took).
+        """
+        own_budgets = len({run.seed for run in runs}) == len(runs)
+        kind = {run.id: _without_budget(settings(run)) if own_budgets else settings(run) for run in runs}
+        kinds = Counter(kind.values())
+        newest = {kind[run.id]: i for i, run in enumerate(runs)}
+        usual = max(kinds, key=lambda each: (kinds[each], newest[each]))
         chosen: dict[int, Run] = {}
         for run in runs:
-            if settings(run) != usual:
-                differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences(settings(run), usual))
+            if kind[run.id] != usual:
+                differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences(kind[run.id], usual))
                 self.leave_out(run, f"it differs from the other runs of {spell(cell)}: {differ}")
                 continue
             if run.seed in chosen:
@@ -162,6 +168,10 @@ class _Sorter:
         for cell, runs in cells.items():
             if missing := sorted(everywhere - set(runs)):
                 self.differences.append(f"missing: {spell(cell)} has no run of seed {', '.join(map(str, missing))}")
+
+
+def _without_budget(kind: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in kind if name not in ENDS)
 
 
 def sort(runs: Sequence[Run], rows: str, cols: str | None, metric: str) -> Sorted:
