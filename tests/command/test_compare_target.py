@@ -200,6 +200,8 @@ def test_what_does_not_fit_is_refused_by_name() -> None:
         OptionError, match=r"target must be best_of: and one or more of oort, random, ucb, got 'best_of:x'"
     ):
         timed(BEST, "best_of:random,x")
+    with pytest.raises(OptionError, match=r"target must be best_of: and one or more of oort, random, ucb, got"):
+        timed(BEST, "best_of:x")
     still = {word: [[0.1, 0.9]] for word in ("random", "ucb")}
     runs: list[Run] = [run(word, 0, 0.9, device="instant") for word in still]
     nothing = {(word, ONE): {0: series(of[0], 0.0)} for word, of in still.items()}

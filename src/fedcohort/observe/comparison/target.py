@@ -203,7 +203,7 @@ def _best_of(
     notes: list[str],
 ) -> dict[Cell, dict[int, float]]:
     """The targets of each cell, by seed; what has none is noted."""
-    known = found.rows if words[0] in found.rows else found.cols
+    known = found.cols if words[0] in found.cols and words[0] not in found.rows else found.rows
     if odd := [word for word in words if word not in known]:
         raise refuse("target", f"{BEST_OF} and one or more of {', '.join(known)}", f"{BEST_OF}{','.join(odd)}")
     goals: dict[Cell, dict[int, float]] = {}
