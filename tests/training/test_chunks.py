@@ -28,8 +28,9 @@ def test_nobody_s_samples_and_other_shapes() -> None:
 
 
 def test_statistics_and_gradients_stay_as_they_were() -> None:
-    network = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).eval()
+    network = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).train()
     before = {name: value.clone() for name, value in network.state_dict().items()}
     count_at_once(network, torch.ones(5, 4))
+    assert network.training
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
     assert not any(module._forward_hooks for module in network.modules())

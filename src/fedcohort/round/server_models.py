@@ -87,7 +87,7 @@ class RoundModels:
     def accuracy(self, network: nn.Module) -> float:
         network.eval()
         data = self.federation.server_val
-        chunk = count_at_once(network, data.x)
+        chunk = count_at_once(self.server.network, data.x)  # this network's passes are counted
         pieces = zip(torch.split(data.x, chunk), torch.split(data.y, chunk), strict=True)
         return sum(int((network(x).argmax(1) == y).sum()) for x, y in pieces) / len(data.y)
 

@@ -16,7 +16,7 @@ _widest: "WeakKeyDictionary[nn.Module, dict[torch.Size, int]]" = WeakKeyDictiona
 def count_at_once(network: nn.Module, x: Tensor) -> int:
     """Return the number of samples of a forward pass, at least `LEAST`; x: inputs like those that are to come.
 
-    The network is asked about one of them, without a gradient, in the mode that it is in.
+    The network is asked about one of them once, in eval mode and without a gradient.
     """
     known, shape = _widest.setdefault(network, {}), x.shape[1:]
     if len(x) and shape not in known:
@@ -35,9 +35,11 @@ def _measure(network: nn.Module, one: Tensor) -> int:
             sizes.append(output.numel())
 
     handles = [module.register_forward_hook(partial(note, sizes)) for module in network.modules()]
+    training = network.training
     try:
-        network(one)
+        network.eval()(one)
     finally:
+        network.train(training)
         for handle in handles:
             handle.remove()
     return max(sizes)
