@@ -97,3 +97,23 @@ def test_each_leaves_at_a_time_of_its_own() -> None:
     assert closing.units.tolist() == [5, 3, 0]
     assert closing.finish[:2].tolist() == [11, 12]
     assert closing.train_s == 12
+
+
+def test_what_a_job_is_made_of() -> None:
+    """Done, done in part, too late: the phases of the units done, and of the whole job of who is late."""
+    closing = settle(timing(2.0, 4.0, 50.0), 5, 20.0, partial_work=True, announced=20.0)
+    assert [phase.tolist() for phase in closing.phases.values()] == [[2] * 3, [1] * 3, [10, 12, 250], [3] * 3]
+    assert closing.asked.tolist() == [5, 5, 5]
+    assert closing.announced == 20.0
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_phase_in_which_a_client_was_away_is_as_much_longer() -> None:
+    """Away from second 5 to 105, in training; the second client never comes back, and nothing is after that."""
+
+    def stretch(seconds: np.ndarray) -> np.ndarray:
+        return np.where(seconds <= 5, seconds, seconds + np.array([100.0, np.inf]))
+
+    closing = settle(timing(2.0, 2.0), 5, 200.0, partial_work=False, stretch=stretch)
+    assert [phase.tolist() for phase in closing.phases.values()] == [[2, 2], [1, 1], [110, np.inf], [3, 0]]
+    assert closing.finish[0] == 116

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from fedcohort.deadline.base import DeadlineOutcome
-from fedcohort.device.base import Timing
 from fedcohort.round.report import ROW, columns, imbalance_of, pace, spread_columns, weight_of
 from fedcohort.types import ProbeResult, Selection
 
@@ -28,9 +27,9 @@ def collected(**others: Any) -> Any:
 def planned() -> Any:
     scores = np.array([0.1, 0.2, 0.3, NAN, 0.5])
     selection = Selection(ids(1, 2, 4), scores, {"explore": scores / 2}, probability=np.full(5, 0.6))
-    timing = Timing(down=np.ones(3), infer=np.zeros(3), unit=np.array([0.5, 9.0, 4.0]), up=np.array([1.0, 2.0, 2.0]))
+    phases = {"down": np.ones(3), "train": np.array([1.0, 18.0, 4.0]), "up": np.array([1.0, 2.0, 2.0])}
     arrived = np.array([True, False, True])
-    closing = DeadlineOutcome(ids(2, 0, 1), arrived, np.array([3.0, NAN, 7.0]), 8.0, timing, ids(2, 2, 2), 9.0)
+    closing = DeadlineOutcome(ids(2, 0, 1), arrived, np.array([3.0, NAN, 7.0]), 8.0, phases, ids(2, 2, 2), 9.0)
     answers = {"loss": ProbeResult(ids(0, 1), np.array([2.0, 3.0]))}
     return SimpleNamespace(available=ids(0, 1, 2, 4), selection=selection, closing=closing, answers=answers)
 
@@ -47,8 +46,7 @@ def test_a_column_for_each_thing_that_is_known() -> None:
         "finish_s": [NAN, 3, NAN, NAN, 7],
         "units_asked": [NAN, 2, 2, NAN, 2],
         "down_s": [NAN, 1, 1, NAN, 1],
-        "infer_s": [NAN, 0, 0, NAN, 0],
-        "train_s": [NAN, 1, 18, NAN, 4],  # client 2 is late: both of its units
+        "train_s": [NAN, 1, 18, NAN, 4],
         "up_s": [NAN, 1, 2, NAN, 2],
         "train_loss": [NAN, 0.7, NAN, NAN, 0.9],
         "weight": [NAN, 0.25, NAN, NAN, 0.75],

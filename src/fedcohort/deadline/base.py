@@ -14,6 +14,7 @@ from fedcohort.part import Part
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 S = TypeVar("S")
+PHASES = ("down", "infer", "train", "up")  # of a client's job, in the order in which they happen
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class DeadlineOutcome:
         arrived: in time.
         finish: seconds until each has answered with these units.
         train_s: seconds until the round closed.
-        timing: of the phases of each client's job.
+        phases: seconds of each of `PHASES` of its job, by name; of whoever is late, those of the whole job.
         asked: units asked of each.
         announced: the deadline that clients were told, in seconds; inf where there is none.
     """
@@ -106,7 +107,7 @@ class DeadlineOutcome:
     arrived: Bool[np.ndarray, "n"]
     finish: Values
     train_s: float
-    timing: Timing
+    phases: Mapping[str, Values]
     asked: Ids
     announced: float = math.inf
 
@@ -136,7 +137,17 @@ def settle(
     finish = stretch(timing.finish(done))
     last = float(finish[arrived].max(initial=0.0))
     closed, asked = last if arrived.all() else float(close), np.broadcast_to(units, done.shape)
-    return DeadlineOutcome(done, arrived, finish, closed, timing, asked, announced)
+    phases = _phases(timing, np.where(arrived, done, asked), stretch)
+    return DeadlineOutcome(done, arrived, finish, closed, phases, asked, announced)
+
+
+def _phases(timing: Timing, units: Ids, stretch: Callable[[Values], Values]) -> dict[str, Values]:
+    """The seconds of each of `PHASES`, with those in which the client was away."""
+    ends = np.cumsum([timing.down, timing.infer, units * timing.unit, timing.up], axis=0)
+    known = np.array([np.zeros(len(units)), *(stretch(end) for end in ends)])
+    with np.errstate(invalid="ignore"):  # of those who never come back one phase is infinite, and nothing is after it
+        seconds = np.nan_to_num(np.diff(known, axis=0), posinf=np.inf)
+    return dict(zip(PHASES, seconds, strict=True))
 
 
 def _fit(timing: Timing, units: "Ids | int", close: float, stretch: Callable[[Values], Values]) -> Ids:

@@ -14,7 +14,7 @@ step that did not measure it.
     units                    local epochs done (steps, where client.steps is set), of the selected; 0 when too late
     units_asked              of the selected
     finish_s                 virtual seconds from the broadcast to the answer, for the units done, of the selected
-    down_s, infer_s          virtual seconds of its download and of the forward passes that it is asked for,
+    down_s, infer_s          virtual seconds, with those away, of its download and of the forward passes asked of it,
     train_s, up_s            of its training (the units done; where it is late, those asked) and of its upload
     weight                   share in the aggregate, of those that arrived; they add up to 1
     train_loss               nats; mean cross-entropy of its mini-batches, each before its step, of those that arrived

@@ -54,10 +54,7 @@ def columns(planned: PlannedRound, collected: Collected, n_clients: int) -> Clie
 
 def phases(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
     """What each selected client's job is made of, in seconds; that of whoever is late is the whole job."""
-    timing, asked = closing.timing, closing.asked
-    units = np.where(closing.arrived, closing.units, asked)
-    seconds = {"down_s": timing.down, "infer_s": timing.infer, "train_s": units * timing.unit, "up_s": timing.up}
-    return {"units_asked": asked, **seconds}
+    return {"units_asked": closing.asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
 
 
 def pace(planned: PlannedRound) -> Mapping[str, float]:

@@ -19,15 +19,22 @@ from fedcohort.round.client_facts import ClientFacts
 from observe.made_up import info, report
 from observe.test_figures import drawn, words  # noqa: F401
 
-UNIT = np.array([2.0, 4.0, 9.0, 100.0])  # seconds of an epoch: the first does 5, the second 3 of 5, others are late
+UNIT = (2.0, 4.0, 9.0)  # seconds of an epoch: the first does 5, the second 3 of 5, others are late
 
 
-def written(folder: Path, clients: int = 4, rounds: int = 3, announced: bool = True, probe_s: float = 0.0) -> RunInfo:
+def written(
+    folder: Path,
+    clients: int = 4,
+    rounds: int = 3,
+    announced: bool = True,
+    probe_s: float = 0.0,
+    slowest_s: float = 100.0,
+) -> RunInfo:
     """Rounds of 20 s, in which everybody downloads for 2 s, looks for 1 s, and uploads for 3 s."""
     facts, journal = info(folder, clients=max(clients, 12), rounds=rounds), Journal()
     journal.start(facts)
     ids = np.arange(clients)
-    unit = np.resize(UNIT, clients)
+    unit = np.resize([*UNIT, slowest_s], clients)
     came = np.flatnonzero(unit < 5)
     units = np.where(unit == 2.0, 5, np.where(unit == 4.0, 3, 0))
     ones = np.ones(clients)
@@ -63,7 +70,10 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noq
     facts = written(tmp_path / "run", probe_s=5.0)
     assert {path.name for path in draw(facts)} >= {"pace.png", "timeline.png"}
     said = words(drawn["timeline.png"])
-    assert "Round 3: 2 of 4 arrived, 1 with a part of their work; closed after 20 s (5 s more for questions)" in said
+    assert (
+        "Round 3: 2 of 4 arrived, 1 with a part of their work; closed after 20 s (5 s more before its broadcast)"
+        in said
+    )
     for text in ("3 of 5 units", "done after 51 s", "done after 8 min 26 s", "announced deadline", "the round closed"):
         assert text in said
     for label in (
@@ -79,7 +89,7 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noq
     said = words(drawn["pace.png"])
     for text in ("arrived with a part of the work", "too late or lost", "announced deadline", "communication round"):
         assert text in said
-    assert "with the questions before the broadcast" in said
+    assert "with what was before the broadcast" in said
 
 
 def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
@@ -101,6 +111,13 @@ def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
     pale = [(x, width) for y, x, width, alpha in bars if round(y) == 2 and alpha is not None and width > 0]
     assert pale == [(20, 28), (48, 3)]
     assert axes.get_xlim()[1] == pytest.approx(1.03 * 1.8 * 20)
+
+
+def test_who_never_comes_back_is_never_done(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+    facts = written(tmp_path / "run", rounds=1, slowest_s=np.inf)
+    timeline.draw(facts, read(facts.folder), tmp_path / "timeline.png")
+    assert "never done" in words(drawn["timeline.png"])
+    assert drawn["timeline.png"].axes[0].get_xlim()[1] == pytest.approx(1.03 * 1.8 * 20)
 
 
 @pytest.mark.parametrize("clients", [1, 12, 400])

@@ -19,7 +19,7 @@ COUNTS = (  # column -> (colour, label), from below
     ("part", style.ORANGE, "arrived with a part of the work"),
     ("late", style.VERMILLION, "too late or lost"),
 )
-SOME = 0.01  # of a round, from which questions before its broadcast are drawn
+SOME = 0.01  # of a round, from which what was before its broadcast is drawn
 
 
 def draw(info: RunInfo, history: History, path: Path) -> bool:
@@ -46,7 +46,7 @@ def _lengths(axes: "Axes", history: History) -> None:
     size, unit = style.virtual_unit([*whole.dropna().tolist(), *closed.tolist(), *told.tolist()])
     dots = "o" if len(closed) <= style.COUNTABLE else ""
     if (whole > (1 + SOME) * closed).any():
-        label = "with the questions before the broadcast"
+        label = "with what was before the broadcast"
         axes.plot(whole.index, whole / size, color=style.GREY, linewidth=1.0, label=label)
     axes.plot(closed.index, closed / size, dots, linestyle="-", color=style.BLUE, markersize=3, label="round closed")
     if len(told):

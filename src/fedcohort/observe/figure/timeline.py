@@ -78,7 +78,7 @@ def title(round: TimedRound) -> str:
     came, part = int(round.arrived.sum()), int(round.partial.sum())
     work = f", {part} with a part of their work" if part else ""
     asked = round.whole - round.closed
-    before = f" ({units.seconds(asked)} more for questions)" if asked > 0.005 * round.closed else ""
+    before = f" ({units.seconds(asked)} more before its broadcast)" if asked > 0.005 * round.closed else ""
     closed = f"closed after {units.seconds(round.closed)}{before}"
     return f"Round {round.step}: {came} of {len(round.clients)} arrived{work}; {closed}"
 
@@ -92,7 +92,7 @@ def _bars(axes: "Axes", round: TimedRound, rows: Ids, size: float) -> float:
     start = np.zeros(len(rows))
     close = round.closed / size
     for phase, (colour, _) in LOOKS.items():
-        stop = start + round.phases[phase][rows] / size
+        stop = np.minimum(start + round.phases[phase][rows] / size, 2 * right)  # who never comes back is never done
         late = ~round.arrived[rows]
         until = np.where(late, np.minimum(stop, close), stop)
         axes.barh(y, np.maximum(until - start, 0), left=start, height=0.72, color=colour, linewidth=0)
@@ -106,7 +106,8 @@ def _bars(axes: "Axes", round: TimedRound, rows: Ids, size: float) -> float:
         if round.partial[k]:
             words.append(f"{round.units[k]:.0f} of {round.asked[k]:.0f} units")
         if finish[i] > right:
-            words.append(f"done after {units.seconds(float(round.finish[k]))}")
+            seconds = float(round.finish[k])
+            words.append(f"done after {units.seconds(seconds)}" if np.isfinite(seconds) else "never done")
         if words:
             beyond = finish[i] > right
             axes.annotate(
