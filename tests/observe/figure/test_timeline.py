@@ -1,6 +1,7 @@
 """A round and a run on the clock: who did what when, who was late, and what is said where nothing takes time."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -70,10 +71,7 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noq
     facts = written(tmp_path / "run", probe_s=5.0)
     assert {path.name for path in draw(facts)} >= {"pace.png", "timeline.png"}
     said = words(drawn["timeline.png"])
-    assert (
-        "Round 3: 2 of 4 arrived, 1 with a part of their work; closed after 20 s (5 s more before its broadcast)"
-        in said
-    )
+    assert "Round 3: 2 of 4 arrived, 1 with a part of their work; closed after 20 s (5 s before that)" in said
     for text in ("3 of 5 units", "done after 51 s", "done after 8 min 26 s", "announced deadline", "the round closed"):
         assert text in said
     for label in (
@@ -157,3 +155,17 @@ def test_the_command_draws_a_round_that_nobody_scored(
     main([str(facts.folder), "round=9"])
     said = " ".join(capsys.readouterr().err.split())
     assert said == "round must be one of the rounds in which somebody trained, 1 to 3, got 9"
+
+
+def test_what_steers_the_pace_has_panels_of_its_own(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+    facts = written(tmp_path / "run")
+    journal = facts.folder / "journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    for line in lines:
+        line["metrics"] |= {"samples/threshold": 0.1 * line["step"], "samples/ltr": 0.05, "deadline/ddlr": 0.95}
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert pace.draw(facts, read(facts.folder), tmp_path / "pace.png")
+    _, _, losses, ratios = drawn["pace.png"].axes
+    assert np.asarray(losses.get_lines()[0].get_ydata())[-1] == pytest.approx(0.1 * lines[-1]["step"])
+    assert [np.asarray(line.get_ydata())[0] for line in ratios.get_lines()] == [0.05, 0.95]
+    assert "of the deadline (deadline/ddlr)" in words(drawn["pace.png"])

@@ -1,5 +1,6 @@
-"""pace.png: how long each round of a run took, which deadline was announced, and who arrived by then."""
+"""pace.png: how long rounds took, which deadlines were announced, who arrived by then, and what steers both."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,13 @@ COUNTS = (  # column -> (colour, label), from below
     ("part", style.ORANGE, "arrived with a part of the work"),
     ("late", style.VERMILLION, "too late or lost"),
 )
+STEERED = (  # panels: label of the axis, and metric -> (colour, label) of each line in it
+    ("loss, nats", {"samples/threshold": (style.PURPLE, "loss threshold")}),
+    (
+        "ratio",
+        {"samples/ltr": (style.BLUE, "of the loss threshold"), "deadline/ddlr": (style.VERMILLION, "of the deadline")},
+    ),
+)
 SOME = 0.01  # of a round, from which what was before its broadcast is drawn
 
 
@@ -26,13 +34,18 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
     """Draw it; False where no time passed in any round."""
     if not timed_steps(history):
         return False
-    figure = style.figure(info, "Pace: how long rounds took, and who arrived by then", 10, 5.2)
-    grid = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+    steered = [
+        (axis, found) for axis, lines in STEERED if (found := {n: k for n, k in lines.items() if n in history.metrics})
+    ]
+    figure = style.figure(info, "Pace: how long rounds took, and who arrived by then", 10, 5.2 + 1.3 * len(steered))
+    grid = figure.subplots(2 + len(steered), 1, sharex=True, height_ratios=[2, 1, *(1 for _ in steered)])
     _lengths(grid[0], history)
     _arrivals(grid[1], history)
-    style.whole_numbers(grid[1].xaxis)
-    grid[1].set_xlabel("communication round")
-    grid[1].set_xlim(0.5, max(history.steps) + 0.5)
+    for axes, (axis, lines) in zip(grid[2:], steered, strict=True):
+        _steered(axes, history, axis, lines)
+    style.whole_numbers(grid[-1].xaxis)
+    grid[-1].set_xlabel("communication round")
+    grid[-1].set_xlim(0.5, max(history.steps) + 0.5)
     style.legend(figure, _handles(grid), 3)
     style.save(figure, path)
     return True
@@ -69,6 +82,15 @@ def _arrivals(axes: "Axes", history: History) -> None:
     axes.set_ylim(bottom=0)
     style.tidy(axes)
     style.whole_numbers(axes.yaxis, 4)
+
+
+def _steered(axes: "Axes", history: History, axis: str, lines: Mapping[str, tuple[str, str]]) -> None:
+    for name, (colour, label) in lines.items():
+        values = history.metrics[name].dropna()
+        axes.step(values.index, values, where="mid", color=colour, linewidth=1.3, label=f"{label} ({name})")
+    axes.set_ylabel(axis)
+    axes.set_ylim(bottom=0)
+    style.tidy(axes)
 
 
 def _handles(panels: np.ndarray) -> "list[Artist]":
