@@ -14,7 +14,7 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf, open_dict
 from torch import nn
 
-from fedcohort.flat import has_batch_norm
+from fedcohort.flat import keeps_statistics
 from fedcohort.record.observer import Observer
 from fedcohort.startup import assemble, compatible, options, run
 from fedcohort.types import RoundReport
@@ -122,7 +122,12 @@ def _text_of(override: Override) -> str:
 def _is_own(override: Override) -> bool:
     """Whether it chooses a word of ours whose yaml has its own options, and nothing else."""
     text = _text_of(override)
-    dealt = ("partition", "label_noise", "dataset")  # presets and what the data name have a say in these
+    dealt = (
+        "partition",
+        "label_noise",
+        "feature_noise",
+        "dataset",
+    )  # presets and what the data name have a say in these
     own = override.key_or_group in OURS and override.key_or_group not in dealt
     return own and "\n_target_: " in text and "defaults:" not in text and "@package" not in text
 
@@ -185,7 +190,7 @@ def remarks(*overrides: str, network: nn.Module | None = None) -> list[str]:
     federation = run._federation(config, objects, parts)
     network = network or run._network(config, objects["model"], federation)
     known = compatible.with_data(run._facts(config, parts), parts, config.config["cohort"], federation)
-    known = replace(known, batch_norm=has_batch_norm(network))
+    known = replace(known, batch_norm=keeps_statistics(network))
     return compatible.remarks(parts, config.choices, config.config["requires"], known, overrides)
 
 

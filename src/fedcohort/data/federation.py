@@ -69,6 +69,7 @@ class Federation:
         proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
         class_names, standard, scale: see `dataset.base.Raw`.
         checksum: of the data as they were loaded (`dataset.checksum`).
+        feature_noise: how much each client's inputs are disturbed, [K], or None where nobody's are.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Federation:
     standard: tuple[np.ndarray, np.ndarray] | None = None
     scale: PixelScale | None = None
     checksum: str = ""
+    feature_noise: Float64[np.ndarray, "clients"] | None = None
 
     @property
     def n_clients(self) -> int:
@@ -149,4 +151,5 @@ class Federation:
             standard=self.standard,
             scale=self.scale,
             checksum=self.checksum,
+            feature_noise=self.feature_noise,
         )

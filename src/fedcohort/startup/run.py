@@ -155,6 +155,7 @@ def _federation(composition: Composed, objects: Mapping[str, Any], parts: "Parts
         server_val=config["split"]["server_val"],
         client_val=config["split"]["client_val"],
         limit=config["split"]["limit"],
+        feature_noise=objects["feature_noise"],
     )
     known = compatible.with_data(_facts(composition, parts), parts, config["cohort"], federation)
     compatible.check_population(parts, composition.choices, known, config["cohort"], federation)
@@ -176,14 +177,14 @@ def _network(composition: Composed, model: "Model", federation: "Federation") ->
 
 def _loop(composition: Composed, parts: "Parts", federation: "Federation", network: "nn.Module") -> "FederatedLoop":
     """Make the loop, after everything that can be refused has been: Lightning is imported here."""
-    from fedcohort.flat import has_batch_norm
+    from fedcohort.flat import keeps_statistics
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
     from fedcohort.startup import compatible
 
     config = composition.config
     known = compatible.with_data(_facts(composition, parts), parts, config["cohort"], federation)
-    known = replace(known, batch_norm=has_batch_norm(network))
+    known = replace(known, batch_norm=keeps_statistics(network))
     remarks = compatible.remarks(parts, composition.choices, config["requires"], known, composition.overrides)
     untried = processes.remarks(config["trainer"]["accelerator"], config["trainer"]["num_nodes"])
     for line in [*remarks, *federation.remarks(), *untried]:
@@ -241,4 +242,5 @@ def _info(
         skew=federation.skew,
         starts=starts,
         labels={str(c): name for c, name in enumerate(federation.class_names)},
+        feature_noise=federation.feature_noise,
     )
