@@ -165,11 +165,14 @@ def _federation(composition: Composed, objects: Mapping[str, Any], parts: "Parts
 def _network(composition: Composed, model: "Model", federation: "Federation") -> "nn.Module":
     try:
         with torch_scope(composition.config["seed"], "weights"):
-            return model.build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
+            network = model.build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
     except (MemoryError, RuntimeError) as error:  # torch has no error of its own for it
         if "alloc" not in str(error):
             raise
         raise OptionError(f"model={composition.choices['model']}: there is no memory for so large a network") from error
+    if federation.scale is not None:
+        federation.scale.attach(network)
+    return network
 
 
 def _loop(composition: Composed, parts: "Parts", federation: "Federation", network: "nn.Module") -> "FederatedLoop":
@@ -212,7 +215,9 @@ def _info(
     starts = provenance.starts(home.path)
     lines = [observer.opening_line() for observer in loop.observers]
     federation = loop.federation
-    tags = {"inputs": federation.inputs} if federation.inputs else {}
+    tags = {"data": federation.checksum}
+    if federation.inputs:
+        tags["inputs"] = federation.inputs
     if oracle := unknowable(loop.parts.needs()):
         tags["yardstick"] = ", ".join(oracle)
     return RunInfo(

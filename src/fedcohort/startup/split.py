@@ -24,6 +24,7 @@ from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.data.ragged import Ragged
 from fedcohort.data.shards import Counts, deal, natural_owners, split_by_owner
 from fedcohort.dataset.base import Raw
+from fedcohort.dataset.checksum import checksum_of
 from fedcohort.errors import DataError, FedcohortError, OptionError
 from fedcohort.feature_noise.base import FeatureNoise, disturb_clients
 from fedcohort.label_noise.base import LabelNoise
@@ -55,6 +56,7 @@ def build(
     ranges.number("split.client_val", client_val, "[0, 0.5]")
     ranges.integer("clients", clients, "[1, inf)", optional=True)
     ranges.integer("split.limit", limit, "[1, inf)", optional=True)
+    checksum = checksum_of(raw)  # before its inputs are spent
     raw = thin(raw, limit, seed)
     server_rows = _server_rows(raw, server_val, generator(seed, "server_val"))
     parts = _parts(raw, _rows_beside(server_rows, len(raw.train_y)), partition, clients, limit, seed)
@@ -86,6 +88,8 @@ def build(
         server_test_attribute=raw.test_attribute,
         class_names=raw.class_names,
         standard=raw.standard,
+        scale=raw.scale,
+        checksum=checksum,
         feature_noise=levels,
     )
 
