@@ -1,4 +1,4 @@
-"""What a selector's scores follow: their rank correlation with what the bench knows of the clients, and it doesn't."""
+"""What a selector's scores follow: their rank correlation with what the bench knows of the clients."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,8 @@ class Following:
     """Correlates scores, and their parts, with facts of the clients that differ between them.
 
     Facts: `noise`, each client's rate of wrong labels; `skew`, its class imbalance, with the labels as it sees them;
-    `seconds`, the expected virtual seconds of its whole job; `samples`, how many it has.
+    `samples`, how many it has; `seconds`, the expected virtual seconds of its whole job, unless these are in the order
+    of the samples.
 
     Args:
         federation: the clients.
@@ -31,6 +32,8 @@ class Following:
         }
         columns = {name: np.asarray(values, dtype=np.float64) for name, values in facts.items()}
         self.facts = {name: column for name, column in columns.items() if np.nanmax(column) > np.nanmin(column)}
+        if {"seconds", "samples"} <= set(self.facts) and correlate(columns["seconds"], columns["samples"]) > 1 - 1e-9:
+            del self.facts["seconds"]
 
     def measure(self, selection: Selection) -> Mapping[str, float]:
         """Return `select/<part>_<fact>` of the scores (`score`) and of each part; none of what can't be ranked."""

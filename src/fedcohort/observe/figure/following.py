@@ -22,10 +22,12 @@ MOST = 6  # panels
 
 def draw(info: RunInfo, history: History, path: Path) -> bool:
     """Draw it; False where nothing was correlated."""
-    parts = list(dict.fromkeys(part for name in history.metrics if (part := _part(name)) is not None))[:MOST]
+    parts = list(dict.fromkeys(part for name in history.metrics if (part := _part(str(name))) is not None))[:MOST]
     if not parts:
         return False
-    figure = style.figure(info, "What scores follow: rank correlation with what no selector is told", 8, 1.9 * len(parts) + 1)
+    figure = style.figure(
+        info, "What scores follow: rank correlation with what differs between clients", 8, 1.9 * len(parts) + 1
+    )
     grid = figure.subplots(len(parts), 1, sharex=True, squeeze=False)[:, 0]
     for axes, part in zip(grid, parts, strict=True):
         _panel(axes, history, part)
