@@ -105,6 +105,7 @@ class FlatModel:
         ):
             self._attach(vector, blocks)
         self.has_batch_norm = has_batch_norm(network)
+        self.has_recurrence = has_recurrence(network)
         self.has_dropout = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in network.modules())
 
     def _attach(self, vector: Tensor, blocks: tuple[Block, ...]) -> None:
@@ -150,3 +151,8 @@ def keeps_statistics(network: nn.Module) -> bool:
     """Whether statistics of batches are among its buffers, for later batches to be normed by."""
     norms = (m for m in network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
     return any(norm.running_mean is not None for norm in norms)
+
+
+def has_recurrence(network: nn.Module) -> bool:
+    """Whether it has recurrent layers, which are one operation for all steps of a sequence."""
+    return any(isinstance(m, nn.RNNBase) for m in network.modules())

@@ -12,7 +12,7 @@ from fedcohort.rng import torch_scope
 from global_rng import guard
 from yaml_words import make, words
 
-SHAPES = ((3, 32, 32), (9, 128))
+SHAPES = ((3, 32, 32), (9, 128), (20,))
 
 
 def shape_for(model: Any) -> tuple[int, ...]:
@@ -44,6 +44,11 @@ def build(model: Any, shape: tuple[int, ...], seed: int) -> nn.Module:
     return network
 
 
+def inputs(model: Any, n: int, shape: tuple[int, ...]) -> Tensor:
+    """Numbers, or symbols below the number of classes, as the model reads them."""
+    return torch.randint(0, 2, (n, *shape)) if model.reads_symbols else torch.rand(n, *shape)
+
+
 def vector(network: nn.Module) -> Tensor:
     return nn.utils.parameters_to_vector(network.parameters()).detach()
 
@@ -57,8 +62,8 @@ def test_initial_weights_are_the_seeds(built: Any) -> None:
 
 
 def test_a_logit_for_each_class(built: Any) -> None:
-    _, shape, network = built
-    logits = network(torch.rand(3, *shape))
+    model, shape, network = built
+    logits = network(inputs(model, 3, shape))
     assert logits.shape == (3, 5)
     assert torch.isfinite(logits).all()
 
@@ -67,7 +72,7 @@ def test_it_lives_in_a_flat_vector_and_every_parameter_learns(built: Any) -> Non
     """What is written into the vector is what the network computes with; no parameter is left without a gradient."""
     model, shape, _ = built
     flat = FlatModel(build(model, shape, 0))
-    x, y = torch.rand(4, *shape), torch.tensor([0, 1, 2, 3])
+    x, y = inputs(model, 4, shape), torch.tensor([0, 1, 2, 3])
     before = flat.logits(x).detach()
     nn.functional.cross_entropy(flat.logits(x), y).backward()
     silent = [block.name for block in flat.layout.parameters if not block.of(flat.g).any()]

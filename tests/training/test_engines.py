@@ -19,13 +19,14 @@ def trainer(
     n_params: int = 100,
     norm: bool = False,
     dropout: bool = False,
+    recurrence: bool = False,
     weighs: bool = False,
     plain: bool = True,
 ) -> Any:
     """layers: of a chain of Linear and ReLU, None for another network."""
     layout = SimpleNamespace(n_params=n_params, parameters=())
     w = SimpleNamespace(device=SimpleNamespace(type=device))
-    worker = SimpleNamespace(has_batch_norm=norm, has_dropout=dropout, w=w, layout=layout)
+    worker = SimpleNamespace(has_batch_norm=norm, has_dropout=dropout, has_recurrence=recurrence, w=w, layout=layout)
     chain = None if layers is None else ["layer"] * layers
     client, objective = SimpleNamespace(plain=plain), SimpleNamespace(plain=False)
     return ALONE(worker=worker, chain=chain, client=client, objective=objective, weighs=weighs, hooks=())
@@ -46,6 +47,8 @@ GPU = "vectorised: a small model on a GPU, 7 clients at a time"
         ("auto", {"layers": 2}, ALONE, "sequential: hand-written gradients, one client at a time"),
         ("debug", {}, Debug, "debug, as asked"),
         ("vectorised", {}, Vectorised, "vectorised, as asked: 7 clients at a time"),
+        ("vectorised", {"recurrence": True}, ALONE, f"{SIDE_BY_SIDE}recurrent layers"),
+        ("auto", {"recurrence": True, "device": "cuda"}, ALONE, SEQUENTIAL),
         ("auto", {"layers": 1}, Dual, DUAL),
         ("vectorised", {"layers": 1}, Dual, DUAL),
         ("sequential", {"layers": 1}, ALONE, "sequential: hand-written gradients, one client at a time, as asked"),

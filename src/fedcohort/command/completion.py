@@ -24,7 +24,7 @@ complete -o default -F _fedcohort fedcohort""",
     "zsh": "autoload -U +X bashcompinit && bashcompinit\n",
 }
 SHELLS["zsh"] += SHELLS["bash"]
-COMPOSED = ("run", "replay", "profile")  # verbs that take the words of configs/
+COMPOSED = ("run", "replay", "profile", "data")  # verbs that take the words of configs/
 
 
 def candidates(line: str, configs: Path) -> Iterator[str]:

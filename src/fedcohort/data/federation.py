@@ -95,6 +95,11 @@ class Federation:
     def n_clients(self) -> int:
         return len(self.noise_rate)
 
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether inputs are symbols, numbered from 0, which a network looks up; not numbers, and not pixels."""
+        return not self.server_test.x.is_floating_point() and self.scale is None
+
     @cached_property
     def n_train(self) -> Ids:
         return np.diff(self.train.offsets)

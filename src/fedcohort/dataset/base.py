@@ -20,7 +20,8 @@ class Raw:
     """A dataset as arrays.
 
     Attributes:
-        train_x, test_x: float32 [N, ...], or uint8 images [N, channels, height, width] with `scale`.
+        train_x, test_x: float32 [N, ...]; or uint8 images [N, channels, height, width] with `scale`; or sequences of
+            symbols, integers counted from 0, in whatever type holds them.
         train_y, test_y: int64 labels in [0, n_classes).
         train_owner, test_owner: the natural client of each row, int64 counted from 0, or None.
         train_attribute, test_attribute: what a row has besides its class (a background, a colour), int64 counted from

@@ -19,7 +19,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.dataset import cells
-from fedcohort.dataset.own import draw_of_each
+from fedcohort.dataset.own import rank
 from fedcohort.dataset.pictures import column_of
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
@@ -78,7 +78,9 @@ def people(frames: Sequence[Frame], names: Sequence[str]) -> Ids:
     return np.unique(np.concatenate(found), return_inverse=True)[1].astype(np.int64)
 
 
-def divide(name: str, owner: Ids, rules: Rules, rng: np.random.Generator, given: int) -> Division:
+def divide(
+    name: str, owner: Ids, rules: Rules, rng: np.random.Generator, given: int, gap: int | None = None
+) -> Division:
     """Divide rows by LEAF's rules.
 
     Args:
@@ -87,9 +89,13 @@ def divide(name: str, owner: Ids, rules: Rules, rng: np.random.Generator, given:
         rules: by which.
         rng: for all draws.
         given: how many of the first rows the file's training part has, for test=given.
+        gap: None where a person's samples have no order; else those of test=sample are divided as they stand, the first
+            .9 train, and so many after them are left out.
 
     Raises `DataError` where nothing is left.
     """
+    if not len(owner):
+        raise DataError(f"dataset={name} has no samples")
     rows = np.arange(len(owner)) if rules.users == 1 else subsample(owner, rules.users, rng)
     counts = np.bincount(owner[rows], minlength=owner.max() + 1)
     small = (counts > 0) & (counts < rules.least)
@@ -100,7 +106,9 @@ def divide(name: str, owner: Ids, rules: Rules, rng: np.random.Generator, given:
         there = np.flatnonzero(np.bincount(owner[rows], minlength=1))
         is_train = np.isin(owner[rows], rng.permutation(there)[: int(SHARE * len(there))])
     else:
-        is_train = draw_training(owner[rows], rng)
+        is_train = draw_training(owner[rows], rng) if gap is None else rank(owner[rows]) < quota_of(owner[rows])
+        late = np.zeros(len(rows), bool) if not gap else rank(owner[rows]) < quota_of(owner[rows]) + gap
+        rows, is_train = rows[is_train | ~late], is_train[is_train | ~late]
     sizes = np.bincount(owner[rows[is_train]], minlength=owner.max() + 1)
     poor = (sizes > 0) & (sizes < LEAST)
     train, tested = rows[is_train], rows[~is_train]
@@ -136,5 +144,10 @@ def subsample(owner: Ids, share: float, rng: np.random.Generator) -> Ids:
 
 def draw_training(owner: Ids, rng: np.random.Generator) -> np.ndarray:
     """Whether each row trains, bool [N]: max(1, floor(.9 n)) of each owner's, at random."""
-    quota = np.maximum(1, np.floor(SHARE * np.bincount(owner) + 1e-9).astype(np.int64))
-    return draw_of_each(owner, quota, rng)
+    return rank(owner, rng.permutation(len(owner))) < quota_of(owner)
+
+
+def quota_of(owner: Ids) -> Ids:
+    """How many of its owner's rows train, by row, int64 [N]."""
+    quota: Ids = np.maximum(1, np.floor(SHARE * np.bincount(owner) + 1e-9).astype(np.int64))[owner]
+    return quota

@@ -26,10 +26,10 @@ def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Genera
     """
     groups = labels if owner is None else np.unique(np.stack([owner, labels]), axis=1, return_inverse=True)[1].ravel()
     order = rng.permutation(len(labels))
-    place = (_rank(groups, order) + rng.random(1 + groups.max())[groups]) / np.bincount(groups)[groups]
-    place[_rank(labels, order[::-1]) == 0] = np.inf
+    place = (rank(groups, order) + rng.random(1 + groups.max())[groups]) / np.bincount(groups)[groups]
+    place[rank(labels, order[::-1]) == 0] = np.inf
     if owner is not None:
-        place[_rank(owner, order[::-1]) < KEPT] = np.inf
+        place[rank(owner, order[::-1]) < KEPT] = np.inf
     rows = np.argsort(place, kind="stable")[: max(1, round(share * len(labels)))]
     rows = np.sort(rows[np.isfinite(place[rows])])
     if not len(rows):
@@ -39,18 +39,19 @@ def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Genera
     return rows
 
 
-def _rank(groups: Ids, order: Ids) -> Ids:
-    """The place of each row among those of its group, in `order`, counted from 0."""
+def rank(groups: Ids, order: Ids | None = None) -> Ids:
+    """The place of each row among those of its group, counted from 0, in `order`; None: as they stand."""
+    order = np.arange(len(groups)) if order is None else order
     by_group = order[np.argsort(groups[order], kind="stable")]
     starts = np.concatenate([[0], np.cumsum(np.bincount(groups))])
-    rank = np.empty(len(groups), dtype=np.int64)
-    rank[by_group] = np.arange(len(groups)) - starts[groups[by_group]]
-    return rank
+    place = np.empty(len(groups), dtype=np.int64)
+    place[by_group] = np.arange(len(groups)) - starts[groups[by_group]]
+    return place
 
 
 def draw_of_each(groups: Ids, quota: Ids, rng: np.random.Generator) -> np.ndarray:
     """Draw so many rows of each group: whether each row is drawn, bool [N]. quota: by group."""
-    drawn: np.ndarray = _rank(groups, rng.permutation(len(groups))) < quota[groups]
+    drawn: np.ndarray = rank(groups, rng.permutation(len(groups))) < quota[groups]
     return drawn
 
 

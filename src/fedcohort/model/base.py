@@ -5,7 +5,7 @@ torch is imported by `build`, so that options out of their ranges are refused be
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from fedcohort import ranges
 from fedcohort.errors import IncompatibleConfig
@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
 
 class Model(Part, Protocol):
-    """A network for any data."""
+    """A network for any data.
+
+    Attributes:
+        reads_symbols: whether inputs are symbols, integers of any type, which it looks up; else numbers in float32.
+    """
+
+    reads_symbols: ClassVar[bool] = False
 
     @abstractmethod
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":

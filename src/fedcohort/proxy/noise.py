@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
+from fedcohort.errors import IncompatibleConfig
 from fedcohort.proxy.base import Proxy
 from fedcohort.rng import generator
 
@@ -31,6 +32,11 @@ class Noise(Proxy):
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
         like = federation.server_val.x
+        if federation.is_symbolic:
+            raise IncompatibleConfig(
+                f"proxy=noise draws numbers, and the inputs of dataset={federation.name} are sequences of symbols: "
+                "choose proxy=client_heldout"
+            )
         pixels = like.double()
         z = torch.from_numpy(generator(seed, "proxy").standard_normal((self.n, *pixels.shape[1:]))).to(pixels)
         drawn = pixels.mean(0) + pixels.std(0, correction=0) * z

@@ -21,6 +21,7 @@ from fedcohort.round.clock import Stretch, unstretched
 from fedcohort.round.parts import Parts, Populations
 from fedcohort.round.workload import AskedWork
 from fedcohort.signal.base import Computed, Measured, Probed, Reported, Static, find
+from fedcohort.training.recurrent import spelled_out
 from fedcohort.types import Ids, Probe, ProbeResult, Values
 
 
@@ -29,7 +30,7 @@ def forward_flops(network: nn.Module, federation: Federation) -> float:
     sample = torch.zeros_like(federation.server_test.x[:1])
     training = network.training
     network.eval()
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
+    with spelled_out(network), FlopCounterMode(display=False) as counter, torch.no_grad():
         network(sample)
     network.train(training)
     return float(counter.get_total_flops())

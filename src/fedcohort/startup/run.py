@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.errors import FedcohortError, OptionError
+from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError
 from fedcohort.host import disk, slurm
 from fedcohort.host.interrupt import interrupts
 from fedcohort.observe.tracking import membership
@@ -20,6 +20,7 @@ from fedcohort.round.settings import Settings
 from fedcohort.signal.base import unknowable
 from fedcohort.startup import assemble, nearest
 from fedcohort.startup.assemble import Composed
+from fedcohort.startup.dealt import data_seed, deal
 from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.observers import watchers_of
 
@@ -142,27 +143,20 @@ def _facts(composition: Composed, parts: "Parts") -> "Facts":
 
 def _federation(composition: Composed, objects: Mapping[str, Any], parts: "Parts") -> "Federation":
     from fedcohort.startup import compatible
-    from fedcohort.startup.split import build
 
-    config = composition.config
-    seed = config["seed"] if config["data_seed"] is None else config["data_seed"]
-    federation = build(
-        objects["dataset"].load(seed),
-        objects["partition"],
-        objects["label_noise"],
-        seed=seed,
-        clients=config["clients"],
-        server_val=config["split"]["server_val"],
-        client_val=config["split"]["client_val"],
-        limit=config["split"]["limit"],
-        feature_noise=objects["feature_noise"],
-    )
-    known = compatible.with_data(_facts(composition, parts), parts, config["cohort"], federation)
-    compatible.check_population(parts, composition.choices, known, config["cohort"], federation)
-    return replace(federation, proxy=parts.proxy.inputs(federation, seed))
+    federation, cohort = deal(composition, objects), composition.config["cohort"]
+    known = compatible.with_data(_facts(composition, parts), parts, cohort, federation)
+    compatible.check_population(parts, composition.choices, known, cohort, federation)
+    return replace(federation, proxy=parts.proxy.inputs(federation, data_seed(composition.config)))
 
 
 def _network(composition: Composed, model: "Model", federation: "Federation") -> "nn.Module":
+    if model.reads_symbols != federation.is_symbolic:
+        reads, has = ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
+        raise IncompatibleConfig(
+            f"model={composition.choices['model']} reads {reads}, and the inputs of dataset={federation.name} are {has}"
+            + ("" if model.reads_symbols else ": choose model=char_lstm")
+        )
     try:
         with torch_scope(composition.config["seed"], "weights"):
             network = model.build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)

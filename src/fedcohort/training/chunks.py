@@ -31,8 +31,9 @@ def _measure(network: nn.Module, one: Tensor) -> int:
     sizes = [1]
 
     def note(sizes: list[int], module: nn.Module, inputs: object, output: object) -> None:
-        if isinstance(output, Tensor):
-            sizes.append(output.numel())
+        first = output[0] if isinstance(output, tuple) else output  # a recurrent layer gives its states, too
+        if isinstance(first, Tensor):
+            sizes.append(first.numel())
 
     handles = [module.register_forward_hook(partial(note, sizes)) for module in network.modules()]
     training = network.training

@@ -35,6 +35,7 @@ def choose(kind: str, trainer: LocalTrainer, chunk: int) -> tuple[Engine, str]:
     if trainer.weighs:
         return trainer, "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
     mixes = "batch norm" if worker.has_batch_norm else "dropout" if worker.has_dropout else ""
+    mixes = "recurrent layers" if worker.has_recurrence else mixes
     if kind == "vectorised" and mixes:
         return trainer, f"sequential: the vectorised engine can't train side by side what has {mixes}"
     if kind != "sequential" and Dual.fits(trainer):

@@ -17,6 +17,7 @@ from fedcohort.client.base import Client
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction, Weighing
 from fedcohort.objective.base import Objective
+from fedcohort.training.recurrent import spelled_out
 from fedcohort.training.step import Move
 
 Batch = tuple[Tensor, Tensor]  # inputs, labels
@@ -64,7 +65,7 @@ class View:
         In the default memory layout: torch's forward mode of group norm knows no other.
         """
         network, blocks = self.model.network, self.model.layout.parameters
-        with still(network), torch.no_grad(), forward_ad.dual_level():
+        with still(network), spelled_out(network), torch.no_grad(), forward_ad.dual_level():
             duals = {block.name: _dual(block.of(self.model.w), block.of(u)) for block in blocks}
             logits = functional_call(network, duals, (self.x.contiguous(),))
             objective, _ = self.objective.per_sample(logits, self.y, self.reference)

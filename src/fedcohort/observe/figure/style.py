@@ -57,7 +57,7 @@ def run_words(info: RunInfo) -> str:
     whole = f"experiment={words['experiment']}: " if "experiment" in words else ""
     method = whole + " + ".join(words[group] for group in ("selector", "agg") if group in words)
     data = f"{words.get('dataset', 'data')}, {population.heterogeneity(info)}"
-    return f"{method} on {data}, {len(info.n_train)} clients, seed {info.seed}"
+    return f"{method}{' on ' if method else ''}{data}, {len(info.n_train)} clients, seed {info.seed}"
 
 
 def tidy(axes: "Axes", *, grid: bool = True) -> None:

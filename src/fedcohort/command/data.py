@@ -1,0 +1,132 @@
+"""fedcohort data WORD [group=word or option=value ...]: load a dataset and show it, without training.
+
+    fedcohort data mnist dataset.path=/data/mnist partition=dirichlet clients=20 seed=3
+
+What isn't there is downloaded once. It shows how many samples, classes and clients there are, what the original has
+that they lack, the checksum that a run's info.json has, and who holds what; logs/data/<word>.png is the picture of it.
+The words are those of a run, and so are the clients: the same data, seed and words deal the same.
+"""
+
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from fedcohort.data.federation import Federation
+from fedcohort.errors import OptionError
+from fedcohort.host import disk, messages
+from fedcohort.observe.console import console
+from fedcohort.observe.figure import partition
+from fedcohort.observe.progress import start_rows
+from fedcohort.record.observer import RunInfo
+from fedcohort.startup import assemble, compose
+from fedcohort.startup.dealt import PARTS, data_seed, deal
+
+SHOWN = 20  # clients in the table
+MOST = 3  # classes of a client that are named
+GROUPS = ("dataset", "heterogeneity", *PARTS)
+LINES = ("clients", "classes", "labels", "skewed", "imbalance", "inputs")
+
+log = logging.getLogger("fedcohort")
+
+
+def main(words: Sequence[str]) -> int:
+    """The command. Raises `OptionError` and `DataError`."""
+    if not words or "=" in words[0]:
+        raise OptionError("name the dataset: fedcohort data digits")
+    messages.to_terminal()
+    typed = [f"dataset={words[0]}", *words[1:]]
+    composition = compose.run_of([*typed[:1], "cohort=1", *typed[1:]], Path.cwd() / "configs")
+    federation, info = look(composition, typed)
+    from rich.table import Table  # only once there is something to show
+
+    out = console()
+    for line in federation.remarks():
+        log.warning("%s", line)
+    for label, value in facts(federation, info):
+        out.print(f"{label:<12}{value}", markup=False, soft_wrap=True)
+    table = Table("client", "samples", "training", f"of {federation.n_classes} classes", "most of", box=None)
+    for row in clients(federation):
+        table.add_row(*row)
+    out.print(table)
+    if (more := federation.n_clients - SHOWN) > 0:
+        out.print(f"... and {more:,} more", markup=False)
+    with disk.in_one_line(info.folder):
+        info.folder.mkdir(parents=True, exist_ok=True)
+        picture = info.folder / f"{words[0]}.png"
+        partition.draw(info, picture)
+    sys.stdout.write(f"{picture}\n")
+    return 0
+
+
+def look(composition: assemble.Composed, typed: Sequence[str]) -> tuple[Federation, RunInfo]:
+    """Deal the data, and tell of them what a run tells of itself at its start. Raises what a run would."""
+    assemble.check_keys(composition)
+    assemble.check_numbers(composition.config)
+    objects = {group: assemble.part(composition, group) for group in PARTS}
+    assemble.check_owners(composition, objects["partition"])
+    federation = deal(composition, objects)
+    return federation, RunInfo(
+        folder=Path(composition.config["paths"]["logs"]).absolute() / "data",
+        name=" ".join(typed),
+        choices={group: word for group, word in composition.choices.items() if group in GROUPS},
+        config=composition.config,
+        config_hash="",
+        seed=data_seed(composition.config),
+        commit="",
+        dirty=False,
+        versions={},
+        tags={"inputs": federation.inputs},
+        n_train=federation.n_train,
+        class_counts=federation.class_counts,
+        noise_rate=federation.noise_rate,
+        expected_s=np.zeros(federation.n_clients),
+        n_params=0,
+        rounds=0,
+        start=0,
+        skew=federation.skew,
+        labels={str(c): name for c, name in enumerate(federation.class_names)},
+        feature_noise=federation.feature_noise,
+    )
+
+
+def facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
+    """The lines above the table."""
+    rows = dict(start_rows(info))
+    train, val = len(federation.train.y), len(federation.val.y)
+    own = f"{len(federation.test.y):,} of them clients' own"
+    yield "data", f"{info.name}  (checksum {federation.checksum}, seed {info.seed})"
+    yield (
+        "samples",
+        f"{train:,} for training, {val:,} for clients' validation, {len(federation.server_val.y):,} the server's",
+    )
+    yield "test", f"{len(federation.server_test.y):,} samples, {own}"
+    shape = " x ".join(str(length) for length in federation.server_test.x.shape[1:])
+    yield "a sample", f"{shape}, {str(federation.server_test.x.dtype).removeprefix('torch.')}"
+    yield (
+        "a class",
+        _spread(np.bincount(federation.server_test.y.numpy(), minlength=federation.n_classes), "test samples"),
+    )
+    for label in LINES:
+        if label in rows:
+            yield label, rows[label]
+
+
+def clients(federation: Federation) -> Iterator[tuple[str, ...]]:
+    """A row for each of the first clients."""
+    for k, counts in enumerate(federation.class_counts[:SHOWN]):
+        order = np.argsort(-counts, kind="stable")[: min(MOST, np.count_nonzero(counts))]
+        most = ", ".join(f"{_name(federation, int(c))} {100 * counts[c] / counts.sum():.0f} %" for c in order)
+        held = (f"{counts.sum():,}", f"{federation.n_train[k]:,}", str(np.count_nonzero(counts)))
+        yield (str(k), *held, most)
+
+
+def _name(federation: Federation, c: int) -> str:
+    return federation.class_names[c] if federation.class_names else str(c)
+
+
+def _spread(counts: np.ndarray, what: str) -> str:
+    low, middle, high = counts.min(), np.median(counts), counts.max()
+    return f"{low:,} / {middle:,.0f} / {high:,} {what} (min / median / max)"

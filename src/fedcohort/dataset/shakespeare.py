@@ -1,0 +1,201 @@
+"""Shakespeare's plays by speaking role: which character comes after 80 of them (LEAF, Caldas et al. 2018).
+
+    a role's lines, joined by spaces:   x_i = characters i to i + 79,   y_i = character i + 80,   i = 0, step, ...
+    80 characters: letters, digits, " !"&'(),-.:;>?[]}" and the line break; any other one counts as a space
+    client k = the k-th role by id, of those with three training sequences or more
+    test   given: the files' parts;  sample: the last tenth of a role's sequences, of which the first 80 characters'
+           worth is left out, so that no character is in both parts;  user: all of a tenth of the roles (`dataset.leaf`)
+
+A split in time, not at random: sequences that overlap would be in both parts. From a folder with train.parquet and
+test.parquet, of either of two layouts: lines (`role`, `line`, in the order of the play), or LEAF's sequences (`client`
+or `character_id`, `x` of 80 characters, `y` of one, as `fedcohort prepare leaf` writes them); or from the Hugging Face
+hub, which has the latter and one part, without test=given. Characters stand in memory as bytes, which model=char_lstm
+looks up.
+
+Lines were read for real, of 37 plays from another edition than LEAF's, with other roles and other counts: numbers of
+papers on LEAF's text are not comparable. Of sequences small files were made.
+
+Departures from LEAF: it divides at .9 of the sequences, too, but leaves 79 of them out; here as many as share a
+character, 80 with step=1. What LEAF has beside its 80 characters is not known here; ours is a space.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import UInt8
+
+from fedcohort import ranges
+from fedcohort.dataset import cells, leaf
+from fedcohort.dataset.base import Dataset, Raw, check
+from fedcohort.dataset.people import Source
+from fedcohort.dataset.pictures import column_of
+from fedcohort.dataset.table import Frame, text
+from fedcohort.rng import generator
+from fedcohort.types import Ids
+
+CHARACTERS = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
+LENGTH = 80
+ROLE, PARTS = ("role", "client", "character_id"), ("train",)
+
+
+@dataclass(frozen=True)
+class Shakespeare(Dataset):
+    """The data set, with its options.
+
+    Attributes:
+        path: a local folder, or None for the hub.
+        hub: the name there.
+        test, users, least: LEAF's rules (`dataset.leaf`).
+        step: characters between a sequence's start and the next one's, of lines.
+    """
+
+    path: str | None
+    hub: str
+    test: str
+    users: float
+    least: int
+    step: int
+
+    def __post_init__(self) -> None:
+        text("path", self.path, optional=True)
+        text("hub", self.hub)
+        leaf.Rules(self.test, self.users, self.least)
+        ranges.integer("step", self.step, "[1, inf)")
+
+    def load(self, seed: int) -> Raw:
+        """uint8 [N, 80], 80 classes, natural clients; who takes part is drawn. Raises `DataError`."""
+        rules, given = leaf.Rules(self.test, self.users, self.least), self.test == "given"
+        frames = Source(self.path, self.hub, PARTS).frames("shakespeare", given)
+        roles = leaf.people(frames, ROLE)
+        lines = "line" in frames[0].names
+        texts = read_lines(frames, roles, given) if lines else read_sequences(frames, roles)
+        held = texts.sequences(self.step if lines else LENGTH + 1)
+        gap = -(-LENGTH // (self.step if lines else 1))
+        parts = leaf.divide("shakespeare", held.owner, rules, generator(seed, "leaf"), held.given, gap)
+        (x, y), (test_x, test_y) = (held.take(rows) for rows in (parts.train, parts.test))
+        said = [f"{LENGTH} characters, the next one is the label", parts.remark]
+        said += [f"{texts.odd:,} other characters are spaces"] * bool(texts.odd)
+        return check(
+            Raw(
+                "shakespeare",
+                x,
+                y,
+                test_x,
+                test_y,
+                n_classes=len(CHARACTERS),
+                train_owner=parts.owner,
+                test_owner=parts.test_owner,
+                inputs="; ".join(said),
+                class_names=tuple({"\n": "line break", " ": "space"}.get(c, c) for c in CHARACTERS),
+                pooled_test=parts.test_owner is None,
+                single_use=True,
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Held:
+    """Sequences that are not copied out of their text until they are asked for.
+
+    Attributes:
+        codes: all texts one after the other, uint8.
+        starts: where each sequence begins.
+        owner: its role.
+        given: how many of the first ones the files' training part has.
+    """
+
+    codes: UInt8[np.ndarray, "characters"]
+    starts: Ids
+    owner: Ids
+    given: int
+
+    def take(self, rows: Ids) -> tuple[UInt8[np.ndarray, "n 80"], Ids]:
+        """The characters and the next one of these sequences."""
+        windows = np.lib.stride_tricks.sliding_window_view(self.codes, LENGTH + 1)
+        x = np.empty((len(rows), LENGTH), np.uint8)
+        x[:] = windows[self.starts[rows], :LENGTH]
+        return x, self.codes[self.starts[rows] + LENGTH].astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts of roles, those of the training part first.
+
+    Attributes:
+        codes: of each text.
+        roles: whose each is.
+        given: how many of the first texts the files' training part has.
+        odd: characters that are none of CHARACTERS.
+    """
+
+    codes: Sequence[UInt8[np.ndarray, "characters"]]
+    roles: Sequence[int]
+    given: int
+    odd: int
+
+    def sequences(self, step: int) -> Held:
+        """All sequences of the texts, `step` characters from each other."""
+        lengths = np.array([len(codes) for codes in self.codes])
+        counts = np.maximum(0, (lengths - LENGTH - 1) // step + 1)
+        place = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        starts = np.repeat(np.cumsum(lengths) - lengths, counts) + step * place
+        owner = np.repeat(np.array(self.roles, dtype=np.int64), counts)
+        return Held(np.concatenate(self.codes), starts, owner, int(counts[: self.given].sum()))
+
+
+def read_lines(frames: Sequence[Frame], roles: Ids, given: bool) -> Texts:
+    """Join each role's lines in their order, all of them, or those of each part where the parts are given."""
+    lines = [line for frame in frames for line in _words(frame, "line")]
+    first = frames[0].table.num_rows
+    part = (np.arange(len(lines)) >= first) if given else np.zeros(len(lines), dtype=bool)
+    order = np.lexsort((roles, part))
+    cuts = np.flatnonzero(np.diff(roles[order]) | np.diff(part[order])) + 1
+    groups = np.split(order, cuts)
+    found = [encode(" ".join(lines[i] for i in group)) for group in groups]
+    n_given = sum(not part[group[0]] for group in groups)
+    return Texts([codes for codes, _ in found], [int(roles[g[0]]) for g in groups], n_given, sum(n for _, n in found))
+
+
+def read_sequences(frames: Sequence[Frame], roles: Ids) -> Texts:
+    """LEAF's sequences: each a text of its own, with the character that comes next. Raises `DataError` by row."""
+    found = []
+    for frame in frames:
+        name, label = column_of(frame, ("x",)), column_of(frame, ("y",))
+        for row, (x, y) in enumerate(zip(_words(frame, name), _words(frame, label), strict=True)):
+            if len(x) != LENGTH or len(y) != 1:
+                at, what = (name, x) if len(x) != LENGTH else (label, y)
+                meant = LENGTH if at == name else 1
+                raise frame.blame(at, row, f"holds {len(what)} characters, and {meant} are meant")
+            found.append(encode(x + y))
+    odd = sum(n for _, n in found)
+    return Texts([codes for codes, _ in found], roles.tolist(), frames[0].table.num_rows, odd)
+
+
+def _words(frame: Frame, name: str) -> list[str]:
+    column = frame.column(name)
+    if not cells.is_text(column.type):
+        raise frame.error(name, f": column {name!r} must hold texts, it holds {column.type}")
+    words: list[str] = column.to_pylist()
+    empty = next((row for row, word in enumerate(words) if not word), None)
+    if empty is not None:
+        raise frame.blame(name, empty, "is empty")
+    return words
+
+
+def encode(words: str) -> tuple[UInt8[np.ndarray, "characters"], int]:
+    """The numbers of the characters, and how many of them are none of ours."""
+    points = np.frombuffer(words.encode("utf-32-le"), dtype="<u4")
+    codes = TABLE[np.minimum(points, len(TABLE) - 1)]
+    odd = codes == len(CHARACTERS)
+    codes[odd] = CHARACTERS.index(" ")
+    return codes, int(odd.sum())
+
+
+def _table() -> UInt8[np.ndarray, "points"]:
+    table = np.full(256, len(CHARACTERS), dtype=np.uint8)
+    table[[ord(c) for c in CHARACTERS]] = np.arange(len(CHARACTERS))
+    return table
+
+
+TABLE = _table()  # the number of each of the first code points, len(CHARACTERS) for those that have none

@@ -1,0 +1,40 @@
+"""A recurrent network that says which symbol comes next, with TensorFlow's initial weights."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from fedcohort.model import glorot
+
+
+class NextSymbol(nn.Module):
+    """Symbols [B, length] -> embedding -> LSTMs -> logits [B, symbols] of the last step."""
+
+    def __init__(self, symbols: int, embedding: int, hidden: int, layers: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(symbols, embedding)
+        self.lstm = nn.LSTM(embedding, hidden, layers, batch_first=True)
+        self.dense = nn.Linear(hidden, symbols)
+        nn.init.xavier_uniform_(self.embedding.weight)
+        glorot.draw(self)
+        self._draw_gates(hidden, layers)
+
+    @torch.no_grad()
+    def _draw_gates(self, hidden: int, layers: int) -> None:
+        """Draw the LSTMs' weights; torch's order of gates is input, forget, cell, output."""
+        for layer in range(layers):
+            inputs = getattr(self.lstm, f"weight_ih_l{layer}")
+            states = getattr(self.lstm, f"weight_hh_l{layer}")
+            bound = math.sqrt(6 / (inputs.shape[1] + hidden + 4 * hidden))  # TensorFlow has both in one matrix
+            nn.init.uniform_(inputs, -bound, bound)
+            nn.init.uniform_(states, -bound, bound)
+            first = getattr(self.lstm, f"bias_ih_l{layer}")
+            nn.init.zeros_(first)
+            nn.init.zeros_(getattr(self.lstm, f"bias_hh_l{layer}"))
+            first[hidden : 2 * hidden] = 1.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        steps, _ = self.lstm(self.embedding(x.long()))
+        logits: Tensor = self.dense(steps[:, -1])
+        return logits

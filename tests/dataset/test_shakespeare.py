@@ -1,0 +1,149 @@
+"""Sequences of characters by hand, on made-up roles and, where they are, on the plays."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.raw import leaf as raw
+from fedcohort.dataset.shakespeare import CHARACTERS, Shakespeare, encode
+from fedcohort.errors import DataError, OptionError
+from known import known
+from pictures_toy import SHARED, write
+from raw_toy import leaf as raw_leaf
+from raw_toy import prepare
+from roles_toy import lines, save
+from run_harness import compose_words, go
+
+TRAIN, TEST = {0: 6, 1: 4, 2: 9}, {0: 4, 1: 1, 2: 5}  # lines of 29 characters
+
+
+def load(folder: Path, test: str = "given", users: float = 1.0, least: int = 0, step: int = 1) -> Raw:
+    return Shakespeare(str(folder), "hub", test, users, least, step).load(0)
+
+
+def spell(codes: np.ndarray) -> str:
+    return "".join(CHARACTERS[c] for c in codes)
+
+
+def test_there_are_eighty_characters() -> None:
+    assert len(CHARACTERS) == len(set(CHARACTERS)) == 80
+    codes, odd = encode("\nA}\t€")
+    assert spell(codes) == "\nA}  "
+    assert odd == 2
+
+
+def test_every_sequence_is_of_its_roles_text(tmp_path: Path) -> None:
+    """A text of n lines has 30 n - 1 characters, and 30 n - 81 sequences of 81 of them."""
+    save(tmp_path, TRAIN, TEST)
+    found = load(tmp_path)
+    assert found.train_x.dtype == np.uint8
+    assert np.bincount(known(found.train_owner)).tolist() == [99, 39, 189]
+    # One line of role 1 has no sequence; 4 and 5 lines have 39 and 69.
+    assert np.bincount(known(found.test_owner)).tolist() == [39, 0, 69]
+    for role, n in TRAIN.items():
+        words = " ".join(lines(role, n))
+        rows = np.flatnonzero(known(found.train_owner) == role)
+        for i in (0, 7, len(rows) - 1):
+            assert spell(found.train_x[rows[i]]) == words[i : i + 80]
+            assert CHARACTERS[found.train_y[rows[i]]] == words[i + 80]
+    later = " ".join(lines(2, 14)[9:])
+    assert spell(found.test_x[-1]) + CHARACTERS[found.test_y[-1]] == later[-81:]
+    assert found.class_names[:3] == ("line break", "space", "!")
+    assert "3 people, 3 of them clients" in found.inputs
+
+
+def test_a_split_in_time_shares_no_character(tmp_path: Path) -> None:
+    """Of 30 (6 + 4) - 81 = 219 sequences floor(.9 * 219) = 197 train; 80 more are left out, so none is for the test."""
+    save(tmp_path, {0: 6, 2: 30}, {0: 4, 2: 6})
+    found = load(tmp_path, "sample")
+    assert np.bincount(known(found.train_owner)).tolist() == [197, int(0.9 * (30 * 36 - 81))]
+    words = " ".join(lines(2, 36))
+    own, tested = known(found.train_owner) == 1, known(found.test_owner)
+    assert (tested == 1).all()
+    assert len(tested) == 999 - 899 - 80
+    last_train, first_test = spell(found.train_x[own][-1]), spell(found.test_x[0])
+    assert words.index(last_train) + 81 == words.index(first_test)
+    for step in (2, 7, 30):
+        found = load(tmp_path, "sample", step=step)
+        starts = [words.index(spell(x)) for x in found.test_x]
+        owner = known(found.train_owner)  # role 0 has too few sequences at large steps
+        ends = [words.index(spell(x)) + 81 for x in found.train_x[owner == owner.max()]]
+        assert min(starts) >= max(ends)
+        assert np.diff(ends).tolist() == [step] * (len(ends) - 1)
+
+
+def test_strangers_roles(tmp_path: Path) -> None:
+    save(tmp_path, dict.fromkeys(range(10), 5), dict.fromkeys(range(10), 2))
+    found = load(tmp_path, "user")
+    assert (len(np.unique(known(found.train_owner))), found.test_owner) == (9, None)
+    assert len(found.test_x) == 30 * 7 - 81
+    assert found.pooled_test
+    assert len(load(tmp_path, "user", users=0.5).train_x) < len(found.train_x)
+
+
+def test_leafs_sequences_are_the_same(tmp_path: Path) -> None:
+    save(tmp_path, TRAIN, TEST)
+    wanted = load(tmp_path)
+    for part, x, y, owner in (
+        ("train", wanted.train_x, wanted.train_y, known(wanted.train_owner)),
+        ("test", wanted.test_x, wanted.test_y, known(wanted.test_owner)),
+    ):
+        users: dict[str, Any] = {
+            f"role{k}": ([spell(row) for row in x[owner == k]], [CHARACTERS[c] for c in y[owner == k]])
+            for k in np.unique(owner).tolist()
+        }
+        raw_leaf(tmp_path / "raw", f"{part}/all.json", **users)
+    prepare(raw.plan(tmp_path / "raw", None), tmp_path / "made")
+    found = load(tmp_path / "made")
+    np.testing.assert_array_equal(found.train_x, wanted.train_x)
+    np.testing.assert_array_equal(found.test_y, wanted.test_y)
+    np.testing.assert_array_equal(known(found.train_owner), known(wanted.train_owner))
+
+
+def test_what_is_wrong_is_named_by_file_and_row(tmp_path: Path) -> None:
+    good = {"client": ["a"] * 3, "x": ["x" * 80] * 3, "y": ["y"] * 3}
+    for changes, refusal in (
+        ({"x": ["x" * 80, "x" * 79, "x" * 80]}, "column 'x', row 1 holds 79 characters, and 80 are meant"),
+        ({"y": ["y", "y", "yy"]}, "column 'y', row 2 holds 2 characters, and 1 are meant"),
+        ({"y": [1, 2, 3]}, "column 'y' must hold texts, it holds int64"),
+        ({"x": ["x" * 80, None, ""]}, "column 'x', row 1 is empty"),
+        ({"x": None}, "has no column 'x'; it has client, y"),
+        ({"client": None}, "has no column 'role' or 'client' or 'character_id'"),
+    ):
+        for part in ("train", "test"):
+            write(tmp_path, part, **(good | (changes if part == "test" else {})))
+        with pytest.raises(DataError, match=rf"^dataset.path: .*test.parquet.*{refusal}"):
+            load(tmp_path)
+    save(tmp_path, {0: 2}, {0: 2})
+    with pytest.raises(DataError, match="dataset=shakespeare has no samples"):
+        load(tmp_path)
+    with pytest.raises(OptionError, match=r"step must be an integer in \[1, inf\), got 0"):
+        load(tmp_path, step=0)
+
+
+def test_the_real_plays() -> None:
+    """4.3 million characters; every fortieth sequence of a tenth of them."""
+    if not (SHARED / "shakespeare").is_dir():
+        pytest.skip("no ../shared/data/shakespeare beside the repository: the real data are shared, not committed")
+    found = load(SHARED / "shakespeare", "given", 0.1, 3, 40)
+    assert "1104 people" in found.inputs
+    assert 7_000 < len(found.train_x) < 10_000
+    assert spell(found.train_x[0]).count(" ") > 8
+    assert "153 other characters are spaces" in found.inputs
+
+
+def test_a_run_has_roles_for_clients(tmp_path: Path) -> None:
+    save(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
+    words = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "dataset.step=9")
+    more = ("model=char_lstm", "model.hidden=8", "clients=null", "cohort=2", "rounds=1")
+    assert compose_words(*words, *more).choices["heterogeneity"] == "natural"
+    ran = go(tmp_path / "logs", *words, *more)
+    assert len(ran.info.n_train) == 4
+    assert "clients/acc_mean" in ran.last.metrics
+    assert ran.info.tags["engine"].startswith("sequential: autograd on flat views")
+    flops = 2 * 80 * (4 * 8 * (8 + 8) + 4 * 8 * (8 + 8)) + 2 * 8 * 80  # embedding 8, hidden 8
+    assert ran.last.metrics["comp/client_flops"] % flops == 0
+    assert ran.last.metrics["comp/client_flops"] > 0
