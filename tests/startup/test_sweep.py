@@ -2,14 +2,18 @@
 
 import importlib.util
 import json
+import os
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from command_harness import Done, command
 from fedcohort.command.compare import compare, parse
+from fedcohort.record.observer import Observer
 from fedcohort.startup.sweep import KILLED, NEVER
+from run_harness import go
 from yaml_words import ROOT
 
 SMALL = ["clients=12", "rounds=2", "model=logreg", "client.epochs=1", "callback=none", "logger=none"]
@@ -45,15 +49,22 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert {path.name for path in ROOT.iterdir()} == before, "nothing is left in the working directory"
 
 
-@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+PLUGINS = {"local": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}
+
+
+def skip_without(launcher: str) -> None:
+    plugin = PLUGINS[launcher]
+    if importlib.util.find_spec("hydra_plugins") is None or importlib.util.find_spec(f"hydra_plugins.{plugin}") is None:
+        pytest.skip(f"{plugin} is not installed: the extra sweep brings it")
+
+
+@pytest.mark.parametrize("launcher", PLUGINS)
 def test_other_launchers_swallow_no_failure(tmp_path: Path, launcher: str) -> None:
     """One job is refused, one takes its process with it; neither comes as far as torch.
 
     What the sweep says of them is what it says where it runs them itself.
     """
-    plugin = {"joblib": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}[launcher]
-    if importlib.util.find_spec("hydra_plugins") is None or importlib.util.find_spec(f"hydra_plugins.{plugin}") is None:
-        pytest.skip(f"{plugin} is not installed")
+    skip_without(launcher)
     die = "+callback.die._target_=killing.Fatal"
     done = train(tmp_path, "-m", f"hydra/launcher={launcher}", "cohort=40,4", die)
     assert done.returncode == 1
@@ -66,6 +77,32 @@ def test_other_launchers_swallow_no_failure(tmp_path: Path, launcher: str) -> No
     )  # joblib ends the other jobs with a lost one
     assert killed.endswith(KILLED)
     assert told == f"sweep {sweep}: 2 jobs failed."
+
+
+class Process(Observer):
+    """An observer that leaves the process that runs it, and the threads that libraries may take there, in its folder."""
+
+    def start(self, info: Any) -> None:
+        (info.folder / "process").write_text(f"{os.getpid()} {os.environ['OMP_NUM_THREADS']}")
+
+
+def test_jobs_beside_each_other_have_one_thread_each_and_the_bits_of_a_run_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skip_without("local")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    words = ("selector=flash", "cohort=4", "callback=default", "callback.figures=null", "callback.progress=null")
+    seen = "+callback.process._target_=startup.test_sweep.Process"
+    sweep = ("-m", "hydra/launcher=local", "hydra.launcher.n_jobs=2", "seed=0,1")
+    done = train(tmp_path, *sweep, *words, seen)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("sweep ")
+    assert done.stderr.splitlines()[-1].endswith(": 2 jobs done.")
+    for seed in (0, 1):
+        (folder,) = (tmp_path / "runs").glob(f"*-s{seed}")
+        assert (folder / "process").read_text().split()[1] == "1"
+        alone = go(tmp_path / "alone", *SMALL[:5], *words[:2], f"seed={seed}", "logger=none", small=False)
+        assert json.loads((folder / "summary.json").read_text())["fingerprint"] == alone.last.fingerprint
 
 
 def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
