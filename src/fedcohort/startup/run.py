@@ -49,11 +49,7 @@ def run(composition: Composed, job: SweepJob | None = None) -> Path:
 
 def _run(composition: Composed, job: SweepJob | None) -> Path:
     config = composition.config
-    assemble.check_keys(composition)
-    assemble.check_numbers(config)
-    assemble.check_aliases(composition)
-    objects = {group: assemble.part(composition, group) for group in assemble.LIGHT}
-    assemble.check_owners(composition, objects["partition"])
+    objects = _light(composition)
     watchers = watchers_of(composition)
     for observer in watchers.observers:
         observer.prepare()  # the tracker's process imports MLflow while this one imports torch
@@ -91,6 +87,22 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
         info = partial(_info, composition, home, loop, network, digest, sweep)
         fit(composition, home, loop, network, watchers, _processes(composition), info, sweep)
     return home.path
+
+
+def check(composition: Composed) -> None:
+    """Make the parts, and raise the `FedcohortError` that would end the run before its data are read."""
+    light = _light(composition)
+    _parts(composition, {**light, **{group: assemble.part(composition, group) for group in assemble.HEAVY}})
+
+
+def _light(composition: Composed) -> dict[str, Any]:
+    """Check the options, and make the parts that import no torch."""
+    assemble.check_keys(composition)
+    assemble.check_numbers(composition.config)
+    assemble.check_aliases(composition)
+    objects = {group: assemble.part(composition, group) for group in assemble.LIGHT}
+    assemble.check_owners(composition, objects["partition"])
+    return objects
 
 
 def _skip(job: SweepJob, path: Path) -> None:
