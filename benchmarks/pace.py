@@ -82,7 +82,7 @@ def rounds(
         timing = device.sample(selected, work(selected), draws)
         stretch = partial(clock.since(now + wait), selected)
         close = deadline.close(state, stretch(timing.finish(UNITS)), announced)
-        outcome = settle(timing, UNITS, close, deadline.partial_work, stretch)
+        outcome = settle(timing, UNITS, close, deadline.partial_work, stretch=stretch)
         took += time.perf_counter()
         now, t = now + wait + outcome.train_s, t + 1
         yield 1000 * took

@@ -11,7 +11,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 from torch import nn
 
-from fedcohort.flat import has_batch_norm
+from fedcohort.flat import keeps_statistics
 from fedcohort.record.observer import Observer
 from fedcohort.startup import assemble, compatible, run
 from fedcohort.startup.overlay import Overlay
@@ -110,7 +110,7 @@ def remarks(*overrides: str, network: nn.Module | None = None) -> list[str]:
     federation = run._federation(config, objects, parts)
     network = network or run._network(config, objects["model"], federation)
     known = compatible.with_data(run._facts(config, parts), parts, config.config["cohort"], federation)
-    known = replace(known, batch_norm=has_batch_norm(network))
+    known = replace(known, batch_norm=keeps_statistics(network))
     return compatible.remarks(parts, config.choices, config.config["requires"], known, overrides)
 
 

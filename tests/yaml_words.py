@@ -29,6 +29,7 @@ OURS = (
     "proxy",
     "partition",
     "label_noise",
+    "feature_noise",
     "dataset",
     "model",
 )

@@ -15,6 +15,6 @@ for times in 1 10; do
       done
     done
   done
-  table "x$times" rows=name filter="params.name LIKE '%_x$times'" baseline="random_all_fixed_x$times" \
+  table "x$times" rows=name filter="tags.name LIKE '%_x$times'" baseline="random_all_fixed_x$times" \
     target="best_of:random_all_fixed_x$times"
 done

@@ -142,5 +142,11 @@ class FlatModel:
 
 
 def has_batch_norm(network: nn.Module) -> bool:
-    """Whether statistics of batches are among its buffers."""
+    """Whether a layer norms by its batch, so that samples change what others in their batch come to."""
     return any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in network.modules())
+
+
+def keeps_statistics(network: nn.Module) -> bool:
+    """Whether statistics of batches are among its buffers, for later batches to be normed by."""
+    norms = (m for m in network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
+    return any(norm.running_mean is not None for norm in norms)

@@ -31,7 +31,7 @@ class Facts:
         plain_server: the server's step is a multiple of the aggregator's direction.
         clean_labels: no label was changed.
         everybody: all clients take part in every round.
-        batch_norm: the network has batch norm.
+        batch_norm: the network has batch norm that keeps its statistics.
     """
 
     timed_device: bool

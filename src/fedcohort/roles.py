@@ -54,6 +54,7 @@ TABLE: Mapping[str, Role] = {
     "cohort": _SETTING,
     "rounds": Role(Effect.RESULTS, Identity.FREE, tracked=True),  # more of them extend a run
     "until": Role(Effect.RESULTS, Identity.FREE, tracked=True),  # and so does a larger budget
+    "deadline.window_s": _SETTING,
     "split": _SETTING,
     "eval": _SETTING,
     "update_limit": _SETTING,

@@ -173,3 +173,12 @@ def test_a_run_that_was_forced_to_go_on_is_said() -> None:
     notes = sort(runs, "selector", None, ACC).notes
     assert any("several commits: 01234567 then 89abcdef+ (1)" in note for note in notes)
     assert any(note.startswith("forced to go on: random-") and note.endswith("torch 9.9 (was 2.13)") for note in notes)
+
+
+def test_each_seed_may_have_a_budget_of_its_own() -> None:
+    """As where another run's time is the budget; two runs of a seed with two budgets are two settings."""
+    runs = [run("random", seed, 0.5, options={"until.virtual_s": f"{seed + 1}00"}) for seed in range(3)]
+    assert list(sort(runs, "selector", None, ACC).cells[("random", "")]) == [0, 1, 2]
+    found = sort([*runs, run("random", 0, 0.7, started=9, options={"until.virtual_s": "900"})], "selector", None, ACC)
+    assert len(found.cells[("random", "")]) == 1
+    assert notes_with(found, "until.virtual_s=")

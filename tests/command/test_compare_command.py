@@ -90,7 +90,7 @@ def test_a_budget_that_was_extended_is_the_one_that_counts(logs: Logs) -> None:
         client.log_batch(made, [Metric(ACC, 0.1, 0, 3)], [Param(*item) for item in params.items()], held)
     text, _ = compare(asked(logs, rows="until.acc", curves="false"))
     assert "| 0.4 | 10.000 (n=1) |\n| null | 10.000 (n=1) |" in text
-    assert "- ended by until.acc=0.4: a-s0 (" in text
+    assert "- ended by until.acc=0.4: 1 run, after 2 rounds" in text
 
 
 def test_runs_that_were_extended_differ_in_rounds(logs: Logs) -> None:

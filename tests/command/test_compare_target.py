@@ -173,7 +173,7 @@ def test_markdown_latex_and_csv() -> None:
     assert "| ucb | 5.72 [" in text
     # 20 / 5 is 4; the others are less than 30 / 10 and 40 / 10, so the second of three is less than 4
     assert "| oort | median < 4.00 (2 of 3 pairs are censored: no interval, no test; n=3) |" in text
-    assert "- > t: fewer than half of the seeds had it at t" in text
+    assert "- Seeds that never got there count as later than their end; > t: fewer than half" in text
     tex = render_target.latex(table)
     assert r"oort & $>$ 10 s (not reached in 2 of 3 seeds) \\" in tex
     assert tex.count(r"\begin{tabular}{lr}") == 2
@@ -200,6 +200,8 @@ def test_what_does_not_fit_is_refused_by_name() -> None:
         OptionError, match=r"target must be best_of: and one or more of oort, random, ucb, got 'best_of:x'"
     ):
         timed(BEST, "best_of:random,x")
+    with pytest.raises(OptionError, match=r"target must be best_of: and one or more of oort, random, ucb, got"):
+        timed(BEST, "best_of:x")
     still = {word: [[0.1, 0.9]] for word in ("random", "ucb")}
     runs: list[Run] = [run(word, 0, 0.9, device="instant") for word in still]
     nothing = {(word, ONE): {0: series(of[0], 0.0)} for word, of in still.items()}

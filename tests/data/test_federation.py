@@ -21,7 +21,7 @@ PARTITIONS = [Iid(), FLASH, Dirichlet(0.3, 10), Natural()]
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=lambda p: type(p).__name__)
 def test_every_training_row_is_in_one_place(partition: Any) -> None:
-    fed = made(natural(), partition, Beta(15))
+    fed = made(natural(), partition, Beta(15, 100))
     assert sorted(ids(fed.train.x) + ids(fed.val.x) + ids(fed.server_val.x)) == list(range(N))
     assert ids(fed.server_test.x) == list(range(M))
     assert len(set(ids(fed.test.x))) == len(fed.test.y)
@@ -30,7 +30,7 @@ def test_every_training_row_is_in_one_place(partition: Any) -> None:
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=lambda p: type(p).__name__)
 def test_labels_belong_to_their_rows(partition: Any) -> None:
-    fed = made(natural(), partition, Beta(15))
+    fed = made(natural(), partition, Beta(15, 100))
     for shard in (fed.train, fed.val, fed.test):
         assert shard.true_y.tolist() == [i % C for i in ids(shard.x)]
     for held in (fed.server_val, fed.server_test):
@@ -42,7 +42,7 @@ def test_labels_belong_to_their_rows(partition: Any) -> None:
 
 
 def test_types_and_offsets() -> None:
-    fed = made(noise=Beta(15))
+    fed = made(noise=Beta(15, 100))
     for shard in (fed.train, fed.val, fed.test):
         assert shard.x.dtype == torch.float32
         assert shard.y.dtype == shard.true_y.dtype == torch.int64
@@ -87,7 +87,7 @@ def test_server_val_never_takes_an_owners_last_rows() -> None:
 def test_equal_seeds_give_equal_bits_and_global_generators_are_left_alone(partition: Any) -> None:
     def bits(seed: int) -> list[np.ndarray]:
         with guard():
-            fed = made(natural(), partition, Beta(15), seed)
+            fed = made(natural(), partition, Beta(15, 100), seed)
         parts = [tensor.numpy() for s in (fed.train, fed.val, fed.test) for tensor in (s.x, s.y, s.true_y)]
         return [*parts, fed.server_val.x.numpy(), fed.class_counts, fed.noise_rate]
 
@@ -98,7 +98,7 @@ def test_equal_seeds_give_equal_bits_and_global_generators_are_left_alone(partit
 
 
 def test_label_noise_leaves_everything_else_as_it_was() -> None:
-    clean, noisy = made(), made(noise=Beta(15))
+    clean, noisy = made(), made(noise=Beta(15, 100))
     for name in ("train", "val", "test"):
         a, b = getattr(clean, name), getattr(noisy, name)
         assert torch.equal(a.x, b.x)
@@ -111,7 +111,7 @@ def test_label_noise_leaves_everything_else_as_it_was() -> None:
 
 
 def test_each_client_has_its_own_noise_rate_in_both_parts() -> None:
-    fed = made(raw(60_000), noise=Beta(25), client_val=0.5)
+    fed = made(raw(60_000), noise=Beta(25, 100), client_val=0.5)
     for shard in (fed.train, fed.val):
         wrong = (shard.y != shard.true_y).numpy()
         achieved = np.add.reduceat(wrong, shard.offsets[:-1]) / sizes(shard)
@@ -220,7 +220,7 @@ def test_groups_are_counted_over_each_training_set_with_the_labels_that_the_clie
     """The attribute of row i is the parity of i // 10, whatever its class."""
     data = raw(train_attribute=np.arange(N) // C % 2, test_attribute=np.arange(M) // C % 2)
     assert (raw().n_attributes, data.n_attributes) == (0, 2)
-    held = made(data, noise=Beta(15))
+    held = made(data, noise=Beta(15, 100))
     assert held.group_counts is not None
     assert held.group_counts.shape == (20, 2 * C)
     np.testing.assert_array_equal(held.group_counts.reshape(20, C, 2).sum(2), held.label_counts)

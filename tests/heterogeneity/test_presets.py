@@ -12,7 +12,13 @@ from run_harness import compose_words
 from yaml_words import CONFIGS, plain
 
 MAIN = """
-defaults: [{partition: iid}, {label_noise: none}, {heterogeneity: noniid30_noise15}, {dataset: digits}, _self_]
+defaults:
+  - {partition: iid}
+  - {label_noise: none}
+  - {feature_noise: none}
+  - {heterogeneity: noniid30_noise15}
+  - {dataset: digits}
+  - _self_
 clients: 50
 hydra: {searchpath: ["file://CONFIGS"]}
 """
@@ -30,10 +36,13 @@ def composed(tmp_path: Path) -> Any:
 
 
 SKEWED = {"_target_": "fedcohort.partition.dominant_class.DominantClass", "fraction": 0.3, "share": 0.8}
-NOISY = {"_target_": "fedcohort.label_noise.beta.Beta", "a": 15}
+NOISY = {"_target_": "fedcohort.label_noise.beta.Beta", "a": 15, "concentration": 100}
+TWO_RATES = {"_target_": "fedcohort.label_noise.bimodal.Bimodal", "share": 0.4, "rate": 0.9, "other": 0.0}
 IID = {"_target_": "fedcohort.partition.iid.Iid"}
 NATURAL = {"_target_": "fedcohort.partition.natural.Natural"}
 CLEAN = {"_target_": "fedcohort.label_noise.none.NoNoise"}
+UNDISTURBED = {"_target_": "fedcohort.feature_noise.none.NoFeatureNoise"}
+GAUSSIAN = {"_target_": "fedcohort.feature_noise.gaussian.Gaussian", "sigma": 0.5, "law": "uniform", "share": 0.4}
 
 
 @pytest.mark.parametrize(
@@ -43,6 +52,8 @@ CLEAN = {"_target_": "fedcohort.label_noise.none.NoNoise"}
         ("noniid30", SKEWED, CLEAN),
         ("noise15", IID, NOISY),
         ("noniid30_noise15", SKEWED, NOISY),
+        ("noise_bimodal", IID, TWO_RATES),
+        ("noise_inputs", IID, CLEAN),
         ("natural", NATURAL, CLEAN),
         ("cmnist_gsc", NATURAL, CLEAN),
     ],
@@ -54,7 +65,9 @@ def test_a_preset_is_what_its_name_says(
     config = composed(f"heterogeneity={preset}")
     assert config["partition"] == partition
     assert config["label_noise"] == label_noise
-    assert config["heterogeneity"] == {"partition": partition, "label_noise": label_noise}
+    assert config["feature_noise"] == (GAUSSIAN if preset == "noise_inputs" else UNDISTURBED)
+    record = {"partition": partition, "label_noise": label_noise, "feature_noise": config["feature_noise"]}
+    assert config["heterogeneity"] == record
 
 
 def test_every_preset_is_tested() -> None:
@@ -63,6 +76,8 @@ def test_every_preset_is_tested() -> None:
         "noniid30",
         "noise15",
         "noniid30_noise15",
+        "noise_bimodal",
+        "noise_inputs",
         "natural",
         "cmnist_gsc",
         "own",
@@ -85,6 +100,7 @@ def test_the_users_words_win(composed: Any) -> None:
         (("partition.fraction=0.5",), None),
         (("label_noise=none",), None),
         (("heterogeneity=noniid30", "label_noise=beta"), None),
+        (("heterogeneity=noniid30", "feature_noise=gaussian"), None),
         (("dataset=synthetic",), "natural"),
         (("dataset=synthetic", "partition=iid"), None),
         (("dataset=folder",), "iid"),

@@ -1,38 +1,43 @@
+"""FLASH's label noise: the moments of its rates, and the bits of the concentration that FLASH has."""
+
 import numpy as np
 import pytest
 
-from fedcohort.label_noise.base import flip
 from fedcohort.label_noise.beta import Beta
 from fedcohort.rng import Draws
 
 K = 20_000
 
 
+@pytest.mark.parametrize("concentration", [100, 10, 2])
 @pytest.mark.parametrize("a", [5, 15, 25])
-def test_moments_of_the_beta_distribution(a: float) -> None:
-    rates = Beta(a).rates(Draws(2, K))
-    mean, sd = a / 100, np.sqrt(a * (100 - a) / 101) / 100  # Beta(a, b) with a + b = 100
+def test_moments_of_the_beta_distribution(a: float, concentration: float) -> None:
+    """Beta(p, q) with p + q = c has the variance m (1 - m) / (c + 1); the sample's own differs by some per cent."""
+    rates = Beta(a, concentration).rates(Draws(2, K))
+    mean, sd = a / 100, np.sqrt(a * (100 - a) / (concentration + 1)) / 100
     assert rates.mean() == pytest.approx(mean, abs=4 * sd / np.sqrt(K))
-    assert rates.std() == pytest.approx(sd, rel=0.03)
+    assert rates.std() == pytest.approx(sd, rel=0.04)
 
 
-def test_drawn_once_a_run() -> None:
-    np.testing.assert_array_equal(Beta(15).rates(Draws(0, 9)), Beta(15).rates(Draws(0, 9, round=6)))
-    assert not np.array_equal(Beta(15).rates(Draws(0, 9)), Beta(15).rates(Draws(1, 9)))
+def test_the_docstrings_spreads() -> None:
+    """a = 15: sqrt(15 x 85 / (c + 1)) / 100, and what it says of clients at 100 and at 2."""
+    spreads = [float(np.sqrt(15 * 85 / (c + 1)) / 100) for c in (100, 10, 2)]
+    assert spreads == pytest.approx([0.036, 0.108, 0.206], abs=5e-4)
+    much, little = (Beta(15, c).rates(Draws(0, K)) for c in (100, 2))
+    assert np.mean((much > 0.10) & (much < 0.21)) == pytest.approx(0.9, abs=0.03)
+    assert np.mean(little < 0.01) == pytest.approx(0.3, abs=0.015)
+    assert np.mean(little > 0.5) == pytest.approx(1 / 11, abs=0.01)
 
 
-def test_a_flipped_label_is_any_other_class_alike() -> None:
-    labels = np.full(K, 3)
-    noisy = flip(labels, 0.4, 5, np.random.default_rng(0))
-    counts = np.bincount(noisy, minlength=5)
-    assert counts[3] == pytest.approx(0.6 * K, abs=4 * np.sqrt(0.24 * K))
-    others = np.delete(counts, 3)
-    assert np.abs(others - 0.1 * K).max() < 4.5 * np.sqrt(0.09 * K)
+@pytest.mark.parametrize("a", [0.3, 2.3, 15, 33.3])
+def test_a_concentration_of_100_is_flashs_to_the_bit(a: float) -> None:
+    expected = Draws(7, 50).generator("label_noise").beta(a, 100 - a, 50)
+    np.testing.assert_array_equal(Beta(a, 100).rates(Draws(7, 50)), expected)
 
 
-def test_more_noise_keeps_the_flips_of_less() -> None:
-    labels = np.arange(1000) % 10
-    little, much = (flip(labels, rate, 10, np.random.default_rng(1)) for rate in (0.1, 0.5))
-    wrong = little != labels
-    assert wrong.sum() > 50
-    np.testing.assert_array_equal(much[wrong], little[wrong])
+@pytest.mark.parametrize("concentration", [1e-30, 1e30])
+def test_the_ends_of_the_concentration_give_rates(concentration: float) -> None:
+    """Without any, rates are 0 or 1, 1 with the mean's chance; with all of it everybody has the mean."""
+    rates = Beta(15, concentration).rates(Draws(1, K))
+    assert rates.mean() == pytest.approx(0.15, abs=4 * np.sqrt(0.15 * 0.85 / K))
+    assert set(rates) == {0.0, 1.0} if concentration < 1 else np.ptp(rates) < 1e-12

@@ -131,7 +131,7 @@ def test_more_speed_never_arrives_later_nor_does_less(availability: Any, partial
         ended = []
         for slower in (1.0, 1.1, 2.0, 7.0):
             timing = Timing(slower * down, slower * infer, slower * unit, slower * up)
-            ended.append(settle(timing, 5, 30_000.0, partial_work, stretch))
+            ended.append(settle(timing, 5, 30_000.0, partial_work, stretch=stretch))
         assert (np.diff([outcome.units for outcome in ended], axis=0) <= 0).all()
         whole = np.stack([np.where(outcome.units == 5, outcome.finish, np.inf) for outcome in ended])
         with np.errstate(invalid="ignore"):

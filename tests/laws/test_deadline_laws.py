@@ -114,7 +114,7 @@ def test_a_later_close_never_has_fewer_arrivals_nor_less_work(deadline: Any, awa
         timing = context(seed).expected
         close = closing(deadline, context(seed), timing.finish(UNITS))
         closed = [
-            settle(timing, UNITS, factor * close, deadline.partial_work, lambda s: s + away * (s > 2.0))
+            settle(timing, UNITS, factor * close, deadline.partial_work, stretch=lambda s: s + away * (s > 2.0))
             for factor in (0.25, 0.5, 0.9, 1.0, 1.1, 2.0, 4.0)
         ]
         assert (np.diff([outcome.arrived.sum() for outcome in closed]) >= 0).all()

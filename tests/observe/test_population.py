@@ -80,6 +80,11 @@ def test_numbers_as_people_read_them(text: str, expected: str) -> None:
             {"partition": {"_target_": "x", "alpha": 0.1}, "label_noise": {"_target_": "y", "a": 15}},
             "dirichlet(alpha=0.1) + beta(a=15)",
         ),
+        (
+            {"partition": "quantity", "partition.base": "iid", "label_noise": "none", "feature_noise": "blur"},
+            {"partition": {"_target_": "x", "base": {"_target_": "y"}, "law": "z"}, "feature_noise": {"sigma": 2}},
+            "quantity(iid, law=z) + no label noise + blur(sigma=2) in inputs",
+        ),
     ],
 )
 def test_heterogeneity_is_called_what_it_is(

@@ -72,6 +72,14 @@ def test_the_start_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert table["parameters"] == "61,706"
     assert table["folder"] == str(tmp_path / "a-name")  # in one piece, however long
     assert table["tracking"] == facts.tags["tracking"]
+    assert "until" not in table
+
+
+def test_a_budget_is_in_the_start_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = info(tmp_path / "run")
+    config = {**facts.config, "until": {"virtual_s": None, "bytes": 5e6, "acc": 0.9}}
+    Progress(lines_every=1).start(dataclasses.replace(facts, config=config))
+    assert "until       bytes=5000000, acc=0.9\n" in capsys.readouterr().out
 
 
 def test_on_a_terminal_there_is_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

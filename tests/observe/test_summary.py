@@ -45,6 +45,18 @@ def test_what_it_holds(tmp_path: Path) -> None:
     assert 0 < found["wall_s"] < 60
 
 
+def test_it_says_which_budget_ended_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A round takes 310 s, so that 900 s are reached in the third; an interrupted run was ended by none."""
+    config = {**info(tmp_path).config, "until": {"virtual_s": 900, "bytes": None, "acc": None}}
+    play(watchers(), info(tmp_path / "run", config=config), last=3)
+    assert written(tmp_path / "run")["ended_by"] == ["until.virtual_s"]
+    assert "run: finished after 3 of 6 rounds: until.virtual_s=900 is reached (930)\n" in capsys.readouterr().out
+    play(watchers(), info(tmp_path / "other", config=config), last=3, status="interrupted")
+    assert written(tmp_path / "other")["ended_by"] == []
+    play(watchers(), info(tmp_path / "whole"))
+    assert written(tmp_path / "whole")["ended_by"] == ["rounds"]
+
+
 def test_a_resumed_run_counts_the_processes_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     play(watchers(), info(tmp_path / "run"), last=3, status="interrupted")
     assert (written(tmp_path / "run")["status"], written(tmp_path / "run")["rounds"]) == ("interrupted", 3)

@@ -35,6 +35,14 @@ def test_its_training_inputs() -> None:
     assert all((other() == row.numpy()).all(1).any() for row in some)
 
 
+def test_bytes_beside_numbers_are_refused() -> None:
+    line = (
+        r"source=given\): the inputs are uint8, those of the run's dataset=toy are float32; say dataset.pixels=float32"
+    )
+    with pytest.raises(DataError, match=line):
+        OtherDataset(Given(np.zeros((8, 5), np.uint8)), None).inputs(federation_of(), 0)
+
+
 def test_another_shape() -> None:
     line = r"source=given\): a sample has the shape \[2, 4\], one of the run's dataset=toy has \[5\]"
     with pytest.raises(DataError, match=line):

@@ -222,7 +222,7 @@ def test_what_clients_tell_of_themselves_once() -> None:
 
 def closing(units: list[int]) -> DeadlineOutcome:
     done = np.array(units, np.int64)
-    return DeadlineOutcome(done, done > 0, np.ones(len(done)), 1.0)
+    return DeadlineOutcome(done, done > 0, np.ones(len(done)), 1.0, {}, done)
 
 
 ASKED = AskedWork(ids(0, 2), ids(2, 3), [None, None], np.array([100.0, 1000.0]))

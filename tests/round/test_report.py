@@ -1,12 +1,14 @@
 """What a round tells of its clients, from facts made up by hand."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fedcohort.round.report import ROW, columns, imbalance_of, spread_columns, weight_of
+from fedcohort.deadline.base import DeadlineOutcome
+from fedcohort.round.report import ROW, columns, imbalance_of, pace, spread_columns, weight_of
 from fedcohort.types import ProbeResult, Selection
 
 NAN = float("nan")
@@ -25,7 +27,9 @@ def collected(**others: Any) -> Any:
 def planned() -> Any:
     scores = np.array([0.1, 0.2, 0.3, NAN, 0.5])
     selection = Selection(ids(1, 2, 4), scores, {"explore": scores / 2}, probability=np.full(5, 0.6))
-    closing = SimpleNamespace(units=ids(2, 0, 1), finish=np.array([3.0, NAN, 7.0]))
+    phases = {"down": np.ones(3), "train": np.array([1.0, 18.0, 4.0]), "up": np.array([1.0, 2.0, 2.0])}
+    arrived = np.array([True, False, True])
+    closing = DeadlineOutcome(ids(2, 0, 1), arrived, np.array([3.0, NAN, 7.0]), 8.0, phases, ids(2, 2, 2), 9.0)
     answers = {"loss": ProbeResult(ids(0, 1), np.array([2.0, 3.0]))}
     return SimpleNamespace(available=ids(0, 1, 2, 4), selection=selection, closing=closing, answers=answers)
 
@@ -40,6 +44,10 @@ def test_a_column_for_each_thing_that_is_known() -> None:
         "arrived": [False, True, False, False, True],
         "units": [NAN, 2, 0, NAN, 1],
         "finish_s": [NAN, 3, NAN, NAN, 7],
+        "units_asked": [NAN, 2, 2, NAN, 2],
+        "down_s": [NAN, 1, 1, NAN, 1],
+        "train_s": [NAN, 1, 18, NAN, 4],
+        "up_s": [NAN, 1, 2, NAN, 2],
         "train_loss": [NAN, 0.7, NAN, NAN, 0.9],
         "weight": [NAN, 0.25, NAN, NAN, 0.75],
         "score": [0.1, 0.2, 0.3, NAN, 0.5],
@@ -53,6 +61,16 @@ def test_a_column_for_each_thing_that_is_known() -> None:
     assert set(table) == set(expected)
     for name, column in expected.items():
         np.testing.assert_allclose(table[name].astype(float), np.array(column, float), err_msg=name)
+
+
+def test_the_pace_of_a_round() -> None:
+    """Told 9 s, closed at 8; without a deadline nothing is told, and nobody's round has no pace."""
+    made = planned()
+    assert pace(made) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
+    made.closing = replace(made.closing, announced=np.inf)
+    assert pace(made) == {"round/closed_s": 8.0}
+    made.selection = Selection(ids(), made.selection.scores, {})
+    assert pace(made) == {}
 
 
 def test_rows_become_columns_unless_they_are_long() -> None:

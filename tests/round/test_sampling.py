@@ -54,6 +54,7 @@ def test_a_look_is_charged_once(tmp_path: Path) -> None:
     first, second = np.diff(seconds, axis=1)[0] / np.diff(seconds, axis=1)[1]
     assert (first, second) == pytest.approx((1 + 1 / (3 * 2), 1.0), rel=1e-3)  # a third of one of two epochs
     assert looked.choices == plain.choices
+    assert same_bits(looked, plain)  # all samples fit, and all train
 
 
 def test_the_list_holds_what_was_seen_in_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

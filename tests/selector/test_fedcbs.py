@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.selector.fedcbs import BLOCK, FedCbs, State, qcid
+from fedcohort.maths.qcid import BLOCK, qcid
+from fedcohort.selector.fedcbs import FedCbs, State
 from fedcohort.signal.base import Static, find
 from known import known
 from selector_harness import World, context, ids, outcome, play

@@ -10,7 +10,7 @@ from torch import nn
 
 from engine_toy import federation_of
 from fedcohort.errors import FedcohortError, IncompatibleConfig
-from fedcohort.flat import has_batch_norm
+from fedcohort.flat import keeps_statistics
 from fedcohort.round.parts import Parts
 from fedcohort.startup import assemble, compatible, run
 from run_harness import compose_words, go, remarks
@@ -211,7 +211,7 @@ def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> 
     for word in ("scaffold", "fedmgda_plus", "fednova", "qffl", "fedavg", "afl"):
         fair = replace(parts, agg=make("agg", word))
         known = compatible.with_data(compatible.facts(fair, 0.1, {}), fair, federation.n_clients, federation)
-        known = replace(known, batch_norm=has_batch_norm(nn.Sequential(nn.Linear(2, 4), norm)))
+        known = replace(known, batch_norm=keeps_statistics(nn.Sequential(nn.Linear(2, 4), norm)))
         found = compatible.remarks(fair, {**compose_words("dataset=synthetic").choices, "agg": word}, {}, known)
         assert len(found) == (word not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
         assert all("the network has batch norm" in line and f"whatever agg={word} makes" in line for line in found)

@@ -105,7 +105,7 @@ CASES = [
     ("objective=propfair objective@objective.base=propfair", "objective.base must be an objective other than propfair"),
     ("objective=propfair objective@objective.base=flash_robust", "objective.M must be above 16, what"),
     ("agg=feddf proxy=dataset dataset@proxy.source=cmnist", "dataset=cmnist chooses clients too"),
-    ("agg=feddf proxy=dataset dataset@proxy.source=best", "dataset@proxy.source must be one of cmnist, digits"),
+    ("agg=feddf proxy=dataset dataset@proxy.source=best", "dataset@proxy.source must be one of celeba, cifar10"),
     ("agg=feddf proxy=dataset dataset@proxy.source=folder", "part of another word (proxy=folder reads a folder)"),
     ("agg=feddf proxy=dataset", "proxy=dataset (dataset@proxy.source=digits): the inputs are the clients' own"),
     ("agg=feddf proxy=client_heldout proxy.n=9999", "proxy.n must be at most"),

@@ -24,7 +24,7 @@ SECOND = (
     "availability=bernoulli",
     "attack=loss_inflation",
     "proxy=noise",
-    "heterogeneity=natural",
+    "heterogeneity=noise_inputs",
     "dataset=synthetic",
     "model=logreg",
 )

@@ -92,10 +92,11 @@ def compare(options: Options) -> tuple[str, list[Path]]:
         client = fetch.connect(query)
         found = runs.sort(fetch.fetch(client, query), options.rows, options.cols, options.metric)
         table = tabulate(found, options.rows, options.cols, options.metric, options.baseline, options.better)
-        wanted = options.curves == "true" or options.target is not None
-        histories = series.fetch(client, found, options.metric) if wanted else {}
+        by_round = options.curves == "true" or options.target is not None
+        histories = series.fetch(client, found, options.metric) if by_round else {}
     except server.failures() as error:
         raise TrackingError(f"MLflow at {options.tracking_uri} can't be read ({server.reason(error)})") from error
+    times = _times(options, found, histories)
     out = Path(options.out).absolute()
     out.mkdir(parents=True, exist_ok=True)
     texts: dict[str, Callable[[], str]] = {
@@ -104,15 +105,14 @@ def compare(options: Options) -> tuple[str, list[Path]]:
         "table.csv": lambda: render.render_csv(table),
     }
     goal: float | None = None
-    if options.target is not None:
-        times = _times(options, found, histories)
+    if times is not None and options.target is not None:
         texts |= {
-            "target.md": lambda: render_target.markdown(times),
-            "target.tex": lambda: render_target.latex(times),
+            "target.md": lambda: render_target.markdown(times, found.notes),
+            "target.tex": lambda: render_target.latex(times, found.notes),
             "target.csv": lambda: render_target.render_csv(times),
         }
-        parsed = target.parse(options.target)
-        goal = parsed if isinstance(parsed, float) else None
+        wanted = target.parse(options.target)
+        goal = wanted if isinstance(wanted, float) else None
     for name, text in texts.items():
         write_atomically(out / name, text())
     draw.intervals(table, found, out / "means.png")
@@ -120,16 +120,19 @@ def compare(options: Options) -> tuple[str, list[Path]]:
     if options.curves == "true":
         draw.curves(histories, found, options.metric, out / "curves.png", goal)
         paths.append("curves.png")
-    said = "\n".join(texts[name]() for name in ("target.md", "table.md") if name in texts)
-    return said, [out / name for name in paths]
+    first = f"{render_target.markdown(times)}\n" if times is not None else ""
+    return first + texts["table.md"](), [out / name for name in paths]
 
 
 def _times(
     options: Options, found: runs.Sorted, histories: Mapping[runs.Cell, Mapping[int, series.Series]]
-) -> target.TargetTable:
+) -> target.TargetTable | None:
+    """The times to the target, None where there is none."""
+    if options.target is None:
+        return None
     names = (options.rows, options.cols, options.metric)
     sign = sign_of(options.better, options.metric)
-    return target.tabulate(found, histories, names, str(options.target), options.axis, options.baseline, sign)
+    return target.tabulate(found, histories, names, options.target, options.axis, options.baseline, sign)
 
 
 def main(words: Sequence[str]) -> int:

@@ -1,7 +1,8 @@
 """fedcohort figures RUN_FOLDER... [round=N]: draw the figures of runs again, running or ended.
 
-With round=N only what explains that round is drawn, figures/round-N.png: who was available, what each client scored and
-of which parts, who was selected, who arrived.
+With round=N only what explains that round is drawn: figures/round-N.png, of selectors that score (who was available,
+what each client scored and of which parts, who was selected, who arrived), and figures/timeline-N.png, where time
+passes (who downloaded, trained and uploaded when, who was late, when the round closed).
 """
 
 from collections.abc import Sequence
@@ -19,4 +20,4 @@ def main(words: Sequence[str]) -> int:
     if text is None:
         return for_each(folders, lambda folder: "\n".join(map(str, redraw(folder))))
     ranges.integer("round", int(text) if text.isdecimal() else text, "[1, inf)")
-    return for_each(folders, lambda folder: str(explain(folder, int(text))))
+    return for_each(folders, lambda folder: "\n".join(map(str, explain(folder, int(text)))))

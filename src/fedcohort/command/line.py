@@ -21,6 +21,7 @@ VERBS = {
     "figures": "draw a run's figures again, or explain one round",
     "methods": "the words of a group with what their papers say, as a table",
     "profile": "where a round's time goes, stage by stage",
+    "prepare": "raw files (images, LEAF's JSON, CelebA, WaterBirds, Spawrious) as Parquet tables",
     "sync": "send to MLflow what it lacks of a run",
     "new": "the three files of a new selector, aggregator, signal or dataset, which run as they stand",
     "completion": "the lines that make a shell complete verbs, groups and words",

@@ -10,6 +10,7 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from fedcohort.data import skew
+from fedcohort.data.pixels import PixelScale
 from fedcohort.data.shards import Counts
 from fedcohort.types import Ids
 
@@ -66,7 +67,9 @@ class Federation:
             class.
         server_test_attribute: int64. Both None where the dataset's attributes are not known.
         proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
-        class_names, standard: see `dataset.base.Raw`.
+        class_names, standard, scale: see `dataset.base.Raw`.
+        checksum: of the data as they were loaded (`dataset.checksum`).
+        feature_noise: how much each client's inputs are disturbed, [K], or None where nobody's are.
     """
 
     name: str
@@ -84,6 +87,9 @@ class Federation:
     proxy: Tensor | None = None
     class_names: Sequence[str] = ()
     standard: tuple[np.ndarray, np.ndarray] | None = None
+    scale: PixelScale | None = None
+    checksum: str = ""
+    feature_noise: Float64[np.ndarray, "clients"] | None = None
 
     @property
     def n_clients(self) -> int:
@@ -143,4 +149,7 @@ class Federation:
             proxy=None if self.proxy is None else self.proxy.to(device),
             class_names=self.class_names,
             standard=self.standard,
+            scale=self.scale,
+            checksum=self.checksum,
+            feature_noise=self.feature_noise,
         )

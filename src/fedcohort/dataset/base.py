@@ -7,9 +7,12 @@ from typing import Protocol
 
 import numpy as np
 
+from fedcohort.data.pixels import PixelScale
 from fedcohort.errors import DataError
 from fedcohort.part import Part
 from fedcohort.types import Ids
+
+ROWS = 4096  # that are looked at together
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,7 @@ class Raw:
     """A dataset as arrays.
 
     Attributes:
-        train_x, test_x: float32 [N, ...].
+        train_x, test_x: float32 [N, ...], or uint8 images [N, channels, height, width] with `scale`.
         train_y, test_y: int64 labels in [0, n_classes).
         train_owner, test_owner: the natural client of each row, int64 counted from 0, or None.
         train_attribute, test_attribute: what a row has besides its class (a background, a colour), int64 counted from
@@ -27,6 +30,7 @@ class Raw:
         pooled_test: whether the test split is the server's alone, so that no client has a share of it.
         standard: the mean and the standard deviation that each feature of a sample was standardised by, float32 [...],
             or None.
+        scale: what the pixels of uint8 inputs become, None where inputs are numbers.
         single_use: whether train_x was made for one caller alone, who may change it where it stands.
     """
 
@@ -44,6 +48,7 @@ class Raw:
     class_names: Sequence[str] = ()
     pooled_test: bool = False
     standard: tuple[np.ndarray, np.ndarray] | None = None
+    scale: PixelScale | None = None
     single_use: bool = False
 
     @property
@@ -70,7 +75,17 @@ def check(raw: Raw) -> Raw:
             raise DataError(
                 f"dataset={raw.name}: {part} labels must be in [0, {raw.n_classes - 1}], got {y.min()}..{y.max()}"
             )
-        if not np.isfinite(x).all():
-            row = int(np.argwhere(~np.isfinite(x.reshape(len(x), -1)).all(1))[0, 0])
+        if (row := _find_odd(x)) is not None:
             raise DataError(f"dataset={raw.name}: {part} row {row} has a feature that is NaN or infinite")
     return raw
+
+
+def _find_odd(x: np.ndarray) -> int | None:
+    """Find the first row with a feature that is NaN or infinite, looking at some rows at a time: None without any."""
+    if x.dtype.kind != "f":
+        return None
+    for start in range(0, len(x), ROWS):
+        finite = np.isfinite(x[start : start + ROWS].reshape(min(ROWS, len(x) - start), -1)).all(1)
+        if not finite.all():
+            return start + int(finite.argmin())
+    return None

@@ -5,7 +5,7 @@ import os
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from fedcohort.dataset.table import Frame
@@ -17,6 +17,12 @@ LONGEST = 160  # characters of another library's reason
 
 def hub(name: str) -> tuple[Frame, Frame]:
     """The splits `train` and `test` of a dataset of the Hugging Face hub (option dataset.hub)."""
+    train, test = splits(name, ("train", "test"))
+    return train, test
+
+
+def splits(name: str, wanted: Sequence[str]) -> list[Frame]:
+    """The named splits of a dataset of the Hugging Face hub (option dataset.hub)."""
     if obstacle := out_of_reach():  # the cache, or nothing: the library would try again for half a minute
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from datasets import load_dataset  # imports torch
@@ -30,13 +36,10 @@ def hub(name: str) -> tuple[Frame, Frame]:
             f"dataset.hub={name} can't be loaded from the Hugging Face hub ({reason}); without a network set "
             "dataset.path to a folder that holds train.parquet and test.parquet"
         ) from error
-    missing = [part for part in ("train", "test") if part not in parts]
+    missing = [part for part in wanted if part not in parts]
     if missing:
         raise DataError(f"dataset.hub={name} has no split {missing[0]!r}; it has {', '.join(parts)}")
-    train, test = (
-        Frame(f"{name} ({part})", parts[part].with_format("arrow")[:], "dataset.hub") for part in ("train", "test")
-    )
-    return train, test
+    return [Frame(f"{name} ({part})", parts[part].with_format("arrow")[:], "dataset.hub") for part in wanted]
 
 
 def out_of_reach() -> str:

@@ -2,9 +2,17 @@
 
 import io
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    Change = Callable[[Image.Image], Image.Image]
 
 
 class BadImage(Exception):
@@ -13,6 +21,46 @@ class BadImage(Exception):
     def __init__(self, row: int, why: str) -> None:
         super().__init__(why)
         self.row = row
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What every image of a column is made.
+
+    Attributes:
+        shape: channels (1 for grey, 3 for RGB), height, width.
+        resize: whether images of other sizes are made this size; otherwise they are refused.
+        margin: pixels that are cut off on each side after resizing to so much more.
+    """
+
+    shape: tuple[int, int, int]
+    resize: bool = False
+    margin: int = 0
+
+    def __call__(self, image: "Image.Image") -> "Image.Image":
+        """The image in its mode and size."""
+        from PIL import Image  # noqa: PLC0415 - only where a column holds images
+
+        mode = "L" if self.shape[0] == 1 else "RGB"
+        image = image if image.mode == mode else image.convert(mode)
+        if not self.resize:
+            return image
+        _, height, width = self.shape
+        m = self.margin
+        if image.size != (width + 2 * m, height + 2 * m):
+            image = image.resize((width + 2 * m, height + 2 * m), Image.Resampling.BILINEAR)
+        return image.crop((m, m, m + width, m + height)) if m else image
+
+    def pixels(self, row: int, data: bytes | None) -> np.ndarray:
+        """The encoded image of `row`, uint8; of any size where it isn't resized. Raises `BadImage`."""
+        return _image(row, data, self)
+
+    def decode(self, row: int, data: bytes | None) -> np.ndarray:
+        """The encoded image of `row` as uint8 of `shape`. Raises `BadImage`."""
+        pixels = self.pixels(row, data)
+        if pixels.shape != self.shape:
+            raise BadImage(row, f"is an image of {pixels.shape}, and {self.shape} is meant")
+        return pixels
 
 
 def holds_images(kind: pa.DataType) -> bool:
@@ -33,7 +81,12 @@ def decode(column: pa.ChunkedArray) -> np.ndarray:
     return np.stack(images)
 
 
-def _image(row: int, data: bytes | None) -> np.ndarray:
+def plain(image: "Image.Image") -> "Image.Image":
+    """The image in grey or RGB."""
+    return image if image.mode in ("L", "RGB") else image.convert("RGB")
+
+
+def _image(row: int, data: bytes | None, change: "Change" = plain) -> np.ndarray:
     from PIL import Image  # noqa: PLC0415 - only where a column holds images
 
     if not data:
@@ -42,7 +95,7 @@ def _image(row: int, data: bytes | None) -> np.ndarray:
         with warnings.catch_warnings():  # an image of billions of pixels is warned of, or refused
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(io.BytesIO(data)) as image:
-                pixels = np.asarray(image if image.mode in ("L", "RGB") else image.convert("RGB"))
+                pixels = np.asarray(change(image))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         reason = str(error).splitlines()[0].partition(" <_io")[0]
         raise BadImage(row, f"is no image that can be read: {reason}") from error

@@ -48,6 +48,12 @@ def _rank(groups: Ids, order: Ids) -> Ids:
     return rank
 
 
+def draw_of_each(groups: Ids, quota: Ids, rng: np.random.Generator) -> np.ndarray:
+    """Draw so many rows of each group: whether each row is drawn, bool [N]. quota: by group."""
+    drawn: np.ndarray = _rank(groups, rng.permutation(len(groups))) < quota[groups]
+    return drawn
+
+
 def means(train_x: np.ndarray) -> np.ndarray:
     """Return the mean of each feature over the training rows that have it, NaN where none does."""
     known = ~np.isnan(train_x)

@@ -1,5 +1,6 @@
 """A Parquet file whose columns are read when they are asked for: no table stands in memory beside its inputs."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,6 +36,15 @@ class StoredTable:
         except (pa.ArrowException, OSError) as error:
             raise unreadable(self._path, error) from error
         return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+    def chunks(self, name: str) -> Iterator[pa.Array]:
+        """The column's pieces, one row group after the other; no two are held at a time."""
+        for group in range(self._file.num_row_groups):
+            try:
+                column = self._file.read_row_group(group, columns=[name]).column(name)
+            except (pa.ArrowException, OSError) as error:
+                raise unreadable(self._path, error) from error
+            yield from column.chunks
 
     def take(self, rows: pa.Array) -> pa.Table:
         """These rows of all columns, as a `pa.Table`."""

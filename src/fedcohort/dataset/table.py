@@ -4,7 +4,7 @@ Every error names the option, the file, the column and, where one value is to bl
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -87,6 +87,12 @@ class Frame:
         if self.table.schema.get_field_index(name) < 0:
             raise self.error(name, f" has no column {name!r}; it has {list_names(self.names)}")
         return self.table.column(name)
+
+    def chunks(self, name: str) -> Iterator[pa.Array]:
+        """The column's pieces one after the other, of a file's row groups no two at a time."""
+        if isinstance(self.table, StoredTable):
+            return self.table.chunks(name)
+        return iter(self.column(name).chunks)
 
     def require_full(self, name: str) -> pa.ChunkedArray:
         """The column, where no cell is empty."""

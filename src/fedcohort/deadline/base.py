@@ -1,5 +1,6 @@
 """The contract of round closing: when the server stops waiting, and how much work a client does by then."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from fedcohort.part import Part
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 S = TypeVar("S")
+PHASES = ("down", "infer", "train", "up")  # of a client's job, in the order in which they happen
 
 
 @dataclass(frozen=True)
@@ -89,12 +91,25 @@ class Deadline(Part, Protocol[S]):
 
 @dataclass(frozen=True)
 class DeadlineOutcome:
-    """How a round ends: units done by each selected client, who arrived, when, and how long the training took."""
+    """How a round ends.
+
+    Attributes:
+        units: done by each selected client, 0 where it is late.
+        arrived: in time.
+        finish: seconds until each has answered with these units.
+        train_s: seconds until the round closed.
+        phases: seconds of each of `PHASES` of its job, by name; of whoever is late, those of the whole job.
+        asked: units asked of each.
+        announced: the deadline that clients were told, in seconds; inf where there is none.
+    """
 
     units: Ids
     arrived: Bool[np.ndarray, "n"]
     finish: Values
     train_s: float
+    phases: Mapping[str, Values]
+    asked: Ids
+    announced: float = math.inf
 
 
 def settle(
@@ -102,6 +117,7 @@ def settle(
     units: "Ids | int",
     close: float,
     partial_work: bool,
+    announced: float = math.inf,
     stretch: Callable[[Values], Values] = lambda seconds: seconds,
 ) -> DeadlineOutcome:
     """Apply a closing time to what each client would do.
@@ -109,6 +125,7 @@ def settle(
     Its work is whole where it fits, else as many units as fit (partial_work), else dropped.
 
     units: asked, of each or of all.
+    announced: the deadline that clients were told.
     stretch: makes the seconds until each client is done of its seconds of work, where clients leave; never less for
         more work.
     A client with less than one unit is dropped. The server waits until `close` as soon as somebody is dropped,
@@ -119,7 +136,18 @@ def settle(
     arrived = done > 0
     finish = stretch(timing.finish(done))
     last = float(finish[arrived].max(initial=0.0))
-    return DeadlineOutcome(done, arrived, finish, last if arrived.all() else float(close))
+    closed, asked = last if arrived.all() else float(close), np.broadcast_to(units, done.shape)
+    phases = _phases(timing, np.where(arrived, done, asked), stretch)
+    return DeadlineOutcome(done, arrived, finish, closed, phases, asked, announced)
+
+
+def _phases(timing: Timing, units: Ids, stretch: Callable[[Values], Values]) -> dict[str, Values]:
+    """The seconds of each of `PHASES`, with those in which the client was away."""
+    ends = np.cumsum([timing.down, timing.infer, units * timing.unit, timing.up], axis=0)
+    known = np.array([np.zeros(len(units)), *(stretch(end) for end in ends)])
+    with np.errstate(invalid="ignore"):  # of those who never come back one phase is infinite, and nothing is after it
+        seconds = np.nan_to_num(np.diff(known, axis=0), posinf=np.inf)
+    return dict(zip(PHASES, seconds, strict=True))
 
 
 def _fit(timing: Timing, units: "Ids | int", close: float, stretch: Callable[[Values], Values]) -> Ids:

@@ -1,11 +1,16 @@
 """Beta-distributed label noise (FLASH, Sec. IV-A).
 
-    rate_i ~ Beta(a, 100 - a), once per client,   E rate = a / 100
+    rate_i ~ Beta(a c / 100, (100 - a) c / 100), once per client,   E rate = a / 100,   c: the concentration
 
-"15% label noise" is a = 15: rates of 0.15 with standard deviation sqrt(a (100 - a) / 101) / 100 = 0.036.
+FLASH has c = 100; "15% label noise" is a = 15. The standard deviation of rates is sqrt(a (100 - a) / (c + 1)) / 100:
+
+    a = 15:   0.036 at c = 100,   0.108 at c = 10,   0.206 at c = 2
+
+At 100 nine clients in ten have between 10 and 21 % of wrong labels: they hardly differ, and little is left for a
+selector to find. At 2 three in ten have less than 1 %, and one in eleven has more than half.
 
 Departures from the paper: the paper does not say what a wrong label becomes; here one of the other classes, all
-equally likely (`label_noise.base.flip`), in the training and validation samples of the client only.
+equally likely (`LabelNoise.flip`), in the training and validation samples of the client only.
 """
 
 from dataclasses import dataclass
@@ -24,13 +29,17 @@ class Beta(LabelNoise):
 
     Attributes:
         a: the mean rate in per cent.
+        concentration: the sum of the distribution's two parameters; larger: clients are more alike.
     """
 
     a: float
+    concentration: float
 
     def __post_init__(self) -> None:
         ranges.number("a", self.a, "(0, 100)")
+        ranges.number("concentration", self.concentration, "(0, inf)")
 
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
         """Draw each client's probability that a label is wrong, [n_clients]."""
-        return draws.once().generator("label_noise").beta(self.a, 100 - self.a, draws.n_clients)
+        share = self.concentration / 100
+        return draws.once().generator("label_noise").beta(self.a * share, (100 - self.a) * share, draws.n_clients)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fedcohort import ranges
-from fedcohort.errors import IncompatibleConfig
-from fedcohort.model.base import Model
+from fedcohort.model.base import Model, require_images
 
 if TYPE_CHECKING:
     from torch import nn
@@ -30,11 +29,7 @@ class Cnn(Model):
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
         from torch import nn  # noqa: PLC0415 - torch only once the words are right
 
-        if len(shape) != 3 or min(shape[1:]) < 4:
-            raise IncompatibleConfig(
-                f"model=cnn needs images [channels, height, width] of at least 4x4, the inputs are {list(shape)}"
-            )
-        channels, height, width = shape
+        channels, height, width = require_images("cnn", shape, 4)
         return nn.Sequential(
             nn.Conv2d(channels, 32, 5, padding=2),
             nn.ReLU(),

@@ -29,6 +29,8 @@ class HarCnn(Model):
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
         from torch import nn  # noqa: PLC0415 - torch only once the words are right
 
+        from fedcohort.model import glorot  # noqa: PLC0415
+
         if tuple(shape) != SHAPE:
             raise IncompatibleConfig(
                 f"model=har_cnn needs windows [signals, samples] of {list(SHAPE)}, as dataset=uci_har has them; "
@@ -45,6 +47,5 @@ class HarCnn(Model):
             nn.ReLU(),
             nn.Linear(DENSE, n_classes),
         )
-        for parameter in network.parameters():  # kernels have two dimensions or three, biases one
-            (nn.init.xavier_uniform_ if parameter.dim() > 1 else nn.init.zeros_)(parameter)
+        glorot.draw(network)
         return network

@@ -5,7 +5,10 @@ import shlex
 from pathlib import Path
 
 from fedcohort.host.commands import fedcohort
-from fedcohort.observe.figure import belief, curves, one_round, partition, selection
+from fedcohort.observe import explained
+from fedcohort.observe.figure import belief, curves, one_round, pace, partition, selection, timeline
+from fedcohort.observe.timeline import timed_steps
+from fedcohort.ranges import refuse
 from fedcohort.record import card
 from fedcohort.record.history import History, expect, read
 from fedcohort.record.observer import Observer, RunInfo
@@ -18,7 +21,8 @@ FOLDER = "figures"
 class Figures(Observer):
     """Draws the pictures of a run: accuracy.png, partition.png and selection.png.
 
-    It draws round.png, of the last round in which clients were scored, and belief.png, where there are any.
+    It draws round.png, of the last round in which clients were scored, and belief.png, where there are any; where time
+    passes, pace.png, and timeline.png of the last round in which somebody trained.
     """
 
     def __init__(self) -> None:
@@ -53,6 +57,8 @@ def draw(info: RunInfo) -> list[Path]:
         "selection.png": selection.draw(info, history, folder / "selection.png"),
         "round.png": one_round.draw(info, history, folder / "round.png"),
         "belief.png": belief.draw(info, history, folder / "belief.png"),
+        "pace.png": pace.draw(info, history, folder / "pace.png"),
+        "timeline.png": timeline.draw(info, history, folder / "timeline.png"),
     }
     return [folder / name for name, done in jobs.items() if done]
 
@@ -62,16 +68,23 @@ def redraw(folder: Path) -> list[Path]:
     return draw(card.load(folder))
 
 
-def explain(folder: Path, step: int) -> Path:
-    """Draw round `step` of the run in `folder`; returns the file.
+def explain(folder: Path, step: int) -> list[Path]:
+    """Draw round `step` of the run in `folder`, its choice and its timeline; returns the files.
 
-    Raises `OptionError` where that round has nothing to explain, `CheckpointError` where the folder holds no run.
+    Raises `OptionError` where that round has neither, `CheckpointError` where the folder holds no run.
     """
     info = card.load(folder)
     history, figures = _open(info)
-    path = figures / f"round-{step}.png"
-    one_round.draw(info, history, path, step)
-    return path
+    choice, clock = figures / f"round-{step}.png", figures / f"timeline-{step}.png"
+    chosen, timed = explained.explain(history), timed_steps(history)
+    if timed and step not in (*chosen, *timed):
+        allowed = f"one of the rounds in which somebody trained, {one_round.list_steps(timed)}"
+        raise refuse("round", allowed, step)
+    drawn = [clock] if timeline.draw(info, history, clock, step) else []
+    if step in chosen or not drawn:
+        one_round.draw(info, history, choice, step)
+        drawn = [choice, *drawn]
+    return drawn
 
 
 def _open(info: RunInfo) -> tuple[History, Path]:

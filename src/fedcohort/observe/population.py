@@ -1,5 +1,8 @@
 """What the clients look like before anything is trained: the facts of the start-up table and the partition's figure."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
@@ -13,13 +16,22 @@ def heterogeneity(info: RunInfo) -> str:
     if "heterogeneity" in info.choices:
         return info.choices["heterogeneity"]
     noise = "no label noise" if info.choices.get("label_noise") == "none" else _spell_word(info, "label_noise")
-    return f"{_spell_word(info, 'partition')} + {noise}"
+    found = f"{_spell_word(info, 'partition')} + {noise}"
+    if info.choices.get("feature_noise", "none") == "none":
+        return found
+    return f"{found} + {_spell_word(info, 'feature_noise')} in inputs"
 
 
 def _spell_word(info: RunInfo, group: str) -> str:
-    """Spell a word with its options, `beta(a=15)`."""
-    options = {name: value for name, value in info.config.get(group, {}).items() if name != "_target_"}
-    pairs = ", ".join(f"{name}={value}" for name, value in options.items())
+    """Spell a word with its options, `beta(a=15)`; group: or the path of a part inside another, `partition.base`."""
+    node: Any = info.config
+    for name in group.split("."):
+        node = node.get(name, {})
+    options = {name: value for name, value in node.items() if name != "_target_"}
+    pairs = ", ".join(
+        _spell_word(info, f"{group}.{name}") if isinstance(value, Mapping) else f"{name}={value}"
+        for name, value in options.items()
+    )
     return info.choices.get(group, "?") + (f"({pairs})" if pairs else "")
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from fedcohort.data.ragged import Ragged
+from fedcohort.errors import OptionError
 from fedcohort.part import Part
 from fedcohort.types import Ids
 
@@ -16,10 +17,15 @@ class Partition(Part, Protocol):
 
     Attributes:
         takes_owners: whether clients are the dataset's own.
+        takes_sizes: whether `deal` gives clients as many samples as it is told.
     """
 
     @property
     def takes_owners(self) -> bool:
+        return False
+
+    @property
+    def takes_sizes(self) -> bool:
         return False
 
     @abstractmethod
@@ -37,3 +43,18 @@ class Partition(Part, Protocol):
 
         Raises `DataError` or `OptionError` where the split is impossible, naming what would be feasible.
         """
+
+    def deal(self, labels: Ids, n_classes: int, sizes: Ids, rng: np.random.Generator) -> Sequence[Ids]:
+        """Return sorted positions of each client's samples: sizes[k] for client k, disjoint and exhaustive.
+
+        A partition writes it where `takes_sizes`: for `partition=quantity`, which chooses the sizes.
+
+        Args:
+            labels: int64 [N].
+            n_classes: how many there are.
+            sizes: of each client, positive, int64 [K] that sums to N.
+            rng: for whatever is drawn.
+
+        Raises `OptionError` where the split is impossible.
+        """
+        raise OptionError(f"{type(self).__name__} chooses the sizes of its {len(sizes)} clients itself")

@@ -3,7 +3,8 @@
     round(fraction K) clients, drawn at random:  round(share n_k) samples of one class, the rest uniform over the others
     all other clients:                           the classes in the proportions of what remains
 
-"30% non-IIDness" is fraction = .3 and share = .8. Sizes n_k are N/K, one more for the first N mod K clients. Dominant
+"30% non-IIDness" is fraction = .3 and share = .8. Sizes n_k are N/K, one more for the first N mod K clients, unless
+partition=quantity draws them. Dominant
 classes are dealt round robin in a random order, past a class whose samples are used up.
 
 Departures from the paper: it doesn't say which class dominates nor what is left for the uniform clients. A pool that
@@ -12,6 +13,7 @@ of skewed clients and their shares are always exact, or the split is refused.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Int64
@@ -99,6 +101,8 @@ class DominantClass(Partition):
         share: of a skewed client's samples that are of its dominant class.
     """
 
+    takes_sizes: ClassVar[bool] = True
+
     fraction: float
     share: float
 
@@ -114,8 +118,15 @@ class DominantClass(Partition):
         Raises `OptionError` naming a feasible value.
         """
         K = require("dominant_class", n_clients, len(labels))
-        pools = np.bincount(labels, minlength=n_classes)
-        plan = Plan(even(len(labels), K), pools, rng.permutation(K), rng.permutation(n_classes))
+        return self.deal(labels, n_classes, even(len(labels), K), rng)
+
+    def deal(self, labels: Ids, n_classes: int, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+        """Return sorted positions of each client's samples, sizes[k] for client k.
+
+        Raises `OptionError` naming a feasible value.
+        """
+        K, pools = len(sizes), np.bincount(labels, minlength=n_classes)
+        plan = Plan(sizes, pools, rng.permutation(K), rng.permutation(n_classes))
         dominant = plan.dominants(round(self.fraction * K), self.share)
         if dominant is None:
             raise self._refusal(plan)
@@ -131,7 +142,7 @@ class DominantClass(Partition):
         return OptionError(
             f"partition.fraction={self.fraction} partition.share={self.share}: the classes have "
             f"{plan.pools.min()} to {plan.pools.max()} samples, too few for {n_skewed} clients of about "
-            f"{plan.sizes[-1]} samples with such a share of one class; feasible: {feasible}"
+            f"{plan.sizes.sum() // K} samples with such a share of one class; feasible: {feasible}"
         )
 
 
@@ -143,9 +154,22 @@ def _deal(labels: Ids, counts: Counts, plan: Plan, uniform: np.ndarray, rng: np.
     starts = ends - counts
     parts = [np.concatenate([rows[c][starts[k, c] : ends[k, c]] for c in range(C)]) for k in range(K)]
     remaining = np.concatenate([rows[c][ends[-1, c] :] for c in range(C)])
-    # Dealt like cards, class after class, everybody has each class to within one; the larger hands come first.
+    # Dealt like cards, class after class, everybody has his share of each class; the larger hands come first.
     plain = plan.clients[uniform[plan.clients]]
     plain = plain[np.argsort(-plan.sizes[plain], kind="stable")]
-    for seat, k in enumerate(plain):
-        parts[k] = remaining[seat :: len(plain)]
+    for k, cards in zip(plain, _deal_cards(plan.sizes[plain]), strict=True):
+        parts[k] = remaining[cards]
     return parts
+
+
+def _deal_cards(sizes: Ids) -> list[Ids]:
+    """Return which of sum(sizes) cards each player gets, sizes[k] for player k: evenly over the whole deck.
+
+    Card j of player k is wanted at (j + 1/2) / sizes[k] of the deck; of equal hands it is one round after the other.
+    """
+    player = np.repeat(np.arange(len(sizes)), sizes)
+    nth = np.arange(len(player)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    turn = np.argsort((nth + 0.5) / sizes[player], kind="stable")
+    place = np.empty(len(player), dtype=np.int64)
+    place[turn] = np.arange(len(player))
+    return np.split(place, np.cumsum(sizes)[:-1]) if len(sizes) else []

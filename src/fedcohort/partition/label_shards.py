@@ -8,6 +8,7 @@ Departures from the paper:
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,6 +26,8 @@ class LabelShards(Partition):
     Attributes:
         shards: of each client; 2 in McMahan et al. and in FedMABA.
     """
+
+    takes_sizes: ClassVar[bool] = True
 
     shards: int
 
@@ -44,8 +47,35 @@ class LabelShards(Partition):
                 f"partition.shards={self.shards} for {K} clients is more than the {N} training samples; "
                 f"feasible: partition.shards<={N // K}"
             )
-        shuffled = rng.permutation(N)
-        by_label = shuffled[np.argsort(labels[shuffled], kind="stable")]
-        pieces = np.split(by_label, np.cumsum(even(N, K * self.shards))[:-1])
+        by_label = _sort(labels, rng)
         hands = rng.permutation(K * self.shards).reshape(K, self.shards)
-        return [np.sort(np.concatenate([pieces[i] for i in mine])) for mine in hands]
+        return _hand_out(by_label, even(N, K * self.shards), hands)
+
+    def deal(self, labels: Ids, n_classes: int, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+        """Return sorted positions of each client's samples: `shards` pieces, each a share of its sizes[k] samples.
+
+        Raises `OptionError` where a client has fewer samples than pieces.
+        """
+        K, least = len(sizes), int(sizes.min())
+        if least < self.shards:
+            raise OptionError(
+                f"partition.shards={self.shards} is more than the {least} samples of the smallest of {K} clients; "
+                f"feasible: partition.shards<={least}"
+            )
+        by_label = _sort(labels, rng)
+        hands = rng.permutation(K * self.shards).reshape(K, self.shards)
+        pieces = np.empty(K * self.shards, dtype=np.int64)
+        pieces[hands] = np.stack([even(size, self.shards) for size in sizes.tolist()])
+        return _hand_out(by_label, pieces, hands)
+
+
+def _sort(labels: Ids, rng: np.random.Generator) -> Ids:
+    """Return all positions by label, in a random order within a class."""
+    shuffled = rng.permutation(len(labels))
+    return shuffled[np.argsort(labels[shuffled], kind="stable")]
+
+
+def _hand_out(by_label: Ids, sizes: Ids, hands: np.ndarray) -> list[Ids]:
+    """Cut positions into pieces of `sizes`, and return those of each row of `hands`, sorted."""
+    pieces = np.split(by_label, np.cumsum(sizes)[:-1])
+    return [np.sort(np.concatenate([pieces[i] for i in mine])) for mine in hands]

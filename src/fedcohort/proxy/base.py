@@ -56,6 +56,12 @@ def foreign(x: Tensor, where: str, federation: Federation) -> Tensor:
             f"{where}: a sample has the shape {list(x.shape[1:])}, one of the run's dataset={federation.name} has "
             f"{list(shape)}"
         )
+    if x.dtype != federation.server_test.x.dtype:
+        kinds = [str(each.dtype).removeprefix("torch.") for each in (x, federation.server_test.x)]
+        raise DataError(
+            f"{where}: the inputs are {kinds[0]}, those of the run's dataset={federation.name} are {kinds[1]}; say "
+            "dataset.pixels=float32 where the dataset has it"
+        )
     if tested := count_shared(x, federation.server_test.x):
         raise DataError(f"{where}: {tested} inputs are in the run's test set")
     if count_shared(x, torch.cat([federation.train.x, federation.val.x])) * 2 >= len(x):

@@ -30,6 +30,8 @@ class Noise(Proxy):
         ranges.integer("n", self.n, "[1, inf)")
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
-        pixels = federation.server_val.x.double()
+        like = federation.server_val.x
+        pixels = like.double()
         z = torch.from_numpy(generator(seed, "proxy").standard_normal((self.n, *pixels.shape[1:]))).to(pixels)
-        return (pixels.mean(0) + pixels.std(0, correction=0) * z).to(federation.server_val.x.dtype)
+        drawn = pixels.mean(0) + pixels.std(0, correction=0) * z
+        return drawn.to(like.dtype) if like.is_floating_point() else drawn.round().clamp(0, 255).to(like.dtype)

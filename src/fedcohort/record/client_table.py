@@ -12,7 +12,10 @@ step that did not measure it.
     score, part_*            what the selector ranked it by, in its own units, and what that is made of
     probability              of being drawn, where the selector draws
     units                    local epochs done (steps, where client.steps is set), of the selected; 0 when too late
+    units_asked              of the selected
     finish_s                 virtual seconds from the broadcast to the answer, for the units done, of the selected
+    down_s, infer_s          virtual seconds, with those away, of its download and of the forward passes asked of it,
+    train_s, up_s            of its training (the units done; where it is late, those asked) and of its upload
     weight                   share in the aggregate, of those that arrived; they add up to 1
     train_loss               nats; mean cross-entropy of its mini-batches, each before its step, of those that arrived
     signal_*                 what a client answered or sent of `fedcohort/signal/`; answers to probes are about the
@@ -49,7 +52,20 @@ ROWS = 65_536  # a row group: steps of a small population share one
 FAMILIES = ("part_", "signal_")
 ORDER = (
     *("step", "client", *FLAGS, "score", "part_", "probability"),
-    *("units", "finish_s", "weight", "train_loss", "signal_", "loss", "test_acc"),
+    *(
+        "units",
+        "units_asked",
+        "finish_s",
+        "down_s",
+        "infer_s",
+        "train_s",
+        "up_s",
+        "weight",
+        "train_loss",
+        "signal_",
+        "loss",
+        "test_acc",
+    ),
 )
 
 

@@ -211,7 +211,7 @@ class ServerStep:
             signals=Signals(values, needs, reader),
             probes=planned.concurrent if reader == "the selector" else {},
             round_s=planned.charge.virtual_s,
-            announced_s=planned.announced_s,
+            announced_s=planned.closing.announced,
         )
 
 

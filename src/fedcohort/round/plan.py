@@ -39,7 +39,6 @@ class PlannedRound:
         task: makes the job of the i-th of them; a rank makes those of its own share.
         cost: samples that each processes.
         weights: raw, for the aggregation.
-        announced_s: the deadline that clients are told, inf where there is none.
         looked: the losses of the samples of those who looked at all of them, by id, whether or not they will arrive.
         answers: to the selector's probes.
         concurrent: those of them that are delivered with the outcome.
@@ -59,7 +58,6 @@ class PlannedRound:
     cost: Values
     weights: Values
     closing: DeadlineOutcome
-    announced_s: float
     looked: Mapping[int, Values]
     answers: Mapping[str, ProbeResult]
     concurrent: Mapping[str, ProbeResult]
@@ -157,7 +155,6 @@ class RoundPlanner:
             cost=self.cost_model.count_seen(used, closing.units[closing.arrived]),
             weights=self._weights(selection, used, self.federation.n_train[arriving]),
             closing=closing,
-            announced_s=pace.announced_s,
             looked=pace.looked,
             answers=answers,
             concurrent=concurrent,
@@ -215,10 +212,10 @@ class RoundPlanner:
         wall = partial(stretch, selected)
         finish = wall(timing.finish(asked.units))
         close = parts.deadline.close(state.deadline, finish, announced) if len(selected) else 0.0
-        closing = settle(timing, asked.units, close, parts.deadline.partial_work, wall)
+        closing = settle(timing, asked.units, close, parts.deadline.partial_work, announced, wall)
         in_time = set(selected[wall(timing.probe()) <= close].tolist())
         looked = {k: values for k, values in losses.items() if k in in_time}
-        return Pace(announced, chosen, looking, looked, closing)
+        return Pace(chosen, looking, looked, closing)
 
     def _whole_job(self, rates: Rates) -> Timing:
         """Return the expected times of a whole job, for everybody.
@@ -240,14 +237,12 @@ class Pace:
     """How a cohort's work fits into the round.
 
     Attributes:
-        announced_s: the deadline that clients are told.
         chosen: what they train on.
         looking: sorted ids of those who look at all of their samples first.
         looked: their losses, of those who are done with that before the round closes.
         closing: who arrives.
     """
 
-    announced_s: float
     chosen: Chosen
     looking: Ids
     looked: Mapping[int, Values]

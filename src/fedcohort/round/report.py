@@ -7,6 +7,7 @@ import numpy as np
 
 from fedcohort.data.federation import Federation
 from fedcohort.data.skew import class_imbalance
+from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.flat import FlatModel
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.collected import Collected
@@ -36,6 +37,7 @@ def columns(planned: PlannedRound, collected: Collected, n_clients: int) -> Clie
     table: dict[str, tuple[Ids | None, np.ndarray]] = {
         "units": (selection.clients, planned.closing.units),
         "finish_s": (selection.clients, planned.closing.finish),
+        **{name: (selection.clients, values) for name, values in phases(planned.closing).items()},
         "train_loss": (came, collected.reports["train_loss"]),
         "weight": (came, collected.weights),
     }
@@ -48,6 +50,20 @@ def columns(planned: PlannedRound, collected: Collected, n_clients: int) -> Clie
     for word, (ids, values) in reports.items():
         table |= {name: (ids, column) for name, column in spread_columns(word, values).items()}
     return ClientFacts(n_clients, flags, table)
+
+
+def phases(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
+    """What each selected client's job is made of, in seconds; that of whoever is late is the whole job."""
+    return {"units_asked": closing.asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
+
+
+def pace(planned: PlannedRound) -> Mapping[str, float]:
+    """The deadline that clients were told, where there is one, and when the round closed; {} where nobody trains."""
+    closing = planned.closing
+    if not len(planned.selection.clients):
+        return {}
+    told = {"round/announced_s": float(closing.announced)} if np.isfinite(closing.announced) else {}
+    return {**told, "round/closed_s": float(closing.train_s)}
 
 
 def spread_columns(word: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
@@ -123,6 +139,7 @@ def report_of(
             "round/dropped_step": float(collected.step_dropped) if collected else 0.0,
             "select/share_max": float(state.times_selected.max() / step),
             "select/share_min": float(state.times_selected.min() / step),
+            **pace(planned),
             **state.chance.metrics(state.times_selected),
         }
     return RoundReport(step, chosen, arrived, scalars, table, trace, f"{state.choices or '-'}:{weights}")

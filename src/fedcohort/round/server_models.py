@@ -11,7 +11,7 @@ from fedcohort.data.federation import Federation
 from fedcohort.flat import Block, FlatModel
 from fedcohort.ranks import ranks, reduce_sum
 from fedcohort.rng import generator
-from fedcohort.training.evaluate import CHUNK_BYTES
+from fedcohort.training.chunks import count_at_once
 
 Counter = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
 
@@ -87,7 +87,7 @@ class RoundModels:
     def accuracy(self, network: nn.Module) -> float:
         network.eval()
         data = self.federation.server_val
-        chunk = max(256, CHUNK_BYTES // max(1, data.x[:1].numel() * 4))
+        chunk = count_at_once(self.server.network, data.x)  # this network's passes are counted
         pieces = zip(torch.split(data.x, chunk), torch.split(data.y, chunk), strict=True)
         return sum(int((network(x).argmax(1) == y).sum()) for x, y in pieces) / len(data.y)
 

@@ -24,17 +24,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.maths.qcid import Counts, qcid
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import Selector, draw
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
-
-BLOCK = 4096  # rows that stay in a processor's cache
-
-Counts = Float64[np.ndarray, "_n c"]
 
 
 @dataclass(frozen=True)
@@ -104,26 +100,3 @@ class FedCbs(Selector[State]):
         out = np.zeros(len(h))
         out[left] = np.exp(log - log.max())
         return np.asarray(out / out.sum())
-
-
-def qcid(h: Counts, beside: Values | float = 0.0) -> Values:
-    """The imbalance of each row of class counts, [n]: 0 for equal counts, 1 - 1/C for a single class or none.
-
-    beside: counts that are added to every row, [C].
-    """
-    out = np.empty(len(h))
-    for start in range(0, len(h), BLOCK):
-        rows = slice(start, start + BLOCK)
-        out[rows] = _qcid(h[rows] + beside)
-    return out
-
-
-def _qcid(shares: Counts) -> Values:
-    """Return the imbalance of each row of class counts, in place: the counts are overwritten."""
-    C = shares.shape[1]
-    n = shares @ np.ones((C, 1))  # whole numbers: exact in any order
-    some = n[:, 0] > 0
-    np.divide(shares, n, out=shares, where=True if some.all() else n > 0)
-    shares -= 1 / C
-    shares *= shares
-    return np.asarray(np.where(some, shares.sum(1), 1 - 1 / C))

@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 Built = Any  # an object of the class that `_target_` names: it is a config that says which
 LIGHT = (  # they import no torch: what is out of its range here is refused in half a second
     *("selector", "client", "deadline", "samples", "device", "availability"),
-    *("attack", "partition", "label_noise", "dataset", "model"),
+    *("attack", "partition", "label_noise", "feature_noise", "dataset", "model"),
 )
 HEAVY = ("objective", "regulariser", "codec", "server", "agg", "proxy")
 CONTRACTS = {  # module and name, where they aren't the group's `base` and the group
     "agg": ("agg.base", "Aggregator"),
     "server": ("server.base", "ServerOptimizer"),
-    "label_noise": ("label_noise.base", "LabelNoise"),
     "logger": ("record.observer", "Observer"),
 }
 
@@ -182,7 +181,7 @@ def part(composition: Composed, group: str) -> Built:
 
 def contract(group: str) -> type:
     """Return what every part of the group inherits: the protocol in its `base` module."""
-    module, name = CONTRACTS.get(group, (f"{group}.base", group.capitalize()))
+    module, name = CONTRACTS.get(group, (f"{group}.base", group.title().replace("_", "")))
     found: type = getattr(importlib.import_module(f"fedcohort.{module}"), name)
     return found
 

@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from fedcohort.startup import assemble, options
 
-DEALT = ("partition", "label_noise", "dataset")  # presets and what the data name have a say in these
+DEALT = ("partition", "label_noise", "feature_noise", "dataset")  # presets and what the data name have a say in these
 PARSER = OverridesParser.create()
 
 

@@ -167,6 +167,7 @@ def _federation(composition: Composed, objects: Mapping[str, Any], parts: "Parts
         server_val=config["split"]["server_val"],
         client_val=config["split"]["client_val"],
         limit=config["split"]["limit"],
+        feature_noise=objects["feature_noise"],
     )
     known = compatible.with_data(_facts(composition, parts), parts, config["cohort"], federation)
     compatible.check_population(parts, composition.choices, known, config["cohort"], federation)
@@ -176,23 +177,26 @@ def _federation(composition: Composed, objects: Mapping[str, Any], parts: "Parts
 def _network(composition: Composed, model: "Model", federation: "Federation") -> "nn.Module":
     try:
         with torch_scope(composition.config["seed"], "weights"):
-            return model.build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
+            network = model.build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
     except (MemoryError, RuntimeError) as error:  # torch has no error of its own for it
         if "alloc" not in str(error):
             raise
         raise OptionError(f"model={composition.choices['model']}: there is no memory for so large a network") from error
+    if federation.scale is not None:
+        federation.scale.attach(network)
+    return network
 
 
 def _loop(composition: Composed, parts: "Parts", federation: "Federation", network: "nn.Module") -> "FederatedLoop":
     """Make the loop, after everything that can be refused has been: Lightning is imported here."""
-    from fedcohort.flat import has_batch_norm
+    from fedcohort.flat import keeps_statistics
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
     from fedcohort.startup import compatible
 
     config = composition.config
     known = compatible.with_data(_facts(composition, parts), parts, config["cohort"], federation)
-    known = replace(known, batch_norm=has_batch_norm(network))
+    known = replace(known, batch_norm=keeps_statistics(network))
     remarks = compatible.remarks(parts, composition.choices, config["requires"], known, composition.overrides)
     untried = processes.remarks(config["trainer"]["accelerator"], config["trainer"]["num_nodes"])
     for line in [*remarks, *federation.remarks(), *untried]:
@@ -223,7 +227,9 @@ def _info(
     starts = provenance.starts(home.path)
     lines = [observer.opening_line() for observer in loop.observers]
     federation = loop.federation
-    tags = {"inputs": federation.inputs} if federation.inputs else {}
+    tags = {"data": federation.checksum}
+    if federation.inputs:
+        tags["inputs"] = federation.inputs
     if oracle := unknowable(loop.parts.needs()):
         tags["yardstick"] = ", ".join(oracle)
     return RunInfo(
@@ -248,4 +254,5 @@ def _info(
         skew=federation.skew,
         starts=starts,
         labels={str(c): name for c, name in enumerate(federation.class_names)},
+        feature_noise=federation.feature_noise,
     )

@@ -1,7 +1,8 @@
 """Who gets which samples. Everything that a seed of the data decides, and nothing else.
 
     training data -> server_val + partition;   client k's part, shuffled -> V_k (client_val of it, 2 at least) + T_k
-    labels of T_k and V_k are flipped with the client's noise rate;   E_k: a share of the test split, original labels
+    labels of T_k and V_k are flipped with the client's noise rate, and their inputs disturbed by its own level;
+    E_k: a share of the test split as it is
 
 server_val is cut before partitioning: a random share of each class, so that it has the classes of the
 whole. Where the dataset has natural clients, three random rows of each owner are never taken for it. server_val and
@@ -23,8 +24,10 @@ from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.data.ragged import Ragged
 from fedcohort.data.shards import Counts, deal, natural_owners, split_by_owner
 from fedcohort.dataset.base import Raw
+from fedcohort.dataset.checksum import checksum_of
 from fedcohort.errors import DataError, FedcohortError, OptionError
-from fedcohort.label_noise.base import LabelNoise, flip
+from fedcohort.feature_noise.base import FeatureNoise, disturb_clients
+from fedcohort.label_noise.base import LabelNoise
 from fedcohort.partition.base import Partition
 from fedcohort.rng import Draws, Rekeyed, generator
 from fedcohort.types import Ids, Values
@@ -43,6 +46,7 @@ def build(
     server_val: float,
     client_val: float,
     limit: int | None = None,
+    feature_noise: FeatureNoise | None = None,
 ) -> Federation:
     """Split `raw`; `seed` is `data_seed`. Equal arguments give equal bits; raw's own inputs may be spent by it.
 
@@ -52,18 +56,20 @@ def build(
     ranges.number("split.client_val", client_val, "[0, 0.5]")
     ranges.integer("clients", clients, "[1, inf)", optional=True)
     ranges.integer("split.limit", limit, "[1, inf)", optional=True)
+    checksum = checksum_of(raw)  # before its inputs are spent
     raw = thin(raw, limit, seed)
     server_rows = _server_rows(raw, server_val, generator(seed, "server_val"))
     parts = _parts(raw, _rows_beside(server_rows, len(raw.train_y)), partition, clients, limit, seed)
     _shuffle(parts, seed)
     rates = label_noise.rates(Draws(seed, len(parts)))
     true_y = raw.train_y[parts.rows]
-    labels = _flip_labels(parts, true_y, rates, raw.n_classes, seed)
+    labels = _flip_labels(label_noise, parts, true_y, rates, raw.n_classes, seed)
     counts = parts.counts(true_y, raw.n_classes)
     n_val = np.rint(client_val * parts.sizes).astype(np.int64)
     is_val, val, train = parts.cut(np.minimum(np.maximum(2, n_val), parts.sizes - 1))
     test = _test_rows(raw, parts, counts, seed)
     train_x, val_x, server_x = _inputs(raw, (train.rows, val.rows, server_rows))
+    levels = disturb_clients(feature_noise, [(train_x, train), (val_x, val)], seed) if feature_noise else None
     train_y, val_y = true_y[~is_val], true_y[is_val]
     flipped = labels is not true_y
     seen_train, seen_val = (labels[~is_val], labels[is_val]) if flipped else (train_y, val_y)
@@ -82,6 +88,9 @@ def build(
         server_test_attribute=raw.test_attribute,
         class_names=raw.class_names,
         standard=raw.standard,
+        scale=raw.scale,
+        checksum=checksum,
+        feature_noise=levels,
     )
 
 
@@ -119,13 +128,13 @@ def _shuffle(parts: Ragged, seed: int) -> None:
         keyed.at(seed, "client_split", client=k).shuffle(parts.rows[start:stop])
 
 
-def _flip_labels(parts: Ragged, true_y: Ids, rates: Values, n_classes: int, seed: int) -> Ids:
+def _flip_labels(noise: LabelNoise, parts: Ragged, true_y: Ids, rates: Values, n_classes: int, seed: int) -> Ids:
     """Return the labels that clients see, [N]; nothing is drawn for a client whose labels are all right."""
     noisy = np.flatnonzero(rates > 0).tolist()
     labels, keyed = true_y.copy() if noisy else true_y, Rekeyed()
     for k in noisy:
         own = slice(parts.offsets[k], parts.offsets[k + 1])
-        labels[own] = flip(true_y[own], rates[k], n_classes, keyed.at(seed, "label_flip", client=k))
+        labels[own] = noise.flip(true_y[own], rates[k], n_classes, keyed.at(seed, "label_flip", client=k))
     return labels
 
 

@@ -13,11 +13,11 @@ from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import FlatModel
 from fedcohort.ranks import rank, ranks, reduce_sum, share_of
 from fedcohort.rng import generator
+from fedcohort.training.chunks import count_at_once
 from fedcohort.training.memory_layout import gather
 from fedcohort.types import Ids, Values
 
 PerSample = Callable[[Tensor, Tensor], Tensor]
-CHUNK_BYTES = 2**26  # inputs of one forward pass
 GRADIENT_BATCH = 256  # samples of a backward pass of `FederationLab.gradient`
 
 
@@ -39,8 +39,7 @@ def mean_over_samples(
     everybody = len(clients) == len(shard.offsets) - 1
     rows = None if everybody else torch.from_numpy(rows_of(shard.offsets, clients)).to(shard.y.device)
     n_rows = len(shard.y) if rows is None else len(rows)
-    width = max(1, shard.x[:1].numel() * 4)
-    chunk = max(256, CHUNK_BYTES // width)
+    chunk = count_at_once(network, shard.x)
     parts: list[list[Tensor]] = [[] for _ in functions]
     for start in range(0, n_rows, chunk):
         x, y = _piece(shard, rows, start, start + chunk)
@@ -146,7 +145,7 @@ class FederationLab:
 def worst_group(network: nn.Module, rows: Rows, attribute: Ids) -> float:
     """The smallest accuracy over the groups (class, attribute) that `rows` has (FedDiverse Sec. V-B)."""
     network.eval()
-    chunk = max(256, CHUNK_BYTES // max(1, rows.x[:1].numel() * 4))
+    chunk = count_at_once(network, rows.x)
     right = torch.cat([network(x).argmax(1) for x in torch.split(rows.x, chunk)]) == rows.y
     group = rows.y.cpu().numpy() * (int(attribute.max()) + 1) + attribute
     sizes = np.bincount(group)

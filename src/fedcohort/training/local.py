@@ -86,7 +86,8 @@ class LocalTrainer:
         self.server, self.worker, self.federation = server, worker, federation
         self.objective, self.client, self.codec, self.hooks, self.seed = objective, client, codec, hooks, seed
         self.weighs = weigher(hooks) is not None
-        self.chain = layers_of(worker) if closed_form and not worker.bf16 and not self.weighs else None
+        as_numbers = federation.train.x.is_floating_point()  # what the network converts must go through it
+        self.chain = layers_of(worker) if closed_form and as_numbers and not worker.bf16 and not self.weighs else None
         self.response = Response(client, regularisers)
         self.rng = Rekeyed()
         self.watch: Callable[[Step], Step] = lambda step: step

@@ -58,6 +58,22 @@ def test_a_name_of_one_s_own_is_a_tag(logs: Logs) -> None:
     assert logs.only_run().data.tags["name"] == "first_try"
 
 
+def test_tags_say_which_budget_ended_it(logs: Logs) -> None:
+    """A round takes 310 s: four of them 1240. The parameter stays what it was, the tag is what was asked for last."""
+
+    def told() -> tuple[str | None, ...]:
+        run = logs.only_run()
+        found = (run.data.params, "until.virtual_s"), (run.data.tags, "until.virtual_s"), (run.data.tags, "ended_by")
+        return tuple(of.get(name) for of, name in found)
+
+    config = run_info(logs).config
+    first, second = ({**config, "until": {"virtual_s": end, "bytes": None, "acc": None}} for end in (1240.0, 310.0 * 6))
+    play(watchers(logs), run_info(logs, config=first), last=4)
+    assert told() == ("1240.0", "1240.0", "until.virtual_s")
+    play(watchers(logs), run_info(logs, config=second, start=4))
+    assert told() == ("1240.0", "1860.0", "rounds, until.virtual_s")
+
+
 KILLS: list[tuple[Any, str, int, str]] = [
     (identity, "_write", 1, "before"),  # nothing is known yet
     (identity, "_create", 1, "before"),

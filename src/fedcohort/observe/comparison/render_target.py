@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fedcohort.observe import units
 from fedcohort.observe.comparison.render import ODD, YARDSTICK, exact, grid, p_value, tabular, tex, unit_of
@@ -77,12 +77,12 @@ def _bounds(found: SpeedUp) -> str:
     return f"median > {found.low:.2f}" if math.isinf(found.high) else f"median {found.low:.2f} to {found.high:.2f}"
 
 
-def markdown(table: TargetTable) -> str:
-    """A table of times, one of speed-ups where there is a baseline, and the notes."""
+def markdown(table: TargetTable, beside: Sequence[str] = ()) -> str:
+    """A table of times, one of speed-ups where there is a baseline, and the notes; beside: those on the runs."""
     out = [f"### {title(table)}", "", *grid(table, lambda entry: time_words(table, entry))]
     if table.baseline is not None:
         out += ["", f"### {_ratio_title(table)}", "", *grid(table, lambda entry: ratio_words(entry.speed_up))]
-    out += ["", *(f"- {line}" for line in remarks(table))]
+    out += ["", *(f"- {line}" for line in [*remarks(table), *beside])]
     return "\n".join(out).rstrip() + "\n"
 
 
@@ -93,7 +93,7 @@ def _ratio_title(table: TargetTable) -> str:
 def remarks(table: TargetTable) -> list[str]:
     """How to read it, then what doesn't fit."""
     censored = any(entry.met < len(entry.times) for entry in table.entries.values())
-    legend = ["> t: fewer than half of the seeds had it at t; those that never got there count as later than their end"]
+    legend = ["Seeds that never got there count as later than their end; > t: fewer than half of them all had it at t"]
     early = [
         f"{row if not col else f'{row} + {col}'} meets it on a seed before its first round"
         for (row, col), entry in table.entries.items()
@@ -106,13 +106,13 @@ def remarks(table: TargetTable) -> list[str]:
     return [*(legend if censored else []), *early, *marks, *table.notes]
 
 
-def latex(table: TargetTable) -> str:
+def latex(table: TargetTable, beside: Sequence[str] = ()) -> str:
     """A `tabular` of the same, for booktabs; speed-ups in a second one, the notes below."""
     out = ["% needs \\usepackage{booktabs}"]
     out += tabular(table, lambda entry: tex(time_words(table, entry)), title(table))
     if table.baseline is not None:
         out += ["", *tabular(table, lambda entry: tex(ratio_words(entry.speed_up)), _ratio_title(table))]
-    out += ["", "\\par\\footnotesize", *(f"{tex(line)}\\\\" for line in remarks(table))]
+    out += ["", "\\par\\footnotesize", *(f"{tex(line)}\\\\" for line in [*remarks(table), *beside])]
     return "\n".join(out) + "\n"
 
 

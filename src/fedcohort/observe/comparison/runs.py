@@ -11,17 +11,18 @@ from dataclasses import dataclass, field
 
 from fedcohort.errors import TrackingError
 from fedcohort.observe.comparison.tracked import SEED, Run, commit, differences, label, settings
-from fedcohort.observe.tracking.record import ASKED, DONE, FORCED, YARDSTICK
+from fedcohort.observe.tracking.record import ASKED, BUDGET, DONE, FORCED, YARDSTICK
 from fedcohort.ranges import refuse
 
 STANDS_FOR = {  # what a word may set beside its own options: said, but no reason against a comparison
-    "heterogeneity": ("partition", "label_noise"),
+    "heterogeneity": ("partition", "label_noise", "feature_noise"),
     "agg": ("server", "objective", "regulariser", "deadline", "client"),
     "experiment": ("",),
     "model": ("n_params",),
     "dataset": ("n_params", "n_clients", "clients"),
     "clients": ("n_clients",),
 }
+ENDS = frozenset(BUDGET) - {ASKED}  # what may end a run before its last round
 ONE = ""  # the only column where none was asked for
 
 Cell = tuple[str, str]  # row, column
@@ -78,14 +79,19 @@ class _Sorter:
         self.left_out.setdefault(why, []).append(label(run))
 
     def alike(self, cell: Cell, runs: Sequence[Run]) -> dict[int, Run]:
-        """Keep one run a seed, all of the settings that most runs of the cell have; of equals the newest."""
-        kinds = Counter(settings(run) for run in runs)
-        newest = {settings(run): i for i, run in enumerate(runs)}
-        usual = max(kinds, key=lambda kind: (kinds[kind], newest[kind]))
+        """Keep one run a seed, all of the settings that most runs of the cell have; of equals the newest.
+
+        Where every seed has one run, each may have a budget of its own (the time that another run of the seed took).
+        """
+        own_budgets = len({run.seed for run in runs}) == len(runs)
+        kind = {run.id: _without_budget(settings(run)) if own_budgets else settings(run) for run in runs}
+        kinds = Counter(kind.values())
+        newest = {kind[run.id]: i for i, run in enumerate(runs)}
+        usual = max(kinds, key=lambda each: (kinds[each], newest[each]))
         chosen: dict[int, Run] = {}
         for run in runs:
-            if settings(run) != usual:
-                differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences(settings(run), usual))
+            if kind[run.id] != usual:
+                differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences(kind[run.id], usual))
                 self.leave_out(run, f"it differs from the other runs of {spell(cell)}: {differ}")
                 continue
             if run.seed in chosen:
@@ -144,18 +150,28 @@ class _Sorter:
 
     def short(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
         """Runs that a callback or a budget ended count, since they have finished, but not unsaid."""
-        ended: dict[str, list[str]] = {}
-        for run in (run for of in cells.values() for run in of.values() if run.early):
+        found = [run for of in cells.values() for run in of.values() if run.early]
+        stopped = [run for run in found if not run.ended_by]
+        labels = [f"{label(run)} ({run.tags[DONE]} of {run.params[ASKED]} rounds)" for run in stopped]
+        self.differences += [f"ended early: {', '.join(labels)}"] if labels else []
+        ended: dict[str, list[int]] = {}
+        for run in (run for run in found if run.ended_by):
             why = ", ".join(f"{name}={run.params.get(name, '?')}" for name in run.ended_by)
-            lengths = f"{label(run)} ({run.tags[DONE]} of {run.params[ASKED]} rounds)"
-            ended.setdefault(f"ended by {why}" if why else "ended early", []).append(lengths)
-        self.differences += [f"{how}: {', '.join(labels)}" for how, labels in ended.items()]
+            ended.setdefault(why, []).append(int(run.tags[DONE]))
+        for why, rounds in ended.items():
+            after = f"{min(rounds)} to {max(rounds)}" if len(set(rounds)) > 1 else str(rounds[0])
+            runs = f"{len(rounds)} runs" if len(rounds) > 1 else "1 run"
+            self.differences.append(f"ended by {why}: {runs}, after {after} rounds")
 
     def seeds(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
         everywhere = {seed for runs in cells.values() for seed in runs}
         for cell, runs in cells.items():
             if missing := sorted(everywhere - set(runs)):
                 self.differences.append(f"missing: {spell(cell)} has no run of seed {', '.join(map(str, missing))}")
+
+
+def _without_budget(kind: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in kind if name not in ENDS)
 
 
 def sort(runs: Sequence[Run], rows: str, cols: str | None, metric: str) -> Sorted:

@@ -100,7 +100,13 @@ class TargetEntry:
 
 @dataclass(frozen=True)
 class TargetTable:
-    """Times to a target; `goals` are the targets, by cell and seed."""
+    """Times to a target.
+
+    Attributes:
+        goals: the targets, by cell and seed.
+        notes: what has no target.
+        sign: -1 where less of the metric is better.
+    """
 
     rows_name: str
     cols_name: str | None
@@ -144,7 +150,7 @@ def tabulate(
     """
     wanted = parse(target)
     _check_axis(found, histories, axis)
-    notes = list(found.notes)
+    notes: list[str] = []
     if isinstance(wanted, float):
         goals = {cell: dict.fromkeys(of, wanted) for cell, of in histories.items()}
     else:
@@ -197,7 +203,7 @@ def _best_of(
     notes: list[str],
 ) -> dict[Cell, dict[int, float]]:
     """The targets of each cell, by seed; what has none is noted."""
-    known = found.rows if words[0] in found.rows else found.cols
+    known = found.cols if words[0] in found.cols and words[0] not in found.rows else found.rows
     if odd := [word for word in words if word not in known]:
         raise refuse("target", f"{BEST_OF} and one or more of {', '.join(known)}", f"{BEST_OF}{','.join(odd)}")
     goals: dict[Cell, dict[int, float]] = {}

@@ -41,7 +41,7 @@ def draw(info: RunInfo, history: History, path: Path, step: int | None = None) -
     steps = explain(history)
     if step is not None and step not in steps:
         silent = f"left out, as selector={info.choices.get('selector')} gives neither scores nor probabilities"
-        allowed = f"one of the rounds that chose by scores or probabilities, {_list_steps(steps)}" if steps else silent
+        allowed = f"one of the rounds that chose by scores or probabilities, {list_steps(steps)}" if steps else silent
         raise refuse("round", allowed, step)
     if not steps:
         return False
@@ -187,7 +187,7 @@ def _handles(round: ExplainedRound) -> "list[Artist]":
     return found
 
 
-def _list_steps(steps: Sequence[int]) -> str:
+def list_steps(steps: Sequence[int]) -> str:
     """`1 to 50`, `2 to 50`, or `2, 5, ..., 50` where some between them do not count."""
     if steps[-1] - steps[0] + 1 == len(steps):
         return str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"

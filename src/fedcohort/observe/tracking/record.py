@@ -68,10 +68,11 @@ def params(info: RunInfo) -> dict[str, str]:
 
 
 def dataset(info: RunInfo) -> "DatasetInput":
-    """The data as dealt to the clients: equal digests mean equal partition and label noise."""
+    """The data as dealt to the clients: equal digests mean equal partition and noise."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    parts = (info.n_train, info.class_counts, info.noise_rate)
+    parts = [info.n_train, info.class_counts, info.noise_rate]
+    parts += [] if info.feature_noise is None else [info.feature_noise]
     digest = hashlib.blake2b(b"".join(part.tobytes() for part in parts), digest_size=4).hexdigest()
     samples = int(info.class_counts.sum())
     profile = {"clients": len(info.n_train), "samples": samples, "classes": int(info.class_counts.shape[1])}

@@ -1,0 +1,65 @@
+"""fedcohort prepare imagefolder|leaf|celeba|waterbirds|spawrious SRC DST [size=N]: raw files as tables.
+
+imagefolder   SRC/train/<class>/*, SRC/test/<class>/*, or SRC/<class>/*: for dataset=folder dataset.features=image
+leaf          SRC/train/*.json, SRC/test/*.json, or SRC/*.json: for dataset=femnist, dataset=shakespeare, dataset=folder
+celeba        img_align_celeba/ and the three lists: for dataset=celeba
+waterbirds    metadata.csv and the images that it names: for dataset=waterbirds
+spawrious     <0 or 1>/<place>/<breed>/*: for dataset=spawrious
+
+DST gets train.parquet, and test.parquet and valid.parquet where there are such parts. Images keep their bytes, or are
+made N x N pixels and stored as PNG with size=N. Typed again, it goes on where it was stopped. SRC is a folder: archives
+are not opened, nothing is unpickled, and what leads out of SRC, a link or a name in a list, is refused.
+"""
+
+import importlib
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fedcohort import ranges
+from fedcohort.dataset.raw.pieces import write
+from fedcohort.dataset.raw.source import folder_of
+from fedcohort.errors import OptionError
+from fedcohort.host import disk
+from fedcohort.startup.options import unknown
+
+KINDS = ("imagefolder", "leaf", "celeba", "waterbirds", "spawrious")
+EVERY_S = 5.0  # seconds between lines
+
+
+def main(words: Sequence[str]) -> int:
+    """The command. Raises `OptionError` and `DataError`."""
+    named = [word for word in words if "=" not in word]
+    options = dict(word.split("=", 1) for word in words if "=" in word)
+    for name in options:
+        if name != "size":
+            raise unknown("", name, ("size",))
+    if len(named) != 3:
+        raise OptionError(f"name the kind ({', '.join(KINDS)}), the folder with the raw files, and the folder to make")
+    kind, source, destination = named[0], folder_of(named[1]), Path(named[2]).expanduser()
+    ranges.choice("the kind", kind, *KINDS)
+    if destination.resolve().is_relative_to(source.resolve()):
+        raise OptionError(f"{destination} lies in {source}, whose files are read: name another folder to make")
+    text = options.get("size")
+    size = int(text) if text is not None and text.isdecimal() else text
+    ranges.integer("size", size, "[1, 4096]", optional=True)
+    pieces = importlib.import_module(f"fedcohort.dataset.raw.{kind}").plan(source, size)
+    with disk.in_one_line(destination):
+        rows = write(pieces, destination, lines())
+    parts = ", ".join(f"{count:,} rows in {part}.parquet" for part, count in rows.items())
+    sys.stdout.write(f"{destination}: {parts}\n")
+    return 0
+
+
+def lines() -> Callable[[str, int, int], None]:
+    """A report that says how far it is every few seconds, and at the end."""
+    last = time.monotonic()
+
+    def report(part: str, done: int, count: int) -> None:
+        nonlocal last
+        if done == count or time.monotonic() - last >= EVERY_S:
+            last = time.monotonic()
+            sys.stderr.write(f"{part}: {done} of {count} pieces\n")
+
+    return report

@@ -1,0 +1,140 @@
+"""LEAF's rules for data that people made: who is kept, and what of their samples is the test (Caldas et al. 2018).
+
+    users   people in a random order, all of their samples each, until the share of the samples is reached; of the last
+            one so many as are left, at random (LEAF's `--sf`, niid)
+    least   people with fewer samples are left out (`-k`)
+    sample  of each person max(1, floor(.9 n)) samples at random train, the rest test (`-t sample`)
+    user    floor(.9 K) people at random train, the others are strangers whose samples are the test (`-t user`)
+    given   the parts are those of the files
+
+Then people with fewer than three training samples are left out, as a client needs so many here.
+
+Departures from LEAF: the draws are ours.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.dataset import cells
+from fedcohort.dataset.own import draw_of_each
+from fedcohort.dataset.pictures import column_of
+from fedcohort.dataset.table import Frame
+from fedcohort.errors import DataError
+from fedcohort.types import Ids
+
+SHARE, LEAST = 0.9, 3
+TESTS = ("sample", "user", "given")
+
+
+@dataclass(frozen=True)
+class Division:
+    """Rows of a training and a test part, and whose they are.
+
+    Attributes:
+        train, test: positions among all rows, sorted, int64.
+        owner, test_owner: the client of each, counted from 0 in the order of their ids; test_owner None where the test
+            part is of strangers.
+        remark: what was left out, for people; may be empty.
+    """
+
+    train: Ids
+    test: Ids
+    owner: Ids
+    test_owner: Ids | None
+    remark: str
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The options, see above: test one of TESTS, users a share of the samples, least a number of samples."""
+
+    test: str
+    users: float
+    least: int
+
+    def __post_init__(self) -> None:
+        ranges.choice("test", self.test, *TESTS)
+        ranges.number("users", self.users, "(0, 1]")
+        ranges.integer("least", self.least, "[0, inf)")
+
+
+def people(frames: Sequence[Frame], names: Sequence[str]) -> Ids:
+    """Whose each row of the tables is, one table after the other: numbers in the sorted order of the ids, int64 [N]."""
+    found = []
+    for frame in frames:
+        name = column_of(frame, names)
+        column = frame.require_full(name)
+        if not (cells.is_text(column.type) or cells.is_number(column.type)):
+            raise frame.error(name, f": column {name!r} must hold texts or numbers, it holds {column.type}")
+        found.append(column.to_numpy())
+    kinds = {ids.dtype.kind in "OU" for ids in found}
+    if len(kinds) > 1:
+        raise frames[-1].error(
+            names[0], f": column {names[0]!r} mixes texts and numbers with that of {frames[0].where}"
+        )
+    return np.unique(np.concatenate(found), return_inverse=True)[1].astype(np.int64)
+
+
+def divide(name: str, owner: Ids, rules: Rules, rng: np.random.Generator, given: int) -> Division:
+    """Divide rows by LEAF's rules.
+
+    Args:
+        name: of the dataset, for messages.
+        owner: whose each row is, int64 [N], counted from 0.
+        rules: by which.
+        rng: for all draws.
+        given: how many of the first rows the file's training part has, for test=given.
+
+    Raises `DataError` where nothing is left.
+    """
+    rows = np.arange(len(owner)) if rules.users == 1 else subsample(owner, rules.users, rng)
+    counts = np.bincount(owner[rows], minlength=owner.max() + 1)
+    small = (counts > 0) & (counts < rules.least)
+    rows = rows[~small[owner[rows]]]
+    if rules.test == "given":
+        is_train = rows < given
+    elif rules.test == "user":
+        there = np.flatnonzero(np.bincount(owner[rows], minlength=1))
+        is_train = np.isin(owner[rows], rng.permutation(there)[: int(SHARE * len(there))])
+    else:
+        is_train = draw_training(owner[rows], rng)
+    sizes = np.bincount(owner[rows[is_train]], minlength=owner.max() + 1)
+    poor = (sizes > 0) & (sizes < LEAST)
+    train, tested = rows[is_train], rows[~is_train]
+    train = train[~poor[owner[train]]]
+    clients = np.unique(owner[train])
+    strangers = not np.isin(owner[tested], clients).any()
+    if not strangers:
+        tested = tested[np.isin(owner[tested], clients)]
+    if not len(train) or not len(tested):
+        part = "training" if not len(train) else "test"
+        raise DataError(
+            f"dataset={name}: no {part} samples are left with test={rules.test}, users={rules.users:g} and "
+            f"least={rules.least}"
+        )
+    remark = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
+    if strangers:
+        remark += "; the test is of others: no clients/acc_*"
+    if left := int((small | poor).sum()):
+        remark += f"; {left} left out, who have too few samples"
+    test_owner = None if strangers else np.searchsorted(clients, owner[tested])
+    return Division(train, tested, np.searchsorted(clients, owner[train]), test_owner, remark)
+
+
+def subsample(owner: Ids, share: float, rng: np.random.Generator) -> Ids:
+    """The sorted positions of a share of the rows: people in a random order, the last one in part."""
+    wanted = int(share * len(owner))
+    rank = np.empty(owner.max() + 1, dtype=np.int64)
+    rank[rng.permutation(len(rank))] = np.arange(len(rank))
+    shuffled = rng.permutation(len(owner))
+    order = shuffled[np.argsort(rank[owner[shuffled]], kind="stable")]
+    return np.sort(order[:wanted])
+
+
+def draw_training(owner: Ids, rng: np.random.Generator) -> np.ndarray:
+    """Whether each row trains, bool [N]: max(1, floor(.9 n)) of each owner's, at random."""
+    quota = np.maximum(1, np.floor(SHARE * np.bincount(owner) + 1e-9).astype(np.int64))
+    return draw_of_each(owner, quota, rng)

@@ -1,0 +1,79 @@
+"""Images that people made, or are in: one pool of them, divided by LEAF's rules (`dataset.leaf`)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fedcohort.dataset import leaf
+from fedcohort.dataset.base import Raw, check
+from fedcohort.dataset.hub import splits
+from fedcohort.dataset.pictures import Pictures, column_of, images_of, labels_of, missing_source, raw_of
+from fedcohort.dataset.table import Frame, file_of, part_of
+from fedcohort.rng import generator
+from fedcohort.types import Ids
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the pool is.
+
+    Attributes:
+        path: a local folder, or None for the hub.
+        hub: the name there.
+        parts: that the hub has; of a folder the first one must be there.
+    """
+
+    path: str | None
+    hub: str | None
+    parts: Sequence[str]
+
+    def frames(self, name: str, given: bool) -> list[Frame]:
+        """The tables; given: the training and the test part alone. Raises `DataError`."""
+        parts = ("train", "test") if given else tuple(self.parts)
+        if self.path is not None:
+            others = [part for part in ("valid", "test") if not given and file_of(self.path, part)]
+            return [part_of(self.path, part) for part in (parts if given else ("train", *others))]
+        if self.hub is not None:
+            return splits(self.hub, parts)
+        raise missing_source(name, parts)
+
+
+def load(
+    pictures: Pictures,
+    client: Sequence[str],
+    source: Source,
+    rules: leaf.Rules,
+    pixels: str,
+    seed: int,
+    attribute: str | None = None,
+) -> Raw:
+    """Load and divide them; images of rows that are left out aren't decoded.
+
+    Args:
+        pictures: what they are.
+        client: columns that may say whose each is.
+        source: where they are.
+        rules: how they are divided.
+        pixels: "auto", "float32" or "uint8".
+        seed: of the draws.
+        attribute: a column of numbers or truth values, None for none.
+
+    Raises `DataError`.
+    """
+    frames = source.frames(pictures.name, rules.test == "given")
+    labels = _column(frames, pictures.label, pictures.classes)
+    owner = leaf.people(frames, client)
+    rng = generator(seed, "leaf")
+    parts = leaf.divide(pictures.name, owner, rules, rng, frames[0].table.num_rows)
+    x, test_x = (images_of(frames, pictures.image, pictures.fit, rows) for rows in (parts.train, parts.test))
+    raw = raw_of(pictures, (x, labels[parts.train]), (test_x, labels[parts.test]), pixels, parts.remark)
+    raw = replace(raw, train_owner=parts.owner, test_owner=parts.test_owner, pooled_test=parts.test_owner is None)
+    if attribute is not None:
+        a = _column(frames, (attribute,), ("0", "1"))
+        raw = replace(raw, train_attribute=a[parts.train], test_attribute=a[parts.test])
+    return check(raw)
+
+
+def _column(frames: Sequence[Frame], names: Sequence[str], classes: Sequence[str]) -> Ids:
+    return np.concatenate([labels_of(frame, column_of(frame, names), classes) for frame in frames])

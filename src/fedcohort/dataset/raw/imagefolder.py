@@ -1,0 +1,30 @@
+"""A folder of images, a folder for each class: SRC/train/<class>/*, SRC/test/<class>/*; or SRC/<class>/* alone.
+
+Without folders train and test all images are the training part: dataset=folder cuts a test part of it
+(dataset.test_share=0.2). Columns: `image`, `label` (the class's name). `valid` or `val` is a part, too.
+"""
+
+from pathlib import Path
+
+from fedcohort.dataset.raw.encoded import Picture, pieces_of
+from fedcohort.dataset.raw.pieces import Piece
+from fedcohort.dataset.raw.source import folders_in, images_in
+from fedcohort.errors import DataError
+
+PARTS = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "validation": "valid"}
+
+
+def plan(source: Path, size: int | None) -> list[Piece]:
+    """Plan the tables. Raises `DataError` where there are no classes with images."""
+    parts = [folder for folder in folders_in(source, source) if folder.name in PARTS]
+    named = [(PARTS[folder.name], folder) for folder in parts] if (source / "train").is_dir() else [("train", source)]
+    pictures = [
+        Picture(part, file, (folder.name,))
+        for part, root in named
+        for folder in folders_in(source, root)
+        for file in images_in(source, folder)
+    ]
+    for part, root in named:
+        if not any(picture.part == part for picture in pictures):
+            raise DataError(f"{root} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is meant")
+    return pieces_of(pictures, ("label",), source, size)

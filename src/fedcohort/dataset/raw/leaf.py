@@ -1,0 +1,73 @@
+"""LEAF's JSON: SRC/train/*.json and SRC/test/*.json, or SRC/*.json as one part.
+
+    {"users": [...], "num_samples": [...], "user_data": {user: {"x": [...], "y": [...]}}}
+
+Columns: `client`, `x` (lists of numbers, or texts), `y`. FEMNIST's and Synthetic's x are numbers, Shakespeare's are
+texts of 80 characters; CelebA's are names of images, for which there is `fedcohort prepare celeba`.
+"""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fedcohort.dataset.raw.pieces import Piece
+from fedcohort.dataset.raw.source import IMAGES, inside
+from fedcohort.errors import DataError
+
+
+def plan(source: Path, size: int | None) -> list[Piece]:
+    """Plan the tables: a file is a piece. Raises `DataError` where there is no JSON."""
+    if size is not None:
+        raise DataError("size= is for images in files, and LEAF's JSON holds none")
+    files = [("train", file) for file in _files(source, source)]
+    if (source / "train").is_dir():
+        files = [(part, file) for part in ("train", "test") for file in _files(source, source / part)]
+    if not files:
+        raise DataError(f"{source} has no train/*.json, test/*.json, and no *.json either")
+    return [Piece(part, f"{file.name} {file.stat().st_size}", partial(_make, file)) for part, file in files]
+
+
+def _files(source: Path, folder: Path) -> list[Path]:
+    found = sorted(folder.glob("*.json")) if folder.is_dir() else []
+    return [inside(source, file.relative_to(source)) for file in found]
+
+
+def _make(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
+    """The samples of a file, user by user. Raises `DataError` by user."""
+    import pyarrow as pa
+
+    rows = list(_rows(file))
+    if not rows:
+        raise DataError(f"{file} holds no samples")
+    clients, x, y = zip(*rows, strict=True)
+    try:
+        kind = pa.string() if isinstance(x[0], str) else pa.list_(pa.float32())
+        label = pa.string() if isinstance(y[0], str) else pa.int64()
+        return pa.table({"client": clients, "x": pa.array(x, kind), "y": pa.array(y, label)})
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(f"{file}: x and y are not of one kind each: {str(error).splitlines()[0]}") from error
+
+
+def _rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
+    try:
+        with file.open(encoding="utf-8") as stream:
+            read = json.load(stream)
+    except ValueError as error:
+        raise DataError(f"{file} is no JSON, or was cut off: {error}") from error
+    data = read.get("user_data") if isinstance(read, dict) else None
+    if not isinstance(data, dict) or not isinstance(read.get("users"), list):
+        raise DataError(f"{file} is not LEAF's: it needs users, num_samples and user_data")
+    counts = read.get("num_samples", [])
+    for at, user in enumerate(read["users"]):
+        own = data.get(user)
+        x, y = (own.get("x"), own.get("y")) if isinstance(own, dict) else (None, None)
+        if not isinstance(x, list) or not isinstance(y, list):
+            raise DataError(f"{file}: user {user!r} has no lists x and y (of Reddit's form nothing is read)")
+        if len(x) != len(y) or (counts and len(y) != counts[at]):
+            told = f", num_samples says {counts[at]}" if counts else ""
+            raise DataError(f"{file}: user {user!r} has {len(x)} x and {len(y)} y{told}")
+        if x and isinstance(x[0], str) and Path(x[0]).suffix in IMAGES:
+            raise DataError(f"{file}: x are names of images, {x[0]!r}: fedcohort prepare celeba reads images")
+        yield from zip([str(user)] * len(x), x, y, strict=True)

@@ -1,0 +1,37 @@
+"""Spawrious as its archive has it: SRC[/spawrious224]/<0 or 1>/<place>/<breed>/*.png.
+
+Columns: `image`, `label` (the breed), `place`, `half` (0 or 1). It is one part, train.parquet, of which
+`dataset=spawrious` cuts a test part; the folder for domain adaptation is left out.
+"""
+
+from pathlib import Path
+
+from fedcohort.dataset.raw.encoded import Picture, pieces_of
+from fedcohort.dataset.raw.pieces import Piece
+from fedcohort.dataset.raw.source import folders_in, images_in
+from fedcohort.dataset.spawrious import BREEDS, PLACES
+from fedcohort.errors import DataError
+
+HALVES = ("0", "1")
+
+
+def plan(source: Path, size: int | None) -> list[Piece]:
+    """Plan the table. Raises `DataError` for folders of other names, and where there are no images."""
+    root = source / "spawrious224" if (source / "spawrious224").is_dir() else source
+    pictures = []
+    for half in (folder for folder in folders_in(source, root) if folder.name in HALVES):
+        for place in _known(source, half, PLACES):
+            for breed in _known(source, place, BREEDS):
+                values = (breed.name, place.name, int(half.name))
+                pictures += [Picture("train", file, values) for file in images_in(source, breed)]
+    if not pictures:
+        raise DataError(f"{root} has no images: {HALVES[0]}/{PLACES[0]}/{BREEDS[0]}/*.png and so on are meant")
+    return pieces_of(pictures, ("label", "place", "half"), source, size)
+
+
+def _known(source: Path, folder: Path, names: tuple[str, ...]) -> list[Path]:
+    found = folders_in(source, folder)
+    odd = next((path for path in found if path.name not in names), None)
+    if odd is not None:
+        raise DataError(f"{odd}: folders here are called {', '.join(names)}")
+    return found

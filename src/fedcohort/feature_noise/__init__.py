@@ -1,0 +1,1 @@
+"""Whose inputs are disturbed, and how much."""

@@ -1,0 +1,35 @@
+"""How much noise each client's inputs have: two laws that kinds of feature noise share.
+
+uniform:   level_k ~ U[0, sigma)
+bimodal:   level_k = sigma for exactly round(share K) of the K clients, drawn at random, and 0 for all others
+"""
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort import ranges
+from fedcohort.rng import Draws
+
+
+def check(sigma: float, law: str, share: float) -> None:
+    """Check the options that `draw` reads. Raises `OptionError`."""
+    ranges.number("sigma", sigma, "(0, 1000]")
+    ranges.choice("law", law, "uniform", "bimodal")
+    ranges.number("share", share, "[0, 1]")
+
+
+def draw(sigma: float, law: str, share: float, draws: Draws) -> Float64[np.ndarray, "clients"]:
+    """Draw the clients' levels, [n_clients], once a run.
+
+    Args:
+        sigma: the largest level.
+        law: "uniform" or "bimodal".
+        share: of the clients that have any, with bimodal.
+        draws: of the run.
+    """
+    if law == "uniform":
+        return sigma * draws.once().uniform("feature_noise")
+    order = draws.once().generator("feature_noise").permutation(draws.n_clients)
+    levels = np.zeros(draws.n_clients)
+    levels[order[: round(share * draws.n_clients)]] = sigma
+    return levels

@@ -1,0 +1,25 @@
+"""Nobody's inputs are disturbed.
+
+    level_k = 0
+
+Departures from the paper: none.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.feature_noise.base import FeatureNoise, Inputs
+from fedcohort.rng import Draws
+
+
+@dataclass(frozen=True)
+class NoFeatureNoise(FeatureNoise):
+    def levels(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
+        """Zero for every client."""
+        return np.zeros(draws.n_clients)
+
+    def disturb(self, x: Inputs, level: float, rng: np.random.Generator) -> Inputs:
+        """Return the inputs as they are."""
+        return x

@@ -1,0 +1,33 @@
+"""The quadratic class imbalance of Fed-CBS: QCID = sum_c (share of class c - 1/C)^2 (Zhang et al. 2023)."""
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.types import Values
+
+BLOCK = 4096  # rows that stay in a processor's cache
+
+Counts = Float64[np.ndarray, "_n c"]
+
+
+def qcid(h: Counts, beside: Values | float = 0.0) -> Values:
+    """The imbalance of each row of class counts, [n]: 0 for equal counts, 1 - 1/C for a single class or none.
+
+    beside: counts that are added to every row, [C].
+    """
+    out = np.empty(len(h))
+    for start in range(0, len(h), BLOCK):
+        rows = slice(start, start + BLOCK)
+        out[rows] = _qcid(h[rows] + beside)
+    return out
+
+
+def _qcid(shares: Counts) -> Values:
+    """Return the imbalance of each row of class counts, in place: the counts are overwritten."""
+    C = shares.shape[1]
+    n = shares @ np.ones((C, 1))  # whole numbers: exact in any order
+    some = n[:, 0] > 0
+    np.divide(shares, n, out=shares, where=True if some.all() else n > 0)
+    shares -= 1 / C
+    shares *= shares
+    return np.asarray(np.where(some, shares.sum(1), 1 - 1 / C))

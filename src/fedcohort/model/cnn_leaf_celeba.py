@@ -1,0 +1,48 @@
+"""The CNN that LEAF trains on CelebA (Caldas et al. 2018): four convolutions with batch norm, one dense layer.
+
+    4 x (conv 3x3, 32 -> batch norm -> max pool 2 -> ReLU) -> dense,   on 84x84x3: 84 -> 42 -> 21 -> 11 -> 6
+
+31,202 parameters on 84x84x3 with two classes. Convolutions and pooling are padded ("same"): a side of 21 pixels becomes
+11. Weights are TensorFlow's (`model.glorot`), and so is batch norm's epsilon of 0.001.
+
+LEAF calls batch norm with `training=True` always, so that it keeps no statistics: a sample is normed by the batch that
+it comes in, when it is evaluated, too. What a sample is taken for depends on its neighbours then, and a server averages
+nothing of batch norm but scales and shifts.
+
+Departures from LEAF: LEAF evaluates each client's samples as one batch; here an evaluation's batch is hundreds of
+samples or more, of one client after the other. LEAF's pixels are 0 to 255 and its loss is a sum over the batch: the
+first batch norm takes the former away, the latter is a learning rate times the batch size.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedcohort.model.base import Model, require_images
+
+if TYPE_CHECKING:
+    from torch import nn
+
+LAYERS, WIDTH, EPSILON = 4, 32, 1e-3
+LEAST = 9  # pixels of a side: the last batch norm sees two pixels then, also of a batch of one image
+
+
+@dataclass(frozen=True)
+class CnnLeafCeleba(Model):
+    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+        from torch import nn  # noqa: PLC0415 - torch only once the words are right
+
+        from fedcohort.model import glorot  # noqa: PLC0415
+
+        channels, height, width = require_images("cnn_leaf_celeba", shape, LEAST)
+        layers: list[nn.Module] = []
+        for inputs in (channels, *[WIDTH] * (LAYERS - 1)):
+            layers += [
+                nn.Conv2d(inputs, WIDTH, 3, padding=1),
+                nn.BatchNorm2d(WIDTH, EPSILON, track_running_stats=False),
+                nn.MaxPool2d(2, ceil_mode=True),
+                nn.ReLU(),
+            ]
+        pixels = -(-height // 2**LAYERS) * -(-width // 2**LAYERS)
+        network = nn.Sequential(*layers, nn.Flatten(), nn.Linear(WIDTH * pixels, n_classes))
+        glorot.draw(network)
+        return network

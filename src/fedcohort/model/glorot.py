@@ -1,0 +1,15 @@
+"""TensorFlow's initial weights, which are the defaults of its layers.
+
+weight ~ U(-b, b),   b = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010);   bias = 0
+"""
+
+from torch import nn
+
+
+def draw(network: nn.Module) -> None:
+    """Draw the weights of all convolutions and dense layers anew, in their order; norms are left as they are."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)

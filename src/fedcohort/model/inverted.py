@@ -1,0 +1,75 @@
+"""The layers of MobileNetV2 (Sandler et al. 2018): a chain of inverted residuals with linear bottlenecks.
+
+    block: conv1x1 to t times the channels, norm, ReLU6 -> depthwise conv3x3, norm, ReLU6 -> conv1x1, norm;   + x where
+           the shape stays. A block with t = 1 has no first convolution.
+
+STAGES are Table 2 of the paper; their channels come from outside. Tensors are called as in torchvision, so that files
+of its weights fit. Convolutions have no bias, and weights from N(0, 2 / fan_out) (He et al. 2015); the classifier's
+are from N(0, 0.01^2), its bias is 0, norms start as the identity.
+"""
+
+from collections import OrderedDict
+
+from torch import Tensor, nn
+
+from fedcohort.model import norms
+
+STAGES = ((1, 1, 1), (6, 2, 2), (6, 3, 2), (6, 4, 2), (6, 3, 1), (6, 3, 2), (6, 1, 1))  # t, blocks, stride of the first
+
+
+class Block(nn.Module):
+    """An inverted residual from `inputs` to `outputs` channels, `expand` times as many inside."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int, expand: int, norm: str, groups: int) -> None:
+        super().__init__()
+        inside = inputs * expand
+        layers: list[nn.Module] = [_conv(inputs, inside, 1, 1, 1, norm, groups)] if expand > 1 else []
+        layers.append(_conv(inside, inside, 3, stride, inside, norm, groups))
+        layers += [nn.Conv2d(inside, outputs, 1, bias=False), norms.make(norm, groups, outputs)]
+        self.conv = nn.Sequential(*layers)
+        self.is_residual = stride == 1 and inputs == outputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.conv(x)
+        return x + out if self.is_residual else out
+
+
+def _conv(inputs: int, outputs: int, size: int, stride: int, sets: int, norm: str, groups: int) -> nn.Sequential:
+    """Make a convolution in `sets` sets of channels, its norm and ReLU6."""
+    conv = nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=sets, bias=False)
+    return nn.Sequential(conv, norms.make(norm, groups, outputs), nn.ReLU6())
+
+
+def make(channels: int, n_classes: int, widths: tuple[int, ...], norm: str, groups: int) -> nn.Sequential:
+    """Make the network.
+
+    Args:
+        channels: of an image.
+        n_classes: how many logits there are.
+        widths: channels of the stem, of each stage, and of the last convolution.
+        norm: group or batch.
+        groups: of channels, in each layer of group norm.
+    """
+    stem, *stages, last = widths
+    features: list[nn.Module] = [_conv(channels, stem, 3, 2, 1, norm, groups)]
+    inputs = stem
+    for (expand, blocks, stride), outputs in zip(STAGES, stages, strict=True):
+        for block in range(blocks):
+            features.append(Block(inputs, outputs, 1 if block else stride, expand, norm, groups))
+            inputs = outputs
+    features.append(_conv(inputs, last, 1, 1, 1, norm, groups))
+    network = nn.Sequential(
+        OrderedDict[str, nn.Module](
+            features=nn.Sequential(*features),
+            pool=nn.AdaptiveAvgPool2d(1),
+            flatten=nn.Flatten(),
+            classifier=nn.Sequential(OrderedDict({"1": nn.Linear(last, n_classes)})),  # torchvision has dropout at 0
+        )
+    )
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        elif isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, 0.0, 0.01)
+            nn.init.zeros_(module.bias)
+    return network

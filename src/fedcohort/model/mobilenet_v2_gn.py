@@ -1,0 +1,70 @@
+"""MobileNetV2 (Sandler et al. 2018) with group norm, which FedDiverse trains (Nemeth et al., Sec. V-B).
+
+2,236,682 parameters with three channels and ten classes. FedDiverse puts group norm in batch norm's place and starts
+from weights that were trained on ImageNet: `weights` is a file of such weights that you have, whose tensors are called
+as torchvision calls them. A file of a network with batch norm is taken, too, without its statistics: the convolutions'
+weights, scales and shifts are then those of the file, and what group norm makes of them is not what they were trained
+for.
+
+Departures from the paper: images may be smaller, down to 32 x 32, of which one pixel is left at the end; the classifier
+has no dropout. FedDiverse doesn't say how many groups it has: eight divide the channels of every layer at every width.
+Details are in `model.inverted`.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedcohort import ranges
+from fedcohort.model.base import Model, check_norm, require_images
+
+if TYPE_CHECKING:
+    from torch import nn
+
+CHANNELS = (32, 16, 24, 32, 64, 96, 160, 320)  # of the stem and the stages, at width 1
+LAST, EXPAND, MULTIPLE = 1280, 6, 8
+
+
+@dataclass(frozen=True)
+class MobileNetV2(Model):
+    """The network, with its options.
+
+    Attributes:
+        width: multiplies the channels of all layers, which are then rounded to multiples of eight; the last layer's
+            are never fewer than 1280.
+        norm: "group" or "batch".
+        groups: of channels, in each layer of group norm.
+        weights: path of a file of weights, or None.
+    """
+
+    width: float
+    norm: str
+    groups: int
+    weights: str | None
+
+    def __post_init__(self) -> None:
+        ranges.number("width", self.width, "(0, 10]")
+        check_norm(self.norm, self.groups, {*self.widths, *(EXPAND * w for w in self.widths[1:-2])})
+        ranges.text("weights", self.weights, optional=True)
+        if self.weights is not None and not Path(self.weights).is_file():
+            raise ranges.refuse("weights", "the path of a file, or null", self.weights)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Channels of the stem, of each stage, and of the last convolution."""
+        return (*(_round(self.width * channels) for channels in CHANNELS), _round(max(1.0, self.width) * LAST))
+
+    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+        channels, *_ = require_images("mobilenet_v2_gn", shape, 32)
+        from fedcohort.model import inverted, pretrained  # noqa: PLC0415 - torch only once the words are right
+
+        network = inverted.make(channels, n_classes, self.widths, self.norm, self.groups)
+        if self.weights is not None:
+            pretrained.load(network, Path(self.weights), "classifier.")
+        return network
+
+
+def _round(channels: float) -> int:
+    """Return the nearest multiple of eight, or the next where that is below nine tenths of `channels`."""
+    nearest = max(MULTIPLE, int(channels + MULTIPLE / 2) // MULTIPLE * MULTIPLE)
+    return nearest if nearest >= 0.9 * channels else nearest + MULTIPLE

@@ -1,0 +1,42 @@
+"""ResNet-8, the smallest network of the CIFAR family of He et al. (2016, Sec. 4.2), with group norm: for CPUs.
+
+6n + 2 layers with n = 1, where theirs begin at n = 3: a 3x3 stem and three stages of 16, 32 and 64 channels with one
+block each. 78,042 parameters with three channels and ten classes, a 143rd of ResNet-18's.
+
+Departures from the paper: group norm with 8 groups takes the place of batch norm (`norm=batch` brings it back), as in
+`resnet18_gn`; and shortcuts between stages are 1x1 convolutions, where He et al. pad with zeros. Details are in
+`model.residual`.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedcohort.model.base import Model, check_norm, require_images
+
+if TYPE_CHECKING:
+    from torch import nn
+
+WIDTHS, BLOCKS = (16, 32, 64), 1  # channels of each stage, blocks in each
+LEAST = 2 ** (len(WIDTHS) - 1)  # pixels of a side: every stage but the first halves it
+
+
+@dataclass(frozen=True)
+class ResNet8(Model):
+    """The network, with its options.
+
+    Attributes:
+        norm: "group" or "batch".
+        groups: of channels, in each layer of group norm.
+    """
+
+    norm: str
+    groups: int
+
+    def __post_init__(self) -> None:
+        check_norm(self.norm, self.groups, WIDTHS)
+
+    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+        channels, *_ = require_images("resnet8_gn", shape, LEAST)
+        from fedcohort.model import residual  # noqa: PLC0415 - torch only once the words are right
+
+        return residual.make(channels, n_classes, WIDTHS, BLOCKS, self.norm, self.groups)

@@ -1,0 +1,68 @@
+"""The low half, a yardstick of FLASH's context: a cohort by chance out of those whose training loss has fallen most.
+
+    ratio_i = L_i(w_t) / L_i(w_0)     L the mean cross-entropy on T_i, of w_t since i first answered
+    S = m of the max(m, ceil(share A)) lowest of the A available clients, drawn by chance      (`pool.py`)
+
+Of no paper: it learns nothing, and reads one of the four features that FLASH's bandit reads, at FLASH's price: all who
+are available are asked in every round, beside its training. Wrong labels keep a ratio up: where FLASH wins less
+than this rule, it doesn't lack information. The first round is everybody's, as FLASH's is; who never answered is taken
+last, and a client that fails three times in a row rests for a while (`backoff.py`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.selector import backoff, pool
+from fedcohort.selector.backoff import Backoff
+from fedcohort.selector.base import Selector, answers
+from fedcohort.selector.contexts import Baseline
+from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
+
+
+@dataclass(frozen=True)
+class State:
+    """What changes between rounds.
+
+    Attributes:
+        train: the ratios.
+        rests: of clients that failed.
+    """
+
+    train: Baseline
+    rests: Backoff = backoff.NOBODY
+
+
+@dataclass(frozen=True)
+class LowRatio(Selector[State]):
+    """The yardstick, with its option. A score is the negative ratio.
+
+    Attributes:
+        share: of the available clients that are drawn from, those of the lowest ratios.
+    """
+
+    share: float
+
+    needs: ClassVar[frozenset[str]] = frozenset({"loss"})
+
+    def __post_init__(self) -> None:
+        ranges.number("share", self.share, "[0, 1]")
+
+    def init(self, population: Population) -> State:
+        K = population.n_clients
+        return State(Baseline(np.full(K, np.nan), np.full(K, np.nan)))
+
+    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
+        return (Probe("loss", ctx.available, concurrent=True),)
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        if ctx.round == 0:
+            return Selection(ctx.available, uncapped=True), state
+        return pool.choose(-state.train.ratio, self.share, backoff.ready(state.rests, ctx)), state
+
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
+        train = state.train.after(answers(outcome.probes, "loss"))
+        return None, State(train, backoff.after(state.rests, outcome))

@@ -1,0 +1,44 @@
+"""What `fedcohort prepare` says and refuses; what it makes is in tests/dataset/raw."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.command import line
+from raw_toy import save
+
+
+def typed(*words: str) -> int:
+    return line.main(["prepare", *words])
+
+
+def test_it_says_what_it_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for i in range(4):
+        save(tmp_path / "raw" / ("a" if i % 2 else "b") / f"{i}.png", i)
+    for _ in range(2):
+        assert typed("imagefolder", str(tmp_path / "raw"), str(tmp_path / "made"), "size=5") == 0
+        assert capsys.readouterr().out == f"{tmp_path / 'made'}: 4 rows in train.parquet\n"
+    assert (tmp_path / "made" / "train.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["imagefolder", "{raw}"], "name the kind (imagefolder, leaf, celeba, waterbirds, spawrious), the folder with"),
+        (["cifar", "{raw}", "{made}"], "the kind must be one of imagefolder, leaf, celeba"),
+        (["leaf", "{raw}/nowhere", "{made}"], "there is no such folder"),
+        (["imagefolder", "{raw}", "{raw}/made"], "whose files are read: name another folder to make"),
+        (["imagefolder", "{raw}", "{made}", "size=big"], "size must be an integer in [1, 4096] or null, got 'big'"),
+        (["imagefolder", "{raw}", "{made}", "sizes=3"], "there is no option 'sizes'"),
+        (["imagefolder", "{raw}", "{made}"], "has no folders of images"),
+    ],
+)
+def test_what_it_refuses_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    (tmp_path / "raw").mkdir()
+    assert typed(*(word.format(raw=tmp_path / "raw", made=tmp_path / "made") for word in words)) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "made").exists()

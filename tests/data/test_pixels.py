@@ -1,0 +1,60 @@
+"""Bytes that a network converts: the same numbers, whatever calls it."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call, vmap
+
+from fedcohort.data.pixels import PixelScale
+from pictures_toy import noise
+
+SCALE = PixelScale((0.49, 0.48, 0.45), (0.25, 0.24, 0.26))
+PIXELS = noise(6, (3, 4, 5))
+
+
+def network() -> nn.Module:
+    made = nn.Sequential(nn.Flatten())
+    SCALE.attach(made)
+    return made
+
+
+def test_the_scale_by_hand() -> None:
+    """A white pixel is (1 - mean) / sd."""
+    x = PixelScale((0.5, 0.0), (0.25, 1.0)).convert(np.array([[[[255]], [[51]]]], np.uint8))
+    np.testing.assert_allclose(x[0, :, 0, 0], [(1 - 0.5) / 0.25, 0.2], rtol=1e-6)
+    assert x.dtype == np.float32
+
+
+def test_the_network_converts_to_the_same_bits_in_any_layout() -> None:
+    expected = torch.from_numpy(SCALE.convert(PIXELS)).flatten(1)
+    pixels = torch.from_numpy(PIXELS)
+    assert torch.equal(network()(pixels), expected)
+    assert torch.equal(network()(pixels.contiguous(memory_format=torch.channels_last)), expected)
+    assert torch.equal(copy.deepcopy(network())(pixels), expected)
+    assert torch.equal(pixels, torch.from_numpy(PIXELS)), "what was given stays"
+
+
+def test_it_does_so_side_by_side_too() -> None:
+    made, pixels = network(), torch.from_numpy(PIXELS).reshape(2, 3, 3, 4, 5)
+    found = vmap(lambda x: functional_call(made, {}, (x,)))(pixels)
+    assert torch.equal(found.flatten(0, 1), torch.from_numpy(SCALE.convert(PIXELS)).flatten(1))
+
+
+def test_numbers_stay_as_they_are() -> None:
+    x = torch.rand(2, 3, 4, 5)
+    assert torch.equal(network()(x), x.flatten(1))
+
+
+def test_its_tensors_are_the_networks_own() -> None:
+    made = nn.Linear(2, 2)
+    before = list(made.state_dict())
+    SCALE.attach(made)
+    assert list(made.state_dict()) == before
+
+
+def test_it_is_a_scale_of_channels() -> None:
+    with pytest.raises(RuntimeError, match="must match"):
+        network()(torch.zeros((1, 2, 4, 5), dtype=torch.uint8))

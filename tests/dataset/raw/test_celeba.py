@@ -1,0 +1,54 @@
+"""CelebA's lists become tables that dataset=celeba reads."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from fedcohort.dataset.celeba import Celeba
+from fedcohort.dataset.raw import celeba
+from fedcohort.errors import DataError
+from known import known
+from raw_toy import celeba as raw_celeba
+from raw_toy import prepare
+
+
+def test_from_lists_to_clients(tmp_path: Path) -> None:
+    source = raw_celeba(tmp_path / "raw")
+    assert prepare(celeba.plan(source, None), tmp_path / "made") == {"train": 6, "valid": 5, "test": 5}
+    table = pq.read_table(tmp_path / "made" / "valid.parquet")
+    assert table.column_names == ["image", "celeb_id", "Smiling", "Male"]
+    assert table["celeb_id"].to_pylist() == [8] * 5
+    assert table["Smiling"].to_pylist() == [True, False, True, False, True]
+    raw = Celeba(str(tmp_path / "made"), "hub", "sample", 1.0, 5, None, "uint8").load(0)
+    assert np.bincount(known(raw.train_owner)).tolist() == [5, 4, 4]
+    assert np.bincount(known(raw.test_owner)).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "refusal"),
+    [
+        ("list_attr_celeba.txt", "000017.jpg 1 0", r"list_attr_celeba.txt, line 19: 2 values, each 1 or -1"),
+        ("list_attr_celeba.txt", "000017.jpg 1", r"list_attr_celeba.txt, line 19: 2 values"),
+        ("list_attr_celeba.txt", "000017.jpg 1 1", r"line 19: 000017.jpg is in no list of identities"),
+        ("identity_CelebA.txt", "000001.jpg", r"identity_CelebA.txt, line 17: an image's name and a number"),
+        ("identity_CelebA.txt", "000001.jpg Ann", r"000001.jpg: part '0' and identity 'Ann' must be"),
+        ("list_eval_partition.txt", "000001.jpg 4", r"000001.jpg: part '4' and identity '7' must be 0, 1 or 2"),
+    ],
+)
+def test_what_is_wrong_is_named_by_line(tmp_path: Path, file: str, line: str, refusal: str) -> None:
+    source = raw_celeba(tmp_path)
+    with (source / file).open("a") as stream:
+        stream.write(f"{line}\n")
+    with pytest.raises(DataError, match=refusal):
+        celeba.plan(source, None)
+
+
+def test_a_name_that_leads_out_is_refused(tmp_path: Path) -> None:
+    source = raw_celeba(tmp_path / "raw")
+    for file, words in (("list_attr_celeba", " 1 1"), ("identity_CelebA", " 3"), ("list_eval_partition", " 0")):
+        with (source / f"{file}.txt").open("a") as stream:
+            stream.write(f"../../secret.jpg{words}\n")
+    with pytest.raises(DataError, match=r"../../secret.jpg leads out of the folder"):
+        celeba.plan(source, None)

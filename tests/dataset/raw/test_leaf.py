@@ -1,0 +1,59 @@
+"""LEAF's JSON becomes tables that dataset=femnist reads."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from fedcohort.dataset.femnist import Femnist
+from fedcohort.dataset.raw import leaf
+from fedcohort.errors import DataError
+from known import known
+from pictures_toy import noise
+from raw_toy import leaf as raw_leaf
+from raw_toy import prepare
+
+
+def test_femnist_as_leaf_writes_it(tmp_path: Path) -> None:
+    pixels = noise(12, (784,))
+    lists = (pixels / 255).tolist()
+    raw_leaf(tmp_path / "raw", "train/a.json", f1=(lists[:4], [0, 1, 2, 3]), f0=(lists[4:8], [4, 5, 6, 61]))
+    raw_leaf(tmp_path / "raw", "test/a.json", f1=(lists[8:10], [7, 8]), f0=(lists[10:], [9, 10]))
+    assert prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made") == {"train": 8, "test": 4}
+    raw = Femnist(str(tmp_path / "made"), "hub", "given", 1.0, 0, "uint8").load(0)
+    np.testing.assert_array_equal(raw.train_x.reshape(8, 784), pixels[:8])
+    np.testing.assert_array_equal(raw.test_x.reshape(4, 784), pixels[8:])
+    assert raw.train_y.tolist() == [0, 1, 2, 3, 4, 5, 6, 61]
+    assert known(raw.train_owner).tolist() == [1] * 4 + [0] * 4
+    assert known(raw.test_owner).tolist() == [1, 1, 0, 0]
+
+
+def test_texts_and_one_part(tmp_path: Path) -> None:
+    raw_leaf(tmp_path / "raw", "b.json", mac=(["abc", "bcd"], ["d", "e"]))
+    raw_leaf(tmp_path / "raw", "a.json", lear=(["xyz"], ["!"]), nobody=([], []))
+    assert prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made") == {"train": 3}
+    table = pq.read_table(tmp_path / "made" / "train.parquet")
+    assert table.to_pydict() == {"client": ["lear", "mac", "mac"], "x": ["xyz", "abc", "bcd"], "y": ["!", "d", "e"]}
+
+
+def test_what_is_wrong_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"has no train/\*.json, test/\*.json, and no \*.json either"):
+        leaf.plan(tmp_path, None)
+    raw_leaf(tmp_path, "a.json", mac=(["abc"], ["d"]))
+    with pytest.raises(DataError, match="size= is for images in files"):
+        leaf.plan(tmp_path, 8)
+    file, good = tmp_path / "a.json", (tmp_path / "a.json").read_text()
+    for text, refusal in (
+        (good[:-3], "is no JSON, or was cut off"),
+        ("[1]", "is not LEAF's: it needs users, num_samples and user_data"),
+        (good.replace('"num_samples": [1]', '"num_samples": [2]'), r"user 'mac' has 1 x and 1 y, num_samples says 2"),
+        (good.replace('"y": ["d"]', '"y": ["d", "e"]'), r"user 'mac' has 1 x and 2 y"),
+        (good.replace('"users": ["mac"]', '"users": ["lear"]'), "user 'lear' has no lists x and y"),
+        (good.replace('"abc"', '"000001.jpg"'), "x are names of images, '000001.jpg': fedcohort prepare celeba"),
+        (good.replace('["abc"]', "[[1, 2]]").replace('["d"]', '["d", 1]'), r"user 'mac' has 1 x and 2 y"),
+        (good.replace('"abc"', "3"), "x and y are not of one kind each"),
+    ):
+        file.write_text(text)
+        with pytest.raises(DataError, match=refusal):
+            prepare(leaf.plan(tmp_path, None), tmp_path / "made" / str(abs(hash(text))))

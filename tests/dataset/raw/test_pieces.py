@@ -1,0 +1,81 @@
+"""Tables that are written piece by piece, and go on where they were stopped."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fedcohort.dataset.raw.pieces import Piece, write
+from fedcohort.errors import DataError
+
+Report = Callable[[str, int, int], None]
+
+
+def quiet(part: str, done: int, count: int) -> None:
+    return None
+
+
+class Source:
+    """Three pieces of two parts; counts how often each is made."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def pieces(self, key: str = "k", broken: int | None = None) -> list[Piece]:
+        return [self._piece(i, part, key, broken) for i, part in enumerate(("train", "train", "test"))]
+
+    def _piece(self, i: int, part: str, key: str, broken: int | None) -> Piece:
+        def make() -> Any:
+            if i == broken:
+                raise KeyboardInterrupt
+            self.made.append(f"{part}{i}")
+            return pa.table({"x": [10 * i, 10 * i + 1]})
+
+        return Piece(part, f"{key}{i}", make)
+
+
+def test_parts_are_whole_and_in_order(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    assert write(Source().pieces(), tmp_path, lambda *args: told.append(args)) == {"train": 4, "test": 2}
+    assert pq.read_table(tmp_path / "train.parquet")["x"].to_pylist() == [0, 1, 10, 11]
+    assert pq.read_table(tmp_path / "test.parquet")["x"].to_pylist() == [20, 21]
+    assert pq.ParquetFile(tmp_path / "train.parquet").metadata.row_group(0).column(0).compression == "ZSTD"
+    assert told == [("train", 1, 3), ("train", 2, 3), ("test", 3, 3)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["prepared.json", "test.parquet", "train.parquet"]
+
+
+def test_who_was_stopped_goes_on(tmp_path: Path) -> None:
+    source = Source()
+    with pytest.raises(KeyboardInterrupt):
+        write(source.pieces(broken=1), tmp_path, quiet)
+    assert source.made == ["train0"]
+    assert not (tmp_path / "train.parquet").exists()
+    write(source.pieces(), tmp_path, quiet)
+    assert source.made == ["train0", "train1", "test2"], "nothing is made twice"
+    assert write(source.pieces(), tmp_path, quiet) == {"train": 4, "test": 2}
+    assert len(source.made) == 3, "and nothing where all is done"
+
+
+def test_other_data_are_never_mixed_in(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        write(Source().pieces(broken=1), tmp_path / "a", quiet)
+    with pytest.raises(DataError, match="unfinished is of another source, or of other options: remove it"):
+        write(Source().pieces(key="other"), tmp_path / "a", quiet)
+    write(Source().pieces(), tmp_path / "b", quiet)
+    with pytest.raises(DataError, match="holds data that were prepared of something else: name another folder"):
+        write(Source().pieces(key="other"), tmp_path / "b", quiet)
+    (tmp_path / "b" / "prepared.json").unlink()
+    with pytest.raises(DataError, match=r"b holds train.parquet, which was not prepared here"):
+        write(Source().pieces(), tmp_path / "b", quiet)
+    (tmp_path / "b" / "prepared.json").write_text("{")
+    with pytest.raises(DataError, match="prepared of something else"):
+        write(Source().pieces(), tmp_path / "b", quiet)
+
+
+def test_pieces_of_different_columns_are_refused(tmp_path: Path) -> None:
+    pieces = [Piece("train", "0", lambda: pa.table({"x": [1]})), Piece("train", "1", lambda: pa.table({"x": ["a"]}))]
+    with pytest.raises(DataError, match=r"train.parquet: rows of different kinds"):
+        write(pieces, tmp_path, quiet)

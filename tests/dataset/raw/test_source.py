@@ -1,0 +1,52 @@
+"""Nothing outside of the source is read."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.dataset.raw.source import first_of, folder_of, folders_in, images_in, inside
+from fedcohort.errors import DataError
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    made = tmp_path / "source"
+    (made / "cats").mkdir(parents=True)
+    for name in ("b.PNG", "a.jpg", "notes.txt", ".hidden.png"):
+        (made / "cats" / name).write_bytes(b"x")
+    (tmp_path / "secret.png").write_bytes(b"s")
+    return made
+
+
+def test_images_by_name(source: Path) -> None:
+    assert [path.name for path in images_in(source, source / "cats")] == ["a.jpg", "b.PNG"]
+    assert [path.name for path in folders_in(source, source)] == ["cats"]
+    assert first_of(source, "dogs", "cats").name == "cats"
+
+
+def test_links_and_names_that_lead_out_are_refused(source: Path, tmp_path: Path) -> None:
+    for name in ("../secret.png", str(tmp_path / "secret.png"), "cats/../../secret.png"):
+        with pytest.raises(DataError, match="leads out of the folder"):
+            inside(source, name)
+    (source / "cats" / "c.png").symlink_to(tmp_path / "secret.png")
+    with pytest.raises(DataError, match=r"cats/c.png leads out of the folder, to .*secret.png: it is not read"):
+        images_in(source, source / "cats")
+    (source / "dogs").symlink_to(tmp_path)
+    with pytest.raises(DataError, match="dogs leads out of the folder"):
+        folders_in(source, source)
+
+
+def test_links_inside_are_fine(source: Path) -> None:
+    (source / "cats" / "c.png").symlink_to(source / "cats" / "a.jpg")
+    assert len(images_in(source, source / "cats")) == 3
+
+
+def test_what_is_not_there_is_named(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no such folder"):
+        folder_of(str(tmp_path / "nowhere"))
+    with pytest.raises(DataError, match="is a file: unpack it first, archives are not opened here"):
+        folder_of(str(tmp_path / "secret.png"))
+    with pytest.raises(DataError, match="has no dogs; it has cats"):
+        first_of(source, "dogs")
+    with pytest.raises(DataError, match="has no dogs"):
+        inside(source, "dogs")

@@ -1,0 +1,36 @@
+"""Spawrious' folders become a table that dataset=spawrious reads."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.dataset.raw import spawrious
+from fedcohort.dataset.spawrious import Spawrious
+from fedcohort.errors import DataError
+from known import known
+from raw_toy import prepare, save
+
+
+def test_from_folders_to_pairs(tmp_path: Path) -> None:
+    root, pixels = tmp_path / "raw" / "spawrious224", list[np.ndarray]()
+    for half in ("0", "1", "domain_adaptation_ds"):
+        for place in ("beach", "snow"):
+            for breed in ("corgi", "labrador"):
+                for i in range(2):
+                    pixels.append(save(root / half / place / breed / f"{i}.png", len(pixels), (3, 8, 8)))
+    assert prepare(spawrious.plan(tmp_path / "raw", None), tmp_path / "made") == {"train": 16}
+    made = Spawrious(str(tmp_path / "made"), None, ["corgi", "labrador"], ["beach", "snow"], 8, 0.25, "uint8").load(0)
+    # Of the four images of a pair one is for the test.
+    assert np.bincount(2 * made.train_y + known(made.train_attribute)).tolist() == [3] * 4
+    assert np.bincount(2 * made.test_y + known(made.test_attribute)).tolist() == [1] * 4
+    known_pixels = {image.tobytes() for image in pixels[:16]}
+    assert {image.tobytes() for image in np.concatenate([made.train_x, made.test_x])} == known_pixels
+
+
+def test_what_is_wrong_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"has no images: 0/beach/bulldog/\*.png"):
+        spawrious.plan(tmp_path, None)
+    save(tmp_path / "0" / "moon" / "corgi" / "0.png")
+    with pytest.raises(DataError, match=r"0/moon: folders here are called beach, desert"):
+        spawrious.plan(tmp_path, None)

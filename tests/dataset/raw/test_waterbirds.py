@@ -1,0 +1,41 @@
+"""WaterBirds' list becomes tables that dataset=waterbirds reads."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.dataset.raw import waterbirds
+from fedcohort.dataset.waterbirds import Waterbirds
+from fedcohort.errors import DataError
+from known import known
+from raw_toy import prepare
+from raw_toy import waterbirds as raw_waterbirds
+
+
+def test_from_the_list_to_groups(tmp_path: Path) -> None:
+    source = raw_waterbirds(tmp_path / "raw")
+    assert prepare(waterbirds.plan(source, 16), tmp_path / "made") == {"train": 4, "valid": 4, "test": 4}
+    raw = Waterbirds(str(tmp_path / "made"), "hub", 14, "auto").load(0)
+    assert raw.train_x.shape == (4, 3, 14, 14)
+    assert raw.train_y.tolist() == [1, 0, 1, 0]
+    assert known(raw.train_attribute).tolist() == [0, 0, 1, 1]
+    assert known(raw.test_attribute).tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refusal"),
+    [
+        ("y,split,place", "label,split,place", r"has no column 'y'; it has img_id, img_filename, label"),
+        (",1,0,0,", ",1,3,0,", r"metadata.csv, line 2: split is '3'; it must be one of 0, 1, 2"),
+        (",1,0,0,", ",,0,0,", r"line 2: y is ''; it must be one of 0, 1"),
+        (",1,0,0,", ",1,0,sea,", r"line 2: place is 'sea'"),
+        ("000.Bird/bird_0.jpg", "../../bird.jpg", r"../../bird.jpg leads out of the folder"),
+        ("000.Bird/bird_0.jpg", "000.Bird/none.jpg", r"has no 000.Bird/none.jpg"),
+    ],
+)
+def test_what_is_wrong_is_named_by_line(tmp_path: Path, before: str, after: str, refusal: str) -> None:
+    source = raw_waterbirds(tmp_path / "raw")
+    file = source / "metadata.csv"
+    file.write_text(file.read_text().replace(before, after, 1))
+    with pytest.raises(DataError, match=refusal):
+        waterbirds.plan(source, None)

@@ -1,0 +1,49 @@
+"""Two data sets have one checksum where they are one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedcohort.dataset import checksum
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.checksum import checksum_of
+
+
+def raw() -> Raw:
+    x = np.arange(60, dtype=np.float32).reshape(20, 3)
+    y = np.arange(20) % 2
+    return Raw("toy", x, y, x[:4].copy(), y[:4].copy(), 2)
+
+
+def test_equal_data_are_equal_and_any_change_shows() -> None:
+    before, ids = checksum_of(raw()), np.zeros(20, np.int64)
+    assert before == checksum_of(raw())
+    assert len(before) == 16
+    changed = raw()
+    changed.train_x[19, 2] += 1e-5
+    others = [
+        changed,
+        replace(raw(), test_x=raw().test_x + 1),
+        replace(raw(), train_y=1 - raw().train_y),
+        replace(raw(), test_y=1 - raw().test_y),
+        replace(raw(), train_owner=ids),
+        replace(raw(), train_attribute=ids),
+        replace(raw(), train_x=raw().train_x.reshape(20, 1, 3)),
+        replace(raw(), train_x=raw().train_x.astype(np.float64)),
+    ]
+    assert len({before, *map(checksum_of, others)}) == 1 + len(others)
+
+
+def test_what_a_dataset_is_called_doesnt_matter() -> None:
+    assert checksum_of(replace(raw(), name="other", inputs="words")) == checksum_of(raw())
+
+
+def test_of_large_inputs_some_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """240 bytes, of which 60 may be read: every fourth row, 0, 4, 8, 12 and 16."""
+    monkeypatch.setattr(checksum, "MOST", 60)
+    monkeypatch.setattr(checksum, "ROWS", 2)
+    seen, unseen = raw(), raw()
+    seen.train_x[16] = 0
+    unseen.train_x[17] = 0
+    assert checksum_of(seen) != checksum_of(raw()) == checksum_of(unseen)

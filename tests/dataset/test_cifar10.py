@@ -1,0 +1,68 @@
+"""CIFAR-10 by hand and, where they are, on the real images."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.dataset.cifar10 import CLASSES, PICTURES, Cifar10
+from fedcohort.dataset.pictures import images_of, labels_of
+from fedcohort.dataset.table import part_of
+from pictures_toy import SHARED, encode, noise, write
+from run_harness import go, same_bits
+
+PIXELS = noise(40, (3, 32, 32))
+
+
+def test_lists_in_both_orders_and_encoded_images_are_the_same(tmp_path: Path) -> None:
+    kinds = {
+        "img": [encode(image) for image in PIXELS],
+        "image": PIXELS.reshape(40, -1).tolist(),
+    }
+    found = []
+    for name, images in [*kinds.items(), ("image", PIXELS.transpose(0, 2, 3, 1).tolist())]:
+        for part in ("train", "test"):
+            write(tmp_path, part, **{name: images}, label=[i % 10 for i in range(40)])
+        found.append(Cifar10(str(tmp_path), "hub", "auto").load(0))
+    mean, sd = (np.array(values)[:, None, None] for values in (PICTURES.scale.mean, PICTURES.scale.sd))
+    np.testing.assert_allclose(found[0].train_x, (PIXELS / 255 - mean) / sd, atol=1e-6)
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.train_x, found[0].train_x)
+
+
+def test_a_run_has_the_same_bits_with_bytes(tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        write(tmp_path, part, img=[encode(image) for image in PIXELS] * 4, label=[i % 10 for i in range(160)])
+    words = ("dataset=cifar10", f"dataset.path={tmp_path}", "model=cnn", "clients=6", "cohort=3", "heterogeneity=iid")
+    more = (*words, "rounds=2", "agg=feddf", "proxy=client_heldout", "client.lr=0.01", "client.epochs=1")
+    runs = [go(tmp_path / kind, *more, f"dataset.pixels={kind}") for kind in ("float32", "uint8")]
+    assert same_bits(*runs)
+    assert [ran.info.tags["inputs"][:37] for ran in runs][1] == "3 x 32 x 32 pixels, kept as bytes; 16"
+    assert len({ran.info.tags["data"] for ran in runs}) == 2
+    assert runs[0].info.tags["engine"] == runs[1].info.tags["engine"]
+
+
+def test_other_engines_take_bytes(tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        write(tmp_path, part, img=[encode(image) for image in PIXELS] * 2, label=[i % 10 for i in range(80)])
+    words = ("dataset=cifar10", f"dataset.path={tmp_path}", "clients=6", "cohort=3", "client.lr=0.01")
+    small = ("rounds=1", "heterogeneity=iid")
+    for more in (("engine=vectorised",), (), ("agg=feddf", "proxy=noise", "proxy.n=8")):
+        runs = [go(tmp_path / kind, *words, *small, *more, f"dataset.pixels={kind}") for kind in ("float32", "uint8")]
+        if "proxy=noise" not in more:
+            np.testing.assert_allclose(runs[0].weights(), runs[1].weights(), atol=1e-5)
+        assert runs[1].last.step == 1
+
+
+def test_the_real_data() -> None:
+    """Every tenth test image: decoding all of them takes a quarter of a minute."""
+    if not (SHARED / "cifar10").is_dir():
+        pytest.skip("no ../shared/data/cifar10 beside the repository: the real data are shared, not committed")
+    frame = part_of(str(SHARED / "cifar10"), "test")
+    labels = labels_of(frame, "label", CLASSES)
+    assert np.bincount(labels).tolist() == [1000] * 7 + [999, 967, 1000], "the file's description says so"
+    pixels = images_of([frame], PICTURES.image, PICTURES.fit, np.arange(0, len(labels), 10))
+    assert pixels.shape == (997, 3, 32, 32)
+    x = PICTURES.scale.convert(pixels)
+    np.testing.assert_allclose(x.mean((0, 2, 3)), 0, atol=0.05)
+    np.testing.assert_allclose(x.std((0, 2, 3)), 1, atol=0.05)

@@ -1,0 +1,21 @@
+"""CIFAR-100's hundred names; what it shares with other images is in tests/laws/test_image_dataset_laws.py."""
+
+from pathlib import Path
+
+from fedcohort.dataset.cifar100 import CLASSES, Cifar100
+from pictures_toy import encode, noise, write
+
+
+def test_names_are_in_alphabetical_order() -> None:
+    assert len(set(CLASSES)) == 100
+    assert list(CLASSES) == sorted(CLASSES)
+    assert (CLASSES[0], CLASSES[19], CLASSES[49], CLASSES[99]) == ("apple", "cattle", "mountain", "worm")
+
+
+def test_fine_labels_count_and_coarse_ones_dont(tmp_path: Path) -> None:
+    images = [encode(image) for image in noise(4, (3, 32, 32))]
+    for part in ("train", "test"):
+        write(tmp_path, part, img=images, fine_label=[99, 0, 19, 49], coarse_label=[1, 1, 1, 1])
+    raw = Cifar100(str(tmp_path), "hub", "auto").load(0)
+    assert raw.train_y.tolist() == [99, 0, 19, 49]
+    assert raw.n_classes == 100

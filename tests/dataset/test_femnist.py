@@ -1,0 +1,83 @@
+"""FEMNIST's layouts: the hub's, and LEAF's as it is prepared."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.femnist import Femnist
+from fedcohort.errors import DataError
+from known import known
+from pictures_toy import encode, noise, write
+from run_harness import compose_words, go
+
+WRITERS = [f"f{k:04}_{k % 7:02}" for k in range(8) for _ in range(10 + k)]
+PIXELS = noise(len(WRITERS), (1, 28, 28))
+LABELS = [i % 62 for i in range(len(WRITERS))]
+
+
+def hubs(folder: Path) -> None:
+    images = [encode(image) for image in PIXELS]
+    write(folder, "train", image=images, writer_id=WRITERS, hsf_id=[0] * len(WRITERS), character=LABELS)
+
+
+def made(folder: Path, test: str = "sample", users: float = 1.0) -> Raw:
+    return Femnist(str(folder), "hub", test, users, 0, "uint8").load(0)
+
+
+def test_each_row_keeps_its_image_label_and_writer(tmp_path: Path) -> None:
+    hubs(tmp_path)
+    for test in ("sample", "user"):
+        raw = made(tmp_path, test)
+        x = np.concatenate([raw.train_x, raw.test_x])
+        y = np.concatenate([raw.train_y, raw.test_y])
+        assert len(x) == len(WRITERS)
+        at = {image.tobytes(): row for row, image in enumerate(PIXELS)}
+        rows = [at[image.tobytes()] for image in x]
+        assert sorted(rows) == list(range(len(WRITERS)))
+        assert y.tolist() == [LABELS[row] for row in rows]
+        ids = sorted({WRITERS[row] for row in rows[: len(raw.train_x)]})
+        assert [ids[k] for k in known(raw.train_owner)] == [WRITERS[row] for row in rows[: len(raw.train_x)]]
+        assert raw.pooled_test is (raw.test_owner is None) is (test == "user")
+
+
+def test_leafs_parts_are_one_pool_or_as_they_are(tmp_path: Path) -> None:
+    """LEAF's own split has the last image of each writer in the test part."""
+    last = [i + 1 == len(WRITERS) or WRITERS[i + 1] != writer for i, writer in enumerate(WRITERS)]
+    for part, mine in (("train", False), ("test", True)):
+        rows = [i for i in range(len(WRITERS)) if last[i] is mine]
+        lists = [(PIXELS[i].ravel() / 255).astype(np.float32).tolist() for i in rows]
+        write(tmp_path, part, client=[WRITERS[i] for i in rows], x=lists, y=[LABELS[i] for i in rows])
+    given = made(tmp_path, "given")
+    np.testing.assert_array_equal(given.test_x, PIXELS[last])
+    np.testing.assert_array_equal(known(given.test_owner), np.arange(8))
+    pool = made(tmp_path)
+    assert len(pool.train_x) + len(pool.test_x) == len(WRITERS)
+    assert len(pool.test_x) == sum(n - int(0.9 * n) for n in range(10, 18))
+
+
+def test_a_share_of_the_writers(tmp_path: Path) -> None:
+    hubs(tmp_path)
+    raw = made(tmp_path, users=0.4)
+    assert len(raw.train_x) + len(raw.test_x) == int(0.4 * len(WRITERS))
+    assert len(np.unique(known(raw.train_owner))) < 8
+    assert raw.inputs.startswith("1 x 28 x 28 pixels, kept as bytes; ")
+
+
+def test_a_file_without_a_test_part_has_none_to_give(tmp_path: Path) -> None:
+    hubs(tmp_path)
+    with pytest.raises(DataError, match=r"needs test.parquet or test.csv; it holds train.parquet"):
+        made(tmp_path, "given")
+
+
+def test_a_run_has_writers_for_clients(tmp_path: Path) -> None:
+    hubs(tmp_path)
+    words = ("dataset=femnist", f"dataset.path={tmp_path}", "clients=null", "cohort=3", "rounds=1")
+    assert compose_words(*words).choices["heterogeneity"] == "natural"
+    ran = go(tmp_path / "sample", *words)
+    assert len(ran.info.n_train) == 8
+    assert "clients/acc_mean" in ran.last.metrics
+    ran = go(tmp_path / "user", *words, "dataset.test=user")
+    assert len(ran.info.n_train) == 7
+    assert "clients/acc_mean" not in ran.last.metrics

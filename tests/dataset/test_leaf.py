@@ -1,0 +1,85 @@
+"""LEAF's rules by hand."""
+
+import numpy as np
+import pytest
+
+from fedcohort.dataset.leaf import Division, Rules, divide, subsample
+from fedcohort.errors import DataError, OptionError
+from known import known
+
+SIZES = [10, 1, 20, 5, 40, 2]  # samples of each person
+OWNER = np.repeat(np.arange(6), SIZES)
+
+
+def divided(test: str = "sample", users: float = 1.0, least: int = 0, given: int = 60, seed: int = 0) -> Division:
+    return divide("toy", OWNER, Rules(test, users, least), np.random.default_rng(seed), given)
+
+
+def test_nine_tenths_of_each_persons_samples_train() -> None:
+    """floor(.9 n) of 10, 20, 5 and 40 are 9, 18, 4 and 36; of 1 and 2 one trains, which is too few for a client."""
+    found = divided()
+    assert np.bincount(found.owner).tolist() == [9, 18, 4, 36]
+    assert np.bincount(known(found.test_owner)).tolist() == [1, 2, 1, 4]
+    assert not set(found.train) & set(found.test)
+    assert (np.diff(found.train) > 0).all()
+    np.testing.assert_array_equal(np.array([0, 2, 3, 4])[found.owner], OWNER[found.train])
+    np.testing.assert_array_equal(np.array([0, 2, 3, 4])[known(found.test_owner)], OWNER[found.test])
+    assert found.remark == "6 people, 4 of them clients; 2 left out, who have too few samples"
+    assert found.train.tolist() != divided(seed=1).train.tolist()
+
+
+def test_a_tenth_of_the_people_are_strangers() -> None:
+    """floor(.9 * 6) = 5 people train; nobody is in both parts, and whoever is a client brings all samples."""
+    for seed in range(5):
+        found = divided("user", seed=seed)
+        trained, tested = (set(OWNER[rows]) for rows in (found.train, found.test))
+        assert not trained & tested
+        assert len(tested) == 1
+        assert sorted(np.bincount(found.owner)) == sorted(SIZES[k] for k in trained)
+        assert found.test_owner is None
+        assert "the test is of others: no clients/acc_*" in found.remark
+
+
+def test_the_files_own_parts() -> None:
+    found = divided("given", given=50)
+    assert (found.train < 50).all()
+    assert (found.test >= 50).all()
+    # Person 4's samples 36 to 75 are in both parts; person 5's are in the test alone, and so is nobody's client.
+    assert set(OWNER[found.test]) == {4}
+    assert divided("given", given=36).test_owner is None, "persons 4 and 5 are strangers"
+
+
+def test_people_are_taken_whole_but_for_the_last() -> None:
+    rows = subsample(OWNER, 0.5, np.random.default_rng(3))
+    assert len(rows) == 39
+    kept = np.bincount(OWNER[rows], minlength=6)
+    assert sum(0 < n < full for n, full in zip(kept, SIZES, strict=True)) <= 1
+    assert (np.diff(rows) > 0).all()
+    sizes = {len(divided(users=0.5, seed=seed).train) for seed in range(9)}
+    assert len(sizes) > 1, "who is drawn depends on the seed"
+
+
+def test_people_with_few_samples_are_left_out() -> None:
+    assert np.bincount(divided(least=10).owner).tolist() == [9, 18, 36]
+    assert "3 left out" in divided(least=10).remark
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        ({"least": 41}, "no training samples are left with test=sample, users=1 and least=41"),
+        ({"test": "given", "given": len(OWNER)}, "no test samples are left with test=given"),
+    ],
+)
+def test_nothing_left_is_refused(options: dict[str, int], refusal: str) -> None:
+    with pytest.raises(DataError, match=f"^dataset=toy: {refusal}"):
+        divided(**options)  # type: ignore[arg-type]
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(OptionError, match="test must be one of sample, user, given"):
+        Rules("none", 1.0, 0)
+    with pytest.raises(OptionError, match=r"users must be a number in \(0, 1\], got 0"):
+        Rules("user", 0, 0)
+    with pytest.raises(OptionError, match=r"least must be an integer in \[0, inf\)"):
+        Rules("user", 1, -1)

@@ -1,0 +1,73 @@
+"""Spawrious on small made files: breeds and places that are chosen, and a balanced test."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.spawrious import BREEDS, PLACES, Spawrious
+from fedcohort.errors import DataError, OptionError
+from known import known
+from pictures_toy import encode, noise, write
+
+EACH = 5
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All pixels of an image say its breed (red) and its place (green)."""
+    path = tmp_path_factory.mktemp("dogs")
+    pairs = [(b, p) for _ in range(EACH) for b in range(4) for p in range(6)]
+    images: list[dict[str, Any]] = []
+    for b, p in pairs:
+        pixels = noise(1, (3, 8, 8), len(images))[0]
+        pixels[0], pixels[1] = b, p
+        images.append(encode(pixels))
+    write(path, "train", image=images, label=[BREEDS[b] for b, _ in pairs], place=[PLACES[p] for _, p in pairs])
+    return path
+
+
+def load(
+    folder: Path,
+    breeds: Sequence[str] = ("dachshund", "labrador"),
+    places: Sequence[str] = ("snow", "beach"),
+    test_share: float = 0.4,
+    seed: int = 0,
+) -> Raw:
+    return Spawrious(str(folder), None, breeds, places, 8, test_share, "uint8").load(seed)
+
+
+def test_chosen_pairs_are_there_and_no_others(folder: Path) -> None:
+    raw = load(folder)
+    for x, y, a in ((raw.train_x, raw.train_y, raw.train_attribute), (raw.test_x, raw.test_y, raw.test_attribute)):
+        np.testing.assert_array_equal(np.array([2, 3])[y], x[:, 0, 0, 0])
+        np.testing.assert_array_equal(np.array([5, 0])[known(a)], x[:, 1, 0, 0])
+    assert raw.class_names == ("dachshund", "labrador")
+    assert "places 0 snow, 1 beach" in raw.inputs
+    assert "5 to 5 images of a pair, not 6,336" in raw.inputs
+
+
+def test_the_test_part_has_as_many_of_each_pair(folder: Path) -> None:
+    """A share of .4 of five images is two."""
+    raw = load(folder, BREEDS, PLACES)
+    assert np.bincount(6 * raw.test_y + known(raw.test_attribute)).tolist() == [2] * 24
+    assert np.bincount(6 * raw.train_y + known(raw.train_attribute)).tolist() == [3] * 24
+    kept = {image.tobytes() for image in raw.train_x}
+    assert not kept & {image.tobytes() for image in raw.test_x}
+    assert not np.array_equal(raw.test_x, load(folder, BREEDS, PLACES, seed=1).test_x)
+
+
+def test_what_cannot_be_is_refused(folder: Path) -> None:
+    with pytest.raises(OptionError, match=r"breeds must be a list of 2 or more of bulldog, .*got \['corgi'\]"):
+        load(folder, breeds=["corgi"])
+    with pytest.raises(OptionError, match="places must be a list of 1 or more of beach, "):
+        load(folder, places=["snow", "snow"])
+    with pytest.raises(OptionError, match="places must be a list of texts"):
+        load(folder, places="snow")
+    with pytest.raises(DataError, match="has 5 images of dachshund at the snow: too few for a test part of test_share"):
+        load(folder, test_share=0.1)
+    with pytest.raises(DataError, match=r"dataset=spawrious needs dataset.path, a folder with train.parquet"):
+        Spawrious(None, None, BREEDS, PLACES, 8, 0.1, "auto").load(0)

@@ -1,0 +1,49 @@
+"""WaterBirds on small made files: its places, and the square that is cut."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.dataset.waterbirds import Waterbirds
+from fedcohort.errors import DataError, OptionError
+from known import known
+from pictures_toy import encode, noise, write
+from run_harness import go
+
+
+def test_the_square_is_cut_out_of_an_image_a_seventh_larger(tmp_path: Path) -> None:
+    """size 14: 16 x 16, of which a frame one pixel wide goes. An image of 16 x 16 is not resized."""
+    pixels = noise(6, (3, 16, 16))
+    for part in ("train", "test"):
+        write(tmp_path, part, image=[encode(image) for image in pixels], label=[0, 1] * 3, place=[0, 0, 1] * 2)
+    raw = Waterbirds(str(tmp_path), "hub", 14, "uint8").load(0)
+    np.testing.assert_array_equal(raw.train_x, pixels[:, :, 1:-1, 1:-1])
+    assert known(raw.test_attribute).tolist() == [0, 0, 1, 0, 0, 1]
+    assert raw.class_names == ("landbird", "waterbird")
+    grey = [encode(image[:1]) for image in pixels]
+    for part in ("train", "test"):
+        write(tmp_path, part, image=grey, y=[0, 1] * 3, place=["land", "land", "water"] * 2)
+    raw = Waterbirds(str(tmp_path), "hub", 14, "uint8").load(0)
+    np.testing.assert_array_equal(raw.train_x, np.repeat(pixels[:, :1, 1:-1, 1:-1], 3, axis=1))
+    assert known(raw.test_attribute).tolist() == [0, 0, 1, 0, 0, 1]
+
+
+def test_a_run_has_groups(tmp_path: Path) -> None:
+    images = [encode(image) for image in noise(80, (3, 20, 20))]
+    rows = np.arange(80)
+    for part in ("train", "test"):
+        write(tmp_path, part, image=images, label=rows % 2, place=rows // 2 % 2)
+    words = ("dataset=waterbirds", f"dataset.path={tmp_path}", "dataset.size=16", "clients=5", "cohort=2", "rounds=1")
+    ran = go(tmp_path / "run", *words, "heterogeneity=iid")
+    assert 0 <= ran.last.metrics["test/acc_worst_group"] <= ran.last.metrics["test/acc"]
+    assert "global_sc" in ran.info.skew
+
+
+def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"size must be an integer in \[8, 1024\], got 4"):
+        Waterbirds(None, "hub", 4, "auto")
+    write(tmp_path, "train", image=[encode(noise(1, (3, 9, 9))[0])] * 2, label=[0, 1], place=["land", "sky"])
+    write(tmp_path, "test", image=[encode(noise(1, (3, 9, 9))[0])] * 2, label=[0, 1], place=["land", "sea"])
+    with pytest.raises(DataError, match="'place', row 1 has label 'sky'; labels are land, water, or their numbers"):
+        Waterbirds(str(tmp_path), "hub", 16, "auto").load(0)

@@ -1,0 +1,96 @@
+"""Gaussian noise in clients' inputs: what is disturbed, by how much, and what is not."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.data.federation import Federation, Shard
+from fedcohort.dataset.base import Raw
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.feature_noise.gaussian import Gaussian
+from fedcohort.label_noise.none import NoNoise
+from fedcohort.partition.iid import Iid
+from fedcohort.record import card
+from fedcohort.rng import generator
+from fedcohort.startup.split import build
+from federation_toy import raw
+from run_harness import go
+
+
+def made(data: Raw | None = None, noise: Gaussian | None = None, seed: int = 0, client_val: float = 0.1) -> Federation:
+    data = raw(6000) if data is None else data
+    options = {"seed": seed, "clients": 20, "server_val": 0.05, "client_val": client_val}
+    return build(data, Iid(), NoNoise(), feature_noise=noise, **options)  # type: ignore[arg-type]
+
+
+def each(shard: Shard) -> list[torch.Tensor]:
+    return [shard.of(k)[0] for k in range(20)]
+
+
+def test_each_clients_noise_has_its_own_standard_deviation() -> None:
+    """Of T_k and V_k together, 285 samples of one number: the error of a standard deviation is s / sqrt(2 n)."""
+    plain, noisy = made(client_val=0.5), made(noise=Gaussian(2.0, "uniform", 0.4), client_val=0.5)
+    assert noisy.feature_noise is not None
+    for clean, seen in ((plain.train, noisy.train), (plain.val, noisy.val)):
+        for k, (a, b) in enumerate(zip(each(clean), each(seen), strict=True)):
+            level, n = noisy.feature_noise[k], len(a)
+            assert float((b - a).std()) == pytest.approx(level, rel=5 / np.sqrt(2 * n), abs=1e-3)
+    assert np.ptp(noisy.feature_noise) > 1
+
+
+def test_only_what_clients_train_on_is_disturbed() -> None:
+    plain, noisy = made(), made(noise=Gaussian(2.0, "bimodal", 0.25))
+    assert noisy.feature_noise is not None
+    for name in ("test", "server_val", "server_test"):
+        assert torch.equal(getattr(plain, name).x, getattr(noisy, name).x)
+    for name in ("train", "val"):
+        assert torch.equal(getattr(plain, name).y, getattr(noisy, name).y)
+        changed = [
+            not torch.equal(a, b) for a, b in zip(*(each(getattr(f, name)) for f in (plain, noisy)), strict=True)
+        ]
+        assert changed == (noisy.feature_noise > 0).tolist()
+        assert sum(changed) == 5
+
+
+def test_a_samples_noise_is_the_seeds_and_the_clients() -> None:
+    """Client 3's first draws, in float32: those of its own generator, T_k before V_k."""
+    plain, noisy = made(), made(noise=Gaussian(2.0, "bimodal", 1.0))
+    rng = generator(0, "feature_draw", client=3)
+    for shard, seen in ((plain.train, noisy.train), (plain.val, noisy.val)):
+        x = each(shard)[3].numpy()
+        expected = rng.standard_normal(x.shape, dtype=np.float32) * np.float32(2) + x
+        np.testing.assert_array_equal(each(seen)[3].numpy(), expected)
+    assert not torch.equal(made(noise=Gaussian(2.0, "bimodal", 1.0), seed=1).train.x, noisy.train.x)
+
+
+def test_no_second_copy_of_inputs_that_are_ours_alone() -> None:
+    """A large population's inputs stand where they stood, noise or not; and those of somebody else are left alone."""
+    mine = raw(6000, single_use=True)
+    held = made(mine, Gaussian(2.0, "uniform", 0.4))
+    assert np.shares_memory(held.train.x.numpy(), mine.train_x)
+    theirs = raw(6000)
+    before = theirs.train_x.copy()
+    made(theirs, Gaussian(2.0, "uniform", 0.4))
+    np.testing.assert_array_equal(theirs.train_x, before)
+
+
+def test_inputs_that_are_no_real_numbers_are_refused() -> None:
+    words = raw(6000, train_x=np.arange(6000)[:, None])
+    with pytest.raises(IncompatibleConfig, match=r"^feature_noise disturbs real numbers, .* are of type int64$"):
+        made(words, Gaussian(1.0, "uniform", 0.4))
+    assert made(words, Gaussian(1.0, "bimodal", 0.0)).feature_noise is None
+
+
+def test_a_run_keeps_the_levels_on_its_card(tmp_path: Path) -> None:
+    ran = go(tmp_path / "a", "heterogeneity=noise_inputs", "rounds=1")
+    plain = go(tmp_path / "b", "heterogeneity=iid", "rounds=1")
+    assert ran.info.choices["heterogeneity"] == "noise_inputs"
+    assert 0 < ran.info.feature_noise.min() < ran.info.feature_noise.max() < 0.5
+    for run in (ran, plain):
+        card.save(run.info)
+    np.testing.assert_array_equal(card.load(ran.folder).feature_noise, ran.info.feature_noise)
+    assert card.load(plain.folder).feature_noise is None
+    assert ran.last.metrics["server_val/loss"] != plain.last.metrics["server_val/loss"]
+    assert ran.reports[0].metrics["server_val/loss"] == plain.reports[0].metrics["server_val/loss"]

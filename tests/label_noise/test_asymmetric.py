@@ -1,0 +1,73 @@
+"""Class-conditional label noise: a wrong label is its class's partner, and nothing else."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.label_noise.asymmetric import Asymmetric
+from fedcohort.label_noise.none import NoNoise
+from fedcohort.rng import Draws
+from run_harness import go
+from yaml_words import make
+
+LABELS = np.arange(3000) % 5
+
+
+def flipped(rate: float, partners: Any = (), n_classes: int = 5) -> np.ndarray:
+    noise: Any = make("label_noise", "asymmetric", partners=list(partners))
+    found: np.ndarray = noise.flip(LABELS, rate, n_classes, np.random.default_rng(3))
+    return found
+
+
+def test_a_wrong_label_is_the_next_class() -> None:
+    seen = flipped(0.4)
+    wrong = seen != LABELS
+    assert wrong.mean() == pytest.approx(0.4, abs=4 * np.sqrt(0.24 / 3000))
+    np.testing.assert_array_equal(seen[wrong], (LABELS[wrong] + 1) % 5)
+    np.testing.assert_array_equal(flipped(1.0), (LABELS + 1) % 5)
+
+
+def test_a_given_map_and_a_class_without_noise() -> None:
+    """3 and 4 are mistaken for each other, 0 for 2; 1 and 2 are their own partners."""
+    partners = np.array([2, 1, 2, 4, 3])
+    np.testing.assert_array_equal(flipped(1.0, partners.tolist()), partners[LABELS])
+    assert (flipped(0.5, partners.tolist()) != LABELS).mean() == pytest.approx(0.3, abs=0.04)
+
+
+def test_the_same_labels_are_wrong_as_under_symmetric_noise() -> None:
+    symmetric = NoNoise().flip(LABELS, 0.4, 5, np.random.default_rng(3))
+    np.testing.assert_array_equal(flipped(0.4) != LABELS, symmetric != LABELS)
+    assert (flipped(0.4) != symmetric).any()
+
+
+@pytest.mark.parametrize("word", ["none", "beta", "bimodal"])
+def test_rates_are_the_other_words(word: str) -> None:
+    base = make("label_noise", word)
+    rates = Asymmetric(base, []).rates(Draws(4, 30))
+    np.testing.assert_array_equal(rates, base.rates(Draws(4, 30)))
+
+
+@pytest.mark.parametrize("partners", [[1], [1, 2, 3, 4, 0, 0], [1, 2, 3, 4, 5]])
+def test_partners_that_are_not_the_classes_are_refused(partners: list[int]) -> None:
+    with pytest.raises(OptionError, match=r"^label_noise.partners must be a list with one of the 5 classes .*, got \["):
+        flipped(0.1, partners)
+
+
+def test_it_takes_no_noise_of_its_own_kind() -> None:
+    bases: list[Any] = [make("label_noise", "asymmetric"), 3]
+    for base in bases:
+        with pytest.raises(OptionError, match=r"^base must be a label noise other than asymmetric, as in .*, got"):
+            Asymmetric(base, [])
+
+
+def test_a_run_with_it(tmp_path: Path) -> None:
+    """Rates are those of the word inside, and a wrong map of classes ends the start."""
+    words = ("label_noise=asymmetric", "label_noise@label_noise.base=bimodal", "label_noise.base.rate=0.4", "rounds=1")
+    ran = go(tmp_path, "heterogeneity=iid", *words)
+    assert sorted(ran.info.noise_rate) == [0.0] * 7 + [0.4] * 5
+    assert (ran.info.choices["label_noise"], ran.info.choices["label_noise.base"]) == ("asymmetric", "bimodal")
+    with pytest.raises(OptionError, match=r"^label_noise.partners must be a list with one of the 10 classes"):
+        go(tmp_path / "b", *words, "label_noise.partners=[1,0]")

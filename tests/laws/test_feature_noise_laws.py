@@ -1,0 +1,58 @@
+"""Every feature noise: levels are drawn once a run, and a client's inputs are its own, whoever else is there."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.data.ragged import Ragged
+from fedcohort.feature_noise.base import disturb_clients
+from fedcohort.rng import Draws
+from global_rng import guard
+from yaml_words import make, words
+
+K = 12
+
+
+@pytest.fixture(params=words("feature_noise"))
+def noise(request: pytest.FixtureRequest) -> Any:
+    return make("feature_noise", request.param)
+
+
+def images(n: int = 20) -> np.ndarray:
+    return np.random.default_rng(4).random((n, 2, 9, 7)).astype(np.float32)
+
+
+def test_levels_are_drawn_once_a_run(noise: Any) -> None:
+    with guard():
+        levels = noise.levels(Draws(0, K))
+    assert (levels.shape, levels.dtype) == ((K,), np.float64)
+    assert (levels >= 0).all()
+    np.testing.assert_array_equal(levels, noise.levels(Draws(0, K, round=6)))
+    assert not levels.any() or not np.array_equal(levels, noise.levels(Draws(1, K)))
+
+
+def test_inputs_keep_their_shape_and_type_and_the_given_ones_are_left_alone(noise: Any) -> None:
+    x = images()
+    x.flags.writeable = False
+    with guard():
+        first, again = (noise.disturb(x, 0.8, np.random.default_rng(1)) for _ in range(2))
+    assert (first.shape, first.dtype) == (x.shape, x.dtype)
+    np.testing.assert_array_equal(first, again)
+    assert np.isfinite(first).all()
+    assert not np.array_equal(first, x) or not noise.levels(Draws(0, K)).any()
+
+
+def test_a_clients_inputs_do_not_depend_on_how_much_the_others_have(noise: Any) -> None:
+    """Client 2 of six, whose neighbours have as many samples, or one each."""
+    seen = []
+    for others in (5, 1):
+        sizes = np.array([others, others, 6, others, others, others])
+        start = int(sizes[:2].sum())
+        train, val = (np.zeros((int(sizes.sum()), 2, 9, 7), dtype=np.float32) for _ in range(2))
+        train[start : start + 6], val[start : start + 6] = images(12)[:6], images(12)[6:]
+        parts = [(x, Ragged.from_sizes(np.arange(len(x)), sizes)) for x in (train, val)]
+        levels = disturb_clients(noise, parts, seed=3)
+        assert (levels is None) == (not noise.levels(Draws(3, 6)).any())
+        seen.append(np.concatenate([x[start : start + 6] for x in (train, val)]))
+    np.testing.assert_array_equal(seen[0], seen[1])

@@ -1,0 +1,174 @@
+"""Every data set of images: its columns, what is refused by name, and pixels that stand in memory as bytes."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pytest
+from hydra.utils import get_class
+
+from fedcohort.dataset import hub
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.checksum import checksum_of
+from fedcohort.dataset.pictures import Pictures
+from fedcohort.errors import DataError, OptionError
+from pictures_toy import encode, noise, write
+from yaml_words import make, node, words
+
+
+def pictures_of(word: str) -> Any:
+    """The module of a word that says what its images are, None for others."""
+    module = importlib.import_module(node("dataset", word)["_target_"].rpartition(".")[0])
+    return module if isinstance(getattr(module, "PICTURES", None), Pictures) else None
+
+
+MODULES = {word: module for word in words("dataset") if (module := pictures_of(word)) is not None}
+N = 24
+
+
+def shape_of(pictures: Pictures) -> tuple[int, int, int]:
+    """Of what is stored: small where it is resized."""
+    return (pictures.fit.shape[0], 20, 24) if pictures.fit.resize else pictures.fit.shape
+
+
+def columns(word: str, **changes: Any) -> dict[str, Any]:
+    """Rows of one part: labels 0, 1 in turn, four clients, places in pairs of rows."""
+    module = MODULES[word]
+    pictures: Pictures = module.PICTURES
+    made: dict[str, Any] = {
+        pictures.image[0]: [encode(image) for image in noise(N, shape_of(pictures))],
+        pictures.label[0]: [i % 2 for i in range(N)],
+    }
+    if hasattr(module, "CLIENT"):
+        made[module.CLIENT[0]] = [f"f{i // 6:02}" for i in range(N)]
+    if hasattr(module, "PLACES"):
+        made["place"] = [i // 2 % 2 for i in range(N)]
+    return {**made, **changes}
+
+
+def load(folder: Path, word: str, options: dict[str, Any] | None = None, **changes: Any) -> Raw:
+    """The data set, both parts of which have the same rows, with changes in the test part."""
+    write(folder, "train", **columns(word))
+    write(folder, "test", **columns(word, **changes))
+    small = {"size": 16} if "size" in node("dataset", word) else {}
+    raw = make("dataset", word, path=str(folder), **{**small, **(options or {})}).load(0)
+    assert isinstance(raw, Raw)
+    return raw
+
+
+@pytest.fixture(params=sorted(MODULES))
+def word(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_bytes_become_the_same_numbers(word: str, tmp_path: Path) -> None:
+    floats, same = (load(tmp_path, word, {"pixels": kind}) for kind in ("float32", "auto"))
+    raw = load(tmp_path, word, {"pixels": "uint8"})
+    np.testing.assert_array_equal(floats.train_x, same.train_x, "auto is float32 where it fits")
+    assert raw.train_x.dtype == np.uint8
+    assert floats.train_x.dtype == np.float32
+    assert raw.scale is not None
+    assert floats.scale is None
+    np.testing.assert_array_equal(raw.scale.convert(raw.train_x), floats.train_x)
+    np.testing.assert_array_equal(raw.scale.convert(raw.test_x), floats.test_x)
+    assert "kept as bytes" in raw.inputs
+    assert "kept as bytes" not in floats.inputs
+    assert checksum_of(floats) == checksum_of(same) != checksum_of(raw)
+
+
+def test_original_sizes_are_compared(word: str, tmp_path: Path) -> None:
+    if MODULES[word].PICTURES.original is None:
+        return
+    n, test = MODULES[word].PICTURES.original
+    said = load(tmp_path, word).inputs
+    assert f"24 training images, {n - 24:,} fewer than the original's {n:,}" in said
+    assert f"24 test images, {test - 24:,} fewer than the original's {test:,}" in said
+
+
+def test_classes_by_their_names_are_the_same(word: str, tmp_path: Path) -> None:
+    pictures: Pictures = MODULES[word].PICTURES
+    named: dict[str, Any] = {pictures.label[0]: [pictures.classes[i % 2] for i in range(N)]}
+    before = load(tmp_path, word)
+    np.testing.assert_array_equal(load(tmp_path, word, **named).test_y, before.test_y)
+    assert tuple(before.class_names) in ((), tuple(pictures.classes))
+    with pytest.raises(DataError, match=r"test.parquet: column '\w+', row 3 has label 'no such'; labels are "):
+        load(tmp_path, word, None, **{pictures.label[0]: [*named[pictures.label[0]][:3], "no such", *["?"] * 20]})
+
+
+def test_what_is_wrong_is_named_by_file_column_and_row(word: str, tmp_path: Path) -> None:
+    pictures: Pictures = MODULES[word].PICTURES
+    image, label = pictures.image[0], pictures.label[0]
+    good = columns(word)
+    cut = [*good[image][:5], {"bytes": good[image][5]["bytes"][:60], "path": None}, *good[image][6:]]
+    wide = [*good[image][:5], encode(noise(1, (3, 40, 50))[0]), *good[image][6:]]
+    top = len(pictures.classes) - 1
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({label: None}, rf"test.parquet has no column '{label}'.*; it has {image}"),
+        ({image: None}, rf"test.parquet has no column '{image}'.*; it has {label}"),
+        ({image: cut}, rf"test.parquet: column '{image}', row 5 is no image that can be read"),
+        ({image: [*good[image][:5], None, *good[image][6:]]}, rf"'{image}', row 5 is empty"),
+        ({label: [0] * 9 + [top + 1] * 15}, rf"'{label}', row 9 has label {top + 1}; .* at most {top}"),
+        ({label: [0.0] * 9 + [0.5] * 15}, rf"'{label}', row 9 has label 0.5; labels must be whole"),
+        ({label: [0, None] * 12}, rf"'{label}', row 1 is empty"),
+    ]
+    if not pictures.fit.resize:
+        expected = r"row 5 is an image of \(\d, 40, 50\), and "
+        cases.append(({image: wide}, expected))
+        cases.append(({image: [[0.0] * 7] * N}, rf"'{image}' must hold (grey|RGB) images of .*, it holds \(7,\)"))
+    for extra in set(good) - {image, label}:
+        cases.append(({extra: None}, rf"test.parquet has no column '{extra}'"))
+        cases.append(({extra: [*good[extra][:8], None, *good[extra][9:]]}, rf"'{extra}', row 8 is empty"))
+    for changes, said in cases:
+        with pytest.raises(DataError, match=rf"^dataset.path: .*{said}"):
+            load(tmp_path, word, **changes)
+
+
+def test_a_truncated_file_is_named(word: str, tmp_path: Path) -> None:
+    load(tmp_path, word)
+    file = tmp_path / "train.parquet"
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(DataError, match=r"train.parquet can't be read, it is truncated"):
+        make("dataset", word, path=str(tmp_path)).load(0)
+
+
+def test_data_with_nothing_to_learn_are_refused(word: str, tmp_path: Path) -> None:
+    pictures: Pictures = MODULES[word].PICTURES
+    one = [encode(noise(1, shape_of(pictures))[0])] * N
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({pictures.label[0]: [1] * N}, rf"all training images are of class {pictures.classes[1]}"),
+        ({pictures.image[0]: one}, r"all \d+ training images are the same"),
+    ]
+    for changes, said in cases:
+        for part in ("train", "test"):
+            write(tmp_path, part, **columns(word, **changes))
+        with pytest.raises(DataError, match=rf"^dataset={word}: {said}.*: there is nothing to learn"):
+            make("dataset", word, path=str(tmp_path)).load(0)
+
+
+def test_without_a_path_the_hub_is_asked(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    parts = datasets.DatasetDict(
+        {part: datasets.Dataset.from_dict(columns(word)) for part in ("train", "valid", "test")}
+    )
+
+    def answer(name: str) -> datasets.DatasetDict:
+        asked.append(name)
+        return parts
+
+    monkeypatch.setattr(datasets, "load_dataset", answer)
+    monkeypatch.setattr(hub, "out_of_reach", lambda: "")
+    small = {"size": 16} if "size" in node("dataset", word) else {}
+    raw = make("dataset", word, **small).load(0)
+    assert asked == [node("dataset", word)["hub"]]
+    assert len(raw.train_x) >= 18
+
+
+def test_options_are_checked(word: str) -> None:
+    options = {name: value for name, value in node("dataset", word).items() if name != "_target_"}
+    made = get_class(node("dataset", word)["_target_"])
+    with pytest.raises(OptionError, match="path must be text or null"):
+        made(**{**options, "path": ""})
+    with pytest.raises(OptionError, match="hub must be text or null"):
+        made(**{**options, "hub": 3})

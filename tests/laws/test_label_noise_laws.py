@@ -1,0 +1,63 @@
+"""Every label noise: rates are chances, and a client's flips are its own, whoever else is there."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.data.ragged import Ragged
+from fedcohort.rng import Draws, generator
+from fedcohort.startup.split import _flip_labels
+from global_rng import guard
+from yaml_words import make, words
+
+K, C = 40, 7
+LABELS = np.arange(5000) % C
+
+
+@pytest.fixture(params=words("label_noise"))
+def noise(request: pytest.FixtureRequest) -> Any:
+    return make("label_noise", request.param)
+
+
+def test_rates_are_chances_drawn_once_a_run(noise: Any) -> None:
+    with guard():
+        rates = noise.rates(Draws(0, K))
+    assert rates.shape == (K,)
+    assert rates.dtype == np.float64
+    assert ((rates >= 0) & (rates <= 1)).all()
+    np.testing.assert_array_equal(rates, noise.rates(Draws(0, K, round=6)))
+    if rates.any():
+        assert not np.array_equal(rates, noise.rates(Draws(1, K)))
+
+
+def test_so_many_labels_are_wrong(noise: Any) -> None:
+    """All partners are other classes by default; 4.5 standard errors."""
+    labels = LABELS.copy()
+    labels.flags.writeable = False
+    for rate in (0.0, 0.2, 0.9, 1.0):
+        seen = noise.flip(labels, rate, C, np.random.default_rng(1))
+        assert (seen.dtype, seen.min(), seen.max()) == (np.int64, 0, C - 1)
+        error = np.sqrt(rate * (1 - rate) / len(labels))
+        assert abs((seen != labels).mean() - rate) <= 4.5 * error
+
+
+def test_more_noise_keeps_the_flips_of_less(noise: Any) -> None:
+    little, much = (noise.flip(LABELS, rate, C, np.random.default_rng(1)) for rate in (0.1, 0.5))
+    wrong = little != LABELS
+    assert wrong.any()
+    np.testing.assert_array_equal(much[wrong], little[wrong])
+
+
+def test_one_class_alone_cannot_be_mistaken(noise: Any) -> None:
+    labels = np.zeros(20, dtype=np.int64)
+    assert not noise.flip(labels, 1.0, 1, np.random.default_rng(0)).any()
+
+
+def test_the_flips_of_a_client_do_not_depend_on_the_others(noise: Any) -> None:
+    parts = Ragged.from_sizes(np.arange(600), np.full(3, 200))
+    true_y, alone = np.arange(600) % C, np.array([0.0, 0.5, 0.0])
+    among = _flip_labels(noise, parts, true_y, np.array([0.9, 0.5, 0.1]), C, seed=2)[200:400]
+    np.testing.assert_array_equal(_flip_labels(noise, parts, true_y, alone, C, seed=2)[200:400], among)
+    own = noise.flip(true_y[200:400], 0.5, C, generator(2, "label_flip", client=1))
+    np.testing.assert_array_equal(among, own)

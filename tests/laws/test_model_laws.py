@@ -1,0 +1,88 @@
+"""Every model: its weights are the seed's, its output a logit a class, and it lives in one flat vector."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.flat import FlatModel
+from fedcohort.rng import torch_scope
+from global_rng import guard
+from yaml_words import make, words
+
+SHAPES = ((3, 32, 32), (9, 128))
+
+
+def shape_for(model: Any) -> tuple[int, ...]:
+    """The first shape that it takes."""
+    taken = [shape for shape in SHAPES if build_or_refuse(model, shape)[0] is not None]
+    assert taken, f"{model} takes none of {SHAPES}: put its shape there"
+    return taken[0]
+
+
+def build_or_refuse(model: Any, shape: tuple[int, ...]) -> tuple[nn.Module | None, str]:
+    """The network for two classes, or why there is none."""
+    try:
+        return model.build(shape, 2), ""
+    except IncompatibleConfig as error:
+        return None, str(error)
+
+
+@pytest.fixture(scope="module", params=words("model"))
+def built(request: pytest.FixtureRequest) -> tuple[Any, tuple[int, ...], nn.Module]:
+    model = make("model", request.param)
+    shape = shape_for(model)
+    return model, shape, build(model, shape, 0)
+
+
+def build(model: Any, shape: tuple[int, ...], seed: int) -> nn.Module:
+    with torch_scope(seed, "weights"):
+        network = model.build(shape, 5)
+    assert isinstance(network, nn.Module)
+    return network
+
+
+def vector(network: nn.Module) -> Tensor:
+    return nn.utils.parameters_to_vector(network.parameters()).detach()
+
+
+def test_initial_weights_are_the_seeds(built: Any) -> None:
+    model, shape, network = built
+    with guard():
+        again = build(model, shape, 0)
+    assert torch.equal(vector(again), vector(network))
+    assert not torch.equal(vector(build(model, shape, 1)), vector(network))
+
+
+def test_a_logit_for_each_class(built: Any) -> None:
+    _, shape, network = built
+    logits = network(torch.rand(3, *shape))
+    assert logits.shape == (3, 5)
+    assert torch.isfinite(logits).all()
+
+
+def test_it_lives_in_a_flat_vector_and_every_parameter_learns(built: Any) -> None:
+    """What is written into the vector is what the network computes with; no parameter is left without a gradient."""
+    model, shape, _ = built
+    flat = FlatModel(build(model, shape, 0))
+    x, y = torch.rand(4, *shape), torch.tensor([0, 1, 2, 3])
+    before = flat.logits(x).detach()
+    nn.functional.cross_entropy(flat.logits(x), y).backward()
+    silent = [block.name for block in flat.layout.parameters if not block.of(flat.g).any()]
+    assert silent == []
+    with torch.no_grad():
+        flat.w.mul_(1.5)
+    assert not torch.allclose(flat.logits(x), before)
+
+
+@pytest.mark.parametrize("shape", [(4, 7, 5, 3), (3, 2, 2)])
+def test_other_inputs_are_refused_by_name_or_taken(built: Any, shape: tuple[int, ...]) -> None:
+    model, *_ = built
+    network, refusal = build_or_refuse(model, shape)
+    if network is None:
+        assert refusal.startswith("model=")
+        assert refusal.endswith(f"the inputs are {list(shape)}")
+    else:
+        assert network(torch.zeros(2, *shape)).shape == (2, 2)

@@ -1,0 +1,102 @@
+"""ResNet-8, and residual networks in runs: which engine trains them, and what is said of batch norm."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from engine_toy import task_of, trainer_of
+from fedcohort.dataset.base import Raw
+from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.model.resnet8_gn import ResNet8
+from fedcohort.rng import torch_scope
+from fedcohort.startup.split import build
+from fedcohort.training.engines import choose
+from run_harness import go, remarks
+from yaml_words import make
+
+
+def network_of(**options: Any) -> nn.Sequential:
+    with torch_scope(1, "weights"):
+        network: nn.Sequential = make("model", "resnet8_gn", **options).build((2, 8, 8), 3)
+    return network
+
+
+def test_its_size() -> None:
+    """464 in the stem, 4,672, 14,528 and 57,728 in the stages with their norms and shortcuts, 650 at the end."""
+    assert 27 * 16 + 32 + (2 * 2304 + 64) + (4608 + 9216 + 128 + 576) + (18432 + 36864 + 256 + 2176) + 650 == 78_042
+    network = make("model", "resnet8_gn").build((3, 32, 32), 10)
+    assert sum(p.numel() for p in network.parameters()) == 78_042
+    assert sum(isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3) for m in network.modules()) == 7
+
+
+def test_a_block_is_the_papers() -> None:
+    """The first block of the second stage, written out: x is 16 channels of 8 x 8, y is 32 of 4 x 4."""
+    block: Any = network_of()[4]
+    x = torch.rand(2, 16, 8, 8)
+    inner = F.relu(F.group_norm(F.conv2d(x, block.conv1.weight, stride=2, padding=1), 8))
+    inner = F.group_norm(F.conv2d(inner, block.conv2.weight, padding=1), 8)
+    shortcut = F.group_norm(F.conv2d(x, block.shortcut[0].weight, stride=2), 8)
+    torch.testing.assert_close(block(x), F.relu(inner + shortcut))
+    first: Any = network_of()[3]
+    assert not list(first.shortcut.parameters()), "the shape stays: the shortcut is the identity"
+
+
+def images(clients: int = 3) -> Any:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 2, 8, 8)).astype(np.float32), rng.integers(0, 3, 60)
+    parts = (make("partition", "iid"), make("label_noise", "none"))
+    held = build(Raw("toy", x, y, x[:9], y[:9], 3), *parts, seed=0, clients=clients, server_val=0.1, client_val=0.1)
+    held.train.x.data = held.train.x.double()
+    return held
+
+
+@pytest.mark.parametrize("kind", ["vectorised", "debug"])
+def test_engines_agree_on_it(kind: str) -> None:
+    """In double precision, to rounding; clients have one sample, three, or all."""
+
+    def trained(kind: str) -> tuple[list[torch.Tensor], str]:
+        engine, reason = choose(kind, trainer_of(images(), network_of().double(), batch=4), 3)
+        rows = (np.array([2]), np.array([0, 3, 5]), None)
+        return [u.delta for u in engine.updates([task_of(k, rows=r) for k, r in enumerate(rows)], {})], reason
+
+    (one, why), (other, _) = trained("auto"), trained(kind)
+    assert why == "sequential: autograd on flat views, one client at a time"
+    for a, b in zip(one, other, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-10, rtol=0)
+
+
+def test_with_batch_norm_it_is_trained_one_client_at_a_time() -> None:
+    trainer = trainer_of(images(), network_of(norm="batch").double(), batch=4)
+    engine, reason = choose("vectorised", trainer, 3)
+    assert engine is trainer
+    assert reason == "sequential: the vectorised engine can't train side by side what has batch norm"
+    (update,) = engine.updates([task_of(0, rows=np.arange(9))], {})
+    assert torch.isfinite(update.delta).all()
+
+
+def test_a_run_with_it(tmp_path: Path) -> None:
+    words = ("model=resnet8_gn", "split.limit=200", "clients=4", "cohort=3", "client.epochs=1", "rounds=1")
+    ran = go(tmp_path, *words, "heterogeneity=iid", "agg=scaffold")
+    assert ran.info.n_params == 78_042 - 2 * 9 * 16  # grey: one channel instead of three
+    assert ran.last.metrics["test/loss"] != ran.reports[0].metrics["test/loss"]
+    assert np.isfinite(ran.last.metrics["test/loss"])
+
+
+def test_batch_norm_is_remarked_on_and_group_norm_is_not() -> None:
+    said = {norm: remarks("model=resnet8_gn", f"model.norm={norm}", "agg=scaffold") for norm in ("batch", "group")}
+    assert sum("the network has batch norm" in line for line in said["batch"]) == 1
+    assert not any("batch norm" in line for line in said["group"])
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(
+        OptionError, match=r"^groups must be a divisor of every layer's channels \(16, 32, 64\), got 12$"
+    ):
+        ResNet8("group", 12)
+    with pytest.raises(IncompatibleConfig, match=r"^model=resnet8_gn needs images .* at least 4x4, .* \[60\]$"):
+        make("model", "resnet8_gn").build((60,), 10)

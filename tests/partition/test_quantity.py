@@ -1,0 +1,145 @@
+"""Quantity skew over other partitions: the sizes' laws, and that what the other partition promises still holds."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.partition.dirichlet import Dirichlet
+from fedcohort.partition.dominant_class import DominantClass, _deal_cards
+from fedcohort.partition.iid import Iid
+from fedcohort.partition.label_shards import LabelShards
+from fedcohort.partition.natural import Natural
+from fedcohort.partition.quantity import Quantity
+from fedcohort.partition.sizes import even, proportional
+from run_harness import go
+
+N, K, C = 6000, 20, 10
+LABELS = np.random.default_rng(1).permutation(np.arange(N) % C)
+BASES = [Iid(), DominantClass(0.3, 0.6), LabelShards(2)]
+NAMES = ["iid", "dominant_class", "label_shards"]
+
+
+def split(partition: Quantity, seed: int = 0, clients: int = K, labels: np.ndarray = LABELS) -> list[np.ndarray]:
+    return list(partition.split(labels, C, clients, None, np.random.default_rng(seed)))
+
+
+def sizes(parts: list[np.ndarray]) -> list[int]:
+    return [len(part) for part in parts]
+
+
+@pytest.mark.parametrize("base", BASES, ids=NAMES)
+@pytest.mark.parametrize(("law", "spread"), [("lognormal", 0.7), ("power_law", 0.5), ("lognormal", 0.0)])
+def test_every_sample_is_in_one_place_and_sizes_are_those_drawn(base: Any, law: str, spread: float) -> None:
+    quantity = Quantity(base, law, spread, 25)
+    parts = split(quantity)
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(N))
+    drawn = proportional(N, quantity.weights(K, np.random.default_rng(0)), 25)
+    assert sizes(parts) == drawn.tolist() == sizes(split(Quantity(Iid(), law, spread, 25)))
+    assert min(sizes(parts)) >= 25
+    assert sizes(split(quantity, seed=1)) != sizes(parts) or spread == 0
+
+
+def test_the_power_law_is_zipfs() -> None:
+    """Four clients, spread 1: 1, 1/2, 1/3, 1/4 of 25/12 in all, so that 2,500 samples above 10 each make 1,200, ..."""
+    parts = split(Quantity(Iid(), "power_law", 1.0, 10), clients=4, labels=LABELS[:2540])
+    assert np.abs(np.sort(sizes(parts)) - np.array([310, 410, 610, 1210])).max() <= 1
+    largest = [int(np.argmax(sizes(split(Quantity(Iid(), "power_law", 1.0, 10), seed, 4)))) for seed in range(400)]
+    assert np.abs(np.bincount(largest, minlength=4) - 100).max() < 4.5 * np.sqrt(400 * 3 / 16)
+
+
+@pytest.mark.parametrize("spread", [0.3, 1.0, 2.0])
+def test_the_lognormals_logarithms_have_the_spread(spread: float) -> None:
+    """The sample's standard deviation has the relative error sqrt(1 / 2n)."""
+    logs = np.log(Quantity(Iid(), "lognormal", spread, 1).weights(5000, np.random.default_rng(2)))
+    assert logs.std() == pytest.approx(spread, rel=4.5 * np.sqrt(1 / 10_000))
+    assert logs.max() == 0
+
+
+@pytest.mark.parametrize("law", ["lognormal", "power_law"])
+@pytest.mark.parametrize("spread", [0.0, 20.0])
+@pytest.mark.parametrize(("clients", "least"), [(1, 6000), (600, 10), (6000, 1), (7, 3)])
+def test_the_ends_of_the_spread(law: str, spread: float, clients: int, least: int) -> None:
+    """Without any, sizes differ by one at most; with all of it, everybody has the least but few."""
+    found = sizes(split(Quantity(Iid(), law, spread, least), clients=clients))
+    assert (sum(found), min(found) >= least) == (N, True)
+    if spread == 0:
+        assert max(found) - min(found) <= 1
+
+
+def test_sizes_are_within_one_of_their_shares_and_exact_together() -> None:
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        weights, least = rng.random(17) ** 5, int(rng.integers(0, 9))
+        found = proportional(1000, weights, least)
+        assert found.sum() == 1000
+        assert np.abs(found - least - (1000 - 17 * least) * weights / weights.sum()).max() <= 1
+
+
+def test_a_dominant_class_has_its_share_of_every_size_and_the_others_are_uniform() -> None:
+    quantity = Quantity(DominantClass(0.3, 0.6), "lognormal", 0.7, 25)
+    parts = split(quantity)
+    counts = np.stack([np.bincount(LABELS[part], minlength=C) for part in parts])
+    top = np.array([round(0.6 * n) for n in counts.sum(1)])
+    skewed = counts.max(1) == top
+    assert skewed.sum() == 6
+    rest = counts[~skewed].sum(0)
+    expected = counts[~skewed].sum(1, keepdims=True) * rest / rest.sum()
+    assert np.abs(counts[~skewed] - expected).max() <= 1.5
+
+
+def test_cards_are_dealt_round_after_round_where_hands_are_equal() -> None:
+    assert [cards.tolist() for cards in _deal_cards(np.array([3, 3, 2]))] == [[0, 3, 6], [1, 4, 7], [2, 5]]
+    assert [cards.tolist() for cards in _deal_cards(np.array([4, 1]))] == [[0, 1, 3, 4], [2]]
+    for total, players in ((100, 7), (5, 5), (1000, 999)):
+        hands = _deal_cards(even(total, players))
+        assert all((hand == np.arange(seat, total, players)).all() for seat, hand in enumerate(hands))
+
+
+def test_shards_are_pieces_of_each_clients_size() -> None:
+    """A client's two pieces are of one class each, or of two where they lie across a border."""
+    parts = split(Quantity(LabelShards(2), "power_law", 0.5, 25))
+    borders = C - 1
+    assert sum(len(np.unique(LABELS[part])) for part in parts) <= 2 * K + borders
+
+
+SHARDS = r"^partition.base.shards=9 is more than the 5 samples of the smallest .* feasible: partition.base.shards<=5$"
+CLASS = (
+    r"^partition.base.fraction=1.0 partition.base.share=1.0: .* clients of about 300 .* feasible: partition.base.frac"
+)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "message"),
+    [
+        (Quantity(Iid(), "lognormal", 1.0, 301), r"^partition.min_samples=301 .* 20 clients; .*min_samples<=300$"),
+        (Quantity(LabelShards(9), "power_law", 9.0, 5), SHARDS),
+        (Quantity(DominantClass(1.0, 1.0), "power_law", 2.0, 5), CLASS),
+    ],
+)
+def test_what_cannot_be_dealt_is_refused_by_the_names_that_were_typed(quantity: Quantity, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        split(quantity)
+
+
+def test_a_partition_with_sizes_of_its_own_is_refused() -> None:
+    bases: list[Any] = [Dirichlet(0.3, 10), Natural(), Quantity(Iid(), "lognormal", 1.0, 10), 3]
+    for base in bases:
+        with pytest.raises(OptionError, match=r"^base must be a partition that deals parts of any size, as in .*, got"):
+            Quantity(base, "lognormal", 1.0, 10)
+
+
+def test_what_chooses_sizes_itself_deals_no_others() -> None:
+    with pytest.raises(OptionError, match="Dirichlet chooses the sizes of its 2 clients itself"):
+        Dirichlet(0.3, 10).deal(LABELS, C, np.array([1, N - 1]), np.random.default_rng(0))
+
+
+def test_a_run_with_it_is_dealt_the_same_whatever_the_selector(tmp_path: Path) -> None:
+    words = ("partition=quantity", "partition@partition.base=dominant_class", "partition.base.share=0.4", "rounds=1")
+    rans = [go(tmp_path / word, *words, f"selector={word}") for word in ("random", "powd")]
+    one, other = (ran.info.class_counts for ran in rans)
+    np.testing.assert_array_equal(one, other)
+    assert np.ptp(one.sum(1)) > 100
+    assert rans[0].info.choices["partition.base"] == "dominant_class"

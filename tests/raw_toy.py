@@ -1,0 +1,59 @@
+"""Small raw forms of data sets: folders and files as their authors give them out."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from fedcohort.dataset.raw.pieces import Piece, write
+from pictures_toy import encode, noise
+
+
+def save(path: Path, seed: int = 0, shape: tuple[int, int, int] = (3, 12, 10), kind: str = "PNG") -> np.ndarray:
+    """Save an image, and return its pixels."""
+    pixels: np.ndarray = noise(1, shape, seed)[0]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(encode(pixels, kind)["bytes"])
+    return pixels
+
+
+def prepare(pieces: list[Piece], destination: Path) -> dict[str, int]:
+    return write(pieces, destination, lambda part, done, count: None)
+
+
+def celeba(folder: Path) -> Path:
+    """Six images of celebrity 7 for training, then five of 8, then five of 9."""
+    rows = [(7, 0)] * 6 + [(8, 1)] * 5 + [(9, 2)] * 5
+    names = [f"{i + 1:06}.jpg" for i in range(len(rows))]
+    for i, name in enumerate(names):
+        save(folder / "img_align_celeba" / name, i, kind="JPEG")
+    values = [f"{name} {1 - 2 * (i % 2):2d} -1" for i, name in enumerate(names)]
+    (folder / "list_attr_celeba.txt").write_text("\n".join(["16", "Smiling Male", *values]) + "\n")
+    (folder / "identity_CelebA.txt").write_text(
+        "".join(f"{name} {who}\n" for name, (who, _) in zip(names, rows, strict=True))
+    )
+    (folder / "list_eval_partition.txt").write_text(
+        "".join(f"{name} {part}\n" for name, (_, part) in zip(names, rows, strict=True))
+    )
+    return folder
+
+
+def waterbirds(folder: Path) -> Path:
+    """Four images of each part; the first line is a water bird on land."""
+    lines = ["img_id,img_filename,y,split,place,place_filename"]
+    for i in range(12):
+        name = f"00{i % 3}.Bird/bird_{i}.jpg"
+        save(folder / name, i, kind="JPEG")
+        lines.append(f"{i},{name},{(i + 1) % 2},{i // 4},{i // 2 % 2},/o/ocean/{i}.jpg")
+    (folder / "metadata.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def leaf(folder: Path, name: str = "train/all_data_0.json", **users: tuple[list[object], list[object]]) -> Path:
+    """A file of LEAF's, with each user's x and y."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = {user: {"x": x, "y": y} for user, (x, y) in users.items()}
+    counts = [len(y) for _, y in users.values()]
+    path.write_text(json.dumps({"users": list(users), "num_samples": counts, "user_data": data}))
+    return folder

@@ -1,0 +1,36 @@
+"""How many samples at once: by hand, of inputs and of the widest layer."""
+
+import torch
+from torch import nn
+
+from fedcohort.training.chunks import LEAST, count_at_once
+
+
+def test_inputs_bound_a_narrow_network() -> None:
+    """64 MiB of inputs of 64 floats are 2^26 / 256 samples; ten outputs are narrower."""
+    assert count_at_once(nn.Linear(64, 10), torch.zeros(3, 64)) == 2**18
+
+
+def test_the_widest_layer_bounds_a_wide_one() -> None:
+    """512 MiB of 2^14 floats between two layers are 2^29 / 2^16 samples, where inputs alone would allow 2^24."""
+    network = nn.Sequential(nn.Linear(1, 2**14), nn.ReLU(), nn.Linear(2**14, 2))
+    assert count_at_once(network, torch.zeros(3, 1)) == 2**13
+
+
+def test_some_samples_whatever_they_take() -> None:
+    assert count_at_once(nn.Linear(2, 2**20), torch.zeros(1, 2)) == LEAST
+
+
+def test_nobody_s_samples_and_other_shapes() -> None:
+    pool = nn.AdaptiveAvgPool1d(1)
+    assert count_at_once(pool, torch.zeros(0, 4, 8)) == 2**19  # 2^26 / (4 x 32)
+    assert count_at_once(pool, torch.zeros(2, 4, 16)) == 2**18
+
+
+def test_statistics_and_gradients_stay_as_they_were() -> None:
+    network = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).train()
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    count_at_once(network, torch.ones(5, 4))
+    assert network.training
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    assert not any(module._forward_hooks for module in network.modules())
