@@ -12,7 +12,8 @@ import pytest
 from command_harness import Done, command
 from fedcohort.command.compare import compare, parse
 from fedcohort.record.observer import Observer
-from fedcohort.startup.sweep import KILLED, NEVER
+from fedcohort.startup.outlook import KILLED
+from fedcohort.startup.sweep import NEVER
 from run_harness import go
 from yaml_words import ROOT
 

@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from fedcohort import ranges
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.startup import compat, objective_metric, options, sweep
+from fedcohort.startup.outlook import vary
 from fedcohort.startup.overlay import Overlay
 from fedcohort.startup.refusals import explain
 from fedcohort.startup.run import check
@@ -99,11 +100,7 @@ def register() -> None:
 
 def _tell(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], what: str = "") -> str:
     """Return a line for each refused job, with the words that not all jobs have."""
-    common = set.intersection(*(set(words) for words in jobs)) if len(jobs) > 1 else set()
     how = what or "would be refused, and none was started"
     hint = "" if what or len(refused) == len(jobs) else "; the others run with sweep.skip_refused=true"
-    lines = [
-        f"  job {each.number + 1} ({' '.join(word for word in each.words if word not in common)}): {each.reason}"
-        for each in refused
-    ]
+    lines = [f"  job {each.number + 1} ({vary(jobs, each.words)}): {each.reason}" for each in refused]
     return "\n".join([f"{len(refused)} of {len(jobs)} jobs {how}{hint}:", *lines])

@@ -25,13 +25,13 @@ from fedcohort.host.lock import hold
 from fedcohort.observe.tracking import comparison, identity, membership
 from fedcohort.record import card
 from fedcohort.record.observer import RunInfo
-from fedcohort.startup import compat, jobs
-from fedcohort.startup.jobs import LOCK, JobRecord, Plan, save_plan
+from fedcohort.startup import compat, jobs, outlook
+from fedcohort.startup.jobs import LOCK, JobRecord, Plan, SweepJob, save_plan
+from fedcohort.startup.outlook import KILLED
 
 log = logging.getLogger("fedcohort")
 POLL_S = 10.0  # seconds between two looks at SLURM's queue
 GRID = "hydra_plugins.fedcohort.Grid"  # our sweeper over all combinations
-KILLED = "it ended without a word: killed, perhaps for its memory"
 NEVER = "it was never started"
 
 
@@ -100,7 +100,7 @@ class Sweep:
 
     def settle(self) -> None:
         """Wait for the jobs that SLURM still has: submitit's launcher leaves as soon as one of them is lost."""
-        while self.launcher.endswith("SlurmLauncher") and slurm.list_queued(self._list_submitted()):
+        while self.launcher.endswith("SlurmLauncher") and slurm.list_queued(list_submitted(self.folder)):
             time.sleep(POLL_S)
 
     def stop(self, code: int) -> bool:
@@ -113,17 +113,26 @@ class Sweep:
         _name_failed([record for record in self.results() if record.reason not in (KILLED, NEVER)])
         if self.launcher.endswith("BasicLauncher"):  # the job that it came to says how to go on
             return False
-        if self.launcher.endswith("SlurmLauncher") and (left := slurm.list_queued(self._list_submitted())):
+        if self.launcher.endswith("SlurmLauncher") and (left := slurm.list_queued(list_submitted(self.folder))):
             log.warning("the jobs go on without this process; `scancel %s` ends them", " ".join(left))
             return code > 0
         if self.launcher.endswith("LocalLauncher"):
-            _end([int(job) for job in self._list_submitted()])
+            _end([int(job) for job in list_submitted(self.folder)])
+        for number, record in jobs.read(self.folder).items():  # joblib has ended its processes
+            if record.how == "running" and self.launcher.endswith("JoblibLauncher"):
+                SweepJob(self.folder, number, record.words, record.folder, began=record.began).note("stopped")
         log.warning("stopped; go on with: the same sweep and resume=true")
         return code > 0
 
-    def _list_submitted(self) -> list[str]:
-        """Return the ids of submitit's jobs, of arrays without the task: SLURM's, or of local processes."""
-        return sorted({path.name.partition("_")[0] for path in (self.folder or Path()).glob(".submitit/[0-9]*")})
+    def opening_line(self, number: int) -> str:
+        """Return the line for the job that begins: how many there are and about how long they take, "" for no sweep.
+
+        It is of this process's own jobs, one after the other; number: from 0 on.
+        """
+        if self.folder is None or not self.expected:
+            return ""
+        standing = outlook.Outlook(Plan(self.expected), jobs.read(self.folder), alive=True)
+        return outlook.line(number, len(self.expected), standing.seconds_left(time.time()))
 
 
 SWEEP = Sweep()
@@ -137,6 +146,11 @@ class Announcement(Callback):
         SWEEP.launcher = str(config.hydra.launcher._target_)
         if config.hydra.sweeper._target_ != GRID:  # which begins when it has looked at the jobs
             SWEEP.begin(Path(config.hydra.sweep.dir).absolute(), split_jobs(config))
+
+
+def list_submitted(folder: Path | None) -> list[str]:
+    """Return the ids of submitit's jobs, of arrays without the task: SLURM's, or of local processes."""
+    return sorted({path.name.partition("_")[0] for path in (folder or Path()).glob(".submitit/[0-9]*")})
 
 
 def searches(config: DictConfig | HydraConf) -> bool:
