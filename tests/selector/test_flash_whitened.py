@@ -59,4 +59,4 @@ def test_it_keeps_away_from_wrong_labels_where_flash_does_not(tmp_path: Path) ->
         return float(np.mean([ran.info.noise_rate[cohort].mean() for cohort in ran.choices[5:]]))
 
     flash, whitened = (np.mean([noise(word, seed) for seed in range(3)]) for word in ("flash", "flash_whitened"))
-    assert whitened < min(0.9 * flash, 0.28)
+    assert float(whitened) < min(0.9 * float(flash), 0.28)
