@@ -21,9 +21,11 @@ def main() -> int:
     """Imports are in here: Ctrl-C is answered from the first moment on."""
     import hydra
 
+    from fedcohort.startup import grid
     from fedcohort.startup.refusals import in_one_line
     from fedcohort.startup.sweep import SWEEP
 
+    grid.register()
     called = hydra.main(version_base="1.3", config_path="configs", config_name="train")(job)
     try:
         code = in_one_line(called, sys.argv[1:], Path(__file__).with_name("configs"))

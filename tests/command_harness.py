@@ -11,11 +11,11 @@ import runpy
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 from typing import TextIO
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,7 +55,7 @@ class Command:
     def finish(self) -> Done:
         """Wait for its end; what hadn't been read of it, and the exit code as a shell has it."""
         said: list[str] = []
-        reader = Thread(target=lambda: said.append(self.stderr.read()))
+        reader = threading.Thread(target=lambda: said.append(self.stderr.read()))
         reader.start()
         out = "" if self.stdout.closed else self.stdout.read()
         reader.join()
@@ -88,7 +88,8 @@ def _command(words: tuple[str, ...], home: Path, names: list[str], environment: 
     except SystemExit as end:
         code = end.code
     finally:
-        atexit._run_exitfuncs()  # a process of `multiprocessing` would leave them out
+        threading._shutdown()  # type: ignore[attr-defined]  # a process of `multiprocessing` would leave these out
+        atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # nobody may read it any more
             stream.flush()

@@ -69,6 +69,7 @@ TABLE: Mapping[str, Role] = {
     "paths": _OUTSIDE,
     "requires": _OUTSIDE,  # what an alias stands for is in the other groups' nodes
     "resume": _OUTSIDE,
+    "sweep": _OUTSIDE,
 }
 
 

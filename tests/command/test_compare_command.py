@@ -17,6 +17,8 @@ from fedcohort.startup.refusals import in_one_line
 from observe.databases import Logs, logs  # noqa: F401
 from yaml_words import CONFIGS
 
+TABLES, DRAWN = ["table.md", "table.tex", "table.csv"], ["means.png", "forest.png", "curves.png"]
+
 
 def fill(logs: Logs) -> None:
     """Two selectors, two seeds, three rounds, as the tracker logs them; one more of another sweep."""
@@ -52,7 +54,7 @@ def test_a_sweep_becomes_tables_and_figures(logs: Logs) -> None:
     fill(logs)
     text, files = compare(asked(logs, sweep="s", baseline="a"))
     assert "| b | +15.00 [+15.00, +15.00], the same difference for every seed: no test (n=2) |" in text
-    assert [file.name for file in files] == ["table.md", "table.tex", "table.csv", "means.png", "curves.png"]
+    assert [file.name for file in files] == [*TABLES, *DRAWN]
     assert files[0].read_text() == text
     assert all(file.read_bytes()[:4] == b"\x89PNG" for file in files if file.suffix == ".png")
     text, files = compare(asked(logs, filter="params.dataset = 'digits'", curves="false"))
@@ -70,7 +72,7 @@ def test_a_target_becomes_tables_of_its_own(logs: Logs) -> None:
     assert "| b | 1.50 (the same ratio for every seed: no test; n=2) |" in text
     assert "### test/acc, %: mean ± standard deviation over n seeds" in text
     names = ["target.md", "target.tex", "target.csv"]
-    assert [file.name for file in files] == ["table.md", "table.tex", "table.csv", *names, "means.png", "curves.png"]
+    assert [file.name for file in files] == [*TABLES, *names, *DRAWN]
     assert all(file.exists() for file in files)
     text, files = compare(asked(logs, sweep="s", target="best_of:a", axis="bytes", curves="false"))
     assert "| b | 6 MB (2 of 2 seeds) |" in text

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compare_toy import ACC, both, table
-from fedcohort.observe.comparison import draw, render
+from fedcohort.observe.comparison import draw, render, shown
 from fedcohort.observe.comparison.series import Series
 
 
@@ -55,7 +55,7 @@ def test_latex_is_escaped() -> None:
     ],
 )
 def test_units(metric: str, largest: float, factor: float, name: str) -> None:
-    found = render.unit_of(metric, largest)
+    found = shown.unit_of(metric, largest)
     assert found.factor == pytest.approx(factor)
     assert found.name == name
 

@@ -58,8 +58,8 @@ def test_test_rows_of_strangers_are_the_servers_alone(data: Path) -> None:
     assert ran.info.tags["inputs"].endswith("; the server alone holds the test rows: no clients/acc_*")
 
 
-def test_the_readmes_example_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    section = (ROOT / "README.md").read_text().partition("## Your own dataset")[2]
+def test_the_pages_example_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    section = (ROOT / "docs" / "data.md").read_text().partition("# Your own dataset")[2]
     code, command = re.findall(r"<<'PY'\n(.*?)\nPY\npython train.py (.*?)\n", section, re.DOTALL)[0]
     monkeypatch.chdir(tmp_path)
     exec(code, {})

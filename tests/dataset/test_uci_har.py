@@ -141,7 +141,7 @@ def test_a_run_has_people_for_clients_and_strangers_for_the_test(tmp_path: Path)
     assert ran.info.tags["inputs"].endswith("; the server alone holds the test rows: no clients/acc_*")
 
 
-def test_the_readmes_lines_make_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pages_lines_make_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """UCI's archive has a text file for each signal, a line for each window."""
     for part in SUBJECTS:
         there = tmp_path / "UCI HAR Dataset" / part
@@ -151,7 +151,7 @@ def test_the_readmes_lines_make_the_folder(tmp_path: Path, monkeypatch: pytest.M
             np.savetxt(there / "Inertial Signals" / f"{name}_{part}.txt", np.stack(made[name]))
         np.savetxt(there / f"y_{part}.txt", made["label"] + 1, fmt="%d")
         np.savetxt(there / f"subject_{part}.txt", made["subject"], fmt="%d")
-    section = (ROOT / "README.md").read_text().partition("### UCI-HAR")[2]
+    section = (ROOT / "docs" / "data.md").read_text().partition("## UCI-HAR")[2]
     code = re.findall(r"<<'PY'\n(.*?)\nPY\n", section, re.DOTALL)[0]
     monkeypatch.chdir(tmp_path)
     exec(code, {})

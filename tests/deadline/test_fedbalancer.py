@@ -45,6 +45,7 @@ def told(clients: tuple[int, ...], over: tuple[float, ...], loss_sum: float = 1.
         ((2, 4, 6), 2, 2),  # half a client a second at each: the first
         ((5, 5, 5), 5, 5),
         ((0.2, 0.3, 0.9), 0.3, 1),  # 5, 6.7, 3.3; all are done by the first second
+        ((5.5, 5.6), 5.6, 6),  # nobody is done by the fifth
     ],
 )
 def test_peaks(finish: tuple[float, ...], exact: float, by_seconds: float) -> None:

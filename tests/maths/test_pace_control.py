@@ -42,6 +42,12 @@ def test_the_bounds_hold_downwards() -> None:
     assert (last.ltr, last.ddlr) == (0.0, 1.0)
 
 
+def test_a_reader_of_one_ratio_leaves_the_other() -> None:
+    falling = [9.0, 8.0, 7.0]
+    assert follow(PaceControl(w=1, dss=0.1), falling)[-1].ltr == 0
+    assert follow(PaceControl(w=1, lss=0.1), falling)[-1].ddlr == 1
+
+
 def test_no_more_than_two_windows_are_kept() -> None:
     assert len(follow(PaceControl(w=3), [1.0] * 20)[-1].utilities) == 6
 

@@ -82,10 +82,11 @@ def test_other_errors_keep_their_traceback(capsys: pytest.CaptureFixture[str], m
 def test_a_sweep_on_slurm_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["-m", "hydra/launcher=slurm", "seed=0,1"]
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(OptionError, match=r'pip install --constraint constraints.txt --editable "\.\[slurm\]"'):
+    with pytest.raises(OptionError, match=r'pip install --constraint constraints.txt --editable "\.\[sweep\]"'):
         check_sweep(words)
-    with pytest.raises(OptionError, match=r'joblib needs a plugin: .*"\.\[parallel\]"'):
-        check_sweep(["-m", "hydra/launcher=joblib"])
+    for word in ("hydra/launcher=local", "hydra/launcher=joblib", "hydra/sweeper=optuna"):
+        with pytest.raises(OptionError, match=rf'^{word} needs a plugin: pip install .*"\.\[sweep\]"$'):
+            check_sweep(["-m", word])
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(OptionError, match="needs SLURM's sbatch and srun on the PATH"):
@@ -95,3 +96,12 @@ def test_a_sweep_on_slurm_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest
     check_sweep(words)
     with pytest.raises(OptionError, match=r"paths.logs must be a folder"):
         check_sweep([*words, f"paths.logs={__file__}"])  # Hydra would make its folder in there before any job
+
+
+def test_the_number_of_jobs_at_a_time_is_checked_before_joblib_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    for value in ("1", "-1", "12"):
+        check_sweep(["-m", "hydra/launcher=local", f"hydra.launcher.n_jobs={value}"])
+    for value in ("0", "-2", "2.5", "all", ""):
+        with pytest.raises(OptionError, match=rf"n_jobs must be an integer in \[1, inf\), or -1 .* got '{value}'"):
+            check_sweep(["-m", "hydra/launcher=local", f"hydra.launcher.n_jobs={value}"])

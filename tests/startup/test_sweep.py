@@ -2,14 +2,19 @@
 
 import importlib.util
 import json
+import os
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from command_harness import Done, command
 from fedcohort.command.compare import compare, parse
-from fedcohort.startup.sweep import KILLED, NEVER
+from fedcohort.record.observer import Observer
+from fedcohort.startup.outlook import KILLED
+from fedcohort.startup.sweep import NEVER
+from run_harness import go
 from yaml_words import ROOT
 
 SMALL = ["clients=12", "rounds=2", "model=logreg", "client.epochs=1", "callback=none", "logger=none"]
@@ -29,43 +34,73 @@ def finished(logs: Path) -> int:
 
 def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     before = {path.name for path in ROOT.iterdir()}
-    done = train(tmp_path, "-m", "cohort=4,40,6")
+    done = train(tmp_path, "-m", "cohort=4,5", "split.limit=3,null")
     assert done.returncode == 1
     assert finished(tmp_path) == 2
-    assert "cohort=40 exceeds clients=12" in done.stderr
+    assert done.stderr.count("clients=12 needs 36 training samples") == 4, "when it fails, and at the end"
     assert "failed: " in done.stderr
     assert "Traceback" not in done.stderr
     (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
-    assert done.stderr.endswith(f"\nsweep {sweep}: 2 jobs done, 1 failed.\n")
-    again = train(tmp_path, "-m", "cohort=4,5,6", "resume=true")
+    assert done.stderr.endswith(f"\nsweep {sweep}: 2 jobs done, 2 failed.\n")
+    again = train(tmp_path, "-m", "cohort=4,5,6,40", "resume=true", "sweep.skip_refused=true")
     assert again.returncode == 0
     assert finished(tmp_path) == 3
     assert again.stderr.count("already finished") == 2
-    assert again.stderr.endswith(": 1 job done, 2 skipped (finished before).\n")
+    assert "1 of 4 jobs left out:\n  job 4 (cohort=40): cohort=40 exceeds clients=12\n" in again.stderr
+    assert again.stderr.endswith(": 1 job done, 2 skipped (finished before), 1 left out (refused).\n")
     assert {path.name for path in ROOT.iterdir()} == before, "nothing is left in the working directory"
 
 
-@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
-def test_other_launchers_swallow_no_failure(tmp_path: Path, launcher: str) -> None:
-    """One job is refused, one takes its process with it; neither comes as far as torch.
+PLUGINS = {"local": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}
 
-    What the sweep says of them is what it says where it runs them itself.
-    """
-    plugin = {"joblib": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}[launcher]
+
+def skip_without(launcher: str) -> None:
+    plugin = PLUGINS[launcher]
     if importlib.util.find_spec("hydra_plugins") is None or importlib.util.find_spec(f"hydra_plugins.{plugin}") is None:
-        pytest.skip(f"{plugin} is not installed")
-    die = "+callback.die._target_=killing.Fatal"
-    done = train(tmp_path, "-m", f"hydra/launcher={launcher}", "cohort=40,4", die)
+        pytest.skip(f"{plugin} is not installed: the extra sweep brings it")
+
+
+@pytest.mark.parametrize("launcher", PLUGINS)
+def test_other_launchers_swallow_no_failure(tmp_path: Path, launcher: str) -> None:
+    """One job fails, one takes its process with it; what the sweep says of them is what it says of its own."""
+    skip_without(launcher)
+    done = train(
+        tmp_path, "-m", f"hydra/launcher={launcher}", "cohort=4", "+callback.die._target_=killing.no,killing.Fatal"
+    )
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "a job was lost: " in done.stderr
     (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
-    *_, refused, killed, told = done.stderr.splitlines()
-    assert refused.endswith(
-        ("cohort=40 exceeds clients=12", KILLED, NEVER)
-    )  # joblib ends the other jobs with a lost one
+    *_, failed, killed, told = done.stderr.splitlines()
+    assert failed.endswith(("'killing' is not a package", KILLED, NEVER)), "joblib ends the other jobs with a lost one"
     assert killed.endswith(KILLED)
     assert told == f"sweep {sweep}: 2 jobs failed."
+
+
+class Threads(Observer):
+    """An observer that notes in the run's folder how many threads libraries may take in its process."""
+
+    def start(self, info: Any) -> None:
+        (info.folder / "threads").write_text(os.environ["OMP_NUM_THREADS"])
+
+
+def test_jobs_beside_each_other_have_one_thread_each_and_the_bits_of_a_run_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skip_without("local")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    words = ("selector=flash", "cohort=4", "callback=default", "callback.figures=null", "callback.progress=null")
+    seen = "+callback.threads._target_=startup.test_sweep.Threads"
+    sweep = ("-m", "hydra/launcher=local", "hydra.launcher.n_jobs=2", "seed=0,1")
+    done = train(tmp_path, *sweep, *words, seen)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("sweep ")
+    assert done.stderr.splitlines()[-1].endswith(": 2 jobs done.")
+    for seed in (0, 1):
+        (folder,) = (tmp_path / "runs").glob(f"*-s{seed}")
+        assert (folder / "threads").read_text() == "1"
+        alone = go(tmp_path / "alone", *SMALL[:5], *words[:2], f"seed={seed}", "logger=none", small=False)
+        assert json.loads((folder / "summary.json").read_text())["fingerprint"] == alone.last.fingerprint
 
 
 def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
@@ -77,6 +112,13 @@ def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
     assert words == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
     assert "| flash |" in compare(parse([*words[1:], f"out={tmp_path / 'out'}", "curves=false"]))[0]
+
+
+def test_a_sweep_with_a_job_that_is_refused_does_not_start(tmp_path: Path) -> None:
+    done = train(tmp_path, "-m", "cohort=4,40")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[1:] == ["  job 2 (cohort=40): cohort=40 exceeds clients=12"]
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_mistake_is_one_line_and_exit_code_two(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ target=null              which is faster to it? A number (target=0.84), or best_
                          seed the best of their runs' last values (target=best_of:random,oort)
 axis=virtual_s           what time to target is measured in: virtual_s, bytes (down and up), client_flops, rounds
 tracking_uri=sqlite:///logs/mlflow.db
-out=logs/compare         the folder for table.md, table.tex, table.csv, means.png and curves.png, and target.md,
-                         target.tex and target.csv where there is a target
+out=logs/compare         the folder for table.md, table.tex, table.csv, means.png, curves.png, with a baseline
+                         forest.png, and with a target target.md, target.tex and target.csv
 curves=true              false leaves out curves.png; that and a target ask for the history of every run
 
 Runs that never reach the target aren't dropped: they count as later than their end. A time is then "> t", a speed-up
@@ -29,7 +29,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError, TrackingError
-from fedcohort.observe.comparison import draw, fetch, render, render_target, runs, series, target
+from fedcohort.observe.comparison import draw, fetch, render, render_target, runs, series, target, verdict
 from fedcohort.observe.comparison.series import AXES
 from fedcohort.observe.comparison.table import sign_of, tabulate
 from fedcohort.observe.tracking import server
@@ -117,6 +117,9 @@ def compare(options: Options) -> tuple[str, list[Path]]:
         write_atomically(out / name, text())
     draw.intervals(table, found, out / "means.png")
     paths = [*texts, "means.png"]
+    if verdict.list_gaps(table):
+        draw.forest(table, found, out / "forest.png")
+        paths.append("forest.png")
     if options.curves == "true":
         draw.curves(histories, found, options.metric, out / "curves.png", goal)
         paths.append("curves.png")

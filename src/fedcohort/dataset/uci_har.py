@@ -81,9 +81,9 @@ class UciHar(Dataset):
         if self.hub is not None:
             return hub(self.hub)
         raise DataError(
-            "dataset=uci_har needs dataset.path, a folder with train.parquet and test.parquet (the README shows how to "
-            "make it of UCI's archive, https://archive.ics.uci.edu/dataset/240), or dataset.hub, the name of data with "
-            "the same columns on the Hugging Face hub"
+            "dataset=uci_har needs dataset.path, a folder with train.parquet and test.parquet (docs/data.md shows how "
+            "to make it of UCI's archive, https://archive.ics.uci.edu/dataset/240), or dataset.hub, the name of data "
+            "with the same columns on the Hugging Face hub"
         )
 
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 
 @contextmanager
@@ -18,6 +19,17 @@ def exclusive(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def hold(path: Path) -> IO[str] | None:
+    """Return the lock, held until it is closed or the process ends; None where somebody else holds it."""
+    lock = path.open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        return None
+    return lock
 
 
 def is_held(path: Path) -> bool:

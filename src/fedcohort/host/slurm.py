@@ -49,6 +49,11 @@ def list_queued(jobs: Sequence[str]) -> list[str]:
     return [each for each in jobs if each in listed]
 
 
+def cancel(jobs: Sequence[str]) -> None:
+    """Ask SLURM to end `jobs`; those that run are sent SIGTERM first, and have a time of grace."""
+    _answer("scancel", *jobs)
+
+
 def _answer(*command: str) -> str:
     """What a command of SLURM's says, nothing where it fails: the controller may be away."""
     try:

@@ -29,6 +29,7 @@ from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
 from fedcohort.round.cost import CostModel, forward_flops
+from fedcohort.round.following import Following
 from fedcohort.round.parts import Parts, ServerState
 from fedcohort.round.plan import PlannedRound, RoundPlanner
 from fedcohort.round.report import columns, facts_of, registered_columns, report_of, weights_hash
@@ -83,6 +84,7 @@ class FederatedLoop(pl.Callback):
         sizes = self.parts.remembers(False, layout, self.longest_list)
         self.store = store_for(self.folder, sizes, n_clients, limit_gb)
         self.server_step = ServerStep(self.parts, self.server, self.store, self.federation, self.settings, lab, flops)
+        self.following = Following(self.federation, self.planner.populations.facts["expected_s"])
         self._data(trainer).federation = self.federation
         module.stopwatch = self.stopwatch
         module.engine, self.reason = choose(
@@ -192,6 +194,7 @@ class FederatedLoop(pl.Callback):
                 scalars, per_client = client_metrics(module.network, self.federation, who)
             metrics |= scalars
             table |= per_client
+            metrics |= self.following.measure(planned.selection) if planned is not None else {}
         if "test/acc" in metrics and (attribute := self.federation.server_test_attribute) is not None:
             with self.stopwatch.stage("evaluate"):
                 metrics["test/acc_worst_group"] = worst_group(module.network, self.federation.server_test, attribute)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fedcohort.host.commands import fedcohort
 from fedcohort.observe import explained
-from fedcohort.observe.figure import belief, curves, one_round, pace, partition, selection, timeline
+from fedcohort.observe.figure import belief, curves, following, one_round, pace, partition, selection, timeline
 from fedcohort.observe.timeline import timed_steps
 from fedcohort.ranges import refuse
 from fedcohort.record import card
@@ -21,8 +21,8 @@ FOLDER = "figures"
 class Figures(Observer):
     """Draws the pictures of a run: accuracy.png, partition.png and selection.png.
 
-    It draws round.png, of the last round in which clients were scored, and belief.png, where there are any; where time
-    passes, pace.png, and timeline.png of the last round in which somebody trained.
+    It draws round.png, of the last round in which clients were scored, belief.png and following.png, where there are
+    any; where time passes, pace.png, and timeline.png of the last round in which somebody trained.
     """
 
     def __init__(self) -> None:
@@ -57,6 +57,7 @@ def draw(info: RunInfo) -> list[Path]:
         "selection.png": selection.draw(info, history, folder / "selection.png"),
         "round.png": one_round.draw(info, history, folder / "round.png"),
         "belief.png": belief.draw(info, history, folder / "belief.png"),
+        "following.png": following.draw(info, history, folder / "following.png"),
         "pace.png": pace.draw(info, history, folder / "pace.png"),
         "timeline.png": timeline.draw(info, history, folder / "timeline.png"),
     }

@@ -6,7 +6,6 @@
 """
 
 import enum
-import fcntl
 import hashlib
 import json
 import os
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from fedcohort.errors import CheckpointError, OptionError
+from fedcohort.host.lock import hold
 from fedcohort.roles import Identity, select_options
 from fedcohort.round.budget import Budget, Spending, Spent
 
@@ -210,10 +210,4 @@ def _is_free(path: Path) -> bool:
 
 def _lock(path: Path) -> IO[str] | None:
     """The folder's lock, or None where another process holds it. It dies with its process."""
-    lock = (path / "run.lock").open("w")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        return None
-    return lock
+    return hold(path / "run.lock")

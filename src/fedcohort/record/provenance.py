@@ -21,6 +21,8 @@ CODE = ("src", "configs", "train.py", "pyproject.toml", "constraints.txt")  # wh
 PACKAGES = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
 BITS = ("torch", "lightning", "numpy")  # another version of these may give other bits
 STARTS = "starts.jsonl"
+FILES = ("path", "weights")  # options that name a file, or a folder of files, that results depend on
+ENDS = 2**24  # bytes at either end of a file that are read of it
 
 Start = Mapping[str, Any]
 
@@ -105,7 +107,31 @@ def this(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any
     """What decides the bits of a process beside `config`. options: those of `Identity.HELD`, by dotted name."""
     head, dirty = commit()
     start = {"commit": head, "dirty": dirty, "sources": sources(config), "versions": versions()}
-    return start | {"options": dict(options)}
+    return start | {"options": dict(options), "files": dict(files(config))}
+
+
+def files(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield what the files hold that `config` names, as twelve hex digits, by dotted option; none that isn't there.
+
+    Of a large file its size and both of its ends are read; of a folder, the files in it by name.
+    """
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from files(value, f"{prefix}{key}.")
+        elif key in FILES and isinstance(value, str) and (path := Path(value)).exists():
+            yield f"{prefix}{key}", _digest(path)
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.blake2b(digest_size=6)
+    for each in sorted(path.iterdir()) if path.is_dir() else (path,):
+        if each.is_file():
+            size = each.stat().st_size
+            with each.open("rb") as file:
+                start = file.read(ENDS)
+                file.seek(max(0, size - ENDS))
+                digest.update(f"{each.name}/{size}/".encode() + start + file.read(ENDS))
+    return digest.hexdigest()
 
 
 def differences(then: Start, now: Start) -> list[str]:
@@ -119,6 +145,9 @@ def differences(then: Start, now: Start) -> list[str]:
     for option, value in now["options"].items():
         if (was := then["options"].get(option)) != value:
             found.append(f"{option}={value} (was {was})")
+    for option, value in now["files"].items():
+        if then.get("files", {}).get(option, value) != value:
+            found.append(f"{option} holds other data than it did")
     return found
 
 

@@ -11,6 +11,7 @@ Contexts = Float64[np.ndarray, "_n _d"]
 FEATURES = ("train_ratio", "val_ratio", "duration", "prev_reward")
 
 FLOOR = 1e-8  # of a baseline that a ratio divides by
+FLAT = 1e-9  # of the largest variance: a direction that varies less is rounding
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,23 @@ class Baseline:
         first[k] = np.where(np.isnan(first[k]) & np.isfinite(value), value, first[k])
         ratio[k] = value / np.maximum(first[k], FLOOR)
         return Baseline(first, ratio)
+
+
+def whiten(X: Contexts) -> Contexts:
+    """Return contexts with mean 0 and covariance I over the clients that have one, and an intercept behind, [n, d + 1].
+
+    Z = (X - mean) C^-1/2, which leaves each feature as near to itself as it can be; what doesn't vary is 0.
+    """
+    some = np.isfinite(X).all(axis=1)
+    out = np.full((len(X), X.shape[1] + 1), np.nan)
+    if not some.any():
+        return out
+    centred = X[some] - X[some].mean(axis=0)
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
+    scale = np.where(values > FLAT * max(values.max(), FLOOR), 1 / np.sqrt(np.maximum(values, FLOOR**2)), 0.0)
+    out[some, :-1] = centred @ (vectors * scale) @ vectors.T
+    out[some, -1] = 1.0
+    return out
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,10 @@ Departures from the paper (selector=flash_literal takes back credit and scale, a
   makes a client rest for a while (`backoff.py`).
 context=lagged is Alg. 1: w_t, probed beside the training of round t, chooses S_{t+1}; fresh asks before choosing S_t.
 
+form=whitened (selector=flash_whitened, of no paper) has contexts centred, decorrelated and scaled over the clients,
+with an intercept: the two ratios are nearly one feature, and without an intercept a draw of theta ranks clients along
+one line, forwards or backwards. gamma_t is then for contexts of size 1, as its theory has them.
+
 Ablations: features leaves some of the context out (Fig. 4c-d) and makes d smaller, in gamma_t too unless
 gamma_dim=fixed4; the duration stays in the reward. bandit=linucb, neural, restless change the estimator alone: LinUCB
 on the same posterior, NeuralUCB and a hidden Markov bandit (`fedcohort.bandit`). The last two don't read gamma_t, and
@@ -45,7 +49,7 @@ from fedcohort.bandit.ridge import Ridge
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import Selector, answers, top
-from fedcohort.selector.contexts import FEATURES, UNKNOWN, Baseline, Contexts, Pending, Unit
+from fedcohort.selector.contexts import FEATURES, UNKNOWN, Baseline, Contexts, Pending, Unit, whiten
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 
@@ -106,6 +110,7 @@ class Flash(Selector[State]):
     beta: float
     A: float
     features: Sequence[str]
+    form: str
     gamma_dim: str
     bandit: str
     pairs: int
@@ -125,6 +130,7 @@ class Flash(Selector[State]):
         ranges.number("delta", self.delta, "(0, 1)")
         ranges.number("A", self.A, "(-inf, 0)")
         ranges.words("features", self.features, *FEATURES)
+        ranges.choice("form", self.form, "raw", "whitened")
         ranges.choice("gamma_dim", self.gamma_dim, "kept", "fixed4")
         ranges.choice("bandit", self.bandit, "thompson", "linucb", "neural", "restless")
         ranges.integer("pairs", self.pairs, "[1, 1000]")
@@ -147,6 +153,11 @@ class Flash(Selector[State]):
         return tuple(name for name in FEATURES if name in self.features)
 
     @property
+    def width(self) -> int:
+        """The length of a context."""
+        return len(self.kept) + (self.form == "whitened")
+
+    @property
     def estimator(self) -> Bandit[Any]:
         estimators: dict[str, Bandit[Any]] = {
             "thompson": Thompson(self.lam),
@@ -160,7 +171,7 @@ class Flash(Selector[State]):
         K = population.n_clients
         n = population.signals["n_train"].astype(float) if self.reward == "global" else np.ones(K)
         unknown, blank = np.full(K, np.nan), Baseline(np.full(K, np.nan), np.ones(K))
-        posterior, X = self.estimator.prior(len(self.kept), None), np.tile([1.0, 1.0, 0.0, 0.0], (K, 1))
+        posterior, X = self.estimator.prior(self.width, None), np.tile([1.0, 1.0, 0.0, 0.0], (K, 1))
         p = n / max(n.sum(), 1.0)
         return State(posterior, blank, blank, unknown, unknown, np.zeros(K), unknown, self._mask(X), p)
 
@@ -174,7 +185,7 @@ class Flash(Selector[State]):
         if self.context == "fresh" and probes:  # there are none where nobody is available
             state = self._measure(state, probes)
         if ctx.round == 0:
-            state = replace(state, posterior=self.estimator.prior(len(self.kept), ctx.rng))
+            state = replace(state, posterior=self.estimator.prior(self.width, ctx.rng))
             return Selection(ctx.available, uncapped=True), state
         d = len(FEATURES if self.gamma_dim == "fixed4" else self.kept)  # Alg. 1 draws S_{t+1} with gamma_t
         gamma = self.gamma_scale * ridge.exploration(ctx.round - 1, ctx.n_clients, d, self.lam, self.delta)
@@ -254,4 +265,5 @@ class Flash(Selector[State]):
 
     def _mask(self, X: Contexts) -> Contexts:
         columns = [FEATURES.index(name) for name in self.kept]
-        return np.ascontiguousarray(X[:, columns])  # as a resume finds it, to the last bit
+        kept = np.ascontiguousarray(X[:, columns])  # as a resume finds it, to the last bit
+        return whiten(kept) if self.form == "whitened" else kept

@@ -1,21 +1,27 @@
-"""What has become of each job of a sweep: a file for each in the sweep's folder, written by the process that runs it.
+"""What a sweep is, and what has become of each of its jobs: files in its folder, whichever launcher it has.
 
-<logs>/sweeps/<id>/jobs/<number>.json    its words, how it is, its run's folder, and why it failed
+<logs>/sweeps/<id>/sweep.json            its jobs, its launcher, and the process that was started by hand
+<logs>/sweeps/<id>/jobs/<number>.json    a job's words, how it is, since when, its run's folder, and why it failed
 
-That process may be another one, on another machine: the files are all that every launcher of Hydra's has in common. A
-job that was killed still says "running".
+A job's file is written by the process that runs it, perhaps another one, on another machine: the files are all that
+every launcher of Hydra's has in common. A job that was killed still says "running".
 """
 
 import json
 import logging
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import os
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from fedcohort.record.folder import write_atomically
 
 log = logging.getLogger("fedcohort")
 NAME = "jobs"
+PLAN = "sweep.json"
+LOCK = "sweep.lock"  # held by the process that was started by hand, as long as it lives
 STATES = ("running", "done", "skipped", "failed", "stopped")
 
 
@@ -28,12 +34,35 @@ class JobRecord:
         how: one of STATES.
         folder: of its run, once it has one.
         reason: of a failure.
+        began: when it did, in seconds since 1970; None for one of an older fedcohort.
+        ended: when it did; None while it runs.
     """
 
     words: tuple[str, ...]
     how: str
     folder: Path | None = None
     reason: str = ""
+    began: float | None = field(default=None, compare=False)
+    ended: float | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep is to do.
+
+    Attributes:
+        jobs: the words of each, by number; none where the sweeper makes them up as it goes.
+        refused: words and reason of each job that was left out (`sweep.skip_refused`).
+        launcher: the class of Hydra's that starts the jobs.
+        host: the machine of the process that was started by hand.
+        pid: that process.
+    """
+
+    jobs: Sequence[Sequence[str]] = ()
+    refused: Sequence[tuple[Sequence[str], str]] = ()
+    launcher: str = ""
+    host: str = field(default_factory=socket.gethostname)
+    pid: int = field(default_factory=os.getpid)
 
 
 @dataclass
@@ -45,6 +74,7 @@ class SweepJob:
         number: from 0 on.
         folder: of its run, once it has one.
         end: how it is where nothing goes wrong.
+        began: when it was noted for the first time, in seconds since 1970.
     """
 
     sweep: Path
@@ -52,6 +82,7 @@ class SweepJob:
     words: tuple[str, ...]
     folder: Path | None = None
     end: str = "done"
+    began: float | None = None
 
     @property
     def id(self) -> str:
@@ -61,7 +92,10 @@ class SweepJob:
     def note(self, how: str, folder: Path | None = None, reason: str = "") -> None:
         """Write down how the job is. A folder stays known once it was given."""
         self.folder = folder or self.folder
-        record = asdict(JobRecord(self.words, how, self.folder, reason))
+        now = time.time()
+        self.began = self.began or now
+        ended = None if how == "running" else now
+        record = asdict(JobRecord(self.words, how, self.folder, reason, self.began, ended))
         try:
             (self.sweep / NAME).mkdir(parents=True, exist_ok=True)
             write_atomically(self.sweep / NAME / f"{self.number}.json", json.dumps(record, default=str) + "\n")
@@ -75,5 +109,20 @@ def read(sweep: Path) -> Mapping[int, JobRecord]:
     for path in sorted((sweep / NAME).glob("*.json"), key=lambda path: int(path.stem)):
         facts = json.loads(path.read_text())
         folder = Path(facts["folder"]) if facts["folder"] else None
-        found[int(path.stem)] = JobRecord(tuple(facts["words"]), facts["how"], folder, facts["reason"])
+        times = (facts.get("began"), facts.get("ended"))
+        found[int(path.stem)] = JobRecord(tuple(facts["words"]), facts["how"], folder, facts["reason"], *times)
     return found
+
+
+def save_plan(sweep: Path, plan: Plan) -> None:
+    """Write down what the sweep in the folder `sweep` is to do."""
+    sweep.mkdir(parents=True, exist_ok=True)
+    write_atomically(sweep / PLAN, json.dumps(asdict(plan)) + "\n")
+
+
+def read_plan(sweep: Path) -> Plan | None:
+    """Return what the sweep was to do; None where nobody wrote it down."""
+    try:
+        return Plan(**json.loads((sweep / PLAN).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None

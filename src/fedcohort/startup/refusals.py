@@ -23,11 +23,14 @@ from fedcohort.startup.options import CHECKS, unknown
 
 FULL = "HYDRA_FULL_ERROR"
 SWEEP = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
-EXTRAS = {  # launchers that are plugins: a package that each brings along, and our extra that installs it
-    "slurm": ("submitit", "slurm"),
-    "submitit_slurm": ("submitit", "slurm"),
-    "submitit_local": ("submitit", "slurm"),
-    "joblib": ("hydra_plugins.hydra_joblib_launcher", "parallel"),
+EXTRA = "sweep"  # ours, which installs the plugins
+PLUGINS = {  # launchers and sweepers that are plugins, and a package that each brings along
+    "hydra/launcher=local": "hydra_plugins.hydra_joblib_launcher",
+    "hydra/launcher=joblib": "hydra_plugins.hydra_joblib_launcher",
+    "hydra/launcher=slurm": "submitit",
+    "hydra/launcher=submitit_slurm": "submitit",
+    "hydra/launcher=submitit_local": "submitit",
+    "hydra/sweeper=optuna": "hydra_plugins.hydra_optuna_sweeper",
 }
 LOST = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # submitit's and joblib's
 SAYINGS = (  # Hydra's first line, and what it comes to here
@@ -95,20 +98,24 @@ def check_words(words: Sequence[str], configs: Path) -> None:
 
 def check_sweep(words: Sequence[str]) -> None:
     """What a sweep needs, before Hydra makes its folder. Raises `OptionError`."""
-    typed = next((word for word in words if word.startswith("hydra/launcher=")), "")
-    launcher = typed.partition("=")[2]
-    if launcher in EXTRAS:
-        package, extra = EXTRAS[launcher]
-        if not _is_installed(package):
-            install = f'pip install --constraint constraints.txt --editable ".[{extra}]"'
+    for typed in words:
+        if typed in PLUGINS and not _is_installed(PLUGINS[typed]):
+            install = f'pip install --constraint constraints.txt --editable ".[{EXTRA}]"'
             raise OptionError(f"{typed} needs a plugin: {install}")
     if not {"-m", "--multirun"} & set(words):
         return
-    if launcher.endswith("slurm") and not (shutil.which("sbatch") and shutil.which("srun")):
-        raise OptionError(f"{typed} needs SLURM's sbatch and srun on the PATH: start it where jobs are submitted")
-    for word in words:
-        if word.startswith("paths.logs="):
-            CHECKS["paths.logs"]("paths.logs", word.removeprefix("paths.logs="))
+    for typed in words:
+        name, _, value = typed.partition("=")
+        if (
+            name == "hydra/launcher"
+            and value.endswith("slurm")
+            and not (shutil.which("sbatch") and shutil.which("srun"))
+        ):
+            raise OptionError(f"{typed} needs SLURM's sbatch and srun on the PATH: start it where jobs are submitted")
+        if name == "hydra.launcher.n_jobs" and value != "-1" and not re.fullmatch("[1-9][0-9]*", value):
+            raise refuse(name, "an integer in [1, inf), or -1 for as many as there are cores", value)
+        if name == "paths.logs":
+            CHECKS[name](name, value)
 
 
 def _is_installed(package: str) -> bool:

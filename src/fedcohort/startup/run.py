@@ -18,7 +18,7 @@ from fedcohort.rng import torch_scope
 from fedcohort.round.budget import Budget, Spending
 from fedcohort.round.settings import Settings
 from fedcohort.signal.base import unknowable
-from fedcohort.startup import assemble, nearest
+from fedcohort.startup import assemble, early, nearest
 from fedcohort.startup.assemble import Composed
 from fedcohort.startup.dealt import data_seed, deal
 from fedcohort.startup.jobs import SweepJob
@@ -50,11 +50,7 @@ def run(composition: Composed, job: SweepJob | None = None) -> Path:
 
 def _run(composition: Composed, job: SweepJob | None) -> Path:
     config = composition.config
-    assemble.check_keys(composition)
-    assemble.check_numbers(config)
-    assemble.check_aliases(composition)
-    objects = {group: assemble.part(composition, group) for group in assemble.LIGHT}
-    assemble.check_owners(composition, objects["partition"])
+    objects = early.make_light(composition)
     watchers = watchers_of(composition)
     for observer in watchers.observers:
         observer.prepare()  # the tracker's process imports MLflow while this one imports torch
@@ -92,6 +88,12 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
         info = partial(_info, composition, home, loop, network, digest, sweep)
         fit(composition, home, loop, network, watchers, _processes(composition), info, sweep)
     return home.path
+
+
+def check(composition: Composed) -> None:
+    """Make the parts, and raise the `FedcohortError` that would end the run before its data are read."""
+    light = early.make_light(composition)
+    _parts(composition, {**light, **{group: assemble.part(composition, group) for group in assemble.HEAVY}})
 
 
 def _skip(job: SweepJob, path: Path) -> None:

@@ -18,7 +18,7 @@ from fedcohort.host.interrupt import NOTHING, Stop, interrupts
 from fedcohort.startup import assemble, objective_metric
 from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.run import run
-from fedcohort.startup.sweep import searches, text_of
+from fedcohort.startup.sweep import SWEEP, searches, text_of
 
 log = logging.getLogger("fedcohort")
 
@@ -59,6 +59,8 @@ def _run_composed(cfg: DictConfig, hydra: HydraConf, overrides: tuple[str, ...],
 def _in_sweep(cfg: DictConfig, hydra: HydraConf, job: SweepJob) -> float | None:
     """Run the job, and keep a record of what becomes of it."""
     job.note("running")
+    if line := SWEEP.opening_line(job.number):
+        log.info("%s", line)
     try:
         value = _run_composed(cfg, hydra, job.words, job)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep

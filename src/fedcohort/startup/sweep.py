@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from hydra.conf import HydraConf
 from hydra.core.global_hydra import GlobalHydra
@@ -20,15 +21,17 @@ from omegaconf import DictConfig
 
 from fedcohort.errors import CheckpointError
 from fedcohort.host import messages, slurm
+from fedcohort.host.lock import hold
 from fedcohort.observe.tracking import comparison, identity, membership
 from fedcohort.record import card
 from fedcohort.record.observer import RunInfo
-from fedcohort.startup import compat, jobs
-from fedcohort.startup.jobs import JobRecord
+from fedcohort.startup import compat, jobs, outlook
+from fedcohort.startup.jobs import LOCK, JobRecord, Plan, SweepJob, save_plan
+from fedcohort.startup.outlook import KILLED
 
 log = logging.getLogger("fedcohort")
 POLL_S = 10.0  # seconds between two looks at SLURM's queue
-KILLED = "it ended without a word: killed, perhaps for its memory"
+GRID = "hydra_plugins.fedcohort.Grid"  # our sweeper over all combinations
 NEVER = "it was never started"
 
 
@@ -40,11 +43,22 @@ class Sweep:
         folder: its own, None where there is no sweep.
         launcher: the class of Hydra's that starts the jobs.
         expected: what each job is given; none where the sweeper makes that up as it goes.
+        refused: words and reason of each job that was left out.
     """
 
     folder: Path | None = None
     launcher: str = ""
     expected: Sequence[Sequence[str]] = field(default_factory=list)
+    refused: Sequence[tuple[Sequence[str], str]] = field(default_factory=list)
+    _lock: IO[str] | None = None
+
+    def begin(
+        self, folder: Path, jobs: Sequence[Sequence[str]], refused: Sequence[tuple[Sequence[str], str]] = ()
+    ) -> None:
+        """Write down what is to be done, before the first job starts."""
+        self.folder, self.expected, self.refused = folder, jobs, refused
+        save_plan(folder, Plan(jobs, refused, self.launcher))
+        self._lock = hold(folder / LOCK)
 
     def results(self) -> list[JobRecord]:
         """Return what became of all jobs: one that never said how it ended has failed."""
@@ -73,6 +87,7 @@ class Sweep:
         counts = {text: sum(record.how == how for record in results) for how, text in hows.items()}
         (how, first), *others = [(how, n) for how, n in counts.items() if n]
         phrases = [f"{first} job{'s' if first > 1 else ''} {how}", *(f"{n} {how}" for how, n in others)]
+        phrases += [f"{len(self.refused)} left out (refused)"] if self.refused else []
         name = self.folder.name if self.folder else ""
         runs = [(info, record.words) for record in results if (info := _find_tracked(record)) is not None]
         return " ".join(
@@ -85,7 +100,7 @@ class Sweep:
 
     def settle(self) -> None:
         """Wait for the jobs that SLURM still has: submitit's launcher leaves as soon as one of them is lost."""
-        while self.launcher.endswith("SlurmLauncher") and slurm.list_queued(self._list_submitted()):
+        while self.launcher.endswith("SlurmLauncher") and slurm.list_queued(list_submitted(self.folder)):
             time.sleep(POLL_S)
 
     def stop(self, code: int) -> bool:
@@ -98,17 +113,26 @@ class Sweep:
         _name_failed([record for record in self.results() if record.reason not in (KILLED, NEVER)])
         if self.launcher.endswith("BasicLauncher"):  # the job that it came to says how to go on
             return False
-        if self.launcher.endswith("SlurmLauncher") and (left := slurm.list_queued(self._list_submitted())):
+        if self.launcher.endswith("SlurmLauncher") and (left := slurm.list_queued(list_submitted(self.folder))):
             log.warning("the jobs go on without this process; `scancel %s` ends them", " ".join(left))
             return code > 0
         if self.launcher.endswith("LocalLauncher"):
-            _end([int(job) for job in self._list_submitted()])
+            _end([int(job) for job in list_submitted(self.folder)])
+        for number, record in jobs.read(self.folder).items():  # joblib has ended its processes
+            if record.how == "running" and self.launcher.endswith("JoblibLauncher"):
+                SweepJob(self.folder, number, record.words, record.folder, began=record.began).note("stopped")
         log.warning("stopped; go on with: the same sweep and resume=true")
         return code > 0
 
-    def _list_submitted(self) -> list[str]:
-        """Return the ids of submitit's jobs, of arrays without the task: SLURM's, or of local processes."""
-        return sorted({path.name.partition("_")[0] for path in (self.folder or Path()).glob(".submitit/[0-9]*")})
+    def opening_line(self, number: int) -> str:
+        """Return the line for the job that begins: how many there are and about how long they take, "" for no sweep.
+
+        It is of this process's own jobs, one after the other; number: from 0 on.
+        """
+        if self.folder is None or not self.expected:
+            return ""
+        standing = outlook.Outlook(Plan(self.expected), jobs.read(self.folder), alive=True)
+        return outlook.line(number, len(self.expected), standing.seconds_left(time.time()))
 
 
 SWEEP = Sweep()
@@ -119,14 +143,19 @@ class Announcement(Callback):
 
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
         messages.to_terminal()
-        SWEEP.folder = Path(config.hydra.sweep.dir).absolute()
         SWEEP.launcher = str(config.hydra.launcher._target_)
-        SWEEP.expected = split_jobs(config)
+        if config.hydra.sweeper._target_ != GRID:  # which begins when it has looked at the jobs
+            SWEEP.begin(Path(config.hydra.sweep.dir).absolute(), split_jobs(config))
+
+
+def list_submitted(folder: Path | None) -> list[str]:
+    """Return the ids of submitit's jobs, of arrays without the task: SLURM's, or of local processes."""
+    return sorted({path.name.partition("_")[0] for path in (folder or Path()).glob(".submitit/[0-9]*")})
 
 
 def searches(config: DictConfig | HydraConf) -> bool:
     """Whether Hydra's sweeper makes up its jobs from what earlier ones returned. config: the node `hydra`."""
-    return not str(config.sweeper._target_).endswith("BasicSweeper")
+    return not str(config.sweeper._target_).endswith((GRID, "BasicSweeper"))
 
 
 def split_jobs(config: DictConfig) -> list[list[str]]:

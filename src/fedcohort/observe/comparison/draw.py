@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.observe.comparison.render import MetricUnit, unit, unit_of
-from fedcohort.observe.comparison.runs import Cell, Sorted
+from fedcohort.observe.comparison import verdict
+from fedcohort.observe.comparison.runs import Cell, Sorted, spell
 from fedcohort.observe.comparison.series import FLOPS, Curve, Series
+from fedcohort.observe.comparison.shown import MetricUnit, unit, unit_of
 from fedcohort.observe.comparison.table import Table
 from fedcohort.observe.figure import style
 from fedcohort.observe.reached import DOWN
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILLION, style.PURPLE, style.SKY, style.BLACK)
 DASHES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+SIDES = {1: (style.BLUE, "o"), 0: (style.GREY, "D"), -1: (style.VERMILLION, "s")}  # of a verdict
 POINTS = 200  # where curves of runs that were measured at other times are compared
 
 
@@ -129,6 +131,29 @@ def intervals(table: Table, found: Sorted, path: Path) -> None:
     style.tidy(axes)
     if len(table.cols) > 1:
         style.legend(figure, _handles([axes]), 4)
+    style.save(figure, path)
+
+
+def forest(table: Table, found: Sorted, path: Path) -> None:
+    """Draw the paired differences to the baseline, the best first, with their 95 % intervals and a line at zero."""
+    gaps = verdict.list_gaps(table)
+    several = len({gap.base for gap in gaps}) > 1
+    height = max(1.7 + 0.34 * len(gaps), 2.4)
+    figure = _figure(f"{table.metric}: paired difference to {table.baseline}, 95 % interval", found, 7.5, height)
+    axes = figure.subplots()
+    axes.axvline(0.0, color=style.BLACK, linewidth=1.0)
+    for y, gap in enumerate(gaps):
+        half = [[gap.mean - gap.low], [gap.high - gap.mean]] if np.isfinite(gap.low) else None
+        colour, marker = SIDES[gap.side]
+        label = f"{verdict.WORDS[gap.side]} {table.baseline}"
+        axes.errorbar([gap.mean], [y], xerr=half, color=colour, fmt=marker, capsize=3, label=label)
+    names = [spell(gap.cell) if several else gap.cell[0 if table.baseline in table.rows else 1] for gap in gaps]
+    axes.set_yticks(range(len(gaps)), [f"{name} (n={gap.n})" for name, gap in zip(names, gaps, strict=True)])
+    axes.set_ylim(len(gaps) - 0.4, -0.6)
+    better = "less is better" if table.sign < 0 else "more is better"
+    axes.set_xlabel(f"{', '.join(filter(None, (f'difference of {table.metric}', verdict.points(table))))}; {better}")
+    style.tidy(axes)
+    style.legend(figure, _handles([axes]), 3)
     style.save(figure, path)
 
 

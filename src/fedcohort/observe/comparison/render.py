@@ -4,58 +4,16 @@ import csv
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from fedcohort.observe import units
+from fedcohort.observe.comparison import verdict
 from fedcohort.observe.comparison.runs import Cell, spell
+from fedcohort.observe.comparison.shown import digits, number, unit
 from fedcohort.observe.comparison.table import Difference, Entry, Mean, Table
 
 ODD, YARDSTICK = "†", "‡"
 ESCAPED = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 ESCAPED |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
-
-
-@dataclass(frozen=True)
-class MetricUnit:
-    """What a metric's values are shown in: value * factor, `name` after them."""
-
-    factor: float
-    name: str
-
-
-def unit_of(metric: str, largest: float = 0.0) -> MetricUnit:
-    """largest: the largest value shown; seconds, bytes and operations take a prefix by it."""
-    last = metric.rpartition("/")[2]
-    if last.startswith("acc") and last != "acc_var":
-        return MetricUnit(100.0, "%")
-    if last == "acc_var":
-        return MetricUnit(1.0, "%²")
-    if "loss" in last:
-        return MetricUnit(1.0, "nats")
-    for prefix, name in (("time/", "s"), ("comm/", "B"), ("comp/", "FLOP")):
-        if metric.startswith(prefix):
-            if name == "s":
-                return MetricUnit(1.0, "s")
-            power = min(max(int(math.log10(largest) // 3), 0), 5) if largest > 0 else 0
-            return MetricUnit(1000.0**-power, units.PREFIXES[power] + name)
-    return MetricUnit(1.0, "")
-
-
-def unit(table: Table) -> MetricUnit:
-    return unit_of(table.metric, max(abs(entry.value.mean) for entry in table.entries.values()))
-
-
-def number(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}" if math.isfinite(value) else "–"
-
-
-def digits(table: Table) -> int:
-    """Decimals that show the middle one of the spreads in two digits; one at least."""
-    u = unit(table)
-    spreads = [entry.value.std * u.factor for entry in table.entries.values()]
-    spreads = [spread for spread in spreads if math.isfinite(spread) and spread > 0]
-    return min(max(1 - math.floor(math.log10(sorted(spreads)[len(spreads) // 2])), 1), 6) if spreads else 3
 
 
 def title(table: Table) -> str:
@@ -64,8 +22,9 @@ def title(table: Table) -> str:
 
 
 def markdown(table: Table) -> str:
-    """A table of means, one of differences where there is a baseline, and the notes."""
-    out = [f"### {title(table)}", "", *grid(table, lambda entry: _mean(table, entry))]
+    """The verdict, a table of means, one of differences where there is a baseline, and the notes."""
+    out = [line for said in verdict.tell(table) for line in (f"> {said}", "")]
+    out += [f"### {title(table)}", "", *grid(table, lambda entry: _mean(table, entry))]
     if table.baseline is not None:
         out += ["", f"### Difference to {table.baseline} over common seeds [95 % interval], paired t-test", ""]
         out += grid(table, lambda entry: _gap(table, entry.difference))
@@ -86,7 +45,9 @@ def remarks(table: Table) -> list[str]:
     marks = [*(odd if any(entry.odd for entry in table.entries.values()) else [])]
     if any(entry.yardstick for entry in table.entries.values()):
         marks.append(f"{YARDSTICK} is a yardstick, no method: it reads what no server can know, see below")
-    return [legend, *few, *marks, *table.notes]
+    several = len(verdict.list_gaps(table))
+    each = [f"each of the {several} intervals of differences is one of 95 % by itself"] if several > 1 else []
+    return [legend, *each, *few, *marks, *table.notes]
 
 
 class Marked(Protocol):
@@ -168,7 +129,8 @@ def _gap(table: Table, gap: Difference | None) -> str:
 
 def latex(table: Table) -> str:
     """A `tabular` of the same, for booktabs; differences in a second one, the notes below."""
-    out = ["% needs \\usepackage{booktabs}", *tabular(table, lambda entry: _mean_tex(table, entry), title(table))]
+    out = ["% needs \\usepackage{booktabs}", *(f"\\noindent {tex(line)}\\par" for line in verdict.tell(table))]
+    out += tabular(table, lambda entry: _mean_tex(table, entry), title(table))
     if table.baseline is not None:
         caption = f"difference to {table.baseline} over common seeds, 95 % interval, paired t-test"
         out += ["", *tabular(table, lambda entry: tex(_gap(table, entry.difference)), caption)]
@@ -212,7 +174,8 @@ def render_csv(table: Table) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = ["mean", "std", "n", "ci95_low", "ci95_high", "seeds", "bold", "odd", "yardstick"]
-    gaps = ["diff", "diff_ci95_low", "diff_ci95_high", "diff_p", "diff_n"]
+    gaps = ["diff", "diff_ci95_low", "diff_ci95_high", "diff_p", "diff_n", "verdict"]
+    sides = {gap.cell: gap.side for gap in verdict.list_gaps(table)}
     writer.writerow([table.rows_name, table.cols_name or "column", "metric", *names, "baseline", *gaps])
     for (row, col), entry in table.entries.items():
         own = [*exact(entry.value.mean, entry.value.std), entry.value.n]
@@ -224,9 +187,10 @@ def render_csv(table: Table) -> str:
             str(entry.yardstick).lower(),
         ]
         gap = entry.difference
-        theirs: list[object] = ["", "", "", "", ""]
+        theirs: list[object] = ["", "", "", "", "", ""]
         if gap is not None:
             theirs = [*exact(gap.over.mean, gap.over.low, gap.over.high, gap.p), gap.over.n]
+            theirs.append(verdict.WORDS[sides.get((row, col), 0)])
         writer.writerow([row, col, table.metric, *own, (table.baseline or "") if gap is not None else "", *theirs])
     return out.getvalue()
 

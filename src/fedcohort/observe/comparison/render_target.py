@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from fedcohort.observe import units
-from fedcohort.observe.comparison.render import ODD, YARDSTICK, exact, grid, p_value, tabular, tex, unit_of
+from fedcohort.observe.comparison.render import ODD, YARDSTICK, exact, grid, p_value, tabular, tex
+from fedcohort.observe.comparison.shown import unit_of
 from fedcohort.observe.comparison.target import BEST_OF, SpeedUp, TargetEntry, TargetTable
 
 NAMES = {

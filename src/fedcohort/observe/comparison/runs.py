@@ -110,9 +110,9 @@ class _Sorter:
         firsts = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
         names = {name for run in firsts.values() for name, _ in settings(run)}
         odd: set[Cell] = set()
-        for name in sorted(names):
-            values = {cell: run.params.get(name, "none") for cell, run in firsts.items()}
-            if len(set(values.values())) == 1 or name in compared or name.startswith(own):
+        every = {n: {cell: run.params.get(n, "none") for cell, run in firsts.items()} for n in sorted(names)}
+        for name, values in every.items():
+            if len(set(values.values())) == 1 or name in compared or name.startswith(own) or _comes_along(name, every):
                 continue
             which = {value: _where(values, value) for value in values.values()}
             places = "; ".join(f"{value} for {', '.join(where)}" for value, where in which.items())
@@ -206,6 +206,13 @@ def _is_determined(values: Mapping[Cell, str], place: int) -> bool:
     """Whether all cells of a row (place 0) or of a column (place 1) have one value, whichever that is."""
     pairs = {(cell[place], value) for cell, value in values.items()}
     return len(pairs) == len({cell[place] for cell in values})
+
+
+def _comes_along(name: str, every: Mapping[str, Mapping[Cell, str]]) -> bool:
+    """Whether an option is lacking in a cell because that has another word, which is said anyway."""
+    parts = name.split(".")
+    words = [every.get(".".join(parts[:n]), {}) for n in range(1, len(parts))]
+    return "none" in every[name].values() and any(len(set(of.values())) > 1 for of in words)
 
 
 def _where(values: Mapping[Cell, str], value: str) -> list[str]:

@@ -83,6 +83,7 @@ class Table:
     Attributes:
         rows_name, cols_name: what is compared.
         baseline: None without one.
+        sign: -1 where less of the metric is better, else 1.
     """
 
     rows_name: str
@@ -93,6 +94,7 @@ class Table:
     cols: Sequence[str]
     entries: Mapping[Cell, Entry]
     notes: Sequence[str]
+    sign: int
 
 
 def mean(values: Sequence[float]) -> Mean:
@@ -151,7 +153,7 @@ def tabulate(found: Sorted, rows: str, cols: str | None, metric: str, baseline: 
         )
         if base is not None and base not in values:
             notes.append(f"no baseline: there are no runs of {' + '.join(filter(None, base))}")
-    return Table(rows, cols, metric, baseline, found.rows, found.cols, entries, list(dict.fromkeys(notes)))
+    return Table(rows, cols, metric, baseline, found.rows, found.cols, entries, list(dict.fromkeys(notes)), sign)
 
 
 def sign_of(better: str, metric: str) -> int:

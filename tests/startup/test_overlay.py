@@ -1,4 +1,4 @@
-"""What tests run is what `python train.py` would run: the harness composes as Hydra does."""
+"""Words laid over a composed config: what comes out is what Hydra composes."""
 
 import pytest
 

@@ -1,0 +1,49 @@
+"""What numbers of a comparison are shown in: their unit, and how many decimals."""
+
+import math
+from dataclasses import dataclass
+
+from fedcohort.observe import units
+from fedcohort.observe.comparison.table import Table
+
+
+@dataclass(frozen=True)
+class MetricUnit:
+    """What a metric's values are shown in: value * factor, `name` after them."""
+
+    factor: float
+    name: str
+
+
+def unit_of(metric: str, largest: float = 0.0) -> MetricUnit:
+    """largest: the largest value shown; seconds, bytes and operations take a prefix by it."""
+    last = metric.rpartition("/")[2]
+    if last.startswith("acc") and last != "acc_var":
+        return MetricUnit(100.0, "%")
+    if last == "acc_var":
+        return MetricUnit(1.0, "%²")
+    if "loss" in last:
+        return MetricUnit(1.0, "nats")
+    for prefix, name in (("time/", "s"), ("comm/", "B"), ("comp/", "FLOP")):
+        if metric.startswith(prefix):
+            if name == "s":
+                return MetricUnit(1.0, "s")
+            power = min(max(int(math.log10(largest) // 3), 0), 5) if largest > 0 else 0
+            return MetricUnit(1000.0**-power, units.PREFIXES[power] + name)
+    return MetricUnit(1.0, "")
+
+
+def unit(table: Table) -> MetricUnit:
+    return unit_of(table.metric, max(abs(entry.value.mean) for entry in table.entries.values()))
+
+
+def number(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if math.isfinite(value) else "–"
+
+
+def digits(table: Table) -> int:
+    """Decimals that show the middle one of the spreads in two digits; one at least."""
+    u = unit(table)
+    spreads = [entry.value.std * u.factor for entry in table.entries.values()]
+    spreads = [spread for spread in spreads if math.isfinite(spread) and spread > 0]
+    return min(max(1 - math.floor(math.log10(sorted(spreads)[len(spreads) // 2])), 1), 6) if spreads else 3

@@ -1,0 +1,97 @@
+"""What a comparison comes to, in words: who is ahead of the baseline, who behind, and of whom that can't be said.
+
+A row is ahead where the 95 % interval of its paired differences to the baseline is all on the better side of zero,
+behind where it is all on the other. Anything else is no proof that the two are equal: these seeds can't tell.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fedcohort.observe.comparison.runs import Cell, spell
+from fedcohort.observe.comparison.shown import number, unit
+from fedcohort.observe.comparison.table import Difference, Table
+
+WORDS = {1: "ahead of", 0: "not distinguishable from", -1: "behind"}
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The paired difference of a cell to its baseline, in the unit that is shown.
+
+    Attributes:
+        cell: whose it is.
+        base: the cell that it is compared with.
+        mean: of the differences.
+        low: where the 95 % interval begins; NaN for fewer than two common seeds, or where all differ by the same.
+        high: where it ends.
+        n: common seeds.
+        side: 1 where the cell is ahead, -1 where it is behind, 0 where that can't be told.
+    """
+
+    cell: Cell
+    base: Cell
+    mean: float
+    low: float
+    high: float
+    n: int
+    side: int
+
+
+def list_gaps(table: Table) -> list[Gap]:
+    """Return the differences that are known, the best first."""
+    factor, sign = unit(table).factor, table.sign
+    gaps = []
+    for cell, entry in table.entries.items():
+        gap = entry.difference
+        if gap is not None and gap.over.n and table.baseline is not None and math.isfinite(gap.over.mean):
+            base = (table.baseline, cell[1]) if table.baseline in table.rows else (cell[0], table.baseline)
+            ends = (gap.over.mean * factor, gap.over.low * factor, gap.over.high * factor)
+            gaps.append(Gap(cell, base, *ends, gap.over.n, sign * _side(gap)))
+    return sorted(gaps, key=lambda gap: (-sign * gap.mean, gap.cell))
+
+
+def tell(table: Table) -> list[str]:
+    """Return the verdict, a sentence a column, or a row where the baseline is a column; none without a baseline."""
+    found = list_gaps(table)
+    bases = list(dict.fromkeys(gap.base for gap in found))
+    return [_sentence([gap for gap in found if gap.base == base], base, table) for base in bases]
+
+
+def points(table: Table) -> str:
+    """Return the unit of a difference: points between two percentages."""
+    name = unit(table).name
+    return "points" if name == "%" else name
+
+
+def _side(gap: Difference) -> int:
+    """Return the side of zero on which all of the interval is; 0 where it has both, or there is none."""
+    low, high = gap.over.low, gap.over.high
+    if gap.over.n < 2 or not math.isfinite(low):
+        return 0
+    return 1 if low > 0 else -1 if high < 0 else 0
+
+
+def _sentence(gaps: Sequence[Gap], base: Cell, table: Table) -> str:
+    name, what, places = spell(base), points(table), _places(gaps)
+    parts = []
+    for side in (1, -1):
+        for gap in (gap for gap in gaps if gap.side == side):
+            by = number(abs(gap.mean), places)
+            ends = sorted((abs(gap.low), abs(gap.high)))
+            inside = ", ".join(number(end, places) for end in ends)
+            parts.append(
+                f"{spell(gap.cell)} is {WORDS[side]} {name} by {f'{by} {what}'.strip()} [{inside}], {gap.n} seeds"
+            )
+    if untold := [spell(gap.cell) for gap in gaps if gap.side == 0 and gap.n > 1]:
+        parts.append(f"{', '.join(untold)} {WORDS[0]} {name}")
+    if single := [spell(gap.cell) for gap in gaps if gap.n < 2]:
+        parts.append(f"of {', '.join(single)} nothing can be said: one seed in common with {name}")
+    return f"{table.metric}: {'; '.join(parts)}."
+
+
+def _places(gaps: Sequence[Gap]) -> int:
+    """Return the decimals that show the middle one of the intervals' halves in two digits; one at least."""
+    known = [((gap.high - gap.low) / 2, abs(gap.mean)) for gap in gaps if math.isfinite(gap.low)]
+    halves = sorted(half for half, mean in known if half > 1e-9 * mean)  # less is rounding
+    return min(max(1 - math.floor(math.log10(halves[len(halves) // 2])), 1), 6) if halves else 1

@@ -1,0 +1,48 @@
+"""What a selector's scores follow: their rank correlation with what the bench knows of the clients."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fedcohort.data.federation import Federation
+from fedcohort.data.skew import triplets
+from fedcohort.maths.spearman import correlate
+from fedcohort.types import Selection, Values
+
+
+class Following:
+    """Correlates scores, and their parts, with facts of the clients that differ between them.
+
+    Facts: `noise`, each client's rate of wrong labels; `skew`, its class imbalance, with the labels as it sees them;
+    `samples`, how many it has; `seconds`, the expected virtual seconds of its whole job, unless these are in the order
+    of the samples.
+
+    Args:
+        federation: the clients.
+        expected_s: seconds, [n_clients].
+    """
+
+    def __init__(self, federation: Federation, expected_s: Values) -> None:
+        imbalance = triplets(federation.label_counts[:, :, None])[:, 0]
+        facts = {
+            "noise": federation.noise_rate,
+            "skew": imbalance,
+            "seconds": expected_s,
+            "samples": federation.n_train,
+        }
+        columns = {name: np.asarray(values, dtype=np.float64) for name, values in facts.items()}
+        self.facts = {name: column for name, column in columns.items() if np.nanmax(column) > np.nanmin(column)}
+        if {"seconds", "samples"} <= set(self.facts) and correlate(columns["seconds"], columns["samples"]) > 1 - 1e-9:
+            del self.facts["seconds"]
+
+    def measure(self, selection: Selection) -> Mapping[str, float]:
+        """Return `select/<part>_<fact>` of the scores (`score`) and of each part; none of what can't be ranked."""
+        if selection.scores is None:
+            return {}
+        parts = {"score": selection.scores, **selection.parts}
+        found = {
+            f"select/{part}_{fact}": correlate(values, column)
+            for part, values in parts.items()
+            for fact, column in self.facts.items()
+        }
+        return {name: rho for name, rho in found.items() if np.isfinite(rho)}

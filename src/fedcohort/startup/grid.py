@@ -1,0 +1,106 @@
+"""Hydra's sweep over all combinations of the values typed, with a look at every job before the first one starts.
+
+Each job is composed, and its parts are made and checked against each other, as a run does before its data are read.
+What would be refused is listed at once, and nothing starts; with `sweep.skip_refused=true` the other jobs do.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra.core.plugins import Plugins
+from hydra.plugins.launcher import Launcher
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf
+
+from fedcohort import ranges
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.startup import compat, objective_metric, options, sweep
+from fedcohort.startup.outlook import vary
+from fedcohort.startup.overlay import Overlay
+from fedcohort.startup.refusals import explain
+from fedcohort.startup.run import check
+from fedcohort.startup.sweep import GRID, split_jobs
+
+log = logging.getLogger("fedcohort")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A job that would be refused: its number, from 0 on, its words, and the reason."""
+
+    number: int
+    words: Sequence[str]
+    reason: str
+
+
+class Grid(Sweeper):
+    """What Hydra is told to sweep with (configs/hydra/sweeper/grid.yaml)."""
+
+    def __init__(self, params: DictConfig | None, max_batch_size: int | None) -> None:
+        """Take options beside those typed, for `split_jobs`, and how many jobs the launcher is handed at a time."""
+        ranges.integer("hydra.sweeper.max_batch_size", max_batch_size, "[1, inf)", optional=True)
+        self.params, self.max_batch_size = params, max_batch_size
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        """Make the launcher."""
+        self.hydra_context, self.config, self.typed = hydra_context, config, config
+        self._loader = hydra_context.config_loader
+        self.launcher: Launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: list[str]) -> list[Any]:
+        """Launch what is not refused, and return what each job did. Raises `FedcohortError`, and what a job raised."""
+        skip = self.typed.sweep.skip_refused
+        options.CHECKS["sweep.skip_refused"]("sweep.skip_refused", skip)
+        jobs = split_jobs(self.typed)
+        refused = self.list_refused(jobs)
+        if refused and (not skip or len(refused) == len(jobs)):
+            raise IncompatibleConfig(_tell(refused, jobs))
+        if refused:
+            log.warning("%s", _tell(refused, jobs, "left out"))
+        left_out = {each.number for each in refused}
+        kept = [words for number, words in enumerate(jobs) if number not in left_out]
+        folder = Path(self.typed.hydra.sweep.dir).absolute()
+        sweep.SWEEP.begin(folder, kept, [(each.words, each.reason) for each in refused])
+        OmegaConf.save(self.typed, folder / "multirun.yaml")  # as Hydra's own sweeper does
+        results: list[Any] = []
+        size = self.max_batch_size or len(kept)
+        for first in range(0, len(kept), size):
+            done = self.launcher.launch(kept[first : first + size], initial_job_idx=first)
+            results += [job.return_value for job in done]  # which raises what the job raised
+        return results
+
+    def list_refused(self, jobs: Sequence[Sequence[str]]) -> list[Refusal]:
+        """Return the jobs that would be refused, in their order."""
+        (configs,) = (Path(each.path) for each in self.typed.hydra.runtime.config_sources if each.provider == "main")
+        overlay = Overlay(lambda words: self._loader.load_sweep_config(self.typed, list(words)), configs)
+        found = []
+        for number, words in enumerate(jobs):
+            try:
+                composition = overlay.compose(tuple(words))
+                check(composition)
+                objective_metric.check(composition.config, by_search=False)
+            except Exception as error:
+                reason = explain(error, words, configs)
+                if reason is None:
+                    raise
+                found.append(Refusal(number, words, reason))
+        return found
+
+
+def register() -> None:
+    """Have Hydra know the sweeper by the name that configs/hydra/sweeper/grid.yaml has."""
+    compat.register(GRID, Grid)
+
+
+def _tell(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], what: str = "") -> str:
+    """Return a line for each refused job, with the words that not all jobs have."""
+    how = what or "would be refused, and none was started"
+    hint = "" if what or len(refused) == len(jobs) else "; the others run with sweep.skip_refused=true"
+    lines = [f"  job {each.number + 1} ({vary(jobs, each.words)}): {each.reason}" for each in refused]
+    return "\n".join([f"{len(refused)} of {len(jobs)} jobs {how}{hint}:", *lines])

@@ -1,0 +1,116 @@
+"""How a sweep stands while it runs, from its folder and those of its runs: counts, time left, and the best so far."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fedcohort.host.lock import is_held
+from fedcohort.observe import units
+from fedcohort.record import history
+from fedcohort.record.folder import status_of
+from fedcohort.startup import jobs
+from fedcohort.startup.jobs import JobRecord, Plan
+
+KILLED = "it ended without a word: killed, perhaps for its memory"
+METRIC = "server_val/acc"  # nothing is chosen by the test set
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """How a sweep stands.
+
+    Attributes:
+        plan: what it is to do.
+        records: of the jobs that have begun, by number.
+        alive: whether the process that was started by hand is.
+        queued: whether SLURM has jobs of it.
+    """
+
+    plan: Plan
+    records: Mapping[int, JobRecord]
+    alive: bool
+    queued: bool = False
+
+    def count(self, *hows: str) -> int:
+        """Return how many jobs are one of `hows`."""
+        return sum(record.how in hows for record in self.records.values())
+
+    @property
+    def left(self) -> int:
+        """Jobs that have not begun."""
+        return max(0, len(self.plan.jobs) - len(self.records))
+
+    def seconds_left(self, now: float) -> float | None:
+        """Return about how long the jobs that aren't done will take, None where nothing can be said yet.
+
+        A job takes as long as those that are done took on average; where none is, as long as the rounds of those that
+        run say. As many run at a time as now. now: in seconds since 1970.
+        """
+        running = [record for record in self.records.values() if record.how == "running"]
+        done = [_length(record, now) for record in self.records.values() if record.how == "done"]
+        shares = [(_length(record, now), _share(record)) for record in running]
+        known = [each for each in done if each is not None]
+        known = known or [length / share for length, share in shares if length is not None and share > 0]
+        if not known:
+            return None
+        mean = sum(known) / len(known)
+        work = sum(max(0.0, mean * (1 - share) if share else mean - (length or 0.0)) for length, share in shares)
+        return (work + self.left * mean) / max(1, len(running))
+
+    def best(self) -> tuple[float, JobRecord] | None:
+        """Return the job with the highest last validation accuracy among those that are done, with that."""
+        found = [(value, n) for n, record in self.records.items() if (value := _last(record)) is not None]
+        value, number = max(found, key=lambda each: (each[0], -each[1]), default=(0.0, -1))
+        return (value, self.records[number]) if found else None
+
+
+def look(sweep: Path, plan: Plan, *, queued: bool = False) -> Outlook:
+    """Return how the sweep in the folder `sweep` stands; queued: whether SLURM has jobs of it."""
+    alive = is_held(sweep / jobs.LOCK)
+    found = jobs.read(sweep)
+    waited_for = alive or queued
+    return Outlook(plan, {n: _find_killed(record, waited_for) for n, record in found.items()}, alive, queued)
+
+
+def line(number: int, total: int, seconds: float | None) -> str:
+    """`job 7 of 18, about 40 min left`; number: from 0 on."""
+    return f"job {number + 1} of {total}{f', {about(seconds)} left' if seconds is not None else ''}"
+
+
+def about(seconds: float) -> str:
+    """Return a time in one number: `about 40 min`."""
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s"
+    return f"about {round(seconds / 60)} min" if seconds < 5400 else f"about {units.number(round(seconds / 3600, 1))} h"
+
+
+def vary(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:
+    """Return those of `words` that not all jobs have; all of them where there is one job."""
+    common = set.intersection(*(set(each) for each in jobs)) if len(jobs) > 1 else set()
+    return " ".join(word for word in words if word not in common)
+
+
+def _find_killed(record: JobRecord, waited_for: bool) -> JobRecord:
+    """Return the record; one that says "running" has failed where nobody waits for it and nobody holds its run."""
+    held = record.folder is not None and is_held(record.folder / "run.lock")
+    killed = record.how == "running" and not waited_for and not held
+    return replace(record, how="failed", reason=KILLED) if killed else record
+
+
+def _length(record: JobRecord, now: float) -> float | None:
+    return (record.ended or now) - record.began if record.began is not None else None
+
+
+def _share(record: JobRecord) -> float:
+    """Return how much of its rounds a job has done."""
+    status = status_of(record.folder) if record.folder is not None else {}
+    return float(min(1.0, status.get("rounds_done", 0) / max(1, status.get("rounds", 1))))
+
+
+def _last(record: JobRecord) -> float | None:
+    if record.how not in ("done", "skipped") or record.folder is None:
+        return None
+    found, _ = history.lines(record.folder / history.NAME)
+    values = [each.metrics[METRIC] for each in found if METRIC in each.metrics]
+    return values[-1] if values and math.isfinite(values[-1]) else None

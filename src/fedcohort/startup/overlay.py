@@ -1,0 +1,98 @@
+"""Many configs from few compositions: a sweep's words are laid over a config that Hydra has composed.
+
+Hydra takes tenths of a second for a composition, and the jobs of a grid differ in a few words. Each set of words that
+may reach into other groups is composed by Hydra, once; a word that stands for nothing but its own options is laid over,
+and a plain `option=value` is written into a copy. What comes out is what Hydra would have composed.
+"""
+
+import copy
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from fedcohort.startup import assemble, options
+
+DEALT = ("partition", "label_noise", "feature_noise", "dataset")  # presets and what the data name have a say in these
+PARSER = OverridesParser.create()
+
+
+class Overlay:
+    """Configs by their words, of one set of groups."""
+
+    def __init__(self, by_hydra: Callable[[tuple[str, ...]], DictConfig], configs: Path) -> None:
+        """Compose with `by_hydra`, which is asked for each set of words once; configs: the folder of the groups."""
+        self._by_hydra = cache(by_hydra)
+        self._bare = cache(self._without_hydra)
+        self._options = cache(self._read)
+        self._text = cache(self._read_text)
+        self._configs = configs
+
+    def compose(self, words: tuple[str, ...]) -> assemble.Composed:
+        """Return the composed config of `words`. Raises what Hydra raises, and `OptionError`."""
+        parsed = [_parse(word) for word in words]
+        chosen = [(word, each) for word, each in zip(words, parsed, strict=True) if not self._is_plain(each)]
+        over = {each.key_or_group: str(each.value()) for _, each in chosen if self._is_own(each)}
+        rest = tuple(word for word, _ in chosen if word.split("=")[0] not in over)
+        if any(self._reaches_out(_parse(word)) for word in rest):
+            over, rest = {}, tuple(word for word, _ in chosen)
+        cfg, choices = copy.deepcopy(self._bare(rest)), dict(self._by_hydra(rest).hydra.runtime.choices)
+        for group, word in over.items():
+            kept = {name: cfg[group][name] for name in options.options_in(group)}
+            cfg[group] = OmegaConf.merge(self._options(group, word), kept)
+            choices[group] = word
+        for each in (each for each in parsed if self._is_plain(each)):
+            holder, _, option = each.key_or_group.rpartition(".")
+            known = OmegaConf.select(cfg, holder) if holder else cfg
+            if (isinstance(known, DictConfig) and option in known) == each.is_add():
+                whole = self._by_hydra(words)  # it knows what is wrong
+                return assemble.compose_config(whole, whole.hydra.runtime.choices, words)
+            OmegaConf.update(cfg, each.key_or_group, each.value(), force_add=each.is_add())
+        return assemble.compose_config(cfg, choices, words)
+
+    def _is_own(self, override: Override) -> bool:
+        """Return whether it chooses a word of ours whose yaml has its own options, and nothing else."""
+        if override.key_or_group not in (*assemble.LIGHT, *assemble.HEAVY) or override.key_or_group in DEALT:
+            return False
+        text = self._text(override.key_or_group, str(override.value()))
+        return "\n_target_: " in text and "defaults:" not in text and "@package" not in text
+
+    def _reaches_out(self, override: Override) -> bool:
+        """Return whether it may set options of words that are laid over; heterogeneity's presets have none of those."""
+        group = override.key_or_group
+        if group == "heterogeneity":
+            return False
+        return "@" in group or "@package" in self._text(group, str(override.value())) or override.is_delete()
+
+    def _is_plain(self, override: Override) -> bool:
+        """Return whether it sets one option, and chooses no word of a group."""
+        value, key = override.value(), override.key_or_group
+        simple = isinstance(value, bool | int | float | str | list | None) and "${" not in str(value)
+        ours = "@" not in key and not key.startswith("hydra") and not (self._configs / key).is_dir()
+        return simple and ours and not override.is_delete()
+
+    def _without_hydra(self, words: tuple[str, ...]) -> DictConfig:
+        """Return the config without Hydra's own part, which would take as long to copy."""
+        cfg = copy.deepcopy(self._by_hydra(words))
+        with open_dict(cfg):
+            del cfg["hydra"]
+        return cfg
+
+    def _read(self, group: str, word: str) -> DictConfig:
+        loaded = OmegaConf.load(self._configs / group / f"{word}.yaml")
+        if not isinstance(loaded, DictConfig):
+            raise TypeError(f"configs/{group}/{word}.yaml holds no options")
+        return loaded
+
+    def _read_text(self, group: str, word: str) -> str:
+        path = self._configs / group / f"{word}.yaml"
+        return path.read_text() if path.is_file() else ""
+
+
+@cache
+def _parse(word: str) -> Override:
+    (parsed,) = PARSER.parse_overrides([word])
+    return parsed

@@ -1,0 +1,41 @@
+"""What scores follow, in runs whose scores are known."""
+
+from pathlib import Path
+
+import pytest
+
+from run_harness import Ran, go
+
+RANKED = ("heterogeneity=noniid30_noise15", "label_noise.concentration=2")
+
+
+def last(ran: Ran) -> dict[str, float]:
+    return {
+        name: value for name, value in ran.last.metrics.items() if name.split("_")[0] in ("select/score", "select/x")
+    }
+
+
+def test_an_oracle_follows_what_it_knows(tmp_path: Path) -> None:
+    """A score of oracle_clean is 1 - noise: its ranks are the opposite ones."""
+    found = last(go(tmp_path, "selector=oracle_clean", *RANKED))
+    assert found["select/score_noise"] == pytest.approx(-1)
+    assert set(found) <= {"select/score_noise", "select/score_skew", "select/score_seconds", "select/score_samples"}
+    assert abs(found["select/score_skew"]) < 1
+
+
+def test_the_slowest_are_scored_least(tmp_path: Path) -> None:
+    found = last(go(tmp_path, "selector=oracle_fast", "device=phones"))
+    assert found["select/score_seconds"] == pytest.approx(-1)
+
+
+def test_facts_that_are_everybodys_and_selectors_without_scores_say_nothing(tmp_path: Path) -> None:
+    assert not last(go(tmp_path / "a", "selector=random"))
+    assert "select/score_noise" not in last(go(tmp_path / "b", "selector=oracle_fast", "heterogeneity=iid"))
+
+
+def test_parts_are_followed_as_often_as_clients_are_evaluated(tmp_path: Path) -> None:
+    ran = go(tmp_path, "selector=flash", "rounds=6", "eval.clients_every=2", *RANKED)
+    there = [report.step for report in ran.reports if "select/exploit_noise" in report.metrics]
+    assert there[-2:] == [4, 6]
+    assert not any(step % 2 for step in there)
+    assert "select/explore_noise" in ran.last.metrics

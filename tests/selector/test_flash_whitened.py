@@ -1,0 +1,62 @@
+"""Whitened contexts by hand, and what they do to FLASH's choices."""
+
+from pathlib import Path
+
+import numpy as np
+
+from fedcohort.selector.contexts import whiten
+from run_harness import go
+
+
+def test_by_hand() -> None:
+    """Deviations (-3, -1, 1, 3) / 1 and (-1, 1, ...): each is divided by its deviation, since they don't correlate."""
+    X = np.array([[1.0, 0.0], [3.0, 0.0], [1.0, 10.0], [3.0, 10.0]])  # means 2 and 5, deviations 1 and 5
+    np.testing.assert_allclose(whiten(X), [[-1, -1, 1], [1, -1, 1], [-1, 1, 1], [1, 1, 1]], atol=1e-12)
+
+
+def test_mean_zero_covariance_one_and_an_intercept() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4)) @ rng.standard_normal((4, 4)) + 7.0
+    Z = whiten(X)
+    np.testing.assert_allclose(Z[:, :4].mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(Z[:, :4].T @ Z[:, :4] / 200, np.eye(4), atol=1e-9)
+    assert (Z[:, 4] == 1).all()
+
+
+def test_units_do_not_matter_where_features_are_independent() -> None:
+    """Of two features that don't correlate, seconds or hours are the same."""
+    X = np.array([[1.0, 0.0], [3.0, 0.0], [1.0, 10.0], [3.0, 10.0]])
+    np.testing.assert_allclose(whiten(X * [1.0, 3600.0]), whiten(X), atol=1e-9)
+
+
+def test_what_does_not_vary_is_nothing() -> None:
+    X = np.array([[1.0, 5.0], [3.0, 5.0]])
+    np.testing.assert_allclose(whiten(X), [[-1, 0, 1], [1, 0, 1]], atol=1e-12)
+    np.testing.assert_allclose(whiten(np.ones((3, 2))), [[0, 0, 1]] * 3)
+
+
+def test_two_names_for_one_feature_are_one_direction() -> None:
+    """A column twice: one direction varies, and each copy has its half of it; Z Z' is that of the column alone."""
+    column = np.array([[-1.0], [1.0], [-1.0], [1.0]])
+    twice = whiten(np.hstack([column, column]))[:, :2]
+    np.testing.assert_allclose(twice @ twice.T, column @ column.T, atol=1e-9)
+
+
+def test_who_has_no_context_has_none_and_changes_nobodys() -> None:
+    X = np.array([[1.0, 0.0], [np.nan, 1.0], [3.0, 0.0], [1.0, 10.0], [3.0, 10.0]])
+    Z = whiten(X)
+    assert np.isnan(Z[1]).all()
+    np.testing.assert_allclose(Z[[0, 2, 3, 4]], whiten(X[[0, 2, 3, 4]]))
+    assert np.isnan(whiten(np.full((2, 3), np.nan))).all()
+
+
+def test_it_keeps_away_from_wrong_labels_where_flash_does_not(tmp_path: Path) -> None:
+    """40 % of the clients have 90 % of wrong labels: .36 of a random cohort's labels are wrong."""
+    words = ("clients=30", "cohort=6", "rounds=25", "model=mlp", "eval.clients_every=0", "heterogeneity=noise_bimodal")
+
+    def noise(selector: str, seed: int) -> float:
+        ran = go(tmp_path / f"{selector}{seed}", f"selector={selector}", *words, f"seed={seed}")
+        return float(np.mean([ran.info.noise_rate[cohort].mean() for cohort in ran.choices[5:]]))
+
+    flash, whitened = (np.mean([noise(word, seed) for seed in range(3)]) for word in ("flash", "flash_whitened"))
+    assert float(whitened) < min(0.9 * float(flash), 0.28)
