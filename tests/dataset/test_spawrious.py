@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.spawrious import BREEDS, PLACES, Spawrious
+from fedcohort.dataset.breeds import BREEDS, PLACES
+from fedcohort.dataset.spawrious import Spawrious
 from fedcohort.errors import DataError, OptionError
 from known import known
 from pictures_toy import encode, noise, write

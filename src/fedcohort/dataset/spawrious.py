@@ -25,6 +25,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Dataset, Raw, check
+from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.images import Fit
 from fedcohort.dataset.own import draw_of_each
 from fedcohort.dataset.pictures import Pictures, check_source, column_of, frames_of, images_of, labels_of, raw_of
@@ -33,8 +34,6 @@ from fedcohort.errors import DataError
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
-BREEDS = ("bulldog", "corgi", "dachshund", "labrador")
-PLACES = ("beach", "desert", "dirt", "jungle", "mountain", "snow")
 EACH = 6_336  # images of a pair
 SCALE = PixelScale((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 

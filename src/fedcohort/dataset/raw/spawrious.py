@@ -6,10 +6,10 @@ Columns: `image`, `label` (the breed), `place`, `half` (0 or 1). It is one part,
 
 from pathlib import Path
 
+from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.raw.encoded import Picture, pieces_of
 from fedcohort.dataset.raw.pieces import Piece
 from fedcohort.dataset.raw.source import folders_in, images_in
-from fedcohort.dataset.spawrious import BREEDS, PLACES
 from fedcohort.errors import DataError
 
 HALVES = ("0", "1")
