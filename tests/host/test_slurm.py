@@ -150,7 +150,16 @@ def test_a_requeued_job_of_a_real_cluster_ends_with_the_bits_of_one_that_was_lef
     words = ["clients=12", "rounds=300", "model=logreg", "client.epochs=1", "logger=none", "checkpoint.every_s=0"]
     words += ["callback.figures=null", "callback.summary=null", "callback.progress=null"]
     launcher = ["hydra/launcher=slurm", "hydra.launcher.mem_gb=1", "hydra.launcher.cpus_per_task=1"]
-    command = [sys.executable, "train.py", "-m", *launcher, "cohort=4,40", *words, f"paths.logs={tmp_path}"]
+    command = [
+        sys.executable,
+        "train.py",
+        "-m",
+        *launcher,
+        "cohort=4",
+        "split.limit=null,3",
+        *words,
+        f"paths.logs={tmp_path}",
+    ]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     runs = tmp_path / "runs"
     wait_for(lambda: any(status_of(path).get("rounds_done", 0) > 2 for path in runs.glob("*")), process)
@@ -168,6 +177,31 @@ def test_a_requeued_job_of_a_real_cluster_ends_with_the_bits_of_one_that_was_lef
     whole = go(tmp_path / "alone", "cohort=4", *words, "callback=default", small=False)
     last = json.loads((folder / "journal.jsonl").read_text().splitlines()[-1])
     assert (last["step"], last["fingerprint"]) == (300, whole.last.fingerprint)
+
+
+def test_jobs_of_a_sweep_that_is_ended_go_on_until_they_are_cancelled(tmp_path: Path) -> None:
+    """TERM ends the process that waits, which names them; `fedcohort sweep` finds them all the same, and ends them."""
+    if why := cluster():
+        pytest.skip(why)
+    words = ["clients=12", "cohort=4", "rounds=200000", "model=logreg", "client.epochs=1", "logger=none"]
+    words += ["callback.figures=null", "callback.summary=null", "callback.progress=null", "seed=0,1"]
+    launcher = ["hydra/launcher=slurm", "hydra.launcher.mem_gb=1", "hydra.launcher.cpus_per_task=1"]
+    command = [sys.executable, "train.py", "-m", *launcher, *words, f"paths.logs={tmp_path}"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    runs = tmp_path / "runs"
+    wait_for(lambda: sum(status_of(path).get("rounds_done", 0) > 0 for path in runs.glob("*")) == 2, process)
+    process.terminate()
+    _, said = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 143
+    (job,) = re.findall(r"^the jobs go on without this process; `scancel (\d+)` ends them$", said, re.MULTILINE)
+    (id,) = (path.name for path in (tmp_path / "sweeps").iterdir())
+    sweep = [sys.executable, "-m", "fedcohort", "sweep"]
+    assert told(*sweep, "status", id, f"logs={tmp_path}").startswith(f"sweep {id}: 2 running; about ")
+    assert told(*sweep, "cancel", id, f"logs={tmp_path}") == f"sweep {id}: SLURM was asked to end {job}\n"
+    end = time.monotonic() + PATIENCE_S
+    while told("squeue", "--noheader", f"--jobs={job}").strip() and time.monotonic() < end:
+        time.sleep(0.2)
+    assert told(*sweep, "status", id, f"logs={tmp_path}") == f"sweep {id}: 2 stopped; nobody is at work on it\n"
 
 
 def told(*command: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hydra import initialize_config_dir
@@ -30,9 +31,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
         return []
 
     monkeypatch.setattr(sweep, "SWEEP", Sweep())
-    monkeypatch.setattr(
-        "hydra._internal.core_plugins.basic_launcher.BasicLauncher.launch", lambda _, *a, **k: launch(*a, **k)
-    )
+    monkeypatch.setattr(Plugins, "instantiate_launcher", lambda *_, **__: SimpleNamespace(launch=launch))
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         yield given
 

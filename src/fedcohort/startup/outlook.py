@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedcohort.host.lock import is_held
-from fedcohort.observe import units
 from fedcohort.record import history
 from fedcohort.record.folder import status_of
 from fedcohort.startup import jobs
@@ -82,7 +81,9 @@ def about(seconds: float) -> str:
     """Return a time in one number: `about 40 min`."""
     if seconds < 90:
         return f"about {max(1, round(seconds))} s"
-    return f"about {round(seconds / 60)} min" if seconds < 5400 else f"about {units.number(round(seconds / 3600, 1))} h"
+    if seconds < 5400:
+        return f"about {round(seconds / 60)} min"
+    return f"about {seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"about {round(seconds / 86_400)} days"
 
 
 def vary(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:
