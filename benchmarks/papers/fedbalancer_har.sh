@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # FedBalancer, Table 1, UCI-HAR: accuracy at the end of the virtual time in which FedAvg+1T does 50 rounds, and time to the
-# accuracy that the best FedAvg variant has by then; the authors' network, an evaluation every 5 rounds.
+# accuracy that the best FedAvg variant has by then; the authors' network (MODEL=mlp: a perceptron), evaluated every 5 rounds.
 . "$(dirname "$0")/setup.sh"
 har=(experiment=fedbalancer_har ${UCI_HAR:+dataset.path="$UCI_HAR"} eval.clients_every=0 ${MODEL:+model="$MODEL"})
 every=$seeds
@@ -21,4 +21,4 @@ for seeds in ${every//,/ }; do
   sweep "${har[@]}" "${in_window[@]}" samples.as_released=true deadline.warmup=true deadline.grid=1 name=released \
     selector.preferred_in=seconds selector.preferred=212 selector.pacer=none selector.penalty=8
 done
-table accuracy rows=name baseline=avg_1t target=best_of:avg_1t,avg_2t,spc,wfa
+table "${MODEL:-har_cnn}" rows=name baseline=avg_1t target=best_of:avg_1t,avg_2t,spc,wfa

@@ -28,6 +28,11 @@ ORDER += ("flash_table1_robust", "regret", "feddiverse", "feddiverse_ablation", 
 ORDER += ("fedmaba_full", "fedmaba_alpha", "drift", "fedbalancer_har", "fedbalancer_ablation", "fedbalancer_fashion")
 
 
+def _under(word: str, text: str) -> str:
+    """Put the table's word before its first heading."""
+    return re.sub(r"^### ", f"### {word}: ", text.strip(), count=1, flags=re.MULTILINE)
+
+
 def section(name: str) -> str:
     """A script's section; without results it says so."""
     lines = (HERE / f"{name}.sh").read_text().splitlines()[1:]
@@ -39,7 +44,9 @@ def section(name: str) -> str:
     order = re.findall(r"^ *table (\w+) ", "\n".join(lines), re.MULTILINE)
     found = {path.parent.name: path for path in sorted((HERE / name).glob("*/table.md"))}
     names = [each for each in order if each in found] + [each for each in found if each not in order]
-    parts += [re.sub(r"^### ", f"### {each}: ", found[each].read_text().strip(), count=1) for each in names]
+    for each in names:
+        tables = (found[each], found[each].with_name("target.md"))
+        parts += [_under(each, table.read_text()) for table in tables if table.exists()]
     parts += [path.read_text().strip() for path in sorted((HERE / name).glob("*.md")) if path.name != "notes.md"]
     return "\n\n".join(parts if len(parts) > 2 else [*parts, "Not run yet."])
 
