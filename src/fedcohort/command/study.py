@@ -97,7 +97,7 @@ def main(words: Sequence[str]) -> int:
             work.run(wanted, seeds, int(options.n_jobs or 1))
     at = progress.progress_of(wanted, seeds, found, configs)
     _say(progress.describe(study, at, found))
-    return 1 if verb == "run" and at.count(progress.FAILED) else 0
+    return 1 if verb == "run" and at.count(results.FAILED) else 0
 
 
 def _say(line: str) -> None:

@@ -100,6 +100,8 @@ def load(folder: Path) -> Study:
         return _read(folder, file_of(path))
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from error
+    except (OSError, TypeError, ValueError) as error:  # it is a list, or a single value
+        raise OptionError(f"{path} must hold options by name ({', '.join(NEEDED)})") from error
 
 
 def _read(folder: Path, given: Mapping[str, Any]) -> Study:

@@ -13,12 +13,12 @@ from statistics import median
 from fedcohort.errors import CheckpointError, FedcohortError
 from fedcohort.host import messages
 from fedcohort.record import provenance
-from fedcohort.study import results
 from fedcohort.study.definition import Study
+from fedcohort.study.measure import summarise
 from fedcohort.study.places import Place, digest_of, stamp_of
 from fedcohort.study.play import Outcome, Task, composed, identity_of, play
-from fedcohort.study.progress import CHANGED, DONE, FAILED, MISSING, progress_of, spell_s
-from fedcohort.study.results import REFUSED, Results, Row
+from fedcohort.study.progress import CHANGED, MISSING, progress_of, spell_s
+from fedcohort.study.results import DONE, FAILED, REFUSED, Results, Row
 
 Say = Callable[[str], None]
 
@@ -111,7 +111,7 @@ class Work:
         row["words"] = " ".join((*place.words, f"seed={seed}"))
         if outcome.curve is not None:
             row |= identity_of(composed(task))
-            row |= results.summarise(outcome.curve, self.study.late, cell.target)
+            row |= summarise(outcome.curve, self.study.late, cell.target)
         self.found.put(row, outcome.curve)
         self.found.save()
         return self.found.rows[place.key(seed)]

@@ -3,6 +3,7 @@
 import logging
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -63,7 +64,7 @@ def composed(task: Task) -> Composed:
 
 
 @lru_cache(maxsize=1000)
-def _family(words: Words, configs: Path, logs: Path) -> Any:  # noqa: ANN401 - see compose.seeds_of
+def _family(words: Words, configs: Path, logs: Path) -> Callable[[int], Composed]:
     refusals.check_words(words, configs)
     return compose.seeds_of((*words, *OWN, f"paths.logs={logs}"), configs)
 

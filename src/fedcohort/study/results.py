@@ -19,9 +19,17 @@ from fedcohort.study.measure import Trajectory, summarise
 
 RESULTS, CURVES = "results.parquet", "curves.parquet"
 DONE, REFUSED, FAILED = "done", "refused", "failed"
-TEXTS = ("cell", "selector", "status", "reason", "words", "stamp", "config_hash", "budget", "metric")
+TEXTS: tuple[str, ...] = ("cell", "selector", "status", "reason", "words", "stamp", "config_hash", "budget", "metric")
 TEXTS += ("commit", "sources", "versions", "fingerprint", "when")
-NUMBERS = ("late", "last", "best", "target", "rounds_to_target", "virtual_s_to_target", "bytes_to_target")
+NUMBERS: tuple[str, ...] = (
+    "late",
+    "last",
+    "best",
+    "target",
+    "rounds_to_target",
+    "virtual_s_to_target",
+    "bytes_to_target",
+)
 NUMBERS += ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops", "wall_s")
 COLUMNS = {**dict.fromkeys(TEXTS, "string"), "seed": "int64", "dirty": "bool", "rounds": "int64"}
 COLUMNS |= dict.fromkeys(NUMBERS, "float64")
