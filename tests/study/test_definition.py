@@ -23,7 +23,7 @@ from yaml_words import CONFIGS, ROOT
         ({"seeds": [1, 1]}, "seeds must be a list of one or more seeds, none twice, got [1, 1]"),
         ({"seeds": [-1]}, "seeds must be a list of integers in [0, inf), got [-1]"),
         ({"win": {"alpha": 2}}, "win.alpha must be a number in (0, 1), got 2"),
-        ({"win": {"beta": 2}}, "win has no option 'beta'; its options are alpha, worth"),
+        ({"win": {"beta": 2}}, "win has no option 'beta'; its options are alpha, least, seeds, worth"),
         ({"selectors": "flash"}, "selectors must be a list of words of selector"),
         ({"selectors": ["flash", "flash"]}, "selectors: flash is there twice"),
         ({"yardsticks": ["random"]}, "yardsticks: random is there twice"),

@@ -129,7 +129,7 @@ def test_several_processes_share_the_work(tmp_path: Path, monkeypatch: pytest.Mo
         return Outcome(REFUSED, str(task.seed))
 
     monkeypatch.setattr(engine, "play", play)
-    monkeypatch.setattr(engine, "ProcessPoolExecutor", lambda n, context: ThreadPoolExecutor(n))
+    monkeypatch.setattr(engine, "ProcessPoolExecutor", lambda n, context, begin: ThreadPoolExecutor(n))
     work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, lambda line: None)
     work.run(list_places(study), [0, 1], 2)
     assert len(played) == 10

@@ -96,3 +96,11 @@ def test_nothing_is_said_of_a_row_without_the_baseline(tmp_path: Path) -> None:
     assert cell.rows["flash"].over is None
     assert cell.gap is None
     assert not cell.winners()
+
+
+def test_what_counts_is_large_enough_and_often_enough_seen(tmp_path: Path) -> None:
+    small = [0.8029, 0.8130, 0.8231]  # +.0029 +.003 +.0031: t = 52
+    late = {"equal": {"random": BASE, "flash": small}}
+    for win, sign in (({}, 1), ({"least": 0.0029}, 1), ({"least": 0.0031}, 0), ({"seeds": 4}, 0), ({"alpha": 1e-4}, 0)):
+        study = write(tmp_path, win=win, **ROWS)
+        assert judge(study, made_up(study, late)).cells["equal"].rows["flash"].sign == sign

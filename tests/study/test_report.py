@@ -37,7 +37,7 @@ def test_one_seed_tells_nothing(tmp_path: Path) -> None:
     report.write(study, made_up(study, one))
     text = (tmp_path / "README.md").read_text()
     assert "**In none of the 2 regimes a method is shown to beat random.** In 2 the seeds don't settle it." in text
-    assert "equal: 1 seed can't tell whether there is anything to win (+10.0, oracle_clean)" in text
+    assert "equal: not settled by 1 seed (+10.0, oracle_clean)" in text
 
 
 def test_nothing_to_win_is_said_where_it_is_so(tmp_path: Path) -> None:

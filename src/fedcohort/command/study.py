@@ -24,6 +24,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
+from fedcohort.host.interrupt import interrupts
 from fedcohort.startup.options import unknown
 from fedcohort.study import engine, places, progress, results
 from fedcohort.study.definition import Study, load, read_seeds
@@ -94,7 +95,11 @@ def main(words: Sequence[str]) -> int:
         logs = (LOGS / name).absolute()
         with engine.alone(logs), engine.quietly():
             work = engine.Work(study, found, configs, logs, options.keep_runs == "true", _say)
-            work.run(wanted, seeds, int(options.n_jobs or 1))
+            try:
+                work.run(wanted, seeds, int(options.n_jobs or 1))
+            except (KeyboardInterrupt, SystemExit):
+                _say("stopped; the same command goes on")
+                raise SystemExit(interrupts.code or 1) from None
     at = progress.progress_of(wanted, seeds, found, configs)
     _say(progress.describe(study, at, found))
     return 1 if verb == "run" and at.count(results.FAILED) else 0

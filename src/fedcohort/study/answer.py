@@ -16,7 +16,7 @@ def answer(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     cells = list(verdict.cells.values())
     if not cells:
         return [f"Nothing has been run yet: `fedcohort study run {study.name}`."]
-    by_kind = {kind: [cell for cell in cells if kind_of(cell, study.worth) == kind] for kind in KINDS}
+    by_kind = {kind: [cell for cell in cells if kind_of(study, cell) == kind] for kind in KINDS}
     lines = []
     for kind, found in by_kind.items():
         lines += [f"- {_of_cell(study, kind, cell, u)}{_losers(cell, study.baseline, u)}." for cell in found]
@@ -27,13 +27,13 @@ def answer(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     ]
 
 
-def kind_of(cell: CellVerdict, worth: float) -> str:
+def kind_of(study: Study, cell: CellVerdict) -> str:
     """Which of KINDS the cell is; nothing to win: the gap's interval ends below what a difference is worth."""
     if cell.winners():
         return WON
     if cell.pays:
         return UNUSED
-    if cell.gap is None or not cell.gap.over.high <= worth:
+    if cell.gap is None or cell.gap.over.n < study.enough or not cell.gap.over.high <= study.worth:
         return OPEN
     return NOTHING
 
@@ -52,7 +52,7 @@ def _of_cell(study: Study, kind: str, cell: CellVerdict, u: MetricUnit) -> str:
         return f"{label}: nothing to win here, or less than {worth} ({gap})"
     need = f"; {cell.seeds} would show {worth}" if cell.seeds else ""
     n = cell.gap.over.n
-    return f"{label}: {n} seed{'s' if n > 1 else ''} can't tell whether there is anything to win ({gap}){need}"
+    return f"{label}: not settled by {n} seed{'s' if n > 1 else ''} ({gap}){need}"
 
 
 def _label(study: Study, cell: CellVerdict) -> str:
@@ -125,13 +125,14 @@ def _overall(study: Study, verdict: Verdict) -> list[str]:
 
 def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     """Return what has to be known to read the tables, a line each."""
-    worth = study.worth * u.factor
+    worth, least = study.worth * u.factor, study.least * u.factor
     late = f"the mean of {study.metric} over the last {study.late} evaluated rounds"
     return [
         f"A result is {late} of a run; differences are to {study.baseline} on the same seed, which shares data, "
         "partition and first model, with 95 % intervals of the paired t.",
-        f"▲ and ▼: a difference whose p, corrected by Holm for the row's regimes, is below {study.alpha:g}. Nothing is "
-        "corrected for the number of methods.",
+        f"▲ and ▼: a difference whose p, corrected by Holm for the row's regimes, is below {study.alpha:g}, "
+        f"of {least:g} {points(u, least)} or more, over {study.enough} seeds or more. "
+        "Nothing is corrected for the number of methods.",
         "‡ is a yardstick, no method: it reads what no server can know. The gap is that of the yardstick that did best "
         "on these very seeds, which flatters it a little.",
         "The greedy oracle is myopic and no upper bound: it takes who helps the next model most. Full participation, "

@@ -7,7 +7,7 @@
     yardsticks        the same, of those that read what no server can know: the best of them says what there is to win
     beside            the same, shown but no part of that: `full` trains everybody, `worst` chooses badly
     cells             regimes in their order: label, axis, words, bounds (overrides by name), target
-    seeds, metric, late, target, win.alpha, win.worth
+    seeds, metric, late, target, win.alpha, win.least, win.seeds, win.worth
 
 Of words with one key the last counts: those of a selector over those of its cell, those over the common ones. A bound
 is run with the baseline, and its words stand where the cell's do.
@@ -28,6 +28,7 @@ NAME = "study.yaml"
 BOUND = "bound:"  # before the name of a bound, where selectors stand
 METHOD, YARDSTICK, BESIDE, BASELINE, LIMIT = "method", "yardstick", "beside", "baseline", "bound"
 DEFAULTS = {"common": [], "yardsticks": [], "beside": [], "metric": "test/acc", "late": 10, "target": None, "win": {}}
+WIN = {"alpha": 0.05, "least": 0.0, "seeds": 3, "worth": 0.01}
 NEEDED = ("title", "question", "baseline", "selectors", "cells", "seeds")
 Words = tuple[str, ...]
 
@@ -62,6 +63,8 @@ class Study:
         roles: of each row: method, yardstick, beside or baseline.
         late: evaluated rounds at a run's end whose mean is its result.
         alpha: the level at which a difference counts, after Holm.
+        least: a difference that is smaller doesn't count, however sure it is; in the metric's own unit.
+        enough: paired seeds below which nothing is said: two that happen to be alike have no spread.
         worth: the difference that the number of seeds is told for, in the metric's own unit.
     """
 
@@ -77,6 +80,8 @@ class Study:
     metric: str
     late: int
     alpha: float
+    least: float
+    enough: int
     worth: float
 
     @property
@@ -118,10 +123,12 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
         raise ranges.refuse("metric", "one of which more is better", node["metric"])
     ranges.integer("late", node["late"], "[1, inf)")
     ranges.number("target", node["target"], "(-inf, inf)", optional=True)
-    win = {"alpha": 0.05, "worth": 0.01, **_mapping("win", node["win"])}
-    if strange := sorted(set(win) - {"alpha", "worth"}):
-        raise unknown("win", strange[0], ("alpha", "worth"))
+    win = {**WIN, **_mapping("win", node["win"])}
+    if strange := sorted(set(win) - set(WIN)):
+        raise unknown("win", strange[0], tuple(WIN))
     ranges.number("win.alpha", win["alpha"], "(0, 1)")
+    ranges.number("win.least", win["least"], "[0, inf)")
+    ranges.integer("win.seeds", win["seeds"], "[2, inf)")
     ranges.number("win.worth", win["worth"], "(0, inf)")
     rows, roles = _rows(node)
     return Study(
@@ -137,6 +144,8 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
         metric=node["metric"],
         late=node["late"],
         alpha=win["alpha"],
+        least=win["least"],
+        enough=win["seeds"],
         worth=win["worth"],
     )
 

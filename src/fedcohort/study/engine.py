@@ -85,7 +85,7 @@ class Work:
     ) -> Iterator[tuple[Place, int, Outcome]]:
         """Yield outcomes as they come; no more tasks wait than there are processes, so that known ones are found."""
         running: dict[Future[Outcome], tuple[Place, int]] = {}
-        with ProcessPoolExecutor(n_jobs, get_context("spawn")) as pool:
+        with ProcessPoolExecutor(n_jobs, get_context("spawn"), _begin) as pool:
             try:
                 for place, seed, task in tasks:
                     if isinstance(task, Outcome):
@@ -115,6 +115,13 @@ class Work:
         self.found.put(row, outcome.curve)
         self.found.save()
         return self.found.rows[place.key(seed)]
+
+
+def _begin() -> None:
+    """Prepare one of several processes."""
+    messages.to_terminal()
+    for handler in messages.log.handlers:
+        handler.addFilter(Once())
 
 
 def _collect(running: dict[Future[Outcome], tuple[Place, int]]) -> Iterator[tuple[Place, int, Outcome]]:

@@ -1,7 +1,8 @@
 """What a study's results say: differences to the baseline, the gap that was there, who closed how much of it.
 
     d_s      late mean of a row minus that of the baseline on seed s: they share data, partition and first model
-    verdict  a row wins or loses in a cell where Holm's adjusted p, over the row's cells, is below win.alpha
+    verdict  a row wins or loses in a cell where Holm's adjusted p, over the row's cells, is below win.alpha, mean d is
+             win.least or more, and there are win.seeds of them
     gap      the d of the yardstick whose mean d is largest; there is something to win where that passes in the same way
     closed   mean d of a row / mean d of that yardstick, over the seeds that all three have; given where there is a gap
     rank     of a method or the baseline among all of them, by seed, over the seeds that all of them have; 1 is best
@@ -168,7 +169,7 @@ def _judge_cell(
     adjusted: Mapping[tuple[str, str], float],
 ) -> CellVerdict:
     own = {row: overs[cell, row] for row in runs if (cell, row) in overs}
-    signs = {row: int(np.sign(over.over.mean)) if adjusted[cell, row] < study.alpha else 0 for row, over in own.items()}
+    signs = {row: _sign(study, over.over, adjusted[cell, row]) for row, over in own.items()}
     yardsticks = [row for row in own if study.role_of(row) == YARDSTICK and math.isfinite(own[row].over.mean)]
     best = max(yardsticks, key=lambda row: own[row].over.mean, default=None)
     pays = best is not None and signs[best] > 0
@@ -192,6 +193,11 @@ def _judge_cell(
     spreads = [own[row].over.std for row in own if study.role_of(row) == METHOD and own[row].over.n > 1]
     seeds = count_seeds(median(spreads), study.worth, study.alpha) if spreads else None
     return CellVerdict(cell, rows, best, own[best] if best else None, pays, seeds)
+
+
+def _sign(study: Study, over: Mean, p: float) -> int:
+    counts = p < study.alpha and abs(over.mean) >= study.least and over.n >= study.enough
+    return int(np.sign(over.mean)) if counts else 0
 
 
 def _closed(runs: Runs, row: str, best: str, baseline: str) -> float:
