@@ -26,7 +26,8 @@ def test_the_page_opens_with_the_answer(tmp_path: Path) -> None:
     assert "won by flash (+10.0)" in opening
     assert "The greedy oracle is myopic and no upper bound" in text
     assert "| flash | 83.0 [80.5, 85.5] (n=3) | +2.0 [-0.5, +4.5] | 0.074 | 20 % | 1.0 ± 0.0 |" in text
-    assert "- clean: all of 2 seeds in noisy" in text
+    assert "- all of 2 seeds in noisy: full, oracle_diverse\n" in text
+    assert "- all of 2 seeds in each of its regimes: bound clean\n" in text
     assert {path.name for path in files} >= {"README.md", "report.html", "map.png", "ranks.png", "numbers.csv"}
     assert all(path.stat().st_size for path in files)
 
@@ -36,7 +37,10 @@ def test_one_seed_tells_nothing(tmp_path: Path) -> None:
     one = {cell: {row: values[:1] for row, values in of.items()} for cell, of in LATE.items()}
     report.write(study, made_up(study, one))
     text = (tmp_path / "README.md").read_text()
-    assert "**In none of the 2 regimes a method is shown to beat random.** In 2 the seeds don't settle it." in text
+    assert (
+        "**In none of the 2 regimes a method is shown to beat random.** In 2 the seeds don't settle it. So far 1 of 2 seeds have been run."
+        in text
+    )
     assert "equal: not settled by 1 seed (+10.0, oracle_clean)" in text
 
 

@@ -21,7 +21,7 @@ def answer(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     for kind, found in by_kind.items():
         lines += [f"- {_of_cell(study, kind, cell, u)}{_losers(cell, study.baseline, u)}." for cell in found]
     return [
-        _first(study, {kind: len(found) for kind, found in by_kind.items()}),
+        _first(study, {kind: len(found) for kind, found in by_kind.items()}) + _so_far(study, cells),
         "\n".join(lines),
         *_overall(study, verdict),
     ]
@@ -53,6 +53,15 @@ def _of_cell(study: Study, kind: str, cell: CellVerdict, u: MetricUnit) -> str:
     need = f"; {cell.seeds} would show {worth}" if cell.seeds else ""
     n = cell.gap.over.n
     return f"{label}: not settled by {n} seed{'s' if n > 1 else ''} ({gap}){need}"
+
+
+def _so_far(study: Study, cells: Sequence[CellVerdict]) -> str:
+    """Say that there are fewer seeds than are asked for."""
+    counts = sorted(row.value.n for cell in cells for row in cell.rows.values())
+    if counts[0] >= len(study.seeds):
+        return ""
+    span = f"{counts[0]} to {counts[-1]}" if counts[0] < counts[-1] else f"{counts[0]}"
+    return f" So far {span} of {len(study.seeds)} seeds have been run."
 
 
 def _label(study: Study, cell: CellVerdict) -> str:
@@ -145,24 +154,19 @@ def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
 
 
 def missing(study: Study, verdict: Verdict) -> list[str]:
-    """Return what the study asks for and hasn't got, a line a row."""
-    per_row: dict[str, dict[int, list[str]]] = {}
+    """Return what the study asks for and hasn't got, a line a reason to run it again."""
+    lacks: dict[str, dict[int, list[str]]] = {}
     for (cell, row), n in verdict.missing.items():
-        per_row.setdefault(row, {}).setdefault(n, []).append(study.cells[cell].label)
-    return [
-        f"{row.removeprefix(BOUND)}: "
-        + "; ".join(_lack(n, cells, study) for n, cells in sorted(of.items(), reverse=True))
-        for row, of in per_row.items()
-    ]
+        lacks.setdefault(row, {}).setdefault(n, []).append(cell)
+    rows: dict[str, list[str]] = {}
+    for row, of in lacks.items():
+        whole = sum(row.removeprefix(BOUND) in cell.bounds for cell in study.cells.values())
+        whole = whole if row.startswith(BOUND) else len(study.cells)
+        what = "; ".join(_lack(n, cells, whole, len(study.seeds)) for n, cells in sorted(of.items(), reverse=True))
+        rows.setdefault(what, []).append(row.replace(BOUND, "bound "))
+    return [f"{what}: {', '.join(names)}" for what, names in rows.items()]
 
 
-def _lack(n: int, cells: Sequence[str], study: Study) -> str:
-    where = (
-        "every regime"
-        if len(cells) == len(study.cells)
-        else ", ".join(cells)
-        if len(cells) < 4
-        else f"{len(cells)} regimes"
-    )
-    seeds = "all" if n == len(study.seeds) else str(n)
-    return f"{seeds} of {len(study.seeds)} seeds in {where}"
+def _lack(n: int, cells: Sequence[str], whole: int, seeds: int) -> str:
+    where = "each of its regimes" if len(cells) == whole else ", ".join(cells)
+    return f"{'all' if n == seeds else n} of {seeds} seeds in {where}"
