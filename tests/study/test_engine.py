@@ -15,7 +15,7 @@ from fedcohort.study.engine import Work, alone
 from fedcohort.study.places import list_places, with_own
 from fedcohort.study.play import Outcome, Task
 from fedcohort.study.progress import describe, progress_of
-from fedcohort.study.results import DONE, FAILED, REFUSED, Results
+from fedcohort.study.results import DONE, FAILED, REFUSED, Results, with_roles
 from fedcohort.study.results import load as load_results
 from study.tiny import run, write
 from yaml_words import CONFIGS
@@ -147,3 +147,11 @@ def test_a_word_of_ones_own_is_a_row(tmp_path: Path) -> None:
     rows = [place.row for place in list_places(study, ["equal"], ["ucb_cs"])]
     assert rows == ["random", "ucb_cs"]
     assert study.role_of("ucb_cs") == "method"
+
+
+def test_a_word_of_ones_own_that_reads_what_no_server_can_know_is_a_yardstick(tmp_path: Path) -> None:
+    study = write(tmp_path / "tiny", cells={"noisy": {"words": ["heterogeneity=noise_bimodal"]}}, seeds=[0])
+    own = with_own(study, ["oracle_clean", "ucb_cs"], CONFIGS)
+    assert own.role_of("oracle_clean") == "method"
+    found = with_roles(own, run(own, tmp_path / "logs"))
+    assert [found.role_of(row) for row in ("random", "oracle_clean", "ucb_cs")] == ["baseline", "yardstick", "method"]

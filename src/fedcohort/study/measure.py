@@ -11,7 +11,7 @@ import numpy as np
 
 from fedcohort.errors import OptionError
 from fedcohort.observe.reached import CLOCK, DOWN, UP, find_first
-from fedcohort.record import provenance
+from fedcohort.record import card, provenance
 from fedcohort.record.history import read
 from fedcohort.types import Values
 
@@ -82,6 +82,7 @@ def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
         "virtual_s": float(found.virtual_s[-1]),
         "bytes": float(found.bytes[-1]),
         "fingerprint": history.fingerprints[-1],
+        "yardstick": card.load(folder).tags.get("yardstick", ""),
         **final,
     }
     return facts, found

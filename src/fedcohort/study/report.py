@@ -14,7 +14,7 @@ from fedcohort.record.folder import write_atomically
 from fedcohort.study import answer, sheets, web
 from fedcohort.study.definition import BESIDE, BOUND, METHOD, YARDSTICK, Study
 from fedcohort.study.judge import Verdict, judge, over_of
-from fedcohort.study.results import DONE, Results
+from fedcohort.study.results import DONE, Results, with_roles
 from fedcohort.study.sheets import Sheet
 
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
@@ -37,6 +37,7 @@ class Page:
 
 def write(study: Study, found: Results) -> list[Path]:
     """Write all files into the study's folder, and return them."""
+    study = with_roles(study, found)
     verdict, u = judge(study, found), unit_of(study.metric)
     page = Page(
         study=study,

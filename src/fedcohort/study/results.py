@@ -6,7 +6,7 @@ Both are written whole after every run, curves first, and kept sorted, so that e
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,13 @@ import numpy as np
 
 from fedcohort.errors import DataError
 from fedcohort.record.folder import write_atomically
-from fedcohort.study.definition import Study
+from fedcohort.study.definition import METHOD, YARDSTICK, Study
 from fedcohort.study.measure import Trajectory, summarise
 
 RESULTS, CURVES = "results.parquet", "curves.parquet"
 DONE, REFUSED, FAILED = "done", "refused", "failed"
 TEXTS: tuple[str, ...] = ("cell", "selector", "status", "reason", "words", "stamp", "config_hash", "budget", "metric")
-TEXTS += ("commit", "sources", "versions", "fingerprint", "when")
+TEXTS += ("commit", "sources", "versions", "fingerprint", "when", "yardstick")
 NUMBERS: tuple[str, ...] = (
     "late",
     "last",
@@ -120,8 +120,14 @@ def load(study: Study) -> Results:
                 continue
             cell = study.cells.get(row["cell"])
             row |= summarise(found.curves[key], study.late, cell.target if cell else None)
-        found.rows[key] = row
+        found.rows[key] = {**_empty(), **row}
     return found
+
+
+def with_roles(study: Study, found: Results) -> Study:
+    """Return the study where no row that reads what no server can know is a method, whatever it is called."""
+    read = {key[1] for key, row in found.done() if row["yardstick"] and study.role_of(key[1]) == METHOD}
+    return replace(study, roles={**study.roles, **dict.fromkeys(read, YARDSTICK)})
 
 
 def _empty() -> Row:
