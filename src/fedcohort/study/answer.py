@@ -88,7 +88,9 @@ def _gap(cell: CellVerdict, u: MetricUnit) -> str:
     if cell.gap is None or cell.best is None:
         return "what there is to win isn't known, as no yardstick was run"
     if not cell.pays:
-        return f"the best yardstick, {cell.best}, isn't clear of 0 ({spell_mean(cell.gap.over, u, sign=True)})"
+        return (
+            f"the best yardstick, {cell.best}, isn't clear of 0 after Holm ({spell_mean(cell.gap.over, u, sign=True)})"
+        )
     return f"there are {spell_mean(cell.gap.over, u, sign=True)} {points(u)} to win ({cell.best})"
 
 

@@ -95,7 +95,7 @@ def sheet_of_cells(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
             (
                 study.cells[cell.cell].label,
                 spell_mean(base.value, u) if base else NONE,
-                f"{gap}{'' if cell.pays or not cell.gap else ', not clear'}",
+                f"{gap}{'' if cell.pays or not cell.gap else ', not clear after Holm'}",
                 "; ".join(bounds) or NONE,
                 won,
                 str(cell.seeds) if cell.seeds else NONE,
@@ -107,7 +107,7 @@ def sheet_of_cells(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
         "gap: best yardstick",
         "bound",
         f"beats {study.baseline}",
-        "seeds for a small one",
+        f"seeds for {study.worth * u.factor:g}",
     )
     strong = frozenset(i for i, cell in enumerate(verdict.cells.values()) if cell.winners())
     return Sheet("regimes", "what there is to win in each regime", head, rows, strong)
