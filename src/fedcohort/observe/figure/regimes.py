@@ -75,7 +75,8 @@ def draw_map(shown: RegimeMap, path: Path) -> None:
     axes.tick_params(length=0)
     style.separate(axes, n_cells, n_rows)
     for cut in shown.cuts:
-        axes.axvline(cut - 0.5, color=style.BLACK, linewidth=1.2)
+        axes.axvline(cut - 0.5, color="white", linewidth=6)
+        axes.axvline(cut - 0.5, color=style.BLACK, linewidth=1)
     hatched = Patch(facecolor="white", hatch="////", edgecolor="#B8B8B8", label=f"not told from {shown.baseline}")
     style.legend(canvas, [hatched], 1)
     style.save(canvas, path)
