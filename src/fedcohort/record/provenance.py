@@ -78,7 +78,9 @@ def _run_by(targets: frozenset[str], top: Path) -> set[Path]:
     words = {path for path in chosen if path.exists()}
     rooms = {path.parent for path in words} - {top}
     here = len(top.parts)
-    found = {p for p in top.rglob("*.py") if p.parent not in rooms and p.parts[here] not in ("command", "observe")}
+    found = {
+        p for p in top.rglob("*.py") if p.parent not in rooms and p.parts[here] not in ("command", "study", "observe")
+    }
     todo = words | {path for room in rooms for path in room.glob("*.py") if path.stem in ("base", "__init__")}
     while todo:
         found |= todo

@@ -1,6 +1,6 @@
 """Words -> a composed config, for the commands: what `hydra.main` does for a run."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,17 @@ def run_of(words: Sequence[str], configs: Path, *extra: str) -> assemble.Compose
     """
     cfg = _compose([*words, *extra], configs, whole=True)
     return assemble.compose_config(cfg, cfg.hydra.runtime.choices, tuple(words))
+
+
+def seeds_of(words: Sequence[str], configs: Path) -> Callable[[int], assemble.Composed]:
+    """The config of `python train.py <words> seed=<seed>` for any seed, composed once: values are resolved after it."""
+    cfg = _compose(words, configs, whole=True)
+
+    def config_of(seed: int) -> assemble.Composed:
+        OmegaConf.update(cfg, "seed", seed)
+        return assemble.compose_config(cfg, cfg.hydra.runtime.choices, (*words, f"seed={seed}"))
+
+    return config_of
 
 
 def part_of(group: str, words: Sequence[str], configs: Path) -> dict[str, Any]:

@@ -1,0 +1,110 @@
+"""A study, from its folder studies/<name> with a study.yaml: where does selection pay?
+
+fedcohort study run NAME [seeds=0,1 cells=a,b selectors=c,d n_jobs=1 keep_runs=false]
+    do the runs that are missing; the words are checked before the first, each result is written down at once,
+    and a run that is there is not done again. A word of configs/selector that study.yaml doesn't name is your own:
+    selectors=mine adds it.
+fedcohort study status NAME [seeds= cells= selectors=]
+    what is done, missing, refused and why, failed; how long the rest may take
+fedcohort study report NAME
+    README.md, report.html, map.png, ranks.png and the tables as .csv and .tex, from what is there
+
+seeds=null           those of study.yaml
+cells=null           all
+selectors=null       all; the baseline and the bounds are always run with them
+n_jobs=1             processes
+keep_runs=false      true keeps the folders of the runs, in logs/studies/<name>/runs
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from fedcohort import ranges
+from fedcohort.errors import OptionError
+from fedcohort.host.interrupt import interrupts
+from fedcohort.startup.options import unknown
+from fedcohort.study import engine, places, progress, results
+from fedcohort.study.definition import Study, load, read_seeds
+
+VERBS = ("run", "status", "report")
+STUDIES, LOGS = Path("studies"), Path("logs/studies")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command, as the module explains them; None stands for null."""
+
+    seeds: str | None = None
+    cells: str | None = None
+    selectors: str | None = None
+    n_jobs: str | None = "1"
+    keep_runs: str | None = "false"
+
+    def __post_init__(self) -> None:
+        if not (self.n_jobs or "").isdigit() or self.n_jobs == "0":
+            raise ranges.refuse("n_jobs", "an integer in [1, inf)", self.n_jobs)
+        ranges.choice("keep_runs", self.keep_runs, "true", "false")
+
+    def seeds_of(self, study: Study) -> Sequence[int]:
+        if self.seeds is None:
+            return study.seeds
+        parts = _list(self.seeds) or []
+        if not all(part.isdigit() for part in parts):
+            raise ranges.refuse("seeds", "integers in [0, inf), as seeds=0,1,2", self.seeds)
+        return read_seeds("seeds", [int(part) for part in parts])
+
+
+def _list(text: str | None) -> list[str] | None:
+    return None if text is None else [part for part in text.strip("[]").split(",") if part]
+
+
+def parse(words: Sequence[str]) -> tuple[str, str, Options]:
+    """The verb, the study's name and the options that were typed. Raises `OptionError`."""
+    if len(words) < 2 or words[0] not in VERBS or "=" in words[1]:
+        raise OptionError(f"type fedcohort study VERB NAME, where VERB is one of {', '.join(VERBS)}")
+    known = [each.name for each in fields(Options)]
+    typed: dict[str, Any] = {}
+    for word in words[2:]:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise OptionError(f"can't read {word!r}: type name=value, where name is one of {', '.join(known)}")
+        if name not in known:
+            raise unknown("", name, known)
+        typed[name] = None if value == "null" else value
+    return words[0], words[1], Options(**typed)
+
+
+def main(words: Sequence[str]) -> int:
+    """The command; raises what `in_one_line` puts in one line. Returns 1 where a run has failed."""
+    verb, name, options = parse(words)
+    configs = Path.cwd() / "configs"
+    rows = _list(options.selectors)
+    study = places.with_own(load(STUDIES / name), rows, configs)
+    found = results.load(study)
+    if verb == "report":
+        from fedcohort.study import report  # noqa: PLC0415 - scipy
+
+        sys.stdout.write("".join(f"{path}\n" for path in report.write(study, found)))
+        return 0
+    seeds = options.seeds_of(study)
+    wanted = places.list_places(study, _list(options.cells), rows)
+    if verb == "run":
+        logs = (LOGS / name).absolute()
+        with engine.alone(logs), engine.quietly():
+            work = engine.Work(study, found, configs, logs, options.keep_runs == "true", _say)
+            try:
+                work.run(wanted, seeds, int(options.n_jobs or 1))
+            except (KeyboardInterrupt, SystemExit):
+                _say("stopped; the same command goes on")
+                raise SystemExit(interrupts.code or 1) from None
+    at = progress.progress_of(wanted, seeds, found, configs)
+    _say(progress.describe(study, at, found))
+    return 1 if verb == "run" and at.count(results.FAILED) else 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,75 @@
+"""Tests over many comparisons: Holm's correction, Friedman's test with Nemenyi's distance, and the seeds a test needs.
+
+Holm (1979)      sort p_(1) <= ... <= p_(m); adjusted p_(i) = max over j <= i of min(1, (m - j + 1) p_(j))
+Friedman (1937)  N blocks rank k treatments, ties share their mean rank; scipy's statistic, with its correction of ties
+Nemenyi (1963)   two mean ranks differ where |R_a - R_b| >= q_alpha sqrt(k (k + 1) / (6 N)), q_alpha the quantile of the
+                 studentized range of k means with infinite degrees of freedom over sqrt(2) (Demsar, JMLR 2006)
+seeds            paired differences have mean delta and deviation s, and the statistic is delta sqrt(n) / s. It passes
+                 t_{1 - alpha / 2} with chance `power` where delta sqrt(n) / s >= t_{1 - alpha / 2} + t_{power}, both
+                 quantiles of n - 1 degrees: the least n >= 2 with n >= ((t_{1 - alpha / 2} + t_{power}) s / delta)^2
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float64
+
+POWER = 0.8
+MOST = 100_000  # seeds beyond which their number is of no use
+
+
+def adjust_holm(ps: Sequence[float]) -> list[float]:
+    """Return Holm's adjusted p-values; what can't be tested (NaN) stays so, and counts for nothing."""
+    known = [i for i in range(len(ps)) if math.isfinite(ps[i])]
+    adjusted, largest = list(ps), 0.0
+    for j, i in enumerate(sorted(known, key=lambda i: ps[i])):
+        largest = max(largest, min(1.0, (len(known) - j) * ps[i]))
+        adjusted[i] = largest
+    return adjusted
+
+
+def count_seeds(spread: float, worth: float, alpha: float, power: float = POWER) -> int | None:
+    """Return how many paired seeds show a difference of `worth`; None where the spread isn't known.
+
+    Args:
+        spread: standard deviation of the paired differences, ddof 1, in the unit of `worth`.
+        worth: the true difference, above 0.
+        alpha: level of the two-sided test.
+        power: the chance with which it is to be shown.
+    """
+    from scipy.stats import t
+
+    if not math.isfinite(spread):
+        return None
+    for n in range(2, MOST):
+        need = (float(t.ppf(1 - alpha / 2, n - 1)) + float(t.ppf(power, n - 1))) * spread / worth
+        if n >= need**2:
+            return n
+    return MOST
+
+
+def rank_rows(values: Float64[np.ndarray, "blocks treatments"]) -> Float64[np.ndarray, "blocks treatments"]:
+    """Rank each row's values, 1 for the largest; ties share their mean rank."""
+    from scipy.stats import rankdata
+
+    ranks: Float64[np.ndarray, "blocks treatments"] = rankdata(-values, axis=1)
+    return ranks
+
+
+def friedman_p(values: Float64[np.ndarray, "blocks treatments"]) -> float:
+    """Return the p-value that all treatments are alike; NaN for fewer than three treatments or two blocks."""
+    from scipy.stats import friedmanchisquare
+
+    blocks, treatments = values.shape
+    if treatments < 3 or blocks < 2 or not np.ptp(values, axis=1).any():
+        return math.nan
+    return float(friedmanchisquare(*values.T).pvalue)
+
+
+def critical_distance(treatments: int, blocks: int, alpha: float) -> float:
+    """Return how far apart two mean ranks must be."""
+    from scipy.stats import studentized_range
+
+    q = float(studentized_range.ppf(1 - alpha, treatments, np.inf)) / math.sqrt(2)
+    return q * math.sqrt(treatments * (treatments + 1) / (6 * blocks))

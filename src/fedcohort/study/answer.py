@@ -1,0 +1,174 @@
+"""The answer of a study in words: where selection pays, what there is to win, who wins it, what isn't known."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from fedcohort.observe.comparison.render import MetricUnit
+from fedcohort.study.definition import BOUND, Study
+from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
+from fedcohort.study.sheets import spell_mean
+
+WON, UNUSED, NOTHING, OPEN = KINDS = ("won", "unused", "nothing", "open")
+
+
+def answer(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
+    """Return the paragraphs that the page opens with."""
+    cells = list(verdict.cells.values())
+    if not cells:
+        return [f"Nothing has been run yet: `fedcohort study run {study.name}`."]
+    by_kind = {kind: [cell for cell in cells if kind_of(study, cell) == kind] for kind in KINDS}
+    lines = []
+    for kind, found in by_kind.items():
+        lines += [f"- {_of_cell(study, kind, cell, u)}{_losers(cell, study.baseline, u)}." for cell in found]
+    return [
+        _first(study, {kind: len(found) for kind, found in by_kind.items()}) + _so_far(study, cells),
+        "\n".join(lines),
+        *_overall(study, verdict),
+    ]
+
+
+def kind_of(study: Study, cell: CellVerdict) -> str:
+    """Which of KINDS the cell is; nothing to win: the gap's interval ends below what a difference is worth."""
+    if cell.winners():
+        return WON
+    if cell.pays:
+        return UNUSED
+    if cell.gap is None or cell.gap.over.n < study.enough or not cell.gap.over.high <= study.worth:
+        return OPEN
+    return NOTHING
+
+
+def _of_cell(study: Study, kind: str, cell: CellVerdict, u: MetricUnit) -> str:
+    label = _label(study, cell)
+    if kind == WON:
+        return f"**{label}**: {_gap(cell, u)}; {_winners(cell, u)}"
+    if kind == UNUSED:
+        return f"**{label}**: {_gap(cell, u)}; no method is shown to beat {study.baseline}"
+    if cell.gap is None:
+        return f"{label}: not known, as no yardstick was run beside {study.baseline}"
+    gap = f"{spell_mean(cell.gap.over, u, sign=True)}, {cell.best}"
+    worth = f"{study.worth * u.factor:g} {points(u, study.worth * u.factor)}"
+    if kind == NOTHING:
+        return f"{label}: nothing to win here, or less than {worth} ({gap})"
+    need = f"; {cell.seeds} would show {worth}" if cell.seeds else ""
+    n = cell.gap.over.n
+    return f"{label}: not settled by {n} seed{'s' if n > 1 else ''} ({gap}){need}"
+
+
+def _so_far(study: Study, cells: Sequence[CellVerdict]) -> str:
+    """Say that there are fewer seeds than are asked for."""
+    counts = sorted(row.value.n for cell in cells for row in cell.rows.values())
+    if counts[0] >= len(study.seeds):
+        return ""
+    span = f"{counts[0]} to {counts[-1]}" if counts[0] < counts[-1] else f"{counts[0]}"
+    return f" So far {span} of {len(study.seeds)} seeds have been run."
+
+
+def _label(study: Study, cell: CellVerdict) -> str:
+    return study.cells[cell.cell].label
+
+
+def _first(study: Study, counts: Mapping[str, int]) -> str:
+    """Count the regimes of each kind."""
+    n, base = sum(counts.values()), study.baseline
+    if counts[WON]:
+        parts = [f"**A method beats {base} in {counts[WON]} of {n} regimes.**"]
+    else:
+        parts = [f"**In none of the {n} regimes a method is shown to beat {base}.**"]
+    if counts[UNUSED]:
+        parts.append(f"In {counts[UNUSED]} a yardstick beats it, and no method does: there is something to win there.")
+    if counts[NOTHING]:
+        parts.append(f"In {counts[NOTHING]} there is nothing to win: {base} is as good as the best yardstick.")
+    if counts[OPEN]:
+        parts.append(f"In {counts[OPEN]} the seeds don't settle it.")
+    return " ".join(parts)
+
+
+def _gap(cell: CellVerdict, u: MetricUnit) -> str:
+    if cell.gap is None or cell.best is None:
+        return "what there is to win isn't known, as no yardstick was run"
+    if not cell.pays:
+        return (
+            f"the best yardstick, {cell.best}, isn't clear of 0 after Holm ({spell_mean(cell.gap.over, u, sign=True)})"
+        )
+    return f"there are {spell_mean(cell.gap.over, u, sign=True)} {points(u)} to win ({cell.best})"
+
+
+def _winners(cell: CellVerdict, u: MetricUnit) -> str:
+    return "won by " + ", ".join(_win(each, u) for each in cell.winners()[:4])
+
+
+def _win(row: RowVerdict, u: MetricUnit) -> str:
+    share = f", {100 * row.closed:.0f} % of it" if math.isfinite(row.closed) else ""
+    return f"{row.row} ({over_of(row).mean * u.factor:+.1f}{share})"
+
+
+def _losers(cell: CellVerdict, base: str, u: MetricUnit) -> str:
+    lost = cell.losers()[:4]
+    if not lost:
+        return ""
+    return f"; worse than {base}: " + ", ".join(f"{each.row} ({over_of(each).mean * u.factor:+.1f})" for each in lost)
+
+
+def points(u: MetricUnit, count: float = 2) -> str:
+    """How a difference of `count` is called: of percentages it is points."""
+    return ("points" if count != 1 else "point") if u.name == "%" else u.name or "units"
+
+
+def _overall(study: Study, verdict: Verdict) -> list[str]:
+    ranks, base = verdict.ranks, study.baseline
+    if ranks is None:
+        return []
+    names = list(ranks.mean)
+    where = f"Over {len(ranks.cells)} regimes"
+    best = f"{base} itself has the best mean rank" if names[0] == base else f"{names[0]} has the best mean rank"
+    if not ranks.p < study.alpha:
+        test = f"p = {ranks.p:.2f}" if math.isfinite(ranks.p) else "no test"
+        return [
+            f"{where} {best}, but Friedman's test doesn't tell the methods apart ({test}): **{base} is not beaten**."
+        ]
+    better = [name for name in names if ranks.mean.get(base, 0.0) - ranks.mean[name] >= ranks.distance]
+    if not better:
+        return [f"{where} {best}; **{base} is not beaten**: no rank is better by the distance of {ranks.distance:.1f}."]
+    rank = "rank" if len(better) > 1 else "ranks"
+    return [f"{where} {', '.join(better)} {rank} better than {base}, by {ranks.distance:.1f} or more."]
+
+
+def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
+    """Return what has to be known to read the tables, a line each."""
+    worth, least = study.worth * u.factor, study.least * u.factor
+    late = f"the mean of {study.metric} over the last {study.late} evaluated rounds"
+    return [
+        f"A result is {late} of a run; differences are to {study.baseline} on the same seed, which shares data, "
+        "partition and first model, with 95 % intervals of the paired t.",
+        f"▲ and ▼: a difference whose p, corrected by Holm for the row's regimes, is below {study.alpha:g}, "
+        f"of {least:g} {points(u, least)} or more, over {study.enough} seeds or more. "
+        "Nothing is corrected for the number of methods.",
+        "‡ is a yardstick, no method: it reads what no server can know. The gap is that of the yardstick that did best "
+        "on these very seeds, which flatters it a little.",
+        "The greedy oracle is myopic and no upper bound: it takes who helps the next model most. Full participation, "
+        "and the bound, the same federation without its heterogeneity, may lie well above it.",
+        f"Seeds: how many show a true difference of {worth:g} {points(u, worth)} with a chance of 80 %, from the "
+        "median spread of the methods' paired differences; the formula is in `maths/many_tests.py`.",
+        "To target: median rounds and virtual time to the regime's target; where half of the seeds never met it, how "
+        "many did. Nobody was tuned: all methods have their default options.",
+    ]
+
+
+def missing(study: Study, verdict: Verdict) -> list[str]:
+    """Return what the study asks for and hasn't got, a line a reason to run it again."""
+    lacks: dict[str, dict[int, list[str]]] = {}
+    for (cell, row), n in verdict.missing.items():
+        lacks.setdefault(row, {}).setdefault(n, []).append(cell)
+    rows: dict[str, list[str]] = {}
+    for row, of in lacks.items():
+        whole = sum(row.removeprefix(BOUND) in cell.bounds for cell in study.cells.values())
+        whole = whole if row.startswith(BOUND) else len(study.cells)
+        what = "; ".join(_lack(n, cells, whole, len(study.seeds)) for n, cells in sorted(of.items(), reverse=True))
+        rows.setdefault(what, []).append(row.replace(BOUND, "bound "))
+    return [f"{what}: {', '.join(names)}" for what, names in rows.items()]
+
+
+def _lack(n: int, cells: Sequence[str], whole: int, seeds: int) -> str:
+    where = "each of its regimes" if len(cells) == whole else ", ".join(cells)
+    return f"{'all' if n == seeds else n} of {seeds} seeds in {where}"

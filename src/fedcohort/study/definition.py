@@ -1,0 +1,230 @@
+"""A study's definition, `studies/<name>/study.yaml`: what is asked, where, of whom, and what counts as an answer.
+
+    title, question   texts
+    common            words of every run: [dataset=digits, rounds=60]
+    baseline          the word that all others are compared with
+    selectors         methods: `flash`, or `flash_wide: [selector=flash, selector.gamma=2]`
+    yardsticks        the same, of those that read what no server can know: the best of them says what there is to win
+    beside            the same, shown but no part of that: `full` trains everybody, `worst` chooses badly
+    cells             regimes in their order: label, axis, words, bounds (overrides by name), target
+    seeds, metric, late, target, win.alpha, win.least, win.seeds, win.worth
+
+Of words with one key the last counts: those of a selector over those of its cell, those over the common ones. A bound
+is run with the baseline, and its words stand where the cell's do.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedcohort import ranges
+from fedcohort.errors import OptionError
+from fedcohort.observe.comparison.table import lower_is_better
+from fedcohort.startup.compose import file_of
+from fedcohort.startup.options import unknown
+
+NAME = "study.yaml"
+BOUND = "bound:"  # before the name of a bound, where selectors stand
+METHOD, YARDSTICK, BESIDE, BASELINE, LIMIT = "method", "yardstick", "beside", "baseline", "bound"
+DEFAULTS = {"common": [], "yardsticks": [], "beside": [], "metric": "test/acc", "late": 10, "target": None, "win": {}}
+WIN = {"alpha": 0.05, "least": 0.0, "seeds": 3, "worth": 0.01}
+NEEDED = ("title", "question", "baseline", "selectors", "cells", "seeds")
+Words = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Regime:
+    """A cell of a study: a federation that selectors are tried in.
+
+    Attributes:
+        label: how tables call it.
+        axis: what it is a point of, as "label noise".
+        words: overrides.
+        bounds: overrides by name of the same federation without the heterogeneity: instead of `words`.
+        target: of the metric, whose time is measured; None for none.
+    """
+
+    name: str
+    label: str
+    axis: str
+    words: Words
+    bounds: Mapping[str, Words]
+    target: float | None
+
+
+@dataclass(frozen=True)
+class Study:
+    """What `study.yaml` says.
+
+    Attributes:
+        folder: of the study.
+        words: of each row, by its name; those of the bounds are in the cells.
+        roles: of each row: method, yardstick, beside or baseline.
+        late: evaluated rounds at a run's end whose mean is its result.
+        alpha: the level at which a difference counts, after Holm.
+        least: a difference that is smaller doesn't count, however sure it is; in the metric's own unit.
+        enough: paired seeds below which nothing is said: two that happen to be alike have no spread.
+        worth: the difference that the number of seeds is told for, in the metric's own unit.
+    """
+
+    folder: Path
+    title: str
+    question: str
+    common: Words
+    baseline: str
+    words: Mapping[str, Words]
+    roles: Mapping[str, str]
+    cells: Mapping[str, Regime]
+    seeds: Sequence[int]
+    metric: str
+    late: int
+    alpha: float
+    least: float
+    enough: int
+    worth: float
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    def role_of(self, row: str) -> str:
+        """What the row is: one that `study.yaml` doesn't name is a user's own method."""
+        return LIMIT if row.startswith(BOUND) else self.roles.get(row, METHOD)
+
+
+def load(folder: Path) -> Study:
+    """Read `study.yaml`. Raises `OptionError` that names the file and the option."""
+    path = folder / NAME
+    if not path.is_file():
+        there = sorted(each.parent.name for each in folder.parent.glob(f"*/{NAME}"))
+        raise OptionError(
+            f"there is no study {folder.name!r}; there are {', '.join(there) or 'none'} in {folder.parent}"
+        )
+    try:
+        return _read(folder, file_of(path))
+    except OptionError as error:
+        raise OptionError(f"{path}: {error}") from error
+    except (OSError, TypeError, ValueError) as error:  # it is a list, or a single value
+        raise OptionError(f"{path} must hold options by name ({', '.join(NEEDED)})") from error
+
+
+def _read(folder: Path, given: Mapping[str, Any]) -> Study:
+    for key in given:
+        if key not in (*NEEDED, *DEFAULTS):
+            raise unknown("", str(key), (*NEEDED, *DEFAULTS))
+    for key in NEEDED:
+        if key not in given:
+            raise OptionError(f"{key} is missing")
+    node = {**DEFAULTS, **given}
+    for key in ("title", "question", "baseline", "metric"):
+        ranges.text(key, node[key])
+    if lower_is_better(node["metric"]):
+        raise ranges.refuse("metric", "one of which more is better", node["metric"])
+    ranges.integer("late", node["late"], "[1, inf)")
+    ranges.number("target", node["target"], "(-inf, inf)", optional=True)
+    win = {**WIN, **_mapping("win", node["win"])}
+    if strange := sorted(set(win) - set(WIN)):
+        raise unknown("win", strange[0], tuple(WIN))
+    ranges.number("win.alpha", win["alpha"], "(0, 1)")
+    ranges.number("win.least", win["least"], "[0, inf)")
+    ranges.integer("win.seeds", win["seeds"], "[2, inf)")
+    ranges.number("win.worth", win["worth"], "(0, inf)")
+    rows, roles = _rows(node)
+    return Study(
+        folder=folder,
+        title=node["title"],
+        question=node["question"],
+        common=_words("common", node["common"]),
+        baseline=node["baseline"],
+        words=rows,
+        roles=roles,
+        cells=_cells(_mapping("cells", node["cells"]), node["target"]),
+        seeds=read_seeds("seeds", node["seeds"]),
+        metric=node["metric"],
+        late=node["late"],
+        alpha=win["alpha"],
+        least=win["least"],
+        enough=win["seeds"],
+        worth=win["worth"],
+    )
+
+
+def read_seeds(option: str, value: object) -> tuple[int, ...]:
+    """Check seeds, one at least and none twice. Raises `OptionError`."""
+    ranges.integers(option, value, "[0, inf)")
+    seeds: Any = value
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise ranges.refuse(option, "a list of one or more seeds, none twice", value)
+    return tuple(seeds)
+
+
+def _rows(node: Mapping[str, Any]) -> tuple[dict[str, Words], dict[str, str]]:
+    """Return the words of each row, and what it is."""
+    rows: dict[str, Words] = {node["baseline"]: (f"selector={node['baseline']}",)}
+    roles = {node["baseline"]: BASELINE}
+    for key, role in (("selectors", METHOD), ("yardsticks", YARDSTICK), ("beside", BESIDE)):
+        given = node[key]
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            raise ranges.refuse(key, "a list of words of selector, or of `name: [overrides]`", given)
+        for each in given:
+            name, words = _row(key, each)
+            if name in rows:
+                raise OptionError(f"{key}: {name} is there twice")
+            rows[name], roles[name] = words, role
+    return rows, roles
+
+
+def _row(key: str, given: object) -> tuple[str, Words]:
+    if isinstance(given, str) and given.isidentifier():
+        return given, (f"selector={given}",)
+    if isinstance(given, Mapping) and len(given) == 1:
+        ((name, words),) = given.items()
+        if str(name).isidentifier():
+            return str(name), _words(f"{key}.{name}", words)
+    raise ranges.refuse(key, "a list of words of selector, or of `name: [overrides]`", given)
+
+
+def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
+    known = ("label", "axis", "words", "bounds", "target")
+    found = {}
+    for name, value in nodes.items():
+        where, node = f"cells.{name}", _mapping(f"cells.{name}", value)
+        if strange := sorted(set(node) - set(known)):
+            raise unknown(where, strange[0], known)
+        if "words" not in node:
+            raise OptionError(f"{where}.words is missing")
+        for key in ("label", "axis"):
+            ranges.text(f"{where}.{key}", node.get(key), optional=True)
+        ranges.number(f"{where}.target", node.get("target"), "(-inf, inf)", optional=True)
+        bounds = _mapping(f"{where}.bounds", node.get("bounds") or {})
+        found[name] = Regime(
+            name,
+            node.get("label") or name,
+            node.get("axis") or "",
+            _words(f"{where}.words", node["words"]),
+            {bound: _words(f"{where}.bounds.{bound}", words) for bound, words in bounds.items()},
+            node.get("target", target),
+        )
+    if not found:
+        raise ranges.refuse("cells", "one cell or more", nodes)
+    return found
+
+
+def _mapping(option: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ranges.refuse(option, "options by name", value)
+    return {str(key): each for key, each in value.items()}
+
+
+def _words(option: str, value: object) -> Words:
+    """Check overrides as they are typed behind train.py; the seed is the study's own."""
+    ranges.texts(option, value)
+    words: Any = value
+    for word in words:
+        key, equals, _ = word.partition("=")
+        if not equals or not key:
+            raise ranges.refuse(option, "a list of words as they are typed, name=value", word)
+        if key in ("seed", "resume", "paths.logs"):
+            raise OptionError(f"{option}: {key} is the study's own: leave {word} out")
+    return tuple(words)

@@ -1,0 +1,181 @@
+"""What `fedcohort study run` does: the runs that are missing, one after the other in one process, or in several."""
+
+import fcntl
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+
+from fedcohort.errors import CheckpointError, FedcohortError
+from fedcohort.host import messages
+from fedcohort.record import provenance
+from fedcohort.study.definition import Study
+from fedcohort.study.measure import summarise
+from fedcohort.study.places import Place, digest_of, stamp_of
+from fedcohort.study.play import Outcome, Task, composed, identity_of, play
+from fedcohort.study.progress import CHANGED, MISSING, progress_of, spell_s
+from fedcohort.study.results import DONE, FAILED, REFUSED, Results, Row
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Work:
+    """A study at work.
+
+    Attributes:
+        configs: the folder of the groups.
+        logs: where run folders are made.
+        keep: whether they stay when their results are written down.
+        say: is told a line a run.
+    """
+
+    study: Study
+    found: Results
+    configs: Path
+    logs: Path
+    keep: bool
+    say: Say
+    digest: str = ""
+
+    def run(self, places: Sequence[Place], seeds: Sequence[int], n_jobs: int) -> None:
+        """Do what is missing, write each result down at once, and say what was refused or has failed."""
+        self.digest = digest_of(self.configs)
+        at = progress_of(places, seeds, self.found, self.configs)
+        todo = [(place, seed) for place, seed in at.runs if at.how[place.key(seed)] in (MISSING, CHANGED, FAILED)]
+        self.say(f"{at.count(DONE)} of {len(at.runs)} runs are done, {len(todo)} to do")
+        tasks = self._find_new(todo)
+        walls: list[float] = []
+        ended = self._in_turn(tasks) if n_jobs == 1 else self._together(tasks, n_jobs)
+        for number, (place, seed, outcome) in enumerate(ended, 1):
+            row = self._keep(place, seed, outcome)
+            walls += [row["wall_s"]] if row["status"] == DONE else []
+            left = (len(todo) - number) * median(walls) / n_jobs if walls else 0.0
+            self.say(f"[{number}/{len(todo)}] {_describe(row)}{f', {spell_s(left)} left' if left else ''}")
+
+    def _find_new(self, todo: Sequence[tuple[Place, int]]) -> Iterator[tuple[Place, int, Task | Outcome]]:
+        """Yield what is to be done of each run; an outcome where it is known without training."""
+        for place, seed in todo:
+            task = Task(place.words, seed, self.configs, self.logs, self.study.metric, self.keep)
+            try:
+                wanted = identity_of(composed(task))
+            except FedcohortError as error:
+                yield place, seed, Outcome(REFUSED, str(error))
+                continue
+            yield place, seed, self._known(place, seed, wanted) or task
+
+    def _known(self, place: Place, seed: int, wanted: dict[str, str]) -> Outcome | None:
+        """Return the outcome of the same run, in this place or in another: a bound is often some other cell's."""
+        own = place.key(seed)
+        for key, row in sorted(self.found.done(), key=lambda each: each[0] != own):
+            if key[2] == seed and all(row[name] == value for name, value in wanted.items()):
+                return Outcome(DONE, "", row, self.found.curves[key])
+        return None
+
+    def _in_turn(self, tasks: Iterator[tuple[Place, int, Task | Outcome]]) -> Iterator[tuple[Place, int, Outcome]]:
+        for place, seed, task in tasks:
+            yield place, seed, play(task) if isinstance(task, Task) else task
+
+    def _together(
+        self, tasks: Iterator[tuple[Place, int, Task | Outcome]], n_jobs: int
+    ) -> Iterator[tuple[Place, int, Outcome]]:
+        """Yield outcomes as they come; no more tasks wait than there are processes, so that known ones are found."""
+        running: dict[Future[Outcome], tuple[Place, int]] = {}
+        with ProcessPoolExecutor(n_jobs, get_context("spawn"), _begin) as pool:
+            try:
+                for place, seed, task in tasks:
+                    if isinstance(task, Outcome):
+                        yield place, seed, task
+                        continue
+                    running[pool.submit(play, task)] = (place, seed)
+                    while len(running) > n_jobs:
+                        yield from _collect(running)
+                while running:
+                    yield from _collect(running)
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def _keep(self, place: Place, seed: int, outcome: Outcome) -> Row:
+        """Write the outcome down, and return its row."""
+        task = Task(place.words, seed, self.configs, self.logs, self.study.metric, self.keep)
+        commit, dirty = provenance.commit()
+        cell = self.study.cells[place.cell]
+        row: Row = {"commit": commit, "dirty": dirty, **outcome.facts}
+        row |= {"cell": place.cell, "selector": place.row, "seed": seed, "metric": self.study.metric}
+        row |= {"status": outcome.status, "reason": outcome.reason, "stamp": stamp_of(place.words, self.digest)}
+        row["words"] = " ".join((*place.words, f"seed={seed}"))
+        if outcome.curve is not None:
+            row |= identity_of(composed(task))
+            row |= summarise(outcome.curve, self.study.late, cell.target)
+        self.found.put(row, outcome.curve)
+        self.found.save()
+        return self.found.rows[place.key(seed)]
+
+
+def _begin() -> None:
+    """Prepare one of several processes."""
+    messages.to_terminal()
+    for handler in messages.log.handlers:
+        handler.addFilter(Once())
+
+
+def _collect(running: dict[Future[Outcome], tuple[Place, int]]) -> Iterator[tuple[Place, int, Outcome]]:
+    ended, _ = wait(running, return_when=FIRST_COMPLETED)
+    for future in ended:
+        place, seed = running.pop(future)
+        yield place, seed, future.result()
+
+
+def _describe(row: Row) -> str:
+    name = f"{row['cell']} {row['selector']} seed {row['seed']}"
+    if row["status"] == DONE:
+        return f"{name}: {row['late']:.4f} in {row['wall_s']:.1f} s"
+    return f"{name}: {row['status']}: {row['reason']}"
+
+
+@contextmanager
+def alone(logs: Path) -> Iterator[None]:
+    """Hold the study: two processes would write over each other's results. Raises `CheckpointError`."""
+    logs.mkdir(parents=True, exist_ok=True)
+    with (logs / "study.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise CheckpointError(
+                f"{logs.name}: another process is at work on this study; n_jobs=2 has two in one"
+            ) from error
+        yield
+
+
+class Once(logging.Filter):
+    """Lets each warning pass once: hundreds of runs have the same remarks, and their progress is said elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        fresh = record.levelno >= logging.WARNING and text not in self.seen
+        self.seen.add(text)
+        return fresh
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Say on the terminal what is to be noticed, once."""
+    messages.to_terminal()
+    once = Once()
+    handlers = [each for each in messages.log.handlers if isinstance(each, logging.StreamHandler)]
+    for handler in handlers:
+        handler.addFilter(once)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(once)

@@ -1,0 +1,248 @@
+"""What a study's results say: differences to the baseline, the gap that was there, who closed how much of it.
+
+    d_s      late mean of a row minus that of the baseline on seed s: they share data, partition and first model
+    verdict  a row wins or loses in a cell where Holm's adjusted p, over the row's cells, is below win.alpha, mean d is
+             win.least or more, and there are win.seeds of them
+    gap      the d of the yardstick whose mean d is largest; there is something to win where that passes in the same way
+    closed   mean d of a row / mean d of that yardstick, over the seeds that all three have; given where there is a gap
+    rank     of a method or the baseline among all of them, by seed, over the seeds that all of them have; 1 is best
+    seeds    `maths.many_tests.count_seeds` of the median deviation of the methods' d
+
+The yardstick is chosen by the same seeds: its gap is a little flattered, and the greedy one is no upper bound.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from fedcohort.maths.many_tests import adjust_holm, count_seeds, critical_distance, friedman_p, rank_rows
+from fedcohort.observe.comparison.table import Difference, Mean, difference, mean
+from fedcohort.study.definition import BASELINE, BOUND, METHOD, YARDSTICK, Study
+from fedcohort.study.results import Results, Row
+
+COSTS = ("virtual_s", "bytes", "client_flops")
+RANKED = (METHOD, BASELINE)
+
+
+@dataclass(frozen=True)
+class RowVerdict:
+    """A row in a cell.
+
+    Attributes:
+        value: late mean over its seeds, in the metric's unit.
+        over: to the baseline; None for the baseline itself.
+        p: Holm's, over the row's cells; NaN where there is no test.
+        sign: 1 where it wins, -1 where it loses, 0 where it can't be told from the baseline.
+        closed: share of the gap, NaN where there is none.
+        rank: among methods and the baseline; None for others.
+        costs: means of what a run took, by name.
+        target: median seconds and bytes and rounds to the target over seeds, infinite where half of them never met it.
+        reached: seeds that met it.
+    """
+
+    row: str
+    role: str
+    value: Mean
+    over: Difference | None
+    p: float
+    sign: int
+    closed: float
+    rank: Mean | None
+    costs: Mapping[str, float]
+    target: Mapping[str, float]
+    reached: int
+
+
+@dataclass(frozen=True)
+class CellVerdict:
+    """A cell.
+
+    Attributes:
+        rows: those with results, in the study's order.
+        best: the yardstick with the largest mean difference; None where no yardstick has a difference.
+        gap: it, None likewise.
+        pays: whether the gap is clear of 0.
+        seeds: how many show a difference of win.worth, None where no spread is known.
+    """
+
+    cell: str
+    rows: Mapping[str, RowVerdict]
+    best: str | None
+    gap: Difference | None
+    pays: bool
+    seeds: int | None
+
+    def winners(self, *roles: str) -> list[RowVerdict]:
+        """The rows that win, best first."""
+        won = [each for each in self.rows.values() if each.sign > 0 and each.role in (roles or (METHOD,))]
+        return sorted(won, key=lambda each: -over_of(each).mean)
+
+    def losers(self) -> list[RowVerdict]:
+        """The methods that lose, worst first."""
+        lost = [each for each in self.rows.values() if each.sign < 0 and each.role == METHOD]
+        return sorted(lost, key=lambda each: over_of(each).mean)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Methods over cells.
+
+    Attributes:
+        mean: rank of each row over the cells, 1 is best.
+        p: Friedman's.
+        distance: two mean ranks that are this far apart differ (Nemenyi).
+        cells: that have all of these rows.
+    """
+
+    mean: Mapping[str, float]
+    p: float
+    distance: float
+    cells: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All of it. missing: by cell and row, how many of the study's seeds have no result."""
+
+    cells: Mapping[str, CellVerdict]
+    ranks: Ranks | None
+    missing: Mapping[tuple[str, str], int]
+
+
+def over_of(row: RowVerdict) -> Mean:
+    """The difference to the baseline; nothing where there is none."""
+    return row.over.over if row.over is not None else Mean(math.nan, math.nan, 0, math.nan)
+
+
+def judge(study: Study, found: Results) -> Verdict:
+    """Say what the results come to."""
+    runs = _by_place(study, found)
+    overs = {
+        (cell, row): difference(_late(of[row]), _late(of[study.baseline]))
+        for cell, of in runs.items()
+        for row in of
+        if row != study.baseline and set(of[row]) & set(of.get(study.baseline, {}))
+    }
+    adjusted = _adjust(overs)
+    cells = {cell: _judge_cell(study, cell, runs[cell], overs, adjusted) for cell in runs}
+    return Verdict(cells, _rank_over_cells(study, cells), _missing(study, runs))
+
+
+Runs = Mapping[str, Mapping[int, Row]]  # of a cell: by row and seed
+
+
+def _by_place(study: Study, found: Results) -> dict[str, dict[str, dict[int, Row]]]:
+    """Sort the runs that are done, in the study's order; a user's own rows come after the others."""
+    runs: dict[str, dict[str, dict[int, Row]]] = {}
+    for (cell, row, seed), facts in found.done():
+        runs.setdefault(cell, {}).setdefault(row, {})[seed] = facts
+    order = list(study.words)
+    place = {row: i for i, row in enumerate(order)}
+    return {
+        cell: dict(sorted(runs[cell].items(), key=lambda item: (item[0].startswith(BOUND), place.get(item[0], 10**6))))
+        for cell in study.cells
+        if cell in runs
+    }
+
+
+def _late(runs: Mapping[int, Row]) -> dict[int, float]:
+    return {seed: facts["late"] for seed, facts in runs.items()}
+
+
+def _adjust(overs: Mapping[tuple[str, str], Difference]) -> dict[tuple[str, str], float]:
+    """Correct each row's p-values for the number of its cells."""
+    found: dict[tuple[str, str], float] = {}
+    for row in {row for _, row in overs}:
+        keys = [key for key in overs if key[1] == row]
+        found |= dict(zip(keys, adjust_holm([overs[key].p for key in keys]), strict=True))
+    return found
+
+
+def _judge_cell(
+    study: Study,
+    cell: str,
+    runs: Runs,
+    overs: Mapping[tuple[str, str], Difference],
+    adjusted: Mapping[tuple[str, str], float],
+) -> CellVerdict:
+    own = {row: overs[cell, row] for row in runs if (cell, row) in overs}
+    signs = {row: _sign(study, over.over, adjusted[cell, row]) for row, over in own.items()}
+    yardsticks = [row for row in own if study.role_of(row) == YARDSTICK and math.isfinite(own[row].over.mean)]
+    best = max(yardsticks, key=lambda row: own[row].over.mean, default=None)
+    pays = best is not None and signs[best] > 0
+    ranks = _rank_in_cell(study, runs)
+    rows = {
+        row: RowVerdict(
+            row=row,
+            role=study.role_of(row),
+            value=mean(list(_late(of).values())),
+            over=own.get(row),
+            p=adjusted.get((cell, row), math.nan),
+            sign=signs.get(row, 0),
+            closed=_closed(runs, row, best, study.baseline) if pays and best and row in own else math.nan,
+            rank=ranks.get(row),
+            costs={name: float(np.mean([facts[name] for facts in of.values()])) for name in COSTS},
+            target={name: _median(of, f"{name}_to_target") for name in ("rounds", "virtual_s", "bytes")},
+            reached=sum(math.isfinite(facts["rounds_to_target"]) for facts in of.values()),
+        )
+        for row, of in runs.items()
+    }
+    spreads = [own[row].over.std for row in own if study.role_of(row) == METHOD and own[row].over.n > 1]
+    seeds = count_seeds(median(spreads), study.worth, study.alpha) if spreads else None
+    return CellVerdict(cell, rows, best, own[best] if best else None, pays, seeds)
+
+
+def _sign(study: Study, over: Mean, p: float) -> int:
+    counts = p < study.alpha and abs(over.mean) >= study.least and over.n >= study.enough
+    return int(np.sign(over.mean)) if counts else 0
+
+
+def _closed(runs: Runs, row: str, best: str, baseline: str) -> float:
+    """Return the share of the gap that the row closes, over common seeds."""
+    common = set(runs[row]) & set(runs[best]) & set(runs[baseline])
+    if not common:
+        return math.nan
+    level = {name: float(np.mean([runs[name][seed]["late"] for seed in common])) for name in (row, best, baseline)}
+    gap = level[best] - level[baseline]
+    return (level[row] - level[baseline]) / gap if gap else math.nan
+
+
+def _median(runs: Mapping[int, Row], name: str) -> float:
+    """Return the median over seeds, the larger of two; a run that never met the target is later than all others."""
+    values = sorted(facts[name] if math.isfinite(facts[name]) else math.inf for facts in runs.values())
+    return values[len(values) // 2]
+
+
+def _rank_in_cell(study: Study, runs: Runs) -> dict[str, Mean]:
+    rows = [row for row in runs if study.role_of(row) in RANKED]
+    common = sorted(set.intersection(*(set(runs[row]) for row in rows))) if rows else []
+    if not common:
+        return {}
+    ranks = rank_rows(np.array([[runs[row][seed]["late"] for row in rows] for seed in common]))
+    return {row: mean(list(ranks[:, i])) for i, row in enumerate(rows)}
+
+
+def _rank_over_cells(study: Study, cells: Mapping[str, CellVerdict]) -> Ranks | None:
+    """Rank by the means of each cell; of rows that are in most cells, in the cells that have all of these."""
+    counts = {row: sum(row in each.rows for each in cells.values()) for row in study.words}
+    own = {row for each in cells.values() for row in each.rows if row not in study.words}
+    counts |= {row: sum(row in each.rows for each in cells.values()) for row in own}
+    rows = [row for row, n in counts.items() if study.role_of(row) in RANKED and 2 * n > len(cells)]
+    whole = [cell for cell, each in cells.items() if all(row in each.rows for row in rows)]
+    if len(rows) < 3 or len(whole) < 2:
+        return None
+    values = np.array([[cells[cell].rows[row].value.mean for row in rows] for cell in whole])
+    means = rank_rows(values).mean(axis=0)
+    found = {row: float(means[i]) for i, row in enumerate(rows)}
+    distance = critical_distance(len(rows), len(whole), study.alpha)
+    return Ranks(dict(sorted(found.items(), key=lambda item: item[1])), friedman_p(values), distance, whole)
+
+
+def _missing(study: Study, runs: Mapping[str, Runs]) -> dict[tuple[str, str], int]:
+    wanted = {(cell, row) for cell in study.cells for row in study.words}
+    wanted |= {(name, BOUND + bound) for name, cell in study.cells.items() for bound in cell.bounds}
+    left = {(cell, row): len(set(study.seeds) - set(runs.get(cell, {}).get(row, {}))) for cell, row in wanted}
+    return {place: n for place, n in sorted(left.items()) if n}

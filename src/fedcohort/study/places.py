@@ -1,0 +1,84 @@
+"""The places of a study: each row of selectors in each cell, with the words of its runs."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fedcohort.errors import OptionError
+from fedcohort.study.definition import BASELINE, BOUND, Study, Words
+
+LEAN = (  # a run costs its rounds: no figures, no tracker, no evaluation of all clients
+    *("logger=none", "callback.figures=null", "callback.summary=null", "callback.progress=null"),
+    *("eval.clients_every=0", "checkpoint.every_s=30"),
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A row of the study in a cell of it; with a seed it is one run.
+
+    Attributes:
+        row: a selector's name, or that of a bound.
+        words: of its runs, without the seed.
+    """
+
+    cell: str
+    row: str
+    words: Words
+
+    def key(self, seed: int) -> tuple[str, str, int]:
+        return self.cell, self.row, seed
+
+
+def with_own(study: Study, selectors: Sequence[str] | None, configs: Path) -> Study:
+    """Add the words of configs/selector that `study.yaml` doesn't name. Raises `OptionError` for unknown ones."""
+    known = sorted(path.stem for path in (configs / "selector").glob("*.yaml"))
+    own = [name for name in selectors or () if name not in study.words and not name.startswith(BOUND)]
+    for name in own:
+        if name not in known:
+            rows = ", ".join([*study.words, *(word for word in known if word not in study.words)])
+            raise OptionError(f"selectors must be some of {rows}, got {name!r}")
+    return replace(study, words={**study.words, **{name: (f"selector={name}",) for name in own}})
+
+
+def list_places(study: Study, cells: Sequence[str] | None = None, rows: Sequence[str] | None = None) -> list[Place]:
+    """List the places of the cells and rows that are named, None for all, in the study's order.
+
+    The baseline and the bounds are always among them: nothing is said of a row without them. Raises `OptionError`.
+    """
+    for name in cells or ():
+        if name not in study.cells:
+            raise OptionError(f"cells must be some of {', '.join(study.cells)}, got {name!r}")
+    found = []
+    for cell in (study.cells[name] for name in study.cells if cells is None or name in cells):
+        for row, words in study.words.items():
+            if rows is None or row in rows or study.role_of(row) == BASELINE:
+                found.append(Place(cell.name, row, merge(LEAN, study.common, cell.words, words)))
+        for bound, words in cell.bounds.items():
+            base = study.words[study.baseline]
+            found.append(Place(cell.name, BOUND + bound, merge(LEAN, study.common, base, words)))
+    return found
+
+
+def merge(*parts: Iterable[str]) -> Words:
+    """Put words together; of those with one key the last counts."""
+    words: dict[str, str] = {}
+    for word in (word for part in parts for word in part):
+        key = word.lstrip("+~").partition("=")[0]
+        words.pop(key, None)
+        words[key] = word
+    return tuple(words.values())
+
+
+def stamp_of(words: Words, configs: str) -> str:
+    """Return twelve hex digits over `words` and what the configs say: equal stamps are equal configs."""
+    return hashlib.blake2b("\0".join([*words, configs]).encode(), digest_size=6).hexdigest()
+
+
+def digest_of(configs: Path) -> str:
+    """Return a digest of all yaml files of the groups."""
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(configs.rglob("*.yaml")):
+        digest.update(path.relative_to(configs).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()

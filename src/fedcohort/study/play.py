@@ -1,0 +1,93 @@
+"""One run of a study, in whichever process does it: the way of `train.py`, from composed words to a folder."""
+
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from fedcohort.errors import DataError, FedcohortError, IncompatibleConfig, OptionError, UndeclaredSignal
+from fedcohort.record.folder import config_hash
+from fedcohort.round.budget import Budget
+from fedcohort.startup import compose, refusals, run
+from fedcohort.startup.assemble import Composed
+from fedcohort.study.definition import Words
+from fedcohort.study.measure import Trajectory, measure
+from fedcohort.study.results import DONE, FAILED, REFUSED
+
+REFUSALS = (OptionError, IncompatibleConfig, DataError, UndeclaredSignal)
+OWN = ("resume=true",)  # a run that a kill broke off goes on, one that wasn't written down is not done again
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run that is to be done.
+
+    Attributes:
+        words: without the seed.
+        configs: the folder of the groups.
+        logs: where its folder is made.
+        keep: whether that stays.
+    """
+
+    words: Words
+    seed: int
+    configs: Path
+    logs: Path
+    metric: str
+    keep: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a task. reason: of a refusal or a failure; facts and curve: of a run that is done."""
+
+    status: str
+    reason: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+    curve: Trajectory | None = None
+
+
+def composed(task: Task) -> Composed:
+    """Compose the config. Raises `FedcohortError`, Hydra's errors among them."""
+    try:
+        return _family(task.words, task.configs, task.logs)(task.seed)
+    except FedcohortError:
+        raise
+    except Exception as error:
+        if line := refusals.explain(error, task.words, task.configs):
+            raise OptionError(line) from error
+        raise
+
+
+@lru_cache(maxsize=1000)
+def _family(words: Words, configs: Path, logs: Path) -> Callable[[int], Composed]:
+    refusals.check_words(words, configs)
+    return compose.seeds_of((*words, *OWN, f"paths.logs={logs}"), configs)
+
+
+def identity_of(config: Composed) -> dict[str, str]:
+    """Return what tells a run from others of its seed: its hash, and its budget, which extends a run."""
+    return {"config_hash": config_hash(config.config), "budget": str(Budget.of(config.config))}
+
+
+def play(task: Task) -> Outcome:
+    """Do it. An error is an outcome, a signal is not."""
+    begun = time.monotonic()
+    try:
+        folder = run.run(composed(task))
+        facts, curve = measure(folder, task.metric)
+    except REFUSALS as error:
+        return Outcome(REFUSED, str(error))
+    except FedcohortError as error:
+        return Outcome(FAILED, str(error))
+    except Exception as error:
+        logging.getLogger("fedcohort").debug("a run has failed", exc_info=True)
+        return Outcome(FAILED, f"{type(error).__name__}: {error}")
+    if not task.keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    wall = time.monotonic() - begun
+    return Outcome(DONE, "", {**facts, "wall_s": wall, "when": time.strftime("%Y-%m-%dT%H:%M:%S%z")}, curve)

@@ -1,0 +1,85 @@
+"""How far a study is: which runs are done, refused, failed or missing, and how long the rest may take."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from fedcohort.record import provenance
+from fedcohort.study.definition import Study
+from fedcohort.study.places import Place, digest_of, stamp_of
+from fedcohort.study.results import DONE, FAILED, REFUSED, Key, Results, Row
+
+MISSING, CHANGED = "missing", "changed"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The runs that a study asks for, by how they are.
+
+    Attributes:
+        runs: in the order in which they are done, seed by seed, so that a study that was stopped is one of fewer seeds.
+        how: of each: done, refused, failed, missing, or changed, where its words or the configs are others than those
+            of its row, and only composing tells whether the run is.
+    """
+
+    runs: Sequence[tuple[Place, int]]
+    how: Mapping[Key, str]
+
+    def count(self, *hows: str) -> int:
+        return sum(each in hows for each in self.how.values())
+
+
+def progress_of(places: Sequence[Place], seeds: Sequence[int], found: Results, configs: Path) -> Progress:
+    """Compare what is asked for with what is there."""
+    digest = digest_of(configs)
+    commit, dirty = provenance.commit()
+    stamps = {(place.cell, place.row): stamp_of(place.words, digest) for place in places}
+    runs = [(place, seed) for seed in seeds for place in places]
+    how = {}
+    for place, seed in runs:
+        row = found.rows.get(place.key(seed))
+        how[place.key(seed)] = _how(row, stamps[place.cell, place.row], commit, dirty)
+    return Progress(runs, how)
+
+
+def _how(row: Row | None, stamp: str, commit: str, dirty: bool) -> str:
+    if row is None:
+        return MISSING
+    if row["status"] == DONE:
+        return DONE if row["stamp"] == stamp else CHANGED
+    if row["status"] == REFUSED:  # the same code refuses the same words again
+        return REFUSED if row["stamp"] == stamp and row["commit"] == commit and row["dirty"] == dirty else MISSING
+    return FAILED
+
+
+def describe(study: Study, at: Progress, found: Results) -> str:
+    """Say how far the study is, a line a fact."""
+    left = at.count(MISSING, CHANGED, FAILED)
+    lines = [f"{study.name}: {study.title}", f"done     {at.count(DONE)} of {len(at.runs)} runs"]
+    walls = [row["wall_s"] for _, row in found.done()]
+    time_left = f", about {spell_s(left * median(walls))} in one process" if left and walls else ""
+    lines.append(f"missing  {at.count(MISSING)}{time_left}")
+    if changed := at.count(CHANGED):
+        lines.append(f"changed  {changed}: words or configs are others now; `run` does again those whose config is")
+    for how in (REFUSED, FAILED):
+        keys = [key for key, each in at.how.items() if each == how]
+        lines.append(f"{how:8} {len(keys)}")
+        for reason, where in _by_reason(keys, found).items():
+            lines.append(f"  {where}: {reason}")
+    return "\n".join(lines)
+
+
+def _by_reason(keys: Sequence[Key], found: Results) -> dict[str, str]:
+    """Return the places of each reason, without the seeds."""
+    places: dict[str, dict[str, None]] = {}
+    for key in keys:
+        places.setdefault(str(found.rows[key]["reason"]), {})[f"{key[1]} in {key[0]}"] = None
+    return {reason: ", ".join(where) for reason, where in places.items()}
+
+
+def spell_s(seconds: float) -> str:
+    """`40 s`, `12 min` or `3.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

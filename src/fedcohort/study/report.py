@@ -1,0 +1,155 @@
+"""What `fedcohort study report` writes: README.md, report.html, two pictures, and the tables as .csv and .tex."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fedcohort.observe.comparison.render import MetricUnit, unit_of
+from fedcohort.observe.figure.regimes import RegimeMap, draw_map, draw_ranks
+from fedcohort.record.folder import write_atomically
+from fedcohort.study import answer, sheets, web
+from fedcohort.study.definition import BESIDE, BOUND, METHOD, YARDSTICK, Study
+from fedcohort.study.judge import Verdict, judge, over_of
+from fedcohort.study.results import DONE, Results, with_roles
+from fedcohort.study.sheets import Sheet
+
+MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page before it is Markdown or HTML. pictures: name of the file, and what it shows."""
+
+    study: Study
+    opening: Sequence[str]
+    pictures: Sequence[tuple[str, str]]
+    overview: Sequence[Sheet]
+    cells: Sequence[Sheet]
+    cautions: Sequence[str]
+    missing: Sequence[str]
+    refused: Sequence[str]
+    origin: Sequence[str]
+
+
+def write(study: Study, found: Results) -> list[Path]:
+    """Write all files into the study's folder, and return them."""
+    study = with_roles(study, found)
+    verdict, u = judge(study, found), unit_of(study.metric)
+    page = Page(
+        study=study,
+        opening=answer.answer(study, verdict, u),
+        pictures=_draw(study, verdict, u),
+        overview=[
+            sheets.sheet_of_cells(study, verdict, u),
+            sheets.sheet_of_differences(study, verdict, u),
+            sheets.sheet_of_ranks(verdict),
+        ],
+        cells=[sheets.sheet_of_cell(study, cell, u) for cell in verdict.cells.values()],
+        cautions=answer.cautions(study, verdict, u),
+        missing=answer.missing(study, verdict),
+        refused=_list_refused(study, found),
+        origin=_origin(study, found),
+    )
+    tables = study.folder / TABLES
+    tables.mkdir(exist_ok=True)
+    texts = {"README.md": markdown(page), "report.html": web.render(page, study.folder)}
+    texts[f"{TABLES}/numbers.csv"] = sheets.numbers_csv(study, verdict)
+    for sheet in (*page.overview, *page.cells):
+        texts[f"{TABLES}/{sheet.name}.csv"] = sheet.csv()
+        texts[f"{TABLES}/{sheet.name}.tex"] = sheet.latex()
+    for name, text in texts.items():
+        write_atomically(study.folder / name, text)
+    return [study.folder / name for name in (*(name for name, _ in page.pictures), *texts)]
+
+
+def markdown(page: Page) -> str:
+    """Return the page as Markdown."""
+    study = page.study
+    parts = [f"# {study.title}", f"*{study.question}*", *page.opening]
+    parts += [f"![{what}]({name})" for name, what in page.pictures]
+    for sheet in page.overview:
+        parts += [f"## {sheet.title[0].upper()}{sheet.title[1:]}", sheet.markdown()] if sheet.rows else []
+    parts += ["## How to read it", "\n".join(f"- {line}" for line in page.cautions)]
+    parts += ["## Regime by regime"] if page.cells else []
+    for sheet in page.cells:
+        words = " ".join(study.cells[sheet.name.removeprefix("cell_")].words)
+        parts += [f"### {sheet.title}", f"`{words}`", sheet.markdown()]
+    for title, lines in (("Missing", page.missing), ("Refused", page.refused), ("Where it comes from", page.origin)):
+        parts += [f"## {title}", "\n".join(f"- {line}" for line in lines)] if lines else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _draw(study: Study, verdict: Verdict, u: MetricUnit) -> list[tuple[str, str]]:
+    """Draw what can be drawn, and remove a picture of an earlier report that can't be drawn any more."""
+    drawn = []
+    picture = _map_of(study, verdict, u)
+    if picture.difference.size:
+        draw_map(picture, study.folder / MAP)
+        drawn.append((MAP, f"difference to {study.baseline} of each selector in each regime"))
+    if verdict.ranks is not None:
+        test = f"Friedman p = {verdict.ranks.p:.3f}" if math.isfinite(verdict.ranks.p) else "no test"
+        note = f"{len(verdict.ranks.cells)} regimes, {test}; a bar joins those that Nemenyi's test can't tell apart"
+        draw_ranks(verdict.ranks.mean, verdict.ranks.distance, study.baseline, note, study.folder / RANKS)
+        drawn.append((RANKS, "mean ranks of the methods over the regimes"))
+    for name in {MAP, RANKS} - {name for name, _ in drawn}:
+        (study.folder / name).unlink(missing_ok=True)
+    return drawn
+
+
+def _map_of(study: Study, verdict: Verdict, u: MetricUnit) -> RegimeMap:
+    there = list(dict.fromkeys(row for cell in verdict.cells.values() for row in cell.rows if row != study.baseline))
+    groups = [
+        [row for row in there if study.role_of(row) == role and not row.startswith(BOUND)]
+        for role in (METHOD, YARDSTICK, BESIDE)
+    ]
+    rows = [row for group in groups for row in group]
+    cells = list(verdict.cells.values())
+    values, clear = np.full((len(cells), len(rows)), math.nan), np.zeros((len(cells), len(rows)), dtype=bool)
+    for i, cell in enumerate(cells):
+        for j, row in enumerate(rows):
+            if row in cell.rows:
+                values[i, j] = over_of(cell.rows[row]).mean * u.factor
+                clear[i, j] = cell.rows[row].sign != 0
+    cuts = [len(groups[0]), len(groups[0]) + len(groups[1])]
+    counts = sorted({each.value.n for cell in cells for each in cell.rows.values()})
+    seeds = (
+        f"{counts[0]} to {counts[-1]} seeds"
+        if len(counts) > 1
+        else f"{counts[0]} seed{'s' * (counts[0] > 1)}"
+        if counts
+        else ""
+    )
+    note = f"late-round means of {study.metric}, {seeds}; methods | yardsticks | beside"
+    labels = [study.cells[cell.cell].label for cell in cells]
+    shown = [cut for cut in dict.fromkeys(cuts) if 0 < cut < len(rows)]
+    return RegimeMap(labels, rows, values, clear, shown, answer.points(u), study.baseline, note)
+
+
+def _list_refused(study: Study, found: Results) -> list[str]:
+    """List what has no result, and why."""
+    places: dict[str, dict[str, None]] = {}
+    for (cell, row, _), facts in found.rows.items():
+        if facts["status"] != DONE and cell in study.cells:
+            why = f"{facts['status']}: {facts['reason']}"
+            places.setdefault(why, {})[f"{row.removeprefix(BOUND)} in {study.cells[cell].label}"] = None
+    return [f"{', '.join(where)}: {why}" for why, where in places.items()]
+
+
+def _origin(study: Study, found: Results) -> list[str]:
+    """Say which code and how many runs the page rests on, and how to get them again."""
+    done = [row for _, row in found.done()]
+    if not done:
+        return []
+    commits = Counter(row["commit"][:10] + (" with uncommitted changes" if row["dirty"] else "") for row in done)
+    hours = sum(row["wall_s"] for row in done) / 3600
+    named = ", ".join(f"{name} ({n})" for name, n in commits.items())
+    return [
+        f"{len(done)} runs, {hours:.1f} hours of one process; of commit {named}.",
+        "`results.parquet` has a line a run, with the words that repeat it, its config hash and its fingerprint.",
+        f"`fedcohort study run {study.name}` does what is missing, `selectors=mine` adds your own word of "
+        f"configs/selector, `fedcohort study report {study.name}` writes this page.",
+    ]

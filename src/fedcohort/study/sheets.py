@@ -1,0 +1,230 @@
+"""The tables of a study's page: what they say once, shown as Markdown, HTML, LaTeX and CSV."""
+
+import csv
+import html
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fedcohort.observe import units
+from fedcohort.observe.comparison.render import MetricUnit, exact, tex
+from fedcohort.observe.comparison.table import Mean
+from fedcohort.study.definition import BOUND, YARDSTICK, Study
+from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
+
+NONE = "–"
+HEAD = ("selector", "late mean", "difference", "Holm's p", "gap closed", "rank", "virtual time", "bytes", "to target")
+MARK = {1: "▲", -1: "▼", 0: ""}
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table. strong: the rows in bold face, by position."""
+
+    name: str
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    strong: frozenset[int] = frozenset()
+
+    def markdown(self) -> str:
+        lines = [self.head, ["---"] + ["---:"] * (len(self.head) - 1)]
+        lines += [
+            [f"**{cell}**" if i in self.strong and cell not in ("", NONE) else cell for cell in row]
+            for i, row in enumerate(self.rows)
+        ]
+        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+    def html(self) -> str:
+        head = "".join(f"<th scope=col>{html.escape(cell)}</th>" for cell in self.head)
+        body = "\n".join(
+            f"<tr{' class=strong' if i in self.strong else ''}>"
+            + "".join(
+                f"<{'th scope=row' if j == 0 else 'td'}>{html.escape(c)}</{'th' if j == 0 else 'td'}>"
+                for j, c in enumerate(row)
+            )
+            + "</tr>"
+            for i, row in enumerate(self.rows)
+        )
+        return f"<div class=wide tabindex=0><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+
+    def latex(self) -> str:
+        lines = [" & ".join(map(_tex, line)) + " \\\\" for line in (self.head, *self.rows)]
+        columns = f"l{'r' * (len(self.head) - 1)}"
+        top = ["% needs \\usepackage{booktabs}", f"% {self.title}", f"\\begin{{tabular}}{{{columns}}}", "\\toprule"]
+        return "\n".join([*top, lines[0], "\\midrule", *lines[1:], "\\bottomrule", "\\end{tabular}"]) + "\n"
+
+    def csv(self) -> str:
+        return write_csv([self.head, *self.rows])
+
+
+def _tex(text: str) -> str:
+    return tex(text).replace("▲", r"$\blacktriangle$").replace("▼", r"$\blacktriangledown$").replace("−", "$-$")
+
+
+def write_csv(rows: Sequence[Sequence[object]]) -> str:
+    """Return lines of comma-separated values."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
+def spell_mean(value: Mean, u: MetricUnit, *, sign: bool = False) -> str:
+    """`+1.2 [+0.3, +2.1]`, without an interval where there is one value."""
+    form = "+.1f" if sign else ".1f"
+    if not math.isfinite(value.mean):
+        return NONE
+    middle = f"{value.mean * u.factor:{form}}"
+    if not math.isfinite(value.half):
+        return middle
+    return f"{middle} [{value.low * u.factor:{form}}, {value.high * u.factor:{form}}]"
+
+
+def sheet_of_cells(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
+    """A line a cell: what there is to win, who wins it, and how many seeds a small difference needs."""
+    rows = []
+    for cell in verdict.cells.values():
+        base = cell.rows.get(study.baseline)
+        bounds = [
+            f"{spell_mean(over_of(each), u, sign=True)}" for each in cell.rows.values() if each.row.startswith(BOUND)
+        ]
+        won = ", ".join(f"{each.row} {over_of(each).mean * u.factor:+.1f}" for each in cell.winners()) or "nobody"
+        gap = f"{spell_mean(cell.gap.over, u, sign=True)} ({cell.best})" if cell.gap else NONE
+        rows.append(
+            (
+                study.cells[cell.cell].label,
+                spell_mean(base.value, u) if base else NONE,
+                f"{gap}{'' if cell.pays or not cell.gap else ', not clear after Holm'}",
+                "; ".join(bounds) or NONE,
+                won,
+                str(cell.seeds) if cell.seeds else NONE,
+            )
+        )
+    head = (
+        "regime",
+        study.baseline,
+        "gap: best yardstick",
+        "bound",
+        f"beats {study.baseline}",
+        f"seeds for {study.worth * u.factor:g}",
+    )
+    strong = frozenset(i for i, cell in enumerate(verdict.cells.values()) if cell.winners())
+    return Sheet("regimes", "what there is to win in each regime", head, rows, strong)
+
+
+def sheet_of_differences(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
+    """All differences beside each other, selectors down, cells across."""
+    names = list(
+        dict.fromkeys(row for cell in verdict.cells.values() for row in cell.rows if not row.startswith(BOUND))
+    )
+    rows = []
+    for name in names:
+        if name == study.baseline:
+            continue
+        found = [cell.rows.get(name) for cell in verdict.cells.values()]
+        rows.append((_called(study, name), *(_short(each, u) for each in found)))
+    labels = [study.cells[cell].label for cell in verdict.cells]
+    return Sheet("differences", f"difference to {study.baseline}", ("selector", *labels), rows)
+
+
+def _short(row: RowVerdict | None, u: MetricUnit) -> str:
+    if row is None or not math.isfinite(over_of(row).mean):
+        return NONE
+    return f"{over_of(row).mean * u.factor:+.1f}{MARK[row.sign]}"
+
+
+def _called(study: Study, name: str) -> str:
+    return f"{name} ‡" if study.role_of(name) == YARDSTICK else name
+
+
+def sheet_of_ranks(verdict: Verdict) -> Sheet:
+    """The leaderboard: mean ranks over the cells that have all of these rows."""
+    if verdict.ranks is None:
+        return Sheet("leaderboard", "mean ranks", ("selector", "mean rank"), [])
+    known = verdict.ranks
+    per_cell = {cell: verdict.cells[cell] for cell in verdict.ranks.cells}
+    rows = [
+        (
+            name,
+            f"{rank:.2f}",
+            str(sum(cell.rows[name].sign > 0 for cell in per_cell.values())),
+            str(sum(cell.rows[name].sign < 0 for cell in per_cell.values())),
+        )
+        for name, rank in known.mean.items()
+    ]
+    return Sheet("leaderboard", "mean ranks over regimes", ("selector", "mean rank", "wins", "losses"), rows)
+
+
+def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:
+    """Every row of a cell."""
+    rows = []
+    for each in cell.rows.values():
+        target = f"{each.target['rounds']:.0f} rounds, {units.seconds(each.target['virtual_s'])}"
+        met = target if math.isfinite(each.target["rounds"]) else f"{each.reached} of {each.value.n}"
+        rows.append(
+            (
+                f"{_called(study, each.row)} {MARK[each.sign]}".strip().replace(BOUND, "bound: "),
+                f"{spell_mean(each.value, u)} (n={each.value.n})",
+                spell_mean(over_of(each), u, sign=True) if each.over else NONE,
+                f"{each.p:.3f}" if math.isfinite(each.p) else NONE,
+                f"{100 * each.closed:.0f} %" if math.isfinite(each.closed) else NONE,
+                _rank(each.rank),
+                units.seconds(each.costs["virtual_s"]),
+                units.bytes_(each.costs["bytes"]),
+                met if study.cells[cell.cell].target is not None else NONE,
+            )
+        )
+    strong = frozenset(i for i, each in enumerate(cell.rows.values()) if each.sign > 0)
+    return Sheet(f"cell_{cell.cell}", study.cells[cell.cell].label, HEAD, rows, strong)
+
+
+def _rank(rank: Mean | None) -> str:
+    if rank is None:
+        return NONE
+    return f"{rank.mean:.1f} ± {rank.half:.1f}" if math.isfinite(rank.half) else f"{rank.mean:.1f}"
+
+
+def numbers_csv(study: Study, verdict: Verdict) -> str:
+    """All numbers with all digits, in the metric's own unit, a line a cell and row."""
+    head = [
+        "cell",
+        "selector",
+        "role",
+        "metric",
+        "n",
+        "late_mean",
+        "late_std",
+        "diff",
+        "diff_ci95_low",
+        "diff_ci95_high",
+    ]
+    head += [
+        "diff_p",
+        "diff_n",
+        "holm_p",
+        "sign",
+        "gap_closed",
+        "rank",
+        "rank_ci95_half",
+        "virtual_s",
+        "bytes",
+        "client_flops",
+    ]
+    lines: list[list[object]] = [list(head)]
+    for cell in verdict.cells.values():
+        for each in cell.rows.values():
+            over = over_of(each)
+            rank = each.rank or Mean(math.nan, math.nan, 0, math.nan)
+            lines.append(
+                [
+                    *(cell.cell, each.row, each.role, study.metric, each.value.n),
+                    *exact(each.value.mean, each.value.std, over.mean, over.low, over.high),
+                    *exact(each.over.p if each.over else math.nan),
+                    over.n,
+                    *exact(each.p),
+                    each.sign,
+                    *exact(each.closed, rank.mean, rank.half, *each.costs.values()),
+                ]
+            )
+    return write_csv(lines)

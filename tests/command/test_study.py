@@ -1,0 +1,46 @@
+"""`fedcohort study`: what is typed, and what is said."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.command import study
+from fedcohort.errors import OptionError
+from study.tiny import write
+from yaml_words import CONFIGS
+
+CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "type fedcohort study VERB NAME, where VERB is one of run, status, report"),
+        (["walk", "tiny"], "type fedcohort study VERB NAME"),
+        (["run", "seeds=1"], "type fedcohort study VERB NAME"),
+        (["run", "tiny", "fast"], "can't read 'fast': type name=value"),
+        (["run", "tiny", "seed=1"], "there is no option 'seed'; there are .*; did you mean seeds"),
+        (["run", "tiny", "n_jobs=0"], r"n_jobs must be an integer in \[1, inf\), got '0'"),
+        (["run", "tiny", "keep_runs=yes"], "keep_runs must be one of true, false, got 'yes'"),
+    ],
+)
+def test_mistakes(words: list[str], said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        study.parse(words)
+
+
+def test_run_status_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0, 1])
+    (tmp_path / "configs").symlink_to(CONFIGS)
+    monkeypatch.chdir(tmp_path)
+    assert study.main(["status", "tiny"]) == 0
+    assert "done     0 of 4 runs\nmissing  4\n" in capsys.readouterr().out
+    assert study.main(["run", "tiny", "seeds=0", "cells=equal", "selectors=round_robin"]) == 0
+    said = capsys.readouterr().out
+    assert "0 of 2 runs are done, 2 to do\n[1/2] equal random seed 0: 0." in said
+    assert study.main(["status", "tiny"]) == 0
+    assert "done     2 of 4 runs\nmissing  2, about " in capsys.readouterr().out
+    assert study.main(["report", "tiny"]) == 0
+    assert capsys.readouterr().out.split()[-1].endswith("cell_equal.tex")
+    with pytest.raises(OptionError, match="seeds must be integers"):
+        study.main(["status", "tiny", "seeds=a"])

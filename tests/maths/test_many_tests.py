@@ -1,0 +1,60 @@
+"""Holm, Friedman, Nemenyi and the number of seeds, by hand and against scipy and published examples."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fedcohort.maths.many_tests import adjust_holm, count_seeds, critical_distance, friedman_p, rank_rows
+
+
+def test_holm_by_hand() -> None:
+    # sorted .01 .02 .03 .2, times 4 3 2 1: .04 .06 .06 .2, and no adjusted p below the one before
+    assert adjust_holm([0.03, 0.01, 0.2, 0.02]) == pytest.approx([0.06, 0.04, 0.2, 0.06])
+    assert adjust_holm([0.4, 0.9]) == pytest.approx([0.8, 0.9])
+    assert adjust_holm([0.6, 0.7]) == [1.0, 1.0]
+    assert adjust_holm([]) == []
+
+
+def test_holm_counts_only_what_was_tested() -> None:
+    adjusted = adjust_holm([0.01, math.nan, 0.04])
+    assert adjusted[0] == 0.02
+    assert math.isnan(adjusted[1])
+    assert adjusted[2] == 0.04
+
+
+def test_nemenyi_is_demsars_example() -> None:
+    # Demsar 2006, section 3.2.4: four classifiers on fourteen data sets, 2.569 sqrt(4 5 / (6 14)) = 1.25
+    assert critical_distance(4, 14, 0.05) == pytest.approx(2.569 * math.sqrt(20 / 84), abs=5e-4)
+    assert critical_distance(5, 10, 0.10) == pytest.approx(2.459 * math.sqrt(30 / 60), abs=5e-4)
+
+
+def test_friedman_is_chi_squared_of_ranks() -> None:
+    values = np.array([[9.0, 5.0, 1.0], [8.0, 6.0, 2.0], [7.0, 9.0, 3.0], [5.0, 4.0, 1.0]])
+    # ranks by row 123 123 213 123: sums 5 7 12; 12 / (4 3 4) (25 + 49 + 144) - 3 4 4 = 6.5
+    assert rank_rows(values).sum(axis=0).tolist() == [5.0, 7.0, 12.0]
+    assert friedman_p(values) == pytest.approx(stats.chi2.sf(6.5, 2))
+    assert math.isnan(friedman_p(values[:, :2]))
+    assert math.isnan(friedman_p(values[:1]))
+    assert math.isnan(friedman_p(np.ones((3, 3))))
+
+
+def test_ties_share_a_rank() -> None:
+    assert rank_rows(np.array([[0.5, 0.9, 0.5, 0.1]])).tolist() == [[2.5, 1.0, 2.5, 4.0]]
+
+
+def test_seeds_by_hand() -> None:
+    # spread = worth: n = 10 gives (2.262 + .883)^2 = 9.9 <= 10, and n = 9 (2.306 + .889)^2 = 10.2 > 9
+    assert count_seeds(0.01, 0.01, 0.05) == 10
+    assert count_seeds(0.0, 0.01, 0.05) == 2
+    assert count_seeds(math.nan, 0.01, 0.05) is None
+
+
+def test_that_many_seeds_have_the_power() -> None:
+    spread, worth = 0.02, 0.01
+    n = count_seeds(spread, worth, 0.05)
+    assert n is not None
+    shift = worth * math.sqrt(n) / spread  # of the noncentral t that the statistic then has
+    power = stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, shift)
+    assert power == pytest.approx(0.8, abs=0.02)

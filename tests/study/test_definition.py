@@ -1,0 +1,99 @@
+"""study.yaml: what it says, and what is wrong with it, by name."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.study.definition import load
+from fedcohort.study.places import list_places, merge, with_own
+from study.tiny import write
+from yaml_words import CONFIGS, ROOT
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"colour": 1}, "there is no option 'colour'; there are "),
+        ({"title": ""}, "title must be a text that is not empty, got ''"),
+        ({"metric": "test/loss"}, "metric must be one of which more is better, got 'test/loss'"),
+        ({"late": 0}, "late must be an integer in [1, inf), got 0"),
+        ({"seeds": []}, "seeds must be a list of one or more seeds, none twice, got []"),
+        ({"seeds": [1, 1]}, "seeds must be a list of one or more seeds, none twice, got [1, 1]"),
+        ({"seeds": [-1]}, "seeds must be a list of integers in [0, inf), got [-1]"),
+        ({"win": {"alpha": 2}}, "win.alpha must be a number in (0, 1), got 2"),
+        ({"win": {"beta": 2}}, "win has no option 'beta'; its options are alpha, least, seeds, worth"),
+        ({"selectors": "flash"}, "selectors must be a list of words of selector"),
+        ({"selectors": ["flash", "flash"]}, "selectors: flash is there twice"),
+        ({"yardsticks": ["random"]}, "yardsticks: random is there twice"),
+        (
+            {"selectors": [{"wide": ["gamma"]}]},
+            "selectors.wide must be a list of words as they are typed, name=value, got",
+        ),
+        ({"cells": {}}, "cells must be one cell or more, got {}"),
+        ({"cells": {"a": {"label": "A"}}}, "cells.a.words is missing"),
+        ({"cells": {"a": {"words": [], "word": []}}}, "cells.a has no option 'word'; its options are "),
+        ({"cells": {"a": {"words": ["seed=1"]}}}, "cells.a.words: seed is the study's own: leave seed=1 out"),
+        ({"cells": {"a": {"words": [], "bounds": {"b": 3}}}}, "cells.a.bounds.b must be a list of texts"),
+        ({"common": ["paths.logs=x"]}, "common: paths.logs is the study's own"),
+        ({"target": "high"}, "target must be a number in (-inf, inf) or null, got 'high'"),
+    ],
+)
+def test_a_mistake_is_named_with_its_file(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        write(tmp_path, **changes)
+    assert str(caught.value).startswith(f"{tmp_path / 'study.yaml'}: {said}")
+
+
+def test_what_is_needed_is_missed(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text("title: t\n")
+    with pytest.raises(OptionError, match=r"study\.yaml: question is missing"):
+        load(tmp_path)
+
+
+def test_studies_that_are_there_are_listed(tmp_path: Path) -> None:
+    write(tmp_path / "tiny")
+    with pytest.raises(OptionError, match="there is no study 'tinny'; there are tiny in"):
+        load(tmp_path / "tinny")
+
+
+def test_rows_cells_and_bounds_are_places(tmp_path: Path) -> None:
+    study = write(tmp_path, selectors=["flash", {"wide": ["selector=flash", "selector.candidates=30", "cohort=5"]}])
+    places = {(place.cell, place.row): place.words for place in list_places(study)}
+    rows = ["random", "flash", "wide"]
+    assert list(places) == [*(("equal", r) for r in rows), *(("noisy", r) for r in rows), ("noisy", "bound:clean")]
+    wide = places["noisy", "wide"]
+    assert "cohort=5" in wide
+    assert "cohort=4" not in wide
+    assert "heterogeneity=noise_bimodal" in wide
+    assert "heterogeneity=iid" in places["noisy", "bound:clean"]
+    assert not any(word.startswith("label_noise") for word in places["noisy", "bound:clean"])
+
+
+def test_of_words_with_one_key_the_last_counts() -> None:
+    assert merge(["a=1", "b=2"], ["+a=3"], ["c=4", "b=5"]) == ("+a=3", "c=4", "b=5")
+
+
+def test_unknown_words_are_listed(tmp_path: Path) -> None:
+    study = write(tmp_path)
+    with pytest.raises(OptionError, match=r"selectors must be some of random, round_robin, .*ucb_cs.*, got 'mine'"):
+        with_own(study, ["mine"], CONFIGS)
+    with pytest.raises(OptionError, match="cells must be some of equal, noisy, got 'loud'"):
+        list_places(study, ["loud"])
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "studies").glob("*/study.yaml")), ids=lambda path: path.parent.name)
+def test_our_own_studies_name_words_that_are_there(path: Path) -> None:
+    study = load(path.parent)
+    for words in study.words.values():
+        (word,) = (each.removeprefix("selector=") for each in words if each.startswith("selector="))
+        assert (CONFIGS / "selector" / f"{word}.yaml").exists()
+    assert list_places(study)
+
+
+@pytest.mark.parametrize("text", ["- 1\n- 2\n", "3"])
+def test_a_file_without_options_is_said(tmp_path: Path, text: str) -> None:
+    (tmp_path / "study.yaml").write_text(text)
+    with pytest.raises(OptionError, match=r"study\.yaml must hold options by name"):
+        load(tmp_path)

@@ -1,0 +1,157 @@
+"""A tiny study is run, run again, broken off, and added to: nothing is done twice, and what can't be is said."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedcohort.errors import CheckpointError
+from fedcohort.record.history import read
+from fedcohort.startup import compose
+from fedcohort.startup.run import run as train
+from fedcohort.study import engine
+from fedcohort.study.engine import Work, alone
+from fedcohort.study.places import list_places, with_own
+from fedcohort.study.play import Outcome, Task
+from fedcohort.study.progress import describe, progress_of
+from fedcohort.study.results import DONE, FAILED, REFUSED, Results, with_roles
+from fedcohort.study.results import load as load_results
+from study.tiny import run, write
+from yaml_words import CONFIGS
+
+LIMITED = {"greedy": ["selector=oracle_greedy", "selector.limit=5"]}  # of twelve clients
+
+
+def forbid(task: Task) -> Outcome:
+    raise AssertionError(f"{task.words} is done again")
+
+
+def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = write(tmp_path / "studies" / "tiny", yardsticks=[LIMITED])
+    logs, said = tmp_path / "logs", list[str]()
+    first = run(study, logs, [0], said)
+    assert said[0] == "0 of 7 runs are done, 7 to do"
+    assert [key[:2] for key, _ in first.done()] == [
+        ("equal", "random"),
+        ("equal", "round_robin"),
+        ("noisy", "bound:clean"),
+        ("noisy", "random"),
+        ("noisy", "round_robin"),
+    ]
+    refused = first.rows["equal", "greedy", 0]
+    assert refused["status"] == REFUSED
+    assert refused["reason"].startswith("selector.limit must be an integer of at least 12")
+    # the bound is the other cell's run: it is found, not done
+    assert first.rows["noisy", "bound:clean", 0]["fingerprint"] == first.rows["equal", "random", 0]["fingerprint"]
+    assert not list((logs / "runs").iterdir())  # what is written down needs no folder
+
+    second = run(study, logs)
+    kept = ("when", "wall_s", "fingerprint", "late")
+    for key, row in first.done():
+        assert [second.rows[key][name] for name in kept] == [row[name] for name in kept]
+    assert sum(row["status"] == DONE for row in second.rows.values()) == 10
+
+    monkeypatch.setattr(engine, "play", forbid)
+    said.clear()
+    third = run(study, logs, said=said)
+    assert list(third.rows) == list(second.rows)
+    assert said[0] in ("10 of 14 runs are done, 0 to do", "10 of 14 runs are done, 4 to do")  # refused: by changed code
+
+    # an edit of the yaml that is none of the runs' costs nothing, another metric's `late` is had from the curves
+    changed = write(study.folder, title="Another", late=1)
+    again = run(changed, logs, said=said)
+    assert again.rows["equal", "random", 0]["late"] == pytest.approx(first.rows["equal", "random", 0]["last"], abs=1e-6)
+    # configs changed, and the composed one did not: composing tells
+    for row in again.rows.values():
+        row["stamp"] = "other"
+    again.save()
+    at = progress_of(list_places(changed), [0, 1], load_results(changed), CONFIGS)
+    assert at.count("changed") == 10
+    run(changed, logs)
+    assert progress_of(list_places(changed), [0, 1], load_results(changed), CONFIGS).count(DONE) == 10
+
+
+def test_a_row_names_the_words_that_repeat_it(tmp_path: Path) -> None:
+    study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"], "target": 0.2}}, seeds=[3])
+    found = run(study, tmp_path / "logs")
+    row = found.rows["equal", "round_robin", 3]
+    folder = train(compose.run_of([*row["words"].split(), f"paths.logs={tmp_path / 'own'}"], CONFIGS))
+    own = read(folder)
+    assert own.fingerprints[-1] == row["fingerprint"]
+    assert folder.name.split("-")[-2] == row["config_hash"]
+    values = own.metrics["test/acc"]
+    assert row["late"] == pytest.approx((values[2] + values[3]) / 2, abs=1e-6)
+    reached = values[values >= 0.2].index[0]
+    assert row["rounds_to_target"] == reached
+    assert row["virtual_s_to_target"] == pytest.approx(own.metrics["time/virtual_s"][reached], rel=1e-6)
+    assert row["bytes"] == own.metrics["comm/down_bytes"][3] + own.metrics["comm/up_bytes"][3]
+
+
+def test_a_study_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
+    logs, save = tmp_path / "logs", Results.save
+
+    def broken(self: Results) -> None:  # trained, and not written down
+        raise KeyboardInterrupt
+
+    work = Work(study, load_results(study), CONFIGS, logs, True, lambda line: None)
+    monkeypatch.setattr(Results, "save", broken)
+    with pytest.raises(KeyboardInterrupt):
+        work.run(list_places(study), [0], 1)
+    (folder,) = (logs / "runs").iterdir()
+    trained = (folder / "weights.pt").stat().st_mtime_ns
+    monkeypatch.setattr(Results, "save", save)
+    work = Work(study, load_results(study), CONFIGS, logs, True, lambda line: None)
+    work.run(list_places(study), [0], 1)
+    assert len(list((logs / "runs").iterdir())) == 2  # one more selector, and no second folder of the first
+    assert (folder / "weights.pt").stat().st_mtime_ns == trained
+    assert [row["status"] for row in load_results(study).rows.values()] == [DONE, DONE]
+
+
+def test_a_failure_is_said_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
+    monkeypatch.setattr(engine, "play", lambda task: Outcome(FAILED, "RuntimeError: no luck"))
+    found = run(study, tmp_path / "logs")
+    at = progress_of(list_places(study), [0], found, CONFIGS)
+    assert "failed   2\n  random in equal, round_robin in equal: RuntimeError: no luck" in describe(study, at, found)
+    said: list[str] = []
+    run(study, tmp_path / "logs", said=said)
+    assert said[0] == "0 of 2 runs are done, 2 to do"
+
+
+def test_several_processes_share_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = write(tmp_path / "tiny")
+    played: list[Any] = []
+
+    def play(task: Task) -> Outcome:
+        played.append(task)
+        return Outcome(REFUSED, str(task.seed))
+
+    monkeypatch.setattr(engine, "play", play)
+    monkeypatch.setattr(engine, "ProcessPoolExecutor", lambda n, context, begin: ThreadPoolExecutor(n))
+    work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, lambda line: None)
+    work.run(list_places(study), [0, 1], 2)
+    assert len(played) == 10
+    assert len(load_results(study).rows) == 10
+
+
+def test_two_processes_are_not_at_one_study(tmp_path: Path) -> None:
+    taken = pytest.raises(CheckpointError, match="another process is at work on this study")
+    with alone(tmp_path / "s"), taken, alone(tmp_path / "s"):
+        pass
+
+
+def test_a_word_of_ones_own_is_a_row(tmp_path: Path) -> None:
+    study = with_own(write(tmp_path / "tiny"), ["random", "ucb_cs"], CONFIGS)
+    rows = [place.row for place in list_places(study, ["equal"], ["ucb_cs"])]
+    assert rows == ["random", "ucb_cs"]
+    assert study.role_of("ucb_cs") == "method"
+
+
+def test_a_word_of_ones_own_that_reads_what_no_server_can_know_is_a_yardstick(tmp_path: Path) -> None:
+    study = write(tmp_path / "tiny", cells={"noisy": {"words": ["heterogeneity=noise_bimodal"]}}, seeds=[0])
+    own = with_own(study, ["oracle_clean", "ucb_cs"], CONFIGS)
+    assert own.role_of("oracle_clean") == "method"
+    found = with_roles(own, run(own, tmp_path / "logs"))
+    assert [found.role_of(row) for row in ("random", "oracle_clean", "ucb_cs")] == ["baseline", "yardstick", "method"]

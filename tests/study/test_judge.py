@@ -1,0 +1,106 @@
+"""The numbers of a report, by hand, from made-up results."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from fedcohort.study.judge import judge
+from study.tiny import made_up, write
+
+BASE = [0.80, 0.81, 0.82]
+# differences of `flash` to it, and of the oracles, seed by seed
+LATE = {
+    "equal": {
+        "random": BASE,
+        "flash": [0.82, 0.84, 0.83],  # +.02 +.03 +.01
+        "powd": [0.79, 0.80, 0.78],  # -.01 -.01 -.04
+        "oracle_clean": [0.8999, 0.9101, 0.92],  # +.0999 +.1001 +.1
+        "oracle_diverse": [0.81, 0.81, 0.82],
+        "full": [0.90, 0.95, 0.99],
+    },
+    "noisy": {
+        "random": BASE,
+        "flash": [0.8999, 0.9101, 0.92],
+        "powd": [0.81, 0.80, 0.82],  # +.01 -.01 0
+        "oracle_clean": [0.85, 0.80, 0.82],  # +.05 -.01 0
+    },
+}
+ROWS = {"selectors": ["flash", "powd"], "yardsticks": ["oracle_clean", "oracle_diverse"], "beside": ["full"]}
+
+
+def p_of(t: float) -> float:
+    """With n = 3 the paired t has two degrees of freedom, where P(|T| > t) = 1 - t / sqrt(t^2 + 2)."""
+    return 1 - t / math.sqrt(t * t + 2)
+
+
+def test_differences_gap_and_holm(tmp_path: Path) -> None:
+    verdict = judge(study := write(tmp_path, **ROWS), made_up(study, LATE))
+    equal, noisy = verdict.cells["equal"], verdict.cells["noisy"]
+    flash = equal.rows["flash"]
+    assert flash.over is not None
+    # mean .02, deviation .01: t = .02 sqrt(3) / .01
+    assert flash.over.over.mean == pytest.approx(0.02)
+    assert flash.over.over.std == pytest.approx(0.01)
+    assert flash.over.p == pytest.approx(p_of(2 * math.sqrt(3)))
+    # of flash's two regimes the other has the smaller p, times 2; this one keeps its own
+    other = p_of(0.1 * math.sqrt(3) / 1e-4)
+    assert flash.p == pytest.approx(p_of(2 * math.sqrt(3)))
+    assert noisy.rows["flash"].p == pytest.approx(2 * other, rel=1e-3)
+    assert (flash.sign, noisy.rows["flash"].sign, equal.rows["powd"].sign) == (0, 1, 0)
+    # the best yardstick is clean: .1; flash closes a fifth of it, powd, at -.02, none; `full` is no yardstick
+    assert equal.best == "oracle_clean"
+    assert equal.pays
+    assert flash.closed == pytest.approx(0.2)
+    assert equal.rows["powd"].closed == pytest.approx(-0.2)
+    assert equal.rows["full"].closed == pytest.approx((0.1 + 0.14 + 0.17) / 3 / 0.1)
+    # where no yardstick is clear of 0 there is no gap to close, whoever wins
+    assert noisy.best == "oracle_clean"
+    assert not noisy.pays
+    assert math.isnan(noisy.rows["flash"].closed)
+    assert [each.row for each in noisy.winners()] == ["flash"]
+    assert not equal.winners()
+
+
+def test_ranks_and_seeds(tmp_path: Path) -> None:
+    verdict = judge(study := write(tmp_path, **ROWS), made_up(study, LATE))
+    equal = verdict.cells["equal"]
+    # flash is first on each seed, random second, powd third; yardsticks have no rank
+    ranks = {row: each.rank.mean for row, each in equal.rows.items() if each.rank is not None}
+    assert ranks == {"random": 2.0, "flash": 1.0, "powd": 3.0}
+    # deviations of the methods: flash .01, powd sqrt(3) / 100; the median is between: (1 + sqrt(3)) / 200 = .01366
+    # n = 17: (t_.975,16 + t_.8,16) s / .01 = (2.1199 + .8647) 1.366 = 4.077, squared 16.6 <= 17; n = 16: 16.8 > 16
+    assert equal.seeds == 17
+    assert verdict.ranks is not None
+    assert list(verdict.ranks.cells) == ["equal", "noisy"]
+    # the cells' means: flash, random, powd; and in `noisy` flash, then random and powd, both .81, share 2 and 3
+    assert dict(verdict.ranks.mean) == {"flash": 1.0, "random": 2.25, "powd": 2.75}
+
+
+def test_what_is_missing(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    verdict = judge(study, made_up(study, {"equal": {"random": [0.8], "flash": [0.9]}}))
+    assert verdict.missing["equal", "random"] == 1
+    assert verdict.missing["noisy", "flash"] == 2
+    assert verdict.missing["noisy", "bound:clean"] == 2
+    flash = verdict.cells["equal"].rows["flash"]
+    assert flash.sign == 0
+    assert math.isnan(flash.p)
+    assert verdict.cells["equal"].seeds is None
+    assert verdict.ranks is None
+
+
+def test_nothing_is_said_of_a_row_without_the_baseline(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    cell = judge(study, made_up(study, {"equal": {"flash": [0.9, 0.8]}})).cells["equal"]
+    assert cell.rows["flash"].over is None
+    assert cell.gap is None
+    assert not cell.winners()
+
+
+def test_what_counts_is_large_enough_and_often_enough_seen(tmp_path: Path) -> None:
+    small = [0.8029, 0.8130, 0.8231]  # +.0029 +.003 +.0031: t = 52
+    late = {"equal": {"random": BASE, "flash": small}}
+    for win, sign in (({}, 1), ({"least": 0.0029}, 1), ({"least": 0.0031}, 0), ({"seeds": 4}, 0), ({"alpha": 1e-4}, 0)):
+        study = write(tmp_path, win=win, **ROWS)
+        assert judge(study, made_up(study, late)).cells["equal"].rows["flash"].sign == sign

@@ -1,0 +1,111 @@
+"""The files of a report, from made-up results: what they say, and that they hold all they need."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from fedcohort.errors import DataError
+from fedcohort.study import report
+from fedcohort.study.results import CURVES, RESULTS, load
+from study.test_judge import LATE, ROWS
+from study.tiny import made_up, write
+
+
+def test_the_page_opens_with_the_answer(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    files = report.write(study, made_up(study, LATE))
+    text = (tmp_path / "README.md").read_text()
+    opening = text[: text.index("![")]
+    assert "**A method beats random in 1 of 2 regimes.** In 1 a yardstick beats it, and no method does" in opening
+    assert (
+        "- **equal**: there are +10.0 [+10.0, +10.0] points to win (oracle_clean); no method is shown to beat"
+        in opening
+    )
+    assert "won by flash (+10.0)" in opening
+    assert "The greedy oracle is myopic and no upper bound" in text
+    assert "| flash | 83.0 [80.5, 85.5] (n=3) | +2.0 [-0.5, +4.5] | 0.074 | 20 % | 1.0 ± 0.0 |" in text
+    assert "- all of 2 seeds in noisy: full, oracle_diverse\n" in text
+    assert "- all of 2 seeds in each of its regimes: bound clean\n" in text
+    assert {path.name for path in files} >= {"README.md", "report.html", "map.png", "ranks.png", "numbers.csv"}
+    assert all(path.stat().st_size for path in files)
+
+
+def test_one_seed_tells_nothing(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    one = {cell: {row: values[:1] for row, values in of.items()} for cell, of in LATE.items()}
+    report.write(study, made_up(study, one))
+    text = (tmp_path / "README.md").read_text()
+    assert "**In none of the 2 regimes a method is shown to beat random.** In 2 the seeds don't settle it." in text
+    assert "So far 1 of 2 seeds have been run." in text
+    assert "equal: not settled by 1 seed (+10.0, oracle_clean)" in text
+
+
+def test_nothing_to_win_is_said_where_it_is_so(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    flat = {"equal": {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.79, 0.8], "oracle_clean": [0.801, 0.8, 0.8]}}
+    report.write(study, made_up(study, flat))
+    # mean .0333, deviation .0577 of a point, t_.975,2 = 4.303: +- .143
+    assert (
+        "equal: nothing to win here, or less than 1 point (+0.0 [-0.1, +0.2], oracle_clean)"
+        in (tmp_path / "README.md").read_text()
+    )
+
+
+def test_the_html_asks_nobody(tmp_path: Path) -> None:
+    study = write(tmp_path, title="a < b & c", **ROWS)
+    report.write(study, made_up(study, LATE))
+    text = (tmp_path / "report.html").read_text()
+    assert "<h1>a &lt; b &amp; c</h1>" in text
+    sources = re.findall(r'(?:src|href)="?([^">]{0,30})', text)
+    assert len(sources) == 2
+    assert all(source.startswith("data:image/png;base64,") for source in sources)
+    assert not re.search(r"https?://|url\(|@import|<script|<link", text)
+
+
+def test_tables_come_as_csv_and_latex(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    report.write(study, made_up(study, LATE))
+    with (tmp_path / "tables" / "numbers.csv").open() as file:
+        rows = {(row["cell"], row["selector"]): row for row in csv.DictReader(file)}
+    flash = rows["equal", "flash"]
+    assert float(flash["diff"]) == pytest.approx(0.02)
+    assert float(flash["gap_closed"]) == pytest.approx(0.2)
+    assert float(flash["rank"]) == 1.0
+    assert flash["sign"] == "0"
+    assert rows["equal", "random"]["diff"] == ""
+    assert rows["noisy", "flash"]["gap_closed"] == ""
+    latex = (tmp_path / "tables" / "cell_equal.tex").read_text()
+    assert latex.count("\\\\\n") == 7
+    assert r"oracle\_clean \ddag{}" in latex
+    assert r"20 \%" in latex
+
+
+def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:
+    study = write(tmp_path)
+    report.write(study, load(study))
+    text = (tmp_path / "README.md").read_text()
+    assert "Nothing has been run yet: `fedcohort study run" in text
+    assert not (tmp_path / "map.png").exists()
+
+
+def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    found = made_up(study, LATE)
+    found.save()
+    first = (tmp_path / RESULTS).read_bytes(), (tmp_path / CURVES).read_bytes()
+    again = load(study)
+    assert list(again.rows) == sorted(found.rows)
+    assert again.rows["equal", "flash", 1]["late"] == pytest.approx(0.84)
+    again.save()
+    assert (tmp_path / CURVES).read_bytes() == first[1]
+    report.write(study, load(study))  # from the files as from the runs
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    made_up(study, LATE).save()
+    (tmp_path / RESULTS).write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"results\.parquet or curves\.parquet can't be read"):
+        load(study)

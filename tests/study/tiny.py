@@ -1,0 +1,57 @@
+"""Studies for tests: a tiny one that runs, and made-up results whose numbers can be had by hand."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from fedcohort.study.definition import Study, load
+from fedcohort.study.engine import Work
+from fedcohort.study.measure import Trajectory, summarise
+from fedcohort.study.places import list_places
+from fedcohort.study.results import DONE, Results
+from fedcohort.study.results import load as load_results
+from yaml_words import CONFIGS
+
+TINY = {
+    "title": "A tiny study",
+    "question": "Does it run?",
+    "common": ["dataset=digits", "clients=12", "cohort=4", "rounds=3", "model=logreg", "client.epochs=1"],
+    "baseline": "random",
+    "selectors": ["round_robin"],
+    "cells": {
+        "equal": {"words": ["heterogeneity=iid"], "target": 0.5},
+        "noisy": {"words": ["heterogeneity=noise_bimodal"], "bounds": {"clean": ["heterogeneity=iid"]}},
+    },
+    "seeds": [0, 1],
+    "late": 2,
+}
+
+
+def write(folder: Path, **changes: object) -> Study:
+    """A study.yaml with `changes`, loaded."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "study.yaml").write_text(yaml.safe_dump({**TINY, **changes}, sort_keys=False))
+    return load(folder)
+
+
+def run(study: Study, logs: Path, seeds: Sequence[int] | None = None, said: list[str] | None = None) -> Results:
+    """What `fedcohort study run` does; `said` gets its lines."""
+    lines = [] if said is None else said
+    work = Work(study, load_results(study), CONFIGS, logs, False, lines.append)
+    work.run(list_places(study), seeds or study.seeds, 1)
+    return load_results(study)
+
+
+def made_up(study: Study, late: Mapping[str, Mapping[str, Sequence[float]]]) -> Results:
+    """Results of runs whose late means are given by cell and row, seed by seed."""
+    found = Results(study.folder)
+    for cell, of in late.items():
+        for row, values in of.items():
+            for seed, value in enumerate(values):
+                curve = Trajectory(*(np.array(x, float) for x in ([0, 1], [0.1, value], [0, 60], [0, 1e6])))
+                facts = {"cell": cell, "selector": row, "seed": seed, "status": DONE, "metric": study.metric}
+                facts |= {"virtual_s": 60.0, "bytes": 1e6, "client_flops": 2.0, "wall_s": 3.0, "commit": "c0ffee"}
+                found.put({**facts, **summarise(curve, study.late, study.cells[cell].target)}, curve)
+    return found
