@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from fedcohort.observe.comparison.render import MetricUnit
+from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.study.definition import BOUND, Study
 from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
 from fedcohort.study.sheets import spell_mean

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.observe.comparison.render import MetricUnit, unit_of
+from fedcohort.observe.comparison.shown import MetricUnit, unit_of
 from fedcohort.observe.figure.regimes import RegimeMap, draw_map, draw_ranks
 from fedcohort.record.folder import write_atomically
 from fedcohort.study import answer, sheets, web
