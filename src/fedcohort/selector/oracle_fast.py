@@ -7,40 +7,25 @@ and nothing is to be won by speed. share=0 always trains the m fastest, whose da
 speed alone can win, not what is best. A client that fails three times in a row rests for a while (`backoff.py`).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from fedcohort import ranges
-from fedcohort.selector import backoff, pool
-from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import Selector
-from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection
+from fedcohort.selector.pool import FromTheBest
+from fedcohort.types import RoundContext, Values
 
 
 @dataclass(frozen=True)
-class OracleFast(Selector[Backoff]):
+class OracleFast(FromTheBest):
     """The yardstick, with its option. A score is the negative of the expected seconds.
 
     Attributes:
         share: of the available clients that are drawn from, the fastest.
     """
 
-    share: float
-
     needs: ClassVar[frozenset[str]] = frozenset({"expected_s"})
 
-    def __post_init__(self) -> None:
-        ranges.number("share", self.share, "[0, 1]")
-
-    def init(self, population: Population) -> Backoff:
-        return backoff.NOBODY
-
-    def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:
-        ctx = backoff.ready(state, ctx)
-        return pool.choose(np.negative(ctx.signals["expected_s"]), self.share, ctx), state
-
-    def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
-        return None, backoff.after(state, outcome)
+    def score(self, ctx: RoundContext) -> Values:
+        """Score every client, [n_clients]; no draw changes it."""
+        return np.asarray(np.negative(ctx.signals["expected_s"]), dtype=np.float64)

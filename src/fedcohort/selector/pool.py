@@ -6,11 +6,45 @@ share=0 always takes the m best; share=1 is selector=random. Equals are in the p
 """
 
 import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.selector.base import draw, top
-from fedcohort.types import RoundContext, Selection, Values
+from fedcohort import ranges
+from fedcohort.selector import backoff
+from fedcohort.selector.backoff import Backoff
+from fedcohort.selector.base import Selector, draw, top
+from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+
+@dataclass(frozen=True)
+class FromTheBest(Selector[Backoff]):
+    """A selector that draws from the best by what it is told once.
+
+    Attributes:
+        share: of the available clients that are drawn from.
+    """
+
+    share: float
+
+    def __post_init__(self) -> None:
+        ranges.number("share", self.share, "[0, 1]")
+
+    @abstractmethod
+    def score(self, ctx: RoundContext) -> Values:
+        """Score every client, [n_clients]; more is better."""
+
+    def init(self, population: Population) -> Backoff:
+        return backoff.NOBODY
+
+    def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:
+        ctx = backoff.ready(state, ctx)
+        return choose(self.score(ctx), self.share, ctx), state
+
+    def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
+        return None, backoff.after(state, outcome)
 
 
 def choose(scores: Values, share: float, ctx: RoundContext) -> Selection:
