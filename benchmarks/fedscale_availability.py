@@ -14,13 +14,11 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TypeGuard
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from fedscale_devices import Refused, unpickle
+from fedscale_devices import Refused, convert
 
 COLUMNS = ("client", "start_s", "end_s", "state", "period_s")
 Row = tuple[int, float, float, int, float]
@@ -78,21 +76,12 @@ def is_time(value: object) -> TypeGuard[float]:
 
 def main(words: Sequence[str]) -> int:
     """The command: the pickle and the table that it becomes."""
-    if len(words) != 2 or not words[1].endswith(".parquet"):
-        sys.stderr.write("usage: python benchmarks/fedscale_availability.py client_behave_trace TABLE.parquet\n")
-        return 2
-    source, target = map(Path, words)
-    try:
-        table = make_table(unpickle(source))
-    except (Refused, OSError) as error:
-        sys.stderr.write(f"{source}: {error}\n")
-        return 1
-    pq.write_table(table, target)
-    sys.stdout.write(
-        f"{target}: {table.num_rows} intervals; availability=trace availability.path={target} "
-        "availability.state=state availability.period=period_s availability.assign=drawn\n"
+    usage = "python benchmarks/fedscale_availability.py client_behave_trace TABLE.parquet"
+    done = (
+        "{target}: {rows} intervals; availability=trace availability.path={target} "
+        "availability.state=state availability.period=period_s availability.assign=drawn"
     )
-    return 0
+    return convert(words, usage, make_table, done)
 
 
 if __name__ == "__main__":

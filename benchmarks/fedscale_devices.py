@@ -12,7 +12,7 @@ unpickling would call, is refused. No run reads a pickle; whoever wants these de
 import math
 import pickle
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn, TypeGuard
 
@@ -78,20 +78,34 @@ def _is_positive(fact: object) -> TypeGuard[float]:
     return isinstance(fact, int | float) and not isinstance(fact, bool) and math.isfinite(fact) and fact > 0
 
 
-def main(words: Sequence[str]) -> int:
-    """The command: the pickle and the table that it becomes."""
+def convert(words: Sequence[str], usage: str, make: Callable[[object], pa.Table], say: str) -> int:
+    """Turn a pickle into a table; returns the exit code.
+
+    Args:
+        words: the pickle and the table, as they were typed.
+        usage: what is said where these can't be.
+        make: makes the table. May raise `Refused`.
+        say: the line at the end, with {target} and {rows}.
+    """
     if len(words) != 2 or not words[1].endswith(".parquet"):
-        sys.stderr.write("usage: python benchmarks/fedscale_devices.py client_device_capacity TABLE.parquet\n")
+        sys.stderr.write(f"usage: {usage}\n")
         return 2
     source, target = map(Path, words)
     try:
-        table = make_table(unpickle(source))
+        table = make(unpickle(source))
     except (Refused, OSError) as error:
         sys.stderr.write(f"{source}: {error}\n")
         return 1
     pq.write_table(table, target)
-    sys.stdout.write(f"{target}: {table.num_rows} devices; device=trace device.path={target} device.unit=kbit/s\n")
+    sys.stdout.write(say.format(target=target, rows=table.num_rows) + "\n")
     return 0
+
+
+def main(words: Sequence[str]) -> int:
+    """The command: the pickle and the table that it becomes."""
+    usage = "python benchmarks/fedscale_devices.py client_device_capacity TABLE.parquet"
+    done = "{target}: {rows} devices; device=trace device.path={target} device.unit=kbit/s"
+    return convert(words, usage, make_table, done)
 
 
 if __name__ == "__main__":

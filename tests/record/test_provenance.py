@@ -102,3 +102,13 @@ def test_the_package_is_the_whole_one() -> None:
     found = {path.relative_to(provenance.PACKAGE).as_posix() for path in run_by}
     assert {"selector/random.py", "selector/base.py", "lightning/loop.py", "training/step.py", "part.py"} <= found
     assert "selector/flash.py" not in found
+
+
+def test_a_folder_is_what_its_files_hold(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one")
+    config = {"dataset": {"path": str(tmp_path)}, "model": {"weights": "not there"}}
+    (before,) = provenance.files(config)
+    assert before[0] == "dataset.path"
+    assert list(provenance.files(config)) == [before]
+    (tmp_path / "b").write_bytes(b"")
+    assert list(provenance.files(config)) != [before]

@@ -294,13 +294,3 @@ def test_a_table_that_was_changed_is_other_data(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"availability\.path holds other data than it did"):
         go(tmp_path, *words, "rounds=2", "resume=true")
     assert go(tmp_path, *words, "rounds=2", "resume=force").last.step == 2
-
-
-def test_a_folder_is_what_its_files_hold(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"one")
-    config = {"dataset": {"path": str(tmp_path)}, "model": {"weights": "not there"}}
-    (before,) = provenance.files(config)
-    assert before[0] == "dataset.path"
-    assert list(provenance.files(config)) == [before]
-    (tmp_path / "b").write_bytes(b"")
-    assert list(provenance.files(config)) != [before]
