@@ -34,6 +34,7 @@ CASES = {
         *("agg=scaffold", "client=adam", "availability=bernoulli", "availability.p=0.15"),
         *("samples=fedbalancer", "samples.w=1", "deadline=fedbalancer", "deadline.w=1"),
     ),
+    "fedss": ("samples=fedss_loss", "partition=quantity", "agg=scaffold"),  # only those who have much keep a list
     "oracle": ("selector=oracle_greedy", "agg=feddf", "agg.steps=5", "proxy=client_heldout", "codec=quant"),
     "fedpns": ("selector=fedpns", "deadline=fixed", "samples=random", *HALT, "+callback.halt.patience=1"),
 }
@@ -105,7 +106,9 @@ def assert_same_rest(one: Path, other: Path) -> None:
     assert [p.name for p in (one / "checkpoints").iterdir()] == [p.name for p in (other / "checkpoints").iterdir()]
 
 
-@pytest.mark.parametrize(("case", "ranks"), [("powd", (2, 3)), ("scaffold", (3,)), ("oracle", (2,)), ("fedpns", (3,))])
+@pytest.mark.parametrize(
+    ("case", "ranks"), [("powd", (2, 3)), ("scaffold", (3,)), ("oracle", (2,)), ("fedpns", (3,)), ("fedss", (2,))]
+)
 def test_ranks_log_what_one_process_logs(
     case: str, ranks: tuple[int, ...], tmp_path: Path, federation: dict[str, Any]
 ) -> None:

@@ -177,13 +177,21 @@ class Collector:
         return vector / weights if name in self.averaged and weights > 0 else vector
 
     def _gather_stored(self, reduce: Reduce) -> Mapping[int, Mapping[str, Tensor]]:
-        """Every rank keeps what every client remembers: next round another rank may train it."""
+        """Every rank keeps what every client remembers: next round another rank may train it.
+
+        A client may keep less than others do: a row that begins with NaN stands for nothing kept, as in the store.
+        """
         if self.ranks == 1 or not self.remembers:
             return self.stored
         shared = {}
         for name, size in self.remembers.items():
             matrix = torch.zeros((len(self.cohort), size), dtype=self.dtype, device=self.sum.device)
             for client, kept in self.stored.items():
-                matrix[self.row[client], : len(kept[name])] = kept[name]
+                row = matrix[self.row[client]]
+                if name in kept:
+                    row[: len(kept[name])] = kept[name]
+                else:
+                    row[:1] = math.nan
             shared[name] = reduce(matrix)
-        return {int(k): {name: shared[name][i].clone() for name in shared} for k, i in self.row.items()}
+        rows = {int(k): {name: matrix[i] for name, matrix in shared.items()} for k, i in self.row.items()}
+        return {k: {n: row.clone() for n, row in of.items() if not row[:1].isnan().any()} for k, of in rows.items()}
