@@ -27,17 +27,17 @@ def test_its_size_is_the_papers() -> None:
     assert sum(p.numel() for p in network.parameters()) == 1_602_502
     assert sum(p.numel() * p.element_size() for p in network.parameters()) == 6_410_008
     assert network(torch.zeros(3, 9, 128)).shape == (3, 6)
-    assert network[:4](torch.zeros(3, 9, 128)).shape == (3, 192, 32)
+    assert network[:5](torch.zeros(3, 9, 128)).shape == (3, 192, 1, 32)
 
 
 @pytest.mark.parametrize(("at", "seen"), [(0, range(8)), (64, range(56, 72)), (127, range(119, 128))])
 def test_an_even_kernel_sees_seven_samples_back_and_eight_ahead(at: int, seen: range) -> None:
     """With a kernel of ones, output t is the sum of the inputs t - 7 to t + 8: an impulse at p is in p - 8 to p + 7."""
     network = build()
-    nn.init.ones_(network[1].weight)
+    nn.init.ones_(network[2].weight)
     x = torch.zeros(1, 9, 128)
     x[0, 4, at] = 1
-    response = network[:3](x)
+    response = network[:4](x)[:, :, 0]
     wanted = torch.zeros(128)
     wanted[list(seen)] = 1
     assert torch.equal(response, wanted.expand(1, 192, 128))
@@ -45,14 +45,14 @@ def test_an_even_kernel_sees_seven_samples_back_and_eight_ahead(at: int, seen: r
 
 def test_pooling_takes_the_largest_of_four_and_the_dense_layer_reads_channel_by_channel() -> None:
     network = build()
-    h = torch.arange(192 * 128, dtype=torch.float32).reshape(1, 192, 128)
-    assert torch.equal(network[3:5](h)[0], torch.arange(3, 192 * 128, 4, dtype=torch.float32))
+    h = torch.arange(192 * 128, dtype=torch.float32).reshape(1, 192, 1, 128)
+    assert torch.equal(network[4:6](h)[0], torch.arange(3, 192 * 128, 4, dtype=torch.float32))
 
 
 def test_kernels_are_glorots_and_biases_zero() -> None:
     """Variance bound^2 / 3, within 5 standard errors (4/5)^0.5 / n^0.5 of it; the largest weight is close below."""
     network = build()
-    fans = {1: (9 * 16, 192 * 16), 5: (192 * 32, 256), 7: (256, 6)}
+    fans = {2: (9 * 16, 192 * 16), 6: (192 * 32, 256), 8: (256, 6)}
     for layer, (fan_in, fan_out) in fans.items():
         weight, bias = network[layer].weight.detach(), network[layer].bias
         bound = math.sqrt(6 / (fan_in + fan_out))

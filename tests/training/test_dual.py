@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from engine_toy import SEED, federation_of, task_of, trainer_of
 from fedcohort.rng import torch_scope
 from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
+from fedcohort.training.chain import ChainedNetwork
 from fedcohort.training.dual import Dual
 from fedcohort.training.engines import choose
 from fedcohort.training.local import LocalTrainer
@@ -182,7 +183,8 @@ def test_many_samples_go_the_plain_way() -> None:
 def test_up_to_how_many_samples_it_pays(client: dict[str, Any], units: int, size: tuple[int, int], most: int) -> None:
     layer = SimpleNamespace(weight=torch.empty(size[::-1]))
     asked = SimpleNamespace(**{"steps": None, **client})
-    made: Any = SimpleNamespace(chain=[layer], objective=SimpleNamespace(plain=False), client=asked)
+    chain = ChainedNetwork(None, [], [cast(Any, layer)])
+    made: Any = SimpleNamespace(chain=chain, objective=SimpleNamespace(plain=False), client=asked)
 
     def shape(n: int) -> Any:
         made.count = lambda task: n

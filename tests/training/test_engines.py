@@ -1,10 +1,12 @@
 """Which engine trains, and why: every rule of the table, on a machine without a GPU too."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from torch import nn
 
+from fedcohort.training.chain import ChainedNetwork
 from fedcohort.training.debug import Debug
 from fedcohort.training.dual import Dual
 from fedcohort.training.engines import SMALL, choose
@@ -22,12 +24,14 @@ def trainer(
     recurrence: bool = False,
     weighs: bool = False,
     plain: bool = True,
+    convolves: bool = False,
 ) -> Any:
-    """layers: of a chain of Linear and ReLU, None for another network."""
+    """layers: of the chain of Linear and ReLU that the network ends in, None where there is none."""
     layout = SimpleNamespace(n_params=n_params, parameters=())
     w = SimpleNamespace(device=SimpleNamespace(type=device))
     worker = SimpleNamespace(has_batch_norm=norm, has_dropout=dropout, has_recurrence=recurrence, w=w, layout=layout)
-    chain = None if layers is None else ["layer"] * layers
+    layer, front = SimpleNamespace(weight=None), nn.Sequential() if convolves else None
+    chain = None if layers is None else ChainedNetwork(front, [], cast(Any, [layer] * layers))
     client, objective = SimpleNamespace(plain=plain), SimpleNamespace(plain=False)
     return ALONE(worker=worker, chain=chain, client=client, objective=objective, weighs=weighs, hooks=())
 
@@ -35,6 +39,7 @@ def trainer(
 SEQUENTIAL = "sequential: autograd on flat views, one client at a time"
 SIDE_BY_SIDE = "sequential: the vectorised engine can't train side by side what has "
 WEIGHS = "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
+BESIDE = "sequential: hand-written gradients of the dense layers, autograd before them"
 DUAL = "vectorised: a linear model in its dual, up to 7 clients at a time"
 GPU = "vectorised: a small model on a GPU, 7 clients at a time"
 
@@ -45,6 +50,7 @@ GPU = "vectorised: a small model on a GPU, 7 clients at a time"
         ("auto", {}, ALONE, SEQUENTIAL),
         ("sequential", {}, ALONE, f"{SEQUENTIAL}, as asked"),
         ("auto", {"layers": 2}, ALONE, "sequential: hand-written gradients, one client at a time"),
+        ("auto", {"layers": 1, "convolves": True}, ALONE, f"{BESIDE}, one client at a time"),
         ("debug", {}, Debug, "debug, as asked"),
         ("vectorised", {}, Vectorised, "vectorised, as asked: 7 clients at a time"),
         ("vectorised", {"recurrence": True}, ALONE, f"{SIDE_BY_SIDE}recurrent layers"),

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from engine_toy import SEED, federation_of, flat, network_of, task_of, trainer_of
 from fedcohort.flat import FlatModel
 from fedcohort.rng import generator, torch_scope
-from fedcohort.training.chain import layers_of
+from fedcohort.training.chain import find_chain
 from fedcohort.training.engines import choose
 from fedcohort.training.local import ClientTask, LocalTrainer
 from known import known
@@ -52,16 +52,30 @@ def test_it_trains_like_a_plain_loop(word: str, options: dict[str, Any], referen
     torch.testing.assert_close(delta, expected, atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("hidden", [[], [8], [8, 6]])
+def convolutions(*after: nn.Module) -> list[nn.Module]:
+    """No biases: before a batch norm theirs have no gradient, and Adam makes much of what rounding leaves."""
+    return [nn.Unflatten(1, (1, 5)), nn.Conv1d(1, 2, 3, bias=False), *after, nn.Flatten()]
+
+
+NETWORKS = {
+    "linear": lambda: [nn.Flatten(), nn.Linear(5, 3)],
+    "one hidden layer": lambda: [nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 3)],
+    "two hidden layers": lambda: [nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 3)],
+    "convolution before": lambda: [*convolutions(nn.ReLU()), nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3)],
+    "batch norm before": lambda: [*convolutions(nn.BatchNorm1d(2)), nn.Linear(6, 3)],
+    "dropout before": lambda: [*convolutions(nn.Dropout()), nn.Linear(6, 3)],
+    "pooling before": lambda: [nn.Unflatten(1, (1, 5)), nn.AvgPool1d(2), nn.Flatten(), nn.Linear(2, 3)],
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("objective", ["ce", "flash_robust"])
 @pytest.mark.parametrize("hooks", ["", "prox", "scaffold"])
 @pytest.mark.parametrize("client", [{}, {"momentum": 0.9}, {"clip": 0.1}, {"word": "adam"}], ids=str)
-def test_hand_written_gradients_are_autograds(
-    hidden: list[int], objective: str, hooks: str, client: dict[str, Any]
-) -> None:
+def test_hand_written_gradients_are_autograds(name: str, objective: str, hooks: str, client: dict[str, Any]) -> None:
     federation = federation_of(dtype=torch.float64)
     with torch_scope(SEED, "weights"):
-        network = make("model", "mlp", hidden=hidden).build((5,), 3).double()
+        network = nn.Sequential(*NETWORKS[name]()).double()
     given = {"": (), "prox": make("regulariser", "prox", mu=0.5).hooks, "scaffold": make("agg", "scaffold").hooks}
     down = {"c": torch.full((sum(p.numel() for p in network.parameters()),), 0.1, dtype=torch.float64)}
     trainers = [trainer_of(federation, network, objective, given[hooks], batch=4, **client) for _ in range(2)]
@@ -81,11 +95,13 @@ def test_hand_written_gradients_are_autograds(
         nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Dropout(), nn.Linear(4, 3)),
         nn.Sequential(nn.Linear(5, 4, bias=False), nn.ReLU(), nn.Linear(4, 3)),
         nn.Sequential(nn.Linear(5, 4), nn.ReLU()),
+        nn.Sequential(nn.Unflatten(1, (1, 5)), nn.Conv1d(1, 1, 3), nn.Linear(3, 3)),
+        nn.Sequential(nn.Linear(5, 4).requires_grad_(False), nn.Flatten(), nn.Linear(4, 3)),
     ],
-    ids=["tanh", "dropout", "no bias", "ends in ReLU"],
+    ids=["tanh", "dropout", "no bias", "ends in ReLU", "three dimensions", "a frozen part"],
 )
 def test_other_networks_are_left_to_autograd(network: nn.Module) -> None:
-    assert layers_of(FlatModel(network)) is None
+    assert find_chain(FlatModel(network)) is None
 
 
 def test_clients_leave_no_trace_on_each_other() -> None:

@@ -76,15 +76,15 @@ class Dual:
     """Trains up to `chunk` clients of one shape at a time, and one by one where that is cheaper."""
 
     def __init__(self, trainer: LocalTrainer, chunk: int) -> None:
-        if trainer.chain is None or len(trainer.chain) != 1:
+        if trainer.chain is None or not trainer.chain.is_linear:
             raise ValueError("only a linear model has this dual")
-        self.trainer, self.chunk, self.layer = trainer, chunk, trainer.chain[0]
+        self.trainer, self.chunk, self.layer = trainer, chunk, trainer.chain.layers[0]
         self.simple = trainer.objective.plain
 
     @staticmethod
     def fits(trainer: LocalTrainer) -> bool:
         """Whether the model is one Linear and clients take plain steps of SGD."""
-        linear = trainer.chain is not None and len(trainer.chain) == 1
+        linear = trainer.chain is not None and trainer.chain.is_linear
         return linear and trainer.client.plain and not trainer.hooks
 
     def together(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:

@@ -44,5 +44,13 @@ def choose(kind: str, trainer: LocalTrainer, chunk: int) -> tuple[Engine, str]:
         return Vectorised(trainer, chunk), f"vectorised, as asked: {chunk} clients at a time"
     if kind == "auto" and worker.w.device.type == "cuda" and not mixes and worker.layout.n_params <= SMALL:
         return Vectorised(trainer, chunk), f"vectorised: a small model on a GPU, {chunk} clients at a time"
-    how = "hand-written gradients" if trainer.chain is not None else "autograd on flat views"
-    return trainer, f"sequential: {how}, one client at a time" + ("" if kind == "auto" else ", as asked")
+    return trainer, f"sequential: {_gradients(trainer)}, one client at a time" + (
+        "" if kind == "auto" else ", as asked"
+    )
+
+
+def _gradients(trainer: LocalTrainer) -> str:
+    if trainer.chain is None:
+        return "autograd on flat views"
+    beside = "" if trainer.chain.front is None else " of the dense layers, autograd before them"
+    return f"hand-written gradients{beside}"

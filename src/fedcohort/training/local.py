@@ -21,7 +21,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.hook import ClientContext, ClientHook, Correction, weigher
 from fedcohort.objective.base import Objective
 from fedcohort.rng import Rekeyed, generator, torch_scope
-from fedcohort.training.chain import Chain, layers_of
+from fedcohort.training.chain import Chain, find_chain
 from fedcohort.training.evaluate import cross_entropy, mean_over_samples
 from fedcohort.training.memory_layout import gather
 from fedcohort.training.passes import Pieces, Seen, cut, deal, endless
@@ -87,7 +87,7 @@ class LocalTrainer:
         self.objective, self.client, self.codec, self.hooks, self.seed = objective, client, codec, hooks, seed
         self.weighs = weigher(hooks) is not None
         as_numbers = federation.train.x.is_floating_point()  # what the network converts must go through it
-        self.chain = layers_of(worker) if closed_form and as_numbers and not worker.bf16 and not self.weighs else None
+        self.chain = find_chain(worker) if closed_form and as_numbers and not worker.bf16 and not self.weighs else None
         self.response = Response(client, regularisers)
         self.rng = Rekeyed()
         self.watch: Callable[[Step], Step] = lambda step: step

@@ -2,7 +2,7 @@
 
 Plain      y <- y - lr g with no object in between, for plain SGD without hooks
 Corrected  the flat gradient passes through the hooks, then through a real torch.optim or y <- y - lr g
-Chain      hand-written gradients, a whole pass at once, for chains of Linear and ReLU (`training/chain.py`)
+Chain      hand-written gradients, a whole pass at once, for networks that end in Linear and ReLU
 
 A fourth is for hooks that weigh samples (`training/weighted.py`).
 """
