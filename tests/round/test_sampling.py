@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from fedcohort.round import aggregate as closing
+from fedcohort.round import sampling
 from fedcohort.round.store import MappedStore, MemoryStore
 from fedcohort.samples.base import LOSSES
 from fedcohort.signal.base import Reported, find
@@ -105,6 +106,14 @@ def test_files_change_no_bit(tmp_path: Path) -> None:
     memory, files = go(tmp_path / "a", *words), go(tmp_path / "b", *words, "client_store.limit_gb=0")
     assert (files.folder / f"client_store.{LOSSES}").exists()
     assert same_bits(memory, files)
+
+
+def test_a_diverged_models_list_is_a_list_wherever_it_lies(tmp_path: Path) -> None:
+    """A row that begins with NaN would be none in files, and one in memory."""
+    memory, files = MemoryStore(), MappedStore(tmp_path, {LOSSES: 2}, 1)
+    for store in (memory, files):
+        store.commit(0, sampling.note(np.array([np.nan, 0.5])))
+        assert store.get(0)[LOSSES].tolist() == [np.inf, 0.5]
 
 
 @pytest.mark.parametrize("where", ["memory", "files"])

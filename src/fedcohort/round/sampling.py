@@ -118,5 +118,9 @@ class SampleSelection:
 
 
 def note(losses: Values) -> Mapping[str, Tensor]:
-    """Return a list of losses as a client keeps it, four bytes each."""
-    return {LOSSES: torch.from_numpy(losses.astype(np.float32))}
+    """Return a list of losses as a client keeps it, four bytes each.
+
+    What a diverged model makes of a sample, NaN, counts as inf: a row that begins with NaN would stand for no list
+    where rows lie in files or pass between processes (`round/store.py`).
+    """
+    return {LOSSES: torch.from_numpy(np.where(np.isnan(losses), np.inf, losses).astype(np.float32))}
