@@ -1,25 +1,87 @@
-"""The demo's last lines can be pasted."""
+"""The demo: a selector of one's own beside random and the best, and last lines that can be pasted."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fedcohort.command import demo
+from fedcohort.errors import OptionError
+from fedcohort.study.definition import load as load_study
+from fedcohort.study.judge import judge
+from fedcohort.study.results import load as load_results
+from run_harness import collect_words, compose_words
+
+SETTING = list(demo.SETTING)
+STUDY = Path(__file__).resolve().parents[2] / "studies" / "regimes_digits"
 
 
-def test_it_ends_with_commands_that_run_here(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ran: list[list[str]] = []
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The words of the runs, none of which is trained."""
+    found: list[list[str]] = []
 
-    def train(words: list[str]) -> dict[str, Any]:
-        ran.append(words)
+    def train(words: Sequence[str]) -> dict[str, Any]:
+        found.append(list(words))
         return {"final": dict.fromkeys((name for _, name, *_ in demo.ROWS), 0.5)}
 
     monkeypatch.setattr(demo, "train", train)
     monkeypatch.setattr(demo, "command", lambda name: f"here/{name}")
+    return found
+
+
+def test_it_ends_with_commands_that_run_here(ran: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
     demo.main()
-    assert ran == list(demo.RUNS.values())
+    assert ran == [[f"selector={name}", *SETTING] for name in ("flash", "random", "flash_whitened")]
     *_, sweep, see = capsys.readouterr().out.splitlines()
-    assert sweep.endswith(": here/python train.py -m selector=random,flash seed=0,1,2,3,4")
+    words = "selector=flash,random,flash_whitened heterogeneity=noise_bimodal label_noise.share=0.7 seed=0,1,2"
+    assert sweep.endswith(f": here/python train.py -m {words}")
     assert see.endswith(": here/mlflow ui --backend-store-uri sqlite:///logs/mlflow.db")
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "others"),
+    [
+        (
+            ["selector=oort", "selector.alpha=1", "agg=scaffold"],
+            ["selector=oort", "selector.alpha=1"],
+            ["agg=scaffold"],
+        ),
+        (["agg=scaffold"], ["selector=flash"], ["agg=scaffold"]),
+    ],
+    ids=["another selector", "no selector"],
+)
+def test_the_runs_differ_in_the_selector_alone(
+    ran: list[list[str]], words: list[str], first: list[str], others: list[str]
+) -> None:
+    demo.main(words)
+    assert ran[0] == [*first, *SETTING, *others]
+    assert ran[1:] == [[f"selector={name}", *SETTING, *others] for name in ("random", "flash_whitened")]
+
+
+def test_a_yardstick_is_not_run_twice_and_another_setting_is_taken(
+    ran: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo.main(["selector=random", "heterogeneity=iid"])
+    assert ran == [["selector=random", "heterogeneity=iid"], ["selector=flash_whitened", "heterogeneity=iid"]]
+    assert demo.SAID not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("word", ["-m", "paths.logs=elsewhere"])
+def test_what_would_move_the_runs_is_refused(ran: list[list[str]], word: str) -> None:
+    with pytest.raises(OptionError, match=f"the demo takes words of train.py, but not '{word}'"):
+        demo.main([word])
+    assert not ran
+
+
+def test_what_it_says_is_what_the_study_found(tmp_path: Path) -> None:
+    """The regime is the study's, the selector its best method there, and the sentence about noise is the config's."""
+    study = load_study(STUDY)
+    assert set(demo.SETTING) == set(study.cells["bimodal70"].words)
+    methods = judge(study, load_results(study)).cells["bimodal70"].winners()
+    assert methods[0].row == demo.BEST
+    composed = compose_words(*collect_words(tmp_path, *demo.SETTING, small=False))
+    noise, clients = composed.config["label_noise"], composed.config["clients"]
+    many = f"{round(noise['share'] * clients)} of {clients} clients"
+    assert f"{many} have {100 * noise['rate']:.0f} % wrong labels" == demo.SAID

@@ -15,7 +15,7 @@ from fedcohort.host import interrupt
 RUN = "run"  # train.py itself, so that both ways to start a run are one
 VERBS = {
     RUN: "train: as python train.py, in the folder that holds it",
-    "demo": "FLASH beside random on digits, in about a minute",
+    "demo": "a selector beside random and the best, on digits where selection pays, in about a minute",
     "sweep": "how a sweep stands (status), or its end (cancel), by its id",
     "compare": "a table over seeds with paired differences, and figures, from the runs that MLflow knows",
     "replay": "would another selector, or other options, have chosen otherwise? From a run's log, without training",
