@@ -44,3 +44,16 @@ def test_run_status_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert capsys.readouterr().out.split()[-1].endswith("cell_equal.tex")
     with pytest.raises(OptionError, match="seeds must be integers"):
         study.main(["status", "tiny", "seeds=a"])
+
+
+def test_a_leaderboard_is_reported_and_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "studies" / "tiny", cells=CELLS)
+    (tmp_path / "studies" / "board").mkdir()
+    (tmp_path / "studies" / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {tiny: digits}\n")
+    monkeypatch.chdir(tmp_path)
+    assert study.main(["report", "board"]) == 0
+    assert "studies/board/report.html" in capsys.readouterr().out
+    with pytest.raises(OptionError, match="board has no runs of its own, it ranks those of tiny: run these"):
+        study.main(["run", "board"])

@@ -7,7 +7,8 @@ fedcohort study run NAME [seeds=0,1 cells=a,b selectors=c,d n_jobs=1 keep_runs=f
 fedcohort study status NAME [seeds= cells= selectors=]
     what is done, missing, refused and why, failed; how long the rest may take
 fedcohort study report NAME
-    README.md, report.html, map.png, ranks.png and the tables as .csv and .tex, from what is there
+    README.md, report.html, map.png, ranks.png and the tables as .csv and .tex, from what is there. A study whose
+    study.yaml has `of` is a leaderboard: it has no runs, and ranks the selectors of other studies.
 
 seeds=null           those of study.yaml
 cells=null           all
@@ -26,7 +27,7 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.host.interrupt import interrupts
 from fedcohort.startup.options import unknown
-from fedcohort.study import engine, places, progress, results
+from fedcohort.study import engine, leaderboard, places, progress, results
 from fedcohort.study.definition import Study, load, read_seeds
 
 VERBS = ("run", "status", "report")
@@ -51,13 +52,13 @@ class Options:
     def seeds_of(self, study: Study) -> Sequence[int]:
         if self.seeds is None:
             return study.seeds
-        parts = _list(self.seeds) or []
+        parts = _split(self.seeds) or []
         if not all(part.isdigit() for part in parts):
             raise ranges.refuse("seeds", "integers in [0, inf), as seeds=0,1,2", self.seeds)
         return read_seeds("seeds", [int(part) for part in parts])
 
 
-def _list(text: str | None) -> list[str] | None:
+def _split(text: str | None) -> list[str] | None:
     return None if text is None else [part for part in text.strip("[]").split(",") if part]
 
 
@@ -81,16 +82,17 @@ def main(words: Sequence[str]) -> int:
     """The command; raises what `in_one_line` puts in one line. Returns 1 where a run has failed."""
     verb, name, options = parse(words)
     configs = Path.cwd() / "configs"
-    rows = _list(options.selectors)
+    rows = _split(options.selectors)
+    if leaderboard.is_one(STUDIES / name):
+        return _report_leaderboard(verb, name)
     study = places.with_own(load(STUDIES / name), rows, configs)
     found = results.load(study)
     if verb == "report":
         from fedcohort.study import report  # noqa: PLC0415 - scipy
 
-        sys.stdout.write("".join(f"{path}\n" for path in report.write(study, found)))
-        return 0
+        return _list(report.write(study, found))
     seeds = options.seeds_of(study)
-    wanted = places.list_places(study, _list(options.cells), rows)
+    wanted = places.list_places(study, _split(options.cells), rows)
     if verb == "run":
         logs = (LOGS / name).absolute()
         with engine.alone(logs), engine.quietly():
@@ -103,6 +105,20 @@ def main(words: Sequence[str]) -> int:
     at = progress.progress_of(wanted, seeds, found, configs)
     _say(progress.describe(study, at, found))
     return 1 if verb == "run" and at.count(results.FAILED) else 0
+
+
+def _report_leaderboard(verb: str, name: str) -> int:
+    known = leaderboard.load(STUDIES / name)
+    if verb != "report":
+        raise OptionError(f"{name} has no runs of its own, it ranks those of {', '.join(known.studies)}: {verb} these")
+    from fedcohort.study import standings  # noqa: PLC0415 - scipy
+
+    return _list(standings.write(known))
+
+
+def _list(files: Sequence[Path]) -> int:
+    sys.stdout.write("".join(f"{path}\n" for path in files))
+    return 0
 
 
 def _say(line: str) -> None:

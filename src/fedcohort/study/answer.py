@@ -16,15 +16,20 @@ def answer(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     cells = list(verdict.cells.values())
     if not cells:
         return [f"Nothing has been run yet: `fedcohort study run {study.name}`."]
-    by_kind = {kind: [cell for cell in cells if kind_of(study, cell) == kind] for kind in KINDS}
+    by_kind = sort_regimes(study, cells)
     lines = []
     for kind, found in by_kind.items():
         lines += [f"- {_of_cell(study, kind, cell, u)}{_losers(cell, study.baseline, u)}." for cell in found]
     return [
-        _first(study, {kind: len(found) for kind, found in by_kind.items()}) + _so_far(study, cells),
+        count_regimes(study, by_kind) + _so_far(study, cells),
         "\n".join(lines),
-        *_overall(study, verdict),
+        *rank_methods(study, verdict),
     ]
+
+
+def sort_regimes(study: Study, cells: Sequence[CellVerdict]) -> dict[str, list[CellVerdict]]:
+    """Return the cells of each kind."""
+    return {kind: [cell for cell in cells if kind_of(study, cell) == kind] for kind in KINDS}
 
 
 def kind_of(study: Study, cell: CellVerdict) -> str:
@@ -68,8 +73,9 @@ def _label(study: Study, cell: CellVerdict) -> str:
     return study.cells[cell.cell].label
 
 
-def _first(study: Study, counts: Mapping[str, int]) -> str:
+def count_regimes(study: Study, by_kind: Mapping[str, Sequence[CellVerdict]]) -> str:
     """Count the regimes of each kind."""
+    counts = {kind: len(found) for kind, found in by_kind.items()}
     n, base = sum(counts.values()), study.baseline
     if counts[WON]:
         parts = [f"**A method beats {base} in {counts[WON]} of {n} regimes.**"]
@@ -115,7 +121,8 @@ def points(u: MetricUnit, count: float = 2) -> str:
     return ("points" if count != 1 else "point") if u.name == "%" else u.name or "units"
 
 
-def _overall(study: Study, verdict: Verdict) -> list[str]:
+def rank_methods(study: Study, verdict: Verdict) -> list[str]:
+    """Say who ranks best over the regimes, and whether the baseline is beaten."""
     ranks, base = verdict.ranks, study.baseline
     if ranks is None:
         return []

@@ -13,7 +13,8 @@ Of words with one key the last counts: those of a selector over those of its cel
 is run with the baseline, and its words stand where the cell's do.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,21 +102,23 @@ def load(folder: Path) -> Study:
         raise OptionError(
             f"there is no study {folder.name!r}; there are {', '.join(there) or 'none'} in {folder.parent}"
         )
-    try:
+    with named(path, NEEDED):
         return _read(folder, file_of(path))
+
+
+@contextmanager
+def named(path: Path, needed: Sequence[str]) -> Iterator[None]:
+    """Put the file's name before what is wrong with it; needed: the options that it must have."""
+    try:
+        yield
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from error
     except (OSError, TypeError, ValueError) as error:  # it is a list, or a single value
-        raise OptionError(f"{path} must hold options by name ({', '.join(NEEDED)})") from error
+        raise OptionError(f"{path} must hold options by name ({', '.join(needed)})") from error
 
 
 def _read(folder: Path, given: Mapping[str, Any]) -> Study:
-    for key in given:
-        if key not in (*NEEDED, *DEFAULTS):
-            raise unknown("", str(key), (*NEEDED, *DEFAULTS))
-    for key in NEEDED:
-        if key not in given:
-            raise OptionError(f"{key} is missing")
+    check_keys(given, NEEDED, (*NEEDED, *DEFAULTS))
     node = {**DEFAULTS, **given}
     for key in ("title", "question", "baseline", "metric"):
         ranges.text(key, node[key])
@@ -123,13 +126,6 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
         raise ranges.refuse("metric", "one of which more is better", node["metric"])
     ranges.integer("late", node["late"], "[1, inf)")
     ranges.number("target", node["target"], "(-inf, inf)", optional=True)
-    win = {**WIN, **_mapping("win", node["win"])}
-    if strange := sorted(set(win) - set(WIN)):
-        raise unknown("win", strange[0], tuple(WIN))
-    ranges.number("win.alpha", win["alpha"], "(0, 1)")
-    ranges.number("win.least", win["least"], "[0, inf)")
-    ranges.integer("win.seeds", win["seeds"], "[2, inf)")
-    ranges.number("win.worth", win["worth"], "(0, inf)")
     rows, roles = _rows(node)
     return Study(
         folder=folder,
@@ -139,15 +135,34 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
         baseline=node["baseline"],
         words=rows,
         roles=roles,
-        cells=_cells(_mapping("cells", node["cells"]), node["target"]),
+        cells=_cells(mapping("cells", node["cells"]), node["target"]),
         seeds=read_seeds("seeds", node["seeds"]),
         metric=node["metric"],
         late=node["late"],
-        alpha=win["alpha"],
-        least=win["least"],
-        enough=win["seeds"],
-        worth=win["worth"],
+        **read_win(node["win"]),
     )
+
+
+def read_win(value: object) -> dict[str, Any]:
+    """Read what counts as an answer, as `Study` has it. Raises `OptionError`."""
+    win = {**WIN, **mapping("win", value)}
+    if strange := sorted(set(win) - set(WIN)):
+        raise unknown("win", strange[0], tuple(WIN))
+    ranges.number("win.alpha", win["alpha"], "(0, 1)")
+    ranges.number("win.least", win["least"], "[0, inf)")
+    ranges.integer("win.seeds", win["seeds"], "[2, inf)")
+    ranges.number("win.worth", win["worth"], "(0, inf)")
+    return {"alpha": win["alpha"], "least": win["least"], "enough": win["seeds"], "worth": win["worth"]}
+
+
+def check_keys(given: Mapping[str, Any], needed: Sequence[str], known: Sequence[str]) -> None:
+    """Raise `OptionError` for an option that there isn't, and for one that is missing."""
+    for key in given:
+        if key not in known:
+            raise unknown("", str(key), known)
+    for key in needed:
+        if key not in given:
+            raise OptionError(f"{key} is missing")
 
 
 def read_seeds(option: str, value: object) -> tuple[int, ...]:
@@ -189,7 +204,7 @@ def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
     known = ("label", "axis", "words", "bounds", "target")
     found = {}
     for name, value in nodes.items():
-        where, node = f"cells.{name}", _mapping(f"cells.{name}", value)
+        where, node = f"cells.{name}", mapping(f"cells.{name}", value)
         if strange := sorted(set(node) - set(known)):
             raise unknown(where, strange[0], known)
         if "words" not in node:
@@ -197,7 +212,7 @@ def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
         for key in ("label", "axis"):
             ranges.text(f"{where}.{key}", node.get(key), optional=True)
         ranges.number(f"{where}.target", node.get("target"), "(-inf, inf)", optional=True)
-        bounds = _mapping(f"{where}.bounds", node.get("bounds") or {})
+        bounds = mapping(f"{where}.bounds", node.get("bounds") or {})
         found[name] = Regime(
             name,
             node.get("label") or name,
@@ -211,7 +226,8 @@ def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
     return found
 
 
-def _mapping(option: str, value: object) -> dict[str, Any]:
+def mapping(option: str, value: object) -> dict[str, Any]:
+    """Check options by name. Raises `OptionError`."""
     if not isinstance(value, Mapping):
         raise ranges.refuse(option, "options by name", value)
     return {str(key): each for key, each in value.items()}
