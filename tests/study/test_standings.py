@@ -52,7 +52,7 @@ def test_ones_own_is_placed_on_its_seeds(tmp_path: Path) -> None:
     folder = studies(tmp_path)
     standings.write(leaderboard.load(folder))
     text = (folder / "README.md").read_text()
-    assert "## Mine among the others, where it was run (1 regime, 2 seeds: 0, 1)" in text
+    assert "## Among the others: mine, where it was run (1 regime, 2 seeds: 0, 1)" in text
     assert "| **mine** | **1** | **1** |" in text
     assert "4. mine" not in text
 

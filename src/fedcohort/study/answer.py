@@ -158,8 +158,23 @@ def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         f"Seeds: how many show a true difference of {worth:g} {points(u, worth)} with a chance of 80 %, from the "
         "median spread of the methods' paired differences; the formula is in `maths/many_tests.py`.",
         "To target: median rounds and virtual time to the regime's target; where half of the seeds never met it, how "
-        "many did. Nobody was tuned: all methods have their default options.",
+        "many did.",
+        *tell_tuned(study),
     ]
+
+
+def tell_tuned(study: Study) -> list[str]:
+    """Say who was tuned with what, a line each."""
+    if not study.tuned:
+        return ["Nobody was tuned: all methods have their default options."]
+    lines = ["Tuned, each on seeds of its own; all others have their default options:"]
+    for name, each in study.tuned.items():
+        seeds, cells = ", ".join(map(str, each.seeds)), ", ".join(each.cells)
+        lines.append(
+            f"{name}: `{' '.join(each.words)}`, the best of {each.trials} trials (seeds {seeds} in {cells}; "
+            f"{each.metric} {each.value:.4f}, {each.default:.4f} with its defaults; commit {each.commit})."
+        )
+    return lines
 
 
 def missing(study: Study, verdict: Verdict) -> list[str]:

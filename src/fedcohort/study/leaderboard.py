@@ -15,7 +15,8 @@ from fedcohort.errors import OptionError
 from fedcohort.observe.comparison.shown import unit_of
 from fedcohort.startup.compose import file_of
 from fedcohort.study import definition, results
-from fedcohort.study.definition import NAME, Regime, Study, check_keys, mapping, named, read_win
+from fedcohort.study.checks import check_keys, mapping, named, read_win
+from fedcohort.study.definition import NAME, Regime, Study
 from fedcohort.study.results import Results
 
 NEEDED = ("title", "question", "of")
@@ -86,6 +87,7 @@ def load(folder: Path) -> Leaderboard:
         metric=" or ".join(dict.fromkeys(study.metric for study in studies.values())),
         late=first.late,
         **win,
+        tuned={row: each for study in studies.values() for row, each in study.tuned.items()},
     )
     groups = {f"{name}/{cell}": name for name, study in studies.items() for cell in study.cells}
     return Leaderboard(whole, _join(folder, found), groups, studies)

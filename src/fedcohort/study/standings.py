@@ -81,7 +81,7 @@ def sheet_of_own(study: Study, own: Board, row: str) -> Sheet:
     seeds = sorted({seed for of in own.seeds.values() for seed in of})
     where = f"{count(len(own.places), 'regime')}, {count(len(seeds), 'seed')}: {', '.join(map(str, seeds))}"
     strong = frozenset(i for i, name in enumerate(own.ranks.mean) if name == row)
-    return Sheet(f"among_{row}", f"{row} among the others, where it was run ({where})", head, rows, strong)
+    return Sheet(f"among_{row}", f"among the others: {row}, where it was run ({where})", head, rows, strong)
 
 
 def sheet_of_places(study: Study, main: Board, cells: Sequence[str], name: str, title: str) -> Sheet:
@@ -149,7 +149,7 @@ def _cautions(study: Study, u: MetricUnit) -> list[str]:
         "‡ is a yardstick, no method: it reads what no server can know, and has no rank.",
         "A method that has fewer than half as many runs as the baseline stands in a table of its own, among the others "
         "in its regimes, on its seeds.",
-        "Nobody was tuned: all methods have their default options.",
+        *answer.tell_tuned(study),
     ]
 
 
