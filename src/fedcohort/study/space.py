@@ -119,7 +119,9 @@ def _range(where: str, value: Any) -> Range:  # noqa: ANN401 - what a yaml holds
     if isinstance(value, Mapping):
         if strange := sorted(set(value) - {"low", "high", "log"}):
             raise unknown(where, strange[0], ("low", "high", "log"))
-        low, high, log = value.get("low"), value.get("high"), value.get("log", False)
+        low: Any = value.get("low")
+        high: Any = value.get("high")
+        log = value.get("log", False)
         ranges.number(f"{where}.low", low, "(-inf, inf)")
         ranges.number(f"{where}.high", high, "(-inf, inf)")
         ranges.flag(f"{where}.log", log)
