@@ -57,6 +57,16 @@ def test_ones_own_is_placed_on_its_seeds(tmp_path: Path) -> None:
     assert "4. mine" not in text
 
 
+def test_a_study_without_runs_is_missing(tmp_path: Path) -> None:
+    folder = studies(tmp_path, BOARD.replace("second: more digits", "second: more digits, third: none yet"))
+    write(tmp_path / "third", **ROWS)
+    standings.write(leaderboard.load(folder))
+    text = (folder / "README.md").read_text()
+    assert "- 2 regimes of third: `fedcohort study run third`" in text
+    assert not (folder / "tables" / "differences_third.csv").exists()
+    assert "3 selectors, 4 regimes, 3 seeds in each." in text
+
+
 def test_the_html_asks_nobody(tmp_path: Path) -> None:
     folder = studies(tmp_path)
     standings.write(leaderboard.load(folder))

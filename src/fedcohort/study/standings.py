@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -32,6 +32,8 @@ def write(known: Leaderboard) -> list[Path]:
     tables += [sheet_of_own(study, each, row) for row, each in own.items() if each is not None]
     for name, of in known.studies.items():
         cells = {cell: each for cell, each in verdict.cells.items() if known.groups[cell] == name}
+        if not cells:
+            continue
         if main and set(cells) & set(main.places):
             tables.append(sheet_of_places(study, main, [cell for cell in cells if cell in main.places], name, of.title))
         shown = sheets.sheet_of_differences(study, replace(verdict, cells=cells), u)
@@ -44,9 +46,7 @@ def write(known: Leaderboard) -> list[Path]:
         overview=tables,
         cells=(),
         cautions=_cautions(study, u),
-        missing=[
-            f"{row}: no regime that it has in common with the others" for row, each in own.items() if each is None
-        ],
+        missing=_list_missing(known, verdict, own),
         refused=(),
         origin=_origin(known),
     )
@@ -151,6 +151,16 @@ def _cautions(study: Study, u: MetricUnit) -> list[str]:
         "in its regimes, on its seeds.",
         *answer.tell_tuned(study),
     ]
+
+
+def _list_missing(known: Leaderboard, verdict: Verdict, own: Mapping[str, Board | None]) -> list[str]:
+    """List regimes that nobody was run in, and rows that could be placed nowhere."""
+    found = []
+    for name in known.studies:
+        lacks = [cell for cell, study in known.groups.items() if study == name and cell not in verdict.cells]
+        if lacks:
+            found.append(f"{count(len(lacks), 'regime')} of {name}: `fedcohort study run {name}`")
+    return found + [f"{row}: no regime that it has in common with the others" for row in own if own[row] is None]
 
 
 def _origin(known: Leaderboard) -> list[str]:
