@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.study import report, tune
+from fedcohort.study import leaderboard, report, tune
 from fedcohort.study.checks import read_win
 from fedcohort.study.definition import load
 from fedcohort.study.measure import Trajectory
@@ -83,6 +83,7 @@ def test_as_many_trials_as_were_asked_for_the_defaults_first(tmp_path: Path, mon
 def test_the_page_says_who_was_tuned_with_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
     monkeypatch.setattr(tune, "play", Player())
+    tmp_path = tmp_path / "tiny"
     search(tmp_path, 1)
     study = load(tmp_path)
     late = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
@@ -93,6 +94,9 @@ def test_the_page_says_who_was_tuned_with_what(tmp_path: Path, monkeypatch: pyte
         in text
     )
     assert "Nobody was tuned" not in text
+    (tmp_path.parent / "board").mkdir()
+    (tmp_path.parent / "board" / "study.yaml").write_text(f"title: t\nquestion: q\nof: {{{tmp_path.name}: digits}}\n")
+    assert list(leaderboard.load(tmp_path.parent / "board").whole.tuned) == [f"ucb_cs_tuned in {tmp_path.name}"]
 
 
 def test_a_trial_that_fails_counts_and_has_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

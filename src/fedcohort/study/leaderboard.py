@@ -87,7 +87,7 @@ def load(folder: Path) -> Leaderboard:
         metric=" or ".join(dict.fromkeys(study.metric for study in studies.values())),
         late=first.late,
         **win,
-        tuned={row: each for study in studies.values() for row, each in study.tuned.items()},
+        tuned={f"{row} in {name}": each for name, study in studies.items() for row, each in study.tuned.items()},
     )
     groups = {f"{name}/{cell}": name for name, study in studies.items() for cell in study.cells}
     return Leaderboard(whole, _join(folder, found), groups, studies)
