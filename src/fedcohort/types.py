@@ -130,6 +130,8 @@ class Selection:
         upload: float64 [n_clients] in (0, 1], the share of its update that each client sends: each of the network's
             tensors is sent with that chance, drawn by the engine. What wasn't sent counts as the weighted mean of what
             others sent of it, or as zero with `zero_fill`. None sends everything.
+        reward: float64 [n_clients], what each client's last answer was worth to a method that learns from rewards,
+            whether or not it was credited with it; NaN where there was none. For the log alone.
     """
 
     clients: Ids
@@ -141,6 +143,7 @@ class Selection:
     units: Ids | None = None
     upload: Values | None = None
     zero_fill: bool = False
+    reward: Values | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "type fedcohort study VERB NAME, where VERB is one of run, status, report"),
+        ([], "type fedcohort study VERB NAME, where VERB is one of run, status, tune, report"),
         (["walk", "tiny"], "type fedcohort study VERB NAME"),
         (["run", "seeds=1"], "type fedcohort study VERB NAME"),
         (["run", "tiny", "fast"], "can't read 'fast': type name=value"),
@@ -44,3 +44,30 @@ def test_run_status_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert capsys.readouterr().out.split()[-1].endswith("cell_equal.tex")
     with pytest.raises(OptionError, match="seeds must be integers"):
         study.main(["status", "tiny", "seeds=a"])
+
+
+def test_a_leaderboard_is_reported_and_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "studies" / "tiny", cells=CELLS)
+    (tmp_path / "studies" / "board").mkdir()
+    (tmp_path / "studies" / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {tiny: digits}\n")
+    monkeypatch.chdir(tmp_path)
+    assert study.main(["report", "board"]) == 0
+    assert "studies/board/report.html" in capsys.readouterr().out
+    with pytest.raises(OptionError, match="board has no runs of its own, it ranks those of tiny: run these"):
+        study.main(["run", "board"])
+
+
+def test_seeds_that_are_tuned_on_are_not_studied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = {"flash": {"selector.lam": [1.0, 2.0]}}
+    write(tmp_path / "studies" / "tiny", tune={"trials": 1, "seeds": [7], "cells": ["equal"], "space": space})
+    write(tmp_path / "studies" / "bare")
+    (tmp_path / "configs").symlink_to(CONFIGS)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OptionError, match="seeds must be none that is tuned on, as 7 is, got '6,7'"):
+        study.main(["status", "tiny", "seeds=6,7"])
+    with pytest.raises(OptionError, match="selectors must be one of flash, got 'random'"):
+        study.main(["tune", "tiny", "selectors=random"])
+    with pytest.raises(OptionError, match=r"study\.yaml says nothing of `tune`"):
+        study.main(["tune", "bare"])

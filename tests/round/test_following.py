@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from engine_toy import federation_of
+from fedcohort.round.following import Following
+from fedcohort.types import Selection
 from run_harness import Ran, go
 
 RANKED = ("heterogeneity=noniid30_noise15", "label_noise.concentration=2")
@@ -39,3 +43,22 @@ def test_parts_are_followed_as_often_as_clients_are_evaluated(tmp_path: Path) ->
     assert there[-2:] == [4, 6]
     assert not any(step % 2 for step in there)
     assert "select/explore_noise" in ran.last.metrics
+
+
+def test_rewards_are_followed(tmp_path: Path) -> None:
+    """FLASH's in round t: |L(w_{t-1}) - L(w_{t-2})| of each client, which was not asked later, over one duration."""
+    ran = go(tmp_path, "selector=flash", "rounds=5", *RANKED)
+    assert "select/reward_noise" not in ran.reports[2].metrics, "no loss has changed before the second answer"
+    for step in (3, 4, 5):
+        one, two, now = (ran.reports[i].clients for i in (step - 2, step - 1, step))
+        changes = np.abs(two["signal_robust_loss"] - one["signal_robust_loss"])
+        np.testing.assert_allclose(now["reward"], changes / np.nanmax(one["finish_s"]), rtol=1e-6)
+        assert {"select/reward_noise", "select/reward_skew"} <= set(ran.reports[step].metrics)
+
+
+def test_scores_are_not_needed_to_follow_rewards() -> None:
+    """Of three clients two have one: the slower is worth more."""
+    rewarded = Selection(np.arange(2), reward=np.array([3.0, 1.0, np.nan]))
+    found = Following(federation_of(), np.array([9.0, 5.0, 7.0])).measure(rewarded)
+    assert found["select/reward_seconds"] == 1
+    assert not Following(federation_of(), np.array([9.0, 5.0, 7.0])).measure(Selection(np.arange(2)))

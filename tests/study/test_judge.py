@@ -104,3 +104,12 @@ def test_what_counts_is_large_enough_and_often_enough_seen(tmp_path: Path) -> No
     for win, sign in (({}, 1), ({"least": 0.0029}, 1), ({"least": 0.0031}, 0), ({"seeds": 4}, 0), ({"alpha": 1e-4}, 0)):
         study = write(tmp_path, win=win, **ROWS)
         assert judge(study, made_up(study, late)).cells["equal"].rows["flash"].sign == sign
+
+
+def test_a_row_just_begun_costs_the_others_no_seeds(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    late = {"equal": {**LATE["equal"], "mine": [0.99]}}
+    rows = judge(study, made_up(study, late)).cells["equal"].rows
+    assert rows["mine"].rank is None
+    assert rows["flash"].rank is not None
+    assert (rows["flash"].rank.n, rows["flash"].rank.mean) == (3, 1.0)

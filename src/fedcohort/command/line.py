@@ -19,7 +19,7 @@ VERBS = {
     "sweep": "how a sweep stands (status), or its end (cancel), by its id",
     "compare": "a table over seeds with paired differences, and figures, from the runs that MLflow knows",
     "replay": "would another selector, or other options, have chosen otherwise? From a run's log, without training",
-    "study": "run, follow and report a study: regimes x selectors x seeds",
+    "study": "run, follow, tune and report a study: regimes x selectors x seeds",
     "figures": "draw a run's figures again, or explain one round",
     "methods": "the words of a group with what their papers say, as a table",
     "profile": "where a round's time goes, stage by stage",

@@ -6,8 +6,12 @@ fedcohort study run NAME [seeds=0,1 cells=a,b selectors=c,d n_jobs=1 keep_runs=f
     selectors=mine adds it.
 fedcohort study status NAME [seeds= cells= selectors=]
     what is done, missing, refused and why, failed; how long the rest may take
+fedcohort study tune NAME [selectors= n_jobs=1]
+    the same number of trials for each selector that has a space in study.yaml, by Optuna, on seeds that the study
+    doesn't use; what it finds is in tuned.yaml, and the rows <name>_tuned of the study have it
 fedcohort study report NAME
-    README.md, report.html, map.png, ranks.png and the tables as .csv and .tex, from what is there
+    README.md, report.html, map.png, ranks.png and the tables as .csv and .tex, from what is there. A study whose
+    study.yaml has `of` is a leaderboard: it has no runs, and ranks the selectors of other studies.
 
 seeds=null           those of study.yaml
 cells=null           all
@@ -26,10 +30,11 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.host.interrupt import interrupts
 from fedcohort.startup.options import unknown
-from fedcohort.study import engine, places, progress, results
-from fedcohort.study.definition import Study, load, read_seeds
+from fedcohort.study import engine, leaderboard, places, progress, results
+from fedcohort.study.checks import read_seeds
+from fedcohort.study.definition import NAME, Study, load
 
-VERBS = ("run", "status", "report")
+VERBS = ("run", "status", "tune", "report")
 STUDIES, LOGS = Path("studies"), Path("logs/studies")
 
 
@@ -49,15 +54,19 @@ class Options:
         ranges.choice("keep_runs", self.keep_runs, "true", "false")
 
     def seeds_of(self, study: Study) -> Sequence[int]:
+        """The seeds typed. Raises `OptionError` for those that the study tunes on."""
         if self.seeds is None:
             return study.seeds
-        parts = _list(self.seeds) or []
+        parts = _split(self.seeds) or []
         if not all(part.isdigit() for part in parts):
             raise ranges.refuse("seeds", "integers in [0, inf), as seeds=0,1,2", self.seeds)
-        return read_seeds("seeds", [int(part) for part in parts])
+        seeds = read_seeds("seeds", [int(part) for part in parts])
+        if study.space is not None and (spent := set(seeds) & set(study.space.seeds)):
+            raise ranges.refuse("seeds", f"none that is tuned on, as {min(spent)} is", self.seeds)
+        return seeds
 
 
-def _list(text: str | None) -> list[str] | None:
+def _split(text: str | None) -> list[str] | None:
     return None if text is None else [part for part in text.strip("[]").split(",") if part]
 
 
@@ -81,16 +90,19 @@ def main(words: Sequence[str]) -> int:
     """The command; raises what `in_one_line` puts in one line. Returns 1 where a run has failed."""
     verb, name, options = parse(words)
     configs = Path.cwd() / "configs"
-    rows = _list(options.selectors)
+    rows = _split(options.selectors)
+    if leaderboard.is_one(STUDIES / name):
+        return _report_leaderboard(verb, name)
     study = places.with_own(load(STUDIES / name), rows, configs)
     found = results.load(study)
+    if verb == "tune":
+        return _tune(study, rows, configs, int(options.n_jobs or 1))
     if verb == "report":
         from fedcohort.study import report  # noqa: PLC0415 - scipy
 
-        sys.stdout.write("".join(f"{path}\n" for path in report.write(study, found)))
-        return 0
+        return _list(report.write(study, found))
     seeds = options.seeds_of(study)
-    wanted = places.list_places(study, _list(options.cells), rows)
+    wanted = places.list_places(study, _split(options.cells), rows)
     if verb == "run":
         logs = (LOGS / name).absolute()
         with engine.alone(logs), engine.quietly():
@@ -103,6 +115,38 @@ def main(words: Sequence[str]) -> int:
     at = progress.progress_of(wanted, seeds, found, configs)
     _say(progress.describe(study, at, found))
     return 1 if verb == "run" and at.count(results.FAILED) else 0
+
+
+def _tune(study: Study, rows: Sequence[str] | None, configs: Path, n_jobs: int) -> int:
+    if study.space is None:
+        raise OptionError(f"{study.folder / NAME} says nothing of `tune`: what may be tuned, and on which seeds")
+    from fedcohort.study import tune  # noqa: PLC0415 - Optuna
+
+    known = [*study.space.rows]
+    for row in rows or ():
+        ranges.choice("selectors", row, *known)
+    logs = (LOGS / study.name).absolute()
+    with engine.alone(logs), engine.quietly():
+        try:
+            tune.Tuning(study, study.space, configs, logs, _say).run(rows or known, n_jobs)
+        except (KeyboardInterrupt, SystemExit):
+            _say("stopped; the same command goes on")
+            raise SystemExit(interrupts.code or 1) from None
+    return 0
+
+
+def _report_leaderboard(verb: str, name: str) -> int:
+    known = leaderboard.load(STUDIES / name)
+    if verb != "report":
+        raise OptionError(f"{name} has no runs of its own, it ranks those of {', '.join(known.studies)}: {verb} these")
+    from fedcohort.study import standings  # noqa: PLC0415 - scipy
+
+    return _list(standings.write(known))
+
+
+def _list(files: Sequence[Path]) -> int:
+    sys.stdout.write("".join(f"{path}\n" for path in files))
+    return 0
 
 
 def _say(line: str) -> None:

@@ -11,6 +11,7 @@ step that did not measure it.
     selected, arrived        bool; was chosen to train; its update came in time and is finite
     score, part_*            what the selector ranked it by, in its own units, and what that is made of
     probability              of being drawn, where the selector draws
+    reward                   what its last answer was worth to a selector that learns from rewards, in its own units
     units                    local epochs done (steps, where client.steps is set), of the selected; 0 when too late
     units_asked              of the selected
     finish_s                 virtual seconds from the broadcast to the answer, for the units done, of the selected
@@ -51,7 +52,7 @@ STEPS = b"fedcohort.steps"
 ROWS = 65_536  # a row group: steps of a small population share one
 FAMILIES = ("part_", "signal_")
 ORDER = (
-    *("step", "client", *FLAGS, "score", "part_", "probability"),
+    *("step", "client", *FLAGS, "score", "part_", "probability", "reward"),
     *(
         "units",
         "units_asked",

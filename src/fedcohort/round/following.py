@@ -1,4 +1,4 @@
-"""What a selector's scores follow: their rank correlation with what the bench knows of the clients."""
+"""What a selector's scores and rewards follow: their rank correlation with what the bench knows of the clients."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from fedcohort.types import Selection, Values
 
 
 class Following:
-    """Correlates scores, and their parts, with facts of the clients that differ between them.
+    """Correlates scores, their parts and rewards with facts of the clients that differ between them.
 
     Facts: `noise`, each client's rate of wrong labels; `skew`, its class imbalance, with the labels as it sees them;
     `samples`, how many it has; `seconds`, the expected virtual seconds of its whole job, unless these are in the order
@@ -36,10 +36,9 @@ class Following:
             del self.facts["seconds"]
 
     def measure(self, selection: Selection) -> Mapping[str, float]:
-        """Return `select/<part>_<fact>` of the scores (`score`) and of each part; none of what can't be ranked."""
-        if selection.scores is None:
-            return {}
-        parts = {"score": selection.scores, **selection.parts}
+        """Return `select/<part>_<fact>` of scores (`score`), their parts and `reward`; none of what can't be ranked."""
+        columns = {"score": selection.scores, **selection.parts, "reward": selection.reward}
+        parts = {part: values for part, values in columns.items() if values is not None}
         found = {
             f"select/{part}_{fact}": correlate(values, column)
             for part, values in parts.items()

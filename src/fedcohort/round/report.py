@@ -42,7 +42,7 @@ def columns(planned: PlannedRound, collected: Collected, n_clients: int) -> Clie
         "weight": (came, collected.weights),
     }
     ranking = {"score": selection.scores, **{f"part_{name}": part for name, part in selection.parts.items()}}
-    ranking["probability"] = selection.probability
+    ranking |= {"reward": selection.reward, "probability": selection.probability}
     table |= {name: (None, values) for name, values in ranking.items() if values is not None}
     reports = {word: (came, values) for word, values in collected.reports.items() if word != "train_loss"}
     reports |= {word: (came, found) for word, found in collected.derived.items() if isinstance(found, np.ndarray)}

@@ -194,7 +194,7 @@ class Flash(Selector[State]):
         clients = top(scores, backoff.ready(state.rests, ctx).available, ctx.cohort, ctx.rng)
         posterior = self.estimator.choose(posterior, state.X[clients])
         parts = {"exploit": verdict.exploit, "explore": verdict.explore}
-        return Selection(clients, scores, parts), replace(state, posterior=posterior)
+        return Selection(clients, scores, parts, reward=state.gain), replace(state, posterior=posterior)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         arrived, first, chosen_by = outcome.clients, outcome.round == 0, state.X

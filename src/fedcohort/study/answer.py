@@ -16,15 +16,20 @@ def answer(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     cells = list(verdict.cells.values())
     if not cells:
         return [f"Nothing has been run yet: `fedcohort study run {study.name}`."]
-    by_kind = {kind: [cell for cell in cells if kind_of(study, cell) == kind] for kind in KINDS}
+    by_kind = sort_regimes(study, cells)
     lines = []
     for kind, found in by_kind.items():
         lines += [f"- {_of_cell(study, kind, cell, u)}{_losers(cell, study.baseline, u)}." for cell in found]
     return [
-        _first(study, {kind: len(found) for kind, found in by_kind.items()}) + _so_far(study, cells),
+        count_regimes(study, by_kind) + _so_far(study, cells),
         "\n".join(lines),
-        *_overall(study, verdict),
+        *rank_methods(study, verdict),
     ]
+
+
+def sort_regimes(study: Study, cells: Sequence[CellVerdict]) -> dict[str, list[CellVerdict]]:
+    """Return the cells of each kind."""
+    return {kind: [cell for cell in cells if kind_of(study, cell) == kind] for kind in KINDS}
 
 
 def kind_of(study: Study, cell: CellVerdict) -> str:
@@ -68,8 +73,9 @@ def _label(study: Study, cell: CellVerdict) -> str:
     return study.cells[cell.cell].label
 
 
-def _first(study: Study, counts: Mapping[str, int]) -> str:
+def count_regimes(study: Study, by_kind: Mapping[str, Sequence[CellVerdict]]) -> str:
     """Count the regimes of each kind."""
+    counts = {kind: len(found) for kind, found in by_kind.items()}
     n, base = sum(counts.values()), study.baseline
     if counts[WON]:
         parts = [f"**A method beats {base} in {counts[WON]} of {n} regimes.**"]
@@ -115,7 +121,8 @@ def points(u: MetricUnit, count: float = 2) -> str:
     return ("points" if count != 1 else "point") if u.name == "%" else u.name or "units"
 
 
-def _overall(study: Study, verdict: Verdict) -> list[str]:
+def rank_methods(study: Study, verdict: Verdict) -> list[str]:
+    """Say who ranks best over the regimes, and whether the baseline is beaten."""
     ranks, base = verdict.ranks, study.baseline
     if ranks is None:
         return []
@@ -151,8 +158,23 @@ def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         f"Seeds: how many show a true difference of {worth:g} {points(u, worth)} with a chance of 80 %, from the "
         "median spread of the methods' paired differences; the formula is in `maths/many_tests.py`.",
         "To target: median rounds and virtual time to the regime's target; where half of the seeds never met it, how "
-        "many did. Nobody was tuned: all methods have their default options.",
+        "many did.",
+        *tell_tuned(study),
     ]
+
+
+def tell_tuned(study: Study) -> list[str]:
+    """Say who was tuned with what, a line each."""
+    if not study.tuned:
+        return ["Nobody was tuned: all methods have their default options."]
+    lines = ["Tuned, each on seeds of its own; all others have their default options:"]
+    for name, each in study.tuned.items():
+        seeds, cells = ", ".join(map(str, each.seeds)), ", ".join(each.cells)
+        lines.append(
+            f"{name}: `{' '.join(each.words)}`, the best of {each.trials} trials (seeds {seeds} in {cells}; "
+            f"{each.metric} {each.value:.4f}, {each.default:.4f} with its defaults; commit {each.commit})."
+        )
+    return lines
 
 
 def missing(study: Study, verdict: Verdict) -> list[str]:

@@ -8,13 +8,14 @@
     beside            the same, shown but no part of that: `full` trains everybody, `worst` chooses badly
     cells             regimes in their order: label, axis, words, bounds (overrides by name), target
     seeds, metric, late, target, win.alpha, win.least, win.seeds, win.worth
+    tune                what `fedcohort study tune` searches (`space.py`)
 
 Of words with one key the last counts: those of a selector over those of its cell, those over the common ones. A bound
 is run with the baseline, and its words stand where the cell's do.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,15 @@ from fedcohort.errors import OptionError
 from fedcohort.observe.comparison.table import lower_is_better
 from fedcohort.startup.compose import file_of
 from fedcohort.startup.options import unknown
+from fedcohort.study import space
+from fedcohort.study.checks import check_keys, mapping, named, read_seeds, read_win, read_words
+from fedcohort.study.space import Space, Tuned
 
 NAME = "study.yaml"
 BOUND = "bound:"  # before the name of a bound, where selectors stand
 METHOD, YARDSTICK, BESIDE, BASELINE, LIMIT = "method", "yardstick", "beside", "baseline", "bound"
 DEFAULTS = {"common": [], "yardsticks": [], "beside": [], "metric": "test/acc", "late": 10, "target": None, "win": {}}
-WIN = {"alpha": 0.05, "least": 0.0, "seeds": 3, "worth": 0.01}
+DEFAULTS |= {"tune": None}
 NEEDED = ("title", "question", "baseline", "selectors", "cells", "seeds")
 Words = tuple[str, ...]
 
@@ -66,6 +70,8 @@ class Study:
         least: a difference that is smaller doesn't count, however sure it is; in the metric's own unit.
         enough: paired seeds below which nothing is said: two that happen to be alike have no spread.
         worth: the difference that the number of seeds is told for, in the metric's own unit.
+        space: what is tuned, None for nothing.
+        tuned: by the name of its row, `<row>_tuned`, what was found.
     """
 
     folder: Path
@@ -83,6 +89,8 @@ class Study:
     least: float
     enough: int
     worth: float
+    space: Space | None = None
+    tuned: Mapping[str, Tuned] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -101,21 +109,12 @@ def load(folder: Path) -> Study:
         raise OptionError(
             f"there is no study {folder.name!r}; there are {', '.join(there) or 'none'} in {folder.parent}"
         )
-    try:
+    with named(path, NEEDED):
         return _read(folder, file_of(path))
-    except OptionError as error:
-        raise OptionError(f"{path}: {error}") from error
-    except (OSError, TypeError, ValueError) as error:  # it is a list, or a single value
-        raise OptionError(f"{path} must hold options by name ({', '.join(NEEDED)})") from error
 
 
 def _read(folder: Path, given: Mapping[str, Any]) -> Study:
-    for key in given:
-        if key not in (*NEEDED, *DEFAULTS):
-            raise unknown("", str(key), (*NEEDED, *DEFAULTS))
-    for key in NEEDED:
-        if key not in given:
-            raise OptionError(f"{key} is missing")
+    check_keys(given, NEEDED, (*NEEDED, *DEFAULTS))
     node = {**DEFAULTS, **given}
     for key in ("title", "question", "baseline", "metric"):
         ranges.text(key, node[key])
@@ -123,40 +122,27 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
         raise ranges.refuse("metric", "one of which more is better", node["metric"])
     ranges.integer("late", node["late"], "[1, inf)")
     ranges.number("target", node["target"], "(-inf, inf)", optional=True)
-    win = {**WIN, **_mapping("win", node["win"])}
-    if strange := sorted(set(win) - set(WIN)):
-        raise unknown("win", strange[0], tuple(WIN))
-    ranges.number("win.alpha", win["alpha"], "(0, 1)")
-    ranges.number("win.least", win["least"], "[0, inf)")
-    ranges.integer("win.seeds", win["seeds"], "[2, inf)")
-    ranges.number("win.worth", win["worth"], "(0, inf)")
     rows, roles = _rows(node)
+    cells, seeds = _cells(mapping("cells", node["cells"]), node["target"]), read_seeds("seeds", node["seeds"])
+    found = space.load(folder)
+    for name, each in found.items():
+        rows[name], roles[name] = (*rows.get(each.row, (f"selector={each.row}",)), *each.words), METHOD
     return Study(
         folder=folder,
         title=node["title"],
         question=node["question"],
-        common=_words("common", node["common"]),
+        common=read_words("common", node["common"]),
         baseline=node["baseline"],
         words=rows,
         roles=roles,
-        cells=_cells(_mapping("cells", node["cells"]), node["target"]),
-        seeds=read_seeds("seeds", node["seeds"]),
+        cells=cells,
+        seeds=seeds,
         metric=node["metric"],
         late=node["late"],
-        alpha=win["alpha"],
-        least=win["least"],
-        enough=win["seeds"],
-        worth=win["worth"],
+        **read_win(node["win"]),
+        space=None if node["tune"] is None else space.read(mapping("tune", node["tune"]), cells, seeds),
+        tuned=found,
     )
-
-
-def read_seeds(option: str, value: object) -> tuple[int, ...]:
-    """Check seeds, one at least and none twice. Raises `OptionError`."""
-    ranges.integers(option, value, "[0, inf)")
-    seeds: Any = value
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise ranges.refuse(option, "a list of one or more seeds, none twice", value)
-    return tuple(seeds)
 
 
 def _rows(node: Mapping[str, Any]) -> tuple[dict[str, Words], dict[str, str]]:
@@ -181,7 +167,7 @@ def _row(key: str, given: object) -> tuple[str, Words]:
     if isinstance(given, Mapping) and len(given) == 1:
         ((name, words),) = given.items()
         if str(name).isidentifier():
-            return str(name), _words(f"{key}.{name}", words)
+            return str(name), read_words(f"{key}.{name}", words)
     raise ranges.refuse(key, "a list of words of selector, or of `name: [overrides]`", given)
 
 
@@ -189,7 +175,7 @@ def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
     known = ("label", "axis", "words", "bounds", "target")
     found = {}
     for name, value in nodes.items():
-        where, node = f"cells.{name}", _mapping(f"cells.{name}", value)
+        where, node = f"cells.{name}", mapping(f"cells.{name}", value)
         if strange := sorted(set(node) - set(known)):
             raise unknown(where, strange[0], known)
         if "words" not in node:
@@ -197,34 +183,15 @@ def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
         for key in ("label", "axis"):
             ranges.text(f"{where}.{key}", node.get(key), optional=True)
         ranges.number(f"{where}.target", node.get("target"), "(-inf, inf)", optional=True)
-        bounds = _mapping(f"{where}.bounds", node.get("bounds") or {})
+        bounds = mapping(f"{where}.bounds", node.get("bounds") or {})
         found[name] = Regime(
             name,
             node.get("label") or name,
             node.get("axis") or "",
-            _words(f"{where}.words", node["words"]),
-            {bound: _words(f"{where}.bounds.{bound}", words) for bound, words in bounds.items()},
+            read_words(f"{where}.words", node["words"]),
+            {bound: read_words(f"{where}.bounds.{bound}", words) for bound, words in bounds.items()},
             node.get("target", target),
         )
     if not found:
         raise ranges.refuse("cells", "one cell or more", nodes)
     return found
-
-
-def _mapping(option: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ranges.refuse(option, "options by name", value)
-    return {str(key): each for key, each in value.items()}
-
-
-def _words(option: str, value: object) -> Words:
-    """Check overrides as they are typed behind train.py; the seed is the study's own."""
-    ranges.texts(option, value)
-    words: Any = value
-    for word in words:
-        key, equals, _ = word.partition("=")
-        if not equals or not key:
-            raise ranges.refuse(option, "a list of words as they are typed, name=value", word)
-        if key in ("seed", "resume", "paths.logs"):
-            raise OptionError(f"{option}: {key} is the study's own: leave {word} out")
-    return tuple(words)

@@ -85,7 +85,7 @@ class Work:
     ) -> Iterator[tuple[Place, int, Outcome]]:
         """Yield outcomes as they come; no more tasks wait than there are processes, so that known ones are found."""
         running: dict[Future[Outcome], tuple[Place, int]] = {}
-        with ProcessPoolExecutor(n_jobs, get_context("spawn"), _begin) as pool:
+        with ProcessPoolExecutor(n_jobs, get_context("spawn"), begin) as pool:
             try:
                 for place, seed, task in tasks:
                     if isinstance(task, Outcome):
@@ -117,7 +117,7 @@ class Work:
         return self.found.rows[place.key(seed)]
 
 
-def _begin() -> None:
+def begin() -> None:
     """Prepare one of several processes."""
     messages.to_terminal()
     for handler in messages.log.handlers:

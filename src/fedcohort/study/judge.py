@@ -5,7 +5,8 @@
              win.least or more, and there are win.seeds of them
     gap      the d of the yardstick whose mean d is largest; there is something to win where that passes in the same way
     closed   mean d of a row / mean d of that yardstick, over the seeds that all three have; given where there is a gap
-    rank     of a method or the baseline among all of them, by seed, over the seeds that all of them have; 1 is best
+    rank     of a method or the baseline among all that have half of the baseline's seeds or more, by seed, over the
+             seeds that all of them have; 1 is best
     seeds    `maths.many_tests.count_seeds` of the median deviation of the methods' d
 
 The yardstick is chosen by the same seeds: its gap is a little flattered, and the greedy one is no upper bound.
@@ -217,7 +218,8 @@ def _median(runs: Mapping[int, Row], name: str) -> float:
 
 
 def _rank_in_cell(study: Study, runs: Runs) -> dict[str, Mean]:
-    rows = [row for row in runs if study.role_of(row) in RANKED]
+    least = len(runs.get(study.baseline, ())) / 2  # a row just begun costs the others no seeds, and has no rank
+    rows = [row for row in runs if study.role_of(row) in RANKED and len(runs[row]) >= least]
     common = sorted(set.intersection(*(set(runs[row]) for row in rows))) if rows else []
     if not common:
         return {}

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def write(study: Study, found: Results) -> list[Path]:
     page = Page(
         study=study,
         opening=answer.answer(study, verdict, u),
-        pictures=_draw(study, verdict, u),
+        pictures=draw(study, verdict, u),
         overview=[
             sheets.sheet_of_cells(study, verdict, u),
             sheets.sheet_of_differences(study, verdict, u),
@@ -54,10 +54,15 @@ def write(study: Study, found: Results) -> list[Path]:
         refused=_list_refused(study, found),
         origin=_origin(study, found),
     )
-    tables = study.folder / TABLES
+    return save(page, {"numbers": sheets.numbers_csv(study, verdict)})
+
+
+def save(page: Page, more: Mapping[str, str]) -> list[Path]:
+    """Write the page and its tables, and return all files. more: tables that are .csv alone, by name."""
+    study, tables = page.study, page.study.folder / TABLES
     tables.mkdir(exist_ok=True)
     texts = {"README.md": markdown(page), "report.html": web.render(page, study.folder)}
-    texts[f"{TABLES}/numbers.csv"] = sheets.numbers_csv(study, verdict)
+    texts |= {f"{TABLES}/{name}.csv": text for name, text in more.items()}
     for sheet in (*page.overview, *page.cells):
         texts[f"{TABLES}/{sheet.name}.csv"] = sheet.csv()
         texts[f"{TABLES}/{sheet.name}.tex"] = sheet.latex()
@@ -73,6 +78,7 @@ def markdown(page: Page) -> str:
     parts += [f"![{what}]({name})" for name, what in page.pictures]
     for sheet in page.overview:
         parts += [f"## {sheet.title[0].upper()}{sheet.title[1:]}", sheet.markdown()] if sheet.rows else []
+        parts += [sheet.note] if sheet.rows and sheet.note else []
     parts += ["## How to read it", "\n".join(f"- {line}" for line in page.cautions)]
     parts += ["## Regime by regime"] if page.cells else []
     for sheet in page.cells:
@@ -83,7 +89,7 @@ def markdown(page: Page) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _draw(study: Study, verdict: Verdict, u: MetricUnit) -> list[tuple[str, str]]:
+def draw(study: Study, verdict: Verdict, u: MetricUnit) -> list[tuple[str, str]]:
     """Draw what can be drawn, and remove a picture of an earlier report that can't be drawn any more."""
     drawn = []
     picture = _map_of(study, verdict, u)
@@ -144,12 +150,17 @@ def _origin(study: Study, found: Results) -> list[str]:
     done = [row for _, row in found.done()]
     if not done:
         return []
-    commits = Counter(row["commit"][:10] + (" with uncommitted changes" if row["dirty"] else "") for row in done)
     hours = sum(row["wall_s"] for row in done) / 3600
-    named = ", ".join(f"{name} ({n})" for name, n in commits.items())
     return [
-        f"{len(done)} runs, {hours:.1f} hours of one process; of commit {named}.",
+        f"{len(done)} runs, {hours:.1f} hours of one process; of commit {commits_of(found)}.",
         "`results.parquet` has a line a run, with the words that repeat it, its config hash and its fingerprint.",
         f"`fedcohort study run {study.name}` does what is missing, `selectors=mine` adds your own word of "
         f"configs/selector, `fedcohort study report {study.name}` writes this page.",
     ]
+
+
+def commits_of(found: Results) -> str:
+    """Name the commits of all runs, and how many each has."""
+    rows = [row for _, row in found.done()]
+    commits = Counter(row["commit"][:10] + (" with uncommitted changes" if row["dirty"] else "") for row in rows)
+    return ", ".join(f"{name} ({n})" for name, n in commits.items())

@@ -21,13 +21,14 @@ MARK = {1: "▲", -1: "▼", 0: ""}
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table. strong: the rows in bold face, by position."""
+    """A table. strong: the rows in bold face, by position; note: a line below it."""
 
     name: str
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     strong: frozenset[int] = frozenset()
+    note: str = ""
 
     def markdown(self) -> str:
         lines = [self.head, ["---"] + ["---:"] * (len(self.head) - 1)]
@@ -53,7 +54,8 @@ class Sheet:
     def latex(self) -> str:
         lines = [" & ".join(map(_tex, line)) + " \\\\" for line in (self.head, *self.rows)]
         columns = f"l{'r' * (len(self.head) - 1)}"
-        top = ["% needs \\usepackage{booktabs}", f"% {self.title}", f"\\begin{{tabular}}{{{columns}}}", "\\toprule"]
+        told = [f"% {text}" for text in (self.title, self.note) if text]
+        top = ["% needs \\usepackage{booktabs}", *told, f"\\begin{{tabular}}{{{columns}}}", "\\toprule"]
         return "\n".join([*top, lines[0], "\\midrule", *lines[1:], "\\bottomrule", "\\end{tabular}"]) + "\n"
 
     def csv(self) -> str:
@@ -126,6 +128,8 @@ def sheet_of_differences(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet
         found = [cell.rows.get(name) for cell in verdict.cells.values()]
         rows.append((_called(study, name), *(_short(each, u) for each in found)))
     labels = [study.cells[cell].label for cell in verdict.cells]
+    power = [str(cell.seeds) if cell.seeds else NONE for cell in verdict.cells.values()]
+    rows.append((f"seeds that {study.worth * u.factor:g} needs", *power))
     return Sheet("differences", f"difference to {study.baseline}", ("selector", *labels), rows)
 
 

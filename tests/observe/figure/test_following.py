@@ -16,6 +16,8 @@ def test_a_panel_for_each_part_and_a_line_for_each_fact(tmp_path: Path) -> None:
     history = read(ran.folder)
     assert following.draw(ran.info, history, tmp_path / "following.png")
     assert (tmp_path / "following.png").stat().st_size > 10_000
+    parts = {following._part(str(name)) for name in history.metrics} - {None}
+    assert parts == {"score", "exploit", "explore", "reward"}
     known = history.metrics["select/score_noise"].dropna()
     assert len(known) >= 3
     assert (np.abs(known) <= 1).all()

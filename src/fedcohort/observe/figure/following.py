@@ -1,4 +1,4 @@
-"""following.png: what the selector's scores follow, by their rank correlation with noise, skew, speed and size."""
+"""following.png: what scores and rewards follow, by their rank correlation with noise, skew, speed and size."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,10 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
     if not parts:
         return False
     figure = style.figure(
-        info, "What scores follow: rank correlation with what differs between clients", 8, 1.9 * len(parts) + 1
+        info,
+        "What scores and rewards follow: rank correlation with what differs between clients",
+        8,
+        1.9 * len(parts) + 1,
     )
     grid = figure.subplots(len(parts), 1, sharex=True, squeeze=False)[:, 0]
     for axes, part in zip(grid, parts, strict=True):

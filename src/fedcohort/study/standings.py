@@ -1,0 +1,177 @@
+"""What `fedcohort study report` writes of a leaderboard: a page as a study has it, with ranks over all regimes."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from fedcohort.observe.comparison.shown import MetricUnit, unit_of
+from fedcohort.study import answer, board, sheets
+from fedcohort.study.board import Board, Span
+from fedcohort.study.definition import Study
+from fedcohort.study.judge import Verdict, judge, over_of
+from fedcohort.study.leaderboard import Leaderboard
+from fedcohort.study.report import Page, commits_of, draw, save
+from fedcohort.study.results import DONE
+from fedcohort.study.sheets import NONE, Sheet
+
+
+def write(known: Leaderboard) -> list[Path]:
+    """Write all files into the leaderboard's folder, and return them."""
+    study, found = known.whole, known.found
+    late = board.late_of(study, found)
+    rows, few = board.split_rows(study, late)
+    main = board.rank(study, late, rows, known.groups)
+    verdict = judge(study, found)
+    verdict = replace(verdict, ranks=main.ranks if main else None)
+    u = unit_of(next(iter(known.studies.values())).metric)
+    own = {row: board.rank(study, late, [*rows, row], known.groups) for row in few}
+    tables = [sheet_of_board(study, main, verdict, u)] if main else []
+    tables += [sheet_of_own(study, each, row) for row, each in own.items() if each is not None]
+    for name, of in known.studies.items():
+        cells = {cell: each for cell, each in verdict.cells.items() if known.groups[cell] == name}
+        if not cells:
+            continue
+        if main and set(cells) & set(main.places):
+            tables.append(sheet_of_places(study, main, [cell for cell in cells if cell in main.places], name, of.title))
+        shown = sheets.sheet_of_differences(study, replace(verdict, cells=cells), u)
+        tables.append(replace(shown, name=f"differences_{name}", title=f"{shown.title}: {of.title}"))
+    tables.append(sheets.sheet_of_cells(study, verdict, u))
+    page = Page(
+        study=study,
+        opening=_open(study, verdict, main),
+        pictures=draw(study, verdict, u),
+        overview=tables,
+        cells=(),
+        cautions=_cautions(study, u),
+        missing=_list_missing(known, verdict, own),
+        refused=(),
+        origin=_origin(known),
+    )
+    return save(page, {"numbers": sheets.numbers_csv(study, verdict)})
+
+
+def sheet_of_board(study: Study, main: Board, verdict: Verdict, u: MetricUnit) -> Sheet:
+    """The leaderboard itself: a line a method, best first."""
+    rows = []
+    for place, (row, mean) in enumerate(main.ranks.mean.items(), 1):
+        there = [cell.rows[row] for cell in verdict.cells.values() if row in cell.rows]
+        least = min((over_of(each).mean for each in there if each.over), default=math.nan)
+        rows.append(
+            (
+                f"{place}. {row}",
+                spell_rank(mean, main.spread[row]),
+                str(sum(each.sign > 0 for each in there)) if row != study.baseline else NONE,
+                str(sum(each.sign < 0 for each in there)) if row != study.baseline else NONE,
+                f"{least * u.factor:+.1f}" if math.isfinite(least) else NONE,
+            )
+        )
+    head = ("selector", "mean rank [95 %]", f"beats {study.baseline} in", "loses in", "worst difference")
+    strong = frozenset(i for i, row in enumerate(main.ranks.mean) if row == study.baseline)
+    title = f"leaderboard: mean ranks over {count(len(main.places), 'regime')}"
+    return Sheet("leaderboard", title, head, rows, strong, _power(study, verdict, u))
+
+
+def sheet_of_own(study: Study, own: Board, row: str) -> Sheet:
+    """Where a row that has fewer runs stands among the main ones, on its own seeds."""
+    head = ("selector", "mean rank [95 %]", *(study.cells[cell].label for cell in own.places))
+    rows = [_place_line(own, name) for name in own.ranks.mean]
+    seeds = sorted({seed for of in own.seeds.values() for seed in of})
+    where = f"{count(len(own.places), 'regime')}, {count(len(seeds), 'seed')}: {', '.join(map(str, seeds))}"
+    strong = frozenset(i for i, name in enumerate(own.ranks.mean) if name == row)
+    return Sheet(f"among_{row}", f"among the others: {row}, where it was run ({where})", head, rows, strong)
+
+
+def sheet_of_places(study: Study, main: Board, cells: Sequence[str], name: str, title: str) -> Sheet:
+    """Ranks of each row in each regime of a study."""
+    head = ("selector", *(study.cells[cell].label for cell in cells))
+    rows = [(row, *(spell_rank(*main.places[cell][row]) for cell in cells)) for row in main.ranks.mean]
+    return Sheet(f"ranks_{name}", f"rank in each regime: {title}", head, rows)
+
+
+def spell_rank(rank: float, span: Span) -> str:
+    """`3.2 [2.1, 4.5]`, without an interval where there is none."""
+    middle, low, high = (f"{value:.1f}".removesuffix(".0") for value in (rank, *span))
+    return f"{middle} [{low}, {high}]" if math.isfinite(span[0]) else middle
+
+
+def count(n: int, noun: str) -> str:
+    """`1 seed`, `2 seeds`."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def _place_line(own: Board, row: str) -> tuple[str, ...]:
+    mean = spell_rank(own.ranks.mean[row], own.spread[row])
+    return (row, mean, *(spell_rank(*places[row]) for places in own.places.values()))
+
+
+def _open(study: Study, verdict: Verdict, main: Board | None) -> list[str]:
+    cells = list(verdict.cells.values())
+    if not cells or main is None:
+        return ["There is nothing to rank yet: the studies have no runs of two methods in one regime."]
+    by_kind = answer.sort_regimes(study, cells)
+    unbeaten = [study.cells[cell.cell].label for cell in cells if not cell.winners()]
+    seeds = sorted({len(of) for of in main.seeds.values()})
+    span = f"{seeds[0]} to {count(seeds[-1], 'seed')}" if len(seeds) > 1 else count(seeds[0], "seed")
+    lines = [
+        f"{count(len(main.ranks.mean), 'selector')}, {count(len(main.places), 'regime')}, {span} in each.",
+        *answer.rank_methods(study, verdict),
+        answer.count_regimes(study, by_kind),
+    ]
+    return [*lines, f"**{study.baseline} is not beaten** in: {'; '.join(unbeaten)}."] if unbeaten else lines
+
+
+def _power(study: Study, verdict: Verdict, u: MetricUnit) -> str:
+    """Say how many seeds a small difference needs."""
+    known = {cell.cell: cell.seeds for cell in verdict.cells.values() if cell.seeds}
+    if not known:
+        return ""
+    worth = f"{study.worth * u.factor:g} {answer.points(u, study.worth * u.factor)}"
+    most = max(known, key=lambda cell: known[cell])
+    return (
+        f"Seeds that show a true difference of {worth} with a chance of 80 %: {min(known.values())} to "
+        f"{known[most]} ({study.cells[most].label}), {median(known.values()):g} in the median regime."
+    )
+
+
+def _cautions(study: Study, u: MetricUnit) -> list[str]:
+    least = study.least * u.factor
+    return [
+        "A rank is among the methods of a regime, of late-round means over the seeds that all of them have; 1 is best. "
+        "Its interval comes from weighing the seeds at random (Bayesian bootstrap, 2000 draws), those of a study alike "
+        "in all of its regimes: what other seeds would give here. The picture's bars, Friedman's test and Nemenyi's "
+        "distance, say what other regimes of this kind would.",
+        f"▲ and ▼, beats and loses: a difference to {study.baseline} on the same seeds whose p, corrected by Holm for "
+        f"all regimes of this page, is below {study.alpha:g}, of {least:g} {answer.points(u, least)} or more, over "
+        f"{study.enough} seeds or more. Nothing is corrected for the number of methods.",
+        "‡ is a yardstick, no method: it reads what no server can know, and has no rank.",
+        "A method that has fewer than half as many runs as the baseline stands in a table of its own, among the others "
+        "in its regimes, on its seeds.",
+        *answer.tell_tuned(study),
+    ]
+
+
+def _list_missing(known: Leaderboard, verdict: Verdict, own: Mapping[str, Board | None]) -> list[str]:
+    """List regimes that nobody was run in, and rows that could be placed nowhere."""
+    found = []
+    for name in known.studies:
+        lacks = [cell for cell, study in known.groups.items() if study == name and cell not in verdict.cells]
+        if lacks:
+            found.append(f"{count(len(lacks), 'regime')} of {name}: `fedcohort study run {name}`")
+    return found + [f"{row}: no regime that it has in common with the others" for row in own if own[row] is None]
+
+
+def _origin(known: Leaderboard) -> list[str]:
+    counts = Counter(
+        known.groups[key[0]]
+        for key, row in known.found.rows.items()
+        if row["status"] == DONE and key[0] in known.groups
+    )
+    own = ", ".join(f"{name} ({counts[name]} runs)" for name in known.studies)
+    return [
+        f"The results of {own}; of commit {commits_of(known.found)}.",
+        f"`fedcohort study run {next(iter(known.studies))} selectors=mine` adds your own word of configs/selector, "
+        f"`fedcohort study report {known.whole.name}` writes this page.",
+    ]

@@ -1,0 +1,190 @@
+"""What `fedcohort study tune` does: as many trials for each row that has a space, on seeds that the study doesn't use.
+
+The first trial is the row as it is, the others are Optuna's (TPE, with a seed of its own for each row). Each is written
+into tuned.yaml at once: the same command goes on, and with more trials in study.yaml does those that are more.
+"""
+
+import hashlib
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from fedcohort import rng
+from fedcohort.errors import OptionError
+from fedcohort.record import provenance
+from fedcohort.record.folder import write_atomically
+from fedcohort.study import space
+from fedcohort.study.definition import Study, Words
+from fedcohort.study.engine import Say, begin
+from fedcohort.study.measure import summarise
+from fedcohort.study.places import LEAN, merge
+from fedcohort.study.play import Outcome, Task, composed, play
+from fedcohort.study.results import DONE
+from fedcohort.study.space import Choice, Range, Space
+
+EXTRA = 'pip install --constraint constraints.txt --editable ".[sweep]"'
+Player = Callable[[Sequence[Task]], Sequence[Outcome]]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A search of all rows that have a space.
+
+    Attributes:
+        configs: the folder of the groups.
+        logs: where run folders are made.
+        say: is told a line a trial.
+    """
+
+    study: Study
+    space: Space
+    configs: Path
+    logs: Path
+    say: Say
+
+    def run(self, rows: Sequence[str], n_jobs: int) -> None:
+        """Search for each row, one after the other; n_jobs: processes for the runs of a trial."""
+        with _players(n_jobs) as players:
+            for row in rows:
+                self._search(row, players)
+
+    def _search(self, row: str, players: Player) -> None:
+        optuna = import_optuna()
+        options = self.space.rows[row]
+        defaults = self._defaults(row, options)
+        stamp = self._stamp(row)
+        found = space.load_all(self.study.folder).get(row, {})
+        tried: list[dict[str, Any]] = found["tried"] if found.get("stamp") == stamp else []
+        known = {tuple(each["words"]): each["value"] for each in tried if each["value"] is not None}
+        sampler = optuna.samplers.TPESampler(seed=rng.key(0, f"tune/{row}") % 2**32)
+        search = optuna.create_study(direction="maximize", sampler=sampler)
+        search.enqueue_trial(defaults)
+        tried = []
+        for number in range(1, self.space.trials + 1):
+            trial = search.ask()
+            words = tuple(f"{name}={spell(_suggest(trial, name, each))}" for name, each in options.items())
+            value = known[words] if words in known else self._value(row, words, players)
+            search.tell(trial, *([value] if value is not None else [None, optuna.trial.TrialState.FAIL]))
+            tried.append({"words": list(words), "value": value})
+            self._write(row, stamp, tried)
+            self.say(f"{row} [{number}/{self.space.trials}] {' '.join(words)}: {_spell_value(value)}")
+
+    def _defaults(self, row: str, options: Mapping[str, Range]) -> dict[str, Any]:
+        """Return the row's own options. Raises `OptionError` where its space doesn't hold them."""
+        config = composed(self._tasks(row, ())[0]).config
+        found = {}
+        for name, each in options.items():
+            value: Any = config
+            for part in name.split("."):
+                if not isinstance(value, Mapping) or part not in value:
+                    raise OptionError(f"tune.space.{row}: there is no option {name!r}")
+                value = value[part]
+            if not each.holds(value):
+                raise OptionError(
+                    f"tune.space.{row}.{name} must hold the default, {spell(value)}: it is the first trial"
+                )
+            found[name] = value
+        return found
+
+    def _tasks(self, row: str, words: Words) -> list[Task]:
+        study, own = self.study, self.study.words.get(row, (f"selector={row}",))
+        return [
+            Task(
+                merge(LEAN, study.common, study.cells[cell].words, own, words),
+                seed,
+                self.configs,
+                self.logs,
+                self.space.metric,
+                False,
+            )
+            for cell in self.space.cells
+            for seed in self.space.seeds
+        ]
+
+    def _value(self, row: str, words: Words, players: Player) -> float | None:
+        """Return the mean of the trial's runs, None where one of them was refused or has failed."""
+        outcomes = players(self._tasks(row, words))
+        if lost := next((each for each in outcomes if each.status != DONE), None):
+            self.say(f"{row} {' '.join(words)}: {lost.status}: {lost.reason}")
+            return None
+        late = [summarise(each.curve, self.study.late, None)["late"] for each in outcomes if each.curve is not None]
+        value = float(np.mean(late))
+        return value if math.isfinite(value) else None
+
+    def _stamp(self, row: str) -> str:
+        """Return what tells trials of one search from those of another: all but how many there are."""
+        asked = [[task.words, task.seed] for task in self._tasks(row, ())]
+        ranges_ = {name: asdict(each) for name, each in self.space.rows[row].items()}
+        text = json.dumps([asked, ranges_, self.space.metric, self.study.late])
+        return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+    def _write(self, row: str, stamp: str, tried: Sequence[Mapping[str, Any]]) -> None:
+        done = [each for each in tried if each["value"] is not None]
+        best = max(done, key=lambda each: each["value"], default={"words": [], "value": math.nan})
+        first = tried[0]["value"]
+        commit, dirty = provenance.commit()
+        facts = {
+            "trials": self.space.trials,
+            "seeds": list(self.space.seeds),
+            "cells": list(self.space.cells),
+            "metric": self.space.metric,
+            "words": best["words"],
+            "value": best["value"],
+            "default": math.nan if first is None else first,
+            "commit": f"{commit[:10]}{' with uncommitted changes' if dirty else ''}",
+            "stamp": stamp,
+            "tried": list(tried),
+        }
+        whole = space.load_all(self.study.folder) | {row: facts}
+        head = "# Written by fedcohort study tune; the rows <name>_tuned of the study have these words.\n"
+        text = yaml.safe_dump(whole, sort_keys=False, width=110, default_flow_style=None)
+        write_atomically(self.study.folder / space.NAME, head + text)
+
+
+def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported late
+    """Return Optuna, quiet. Raises `OptionError` where it isn't installed."""
+    try:
+        import optuna
+    except ImportError as error:
+        raise OptionError(f"fedcohort study tune needs Optuna: {EXTRA}") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # enqueue_trial, since 2.0
+    return optuna
+
+
+def spell(value: object) -> str:
+    """A value as it is typed."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
+
+
+def _suggest(trial: Any, name: str, each: Range) -> object:  # noqa: ANN401 - Optuna's
+    if isinstance(each, Choice):
+        return trial.suggest_categorical(name, list(each.values))
+    suggest = trial.suggest_int if each.whole else trial.suggest_float
+    return suggest(name, each.low, each.high, log=each.log)
+
+
+def _spell_value(value: float | None) -> str:
+    return "no value" if value is None else f"{value:.4f}"
+
+
+@contextmanager
+def _players(n_jobs: int) -> Iterator[Player]:
+    """Play tasks one after the other, or in processes."""
+    if n_jobs == 1:
+        yield lambda tasks: [play(task) for task in tasks]
+        return
+    with ProcessPoolExecutor(n_jobs, get_context("spawn"), begin) as pool:
+        yield lambda tasks: list(pool.map(play, tasks))

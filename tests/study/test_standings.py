@@ -1,0 +1,107 @@
+"""The files of a leaderboard, from made-up results of two studies."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.study import leaderboard, standings
+from study.test_board import LATE, ROWS
+from study.tiny import made_up, write
+
+BOARD = """title: Who
+question: Where?
+of: {first: digits, second: more digits}
+"""
+MINE = {"equal": LATE["equal"], "noisy": {name: of for name, of in LATE["noisy"].items() if name != "mine"}}
+
+
+def studies(folder: Path, text: str = BOARD, **changes: object) -> Path:
+    """Two studies with results beside a leaderboard, whose folder is returned."""
+    first, second = write(folder / "first", **ROWS), write(folder / "second", **{**ROWS, **changes})
+    made_up(first, LATE).save()
+    made_up(second, MINE).save()
+    (folder / "board").mkdir()
+    (folder / "board" / "study.yaml").write_text(text)
+    return folder / "board"
+
+
+def test_the_page_ranks_over_all_regimes(tmp_path: Path) -> None:
+    folder = studies(tmp_path)
+    files = standings.write(leaderboard.load(folder))
+    text = (folder / "README.md").read_text()
+    assert "3 selectors, 4 regimes, 3 seeds in each." in text
+    assert "Friedman's test doesn't tell the methods apart" in text
+    assert "**random is not beaten** in: digits: equal; digits: noisy; more digits: equal; more digits: noisy." in text
+    # ranks as in test_board, over two equal studies
+    assert "| **1. random** | **1.5 [" in text
+    assert "| 2. flash | 2 [" in text
+    assert "Seeds that show a true difference of 1 point with a chance of 80 %: " in text
+    assert "Nobody was tuned" in text
+    assert {path.name for path in files} >= {"README.md", "report.html", "ranks.png", "leaderboard.tex", "numbers.csv"}
+    with (folder / "tables" / "ranks_second.csv").open() as file:
+        rows = {row["selector"]: row for row in csv.DictReader(file)}
+    assert rows["flash"] == {"selector": "flash", "more digits: equal": "1 [1, 1]", "more digits: noisy": "3 [1, 3]"}
+    latex = (folder / "tables" / "leaderboard.tex").read_text()
+    assert "% Seeds that show a true difference" in latex
+
+
+def test_ones_own_is_placed_on_its_seeds(tmp_path: Path) -> None:
+    folder = studies(tmp_path)
+    standings.write(leaderboard.load(folder))
+    text = (folder / "README.md").read_text()
+    assert "## Among the others: mine, where it was run (1 regime, 2 seeds: 0, 1)" in text
+    assert "| **mine** | **1** | **1** |" in text
+    assert "4. mine" not in text
+
+
+def test_a_study_without_runs_is_missing(tmp_path: Path) -> None:
+    folder = studies(tmp_path, BOARD.replace("second: more digits", "second: more digits, third: none yet"))
+    write(tmp_path / "third", **ROWS)
+    standings.write(leaderboard.load(folder))
+    text = (folder / "README.md").read_text()
+    assert "- 2 regimes of third: `fedcohort study run third`" in text
+    assert not (folder / "tables" / "differences_third.csv").exists()
+    assert "3 selectors, 4 regimes, 3 seeds in each." in text
+
+
+def test_the_html_asks_nobody(tmp_path: Path) -> None:
+    folder = studies(tmp_path)
+    standings.write(leaderboard.load(folder))
+    text = (folder / "report.html").read_text()
+    assert not re.search(r"https?://|url\(|@import|<script|<link", text)
+    assert "Seeds that show a true difference" in text
+
+
+def test_without_results_it_says_so(tmp_path: Path) -> None:
+    write(tmp_path / "first")
+    (tmp_path / "board").mkdir()
+    (tmp_path / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {first: digits}\n")
+    standings.write(leaderboard.load(tmp_path / "board"))
+    assert "There is nothing to rank yet" in (tmp_path / "board" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("title: t\nquestion: q\nof: {}\n", r"board/study\.yaml: of must be one study or more"),
+        ("title: t\nof: {first: digits}\n", r"board/study\.yaml: question is missing"),
+        ("title: t\nquestion: q\nof: [first]\n", r"board/study\.yaml: of must be options by name"),
+        ("title: t\nquestion: q\nof: {first: digits}\nseeds: [1]\n", "there is no option 'seeds'"),
+        ("title: t\nquestion: q\nof: {third: digits}\n", "there is no study 'third'; there are board, first, second"),
+        ("title: t\nquestion: q\nof: {first: a}\nwin: {alpha: 2}\n", r"win\.alpha must be a number in \(0, 1\)"),
+    ],
+)
+def test_mistakes(tmp_path: Path, text: str, said: str) -> None:
+    folder = studies(tmp_path, text)
+    assert leaderboard.is_one(folder)
+    with pytest.raises(OptionError, match=said):
+        leaderboard.load(folder)
+
+
+def test_studies_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
+    folder = studies(tmp_path, baseline="round_robin", selectors=["flash"], yardsticks=[])
+    with pytest.raises(OptionError, match=r"of\.second must have the baseline and the unit of first, random and"):
+        leaderboard.load(folder)

@@ -1,0 +1,158 @@
+"""Trials by Optuna, what is written down of them, and the rows that come of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.study import leaderboard, report, tune
+from fedcohort.study.checks import read_win
+from fedcohort.study.definition import load
+from fedcohort.study.measure import Trajectory
+from fedcohort.study.play import Outcome, Task
+from fedcohort.study.results import DONE, FAILED
+from study.tiny import made_up, write
+from yaml_words import CONFIGS
+
+TUNE: dict[str, Any] = {
+    "trials": 4,
+    "seeds": [7, 8],
+    "cells": ["equal"],
+    "space": {"ucb_cs": {"selector.discount": {"low": 0.0, "high": 1.0}, "selector.tie": ["random", "id"]}},
+}
+FIRST = ["selector.discount=0.7", "selector.tie=random"]  # ucb_cs as it is
+
+
+class Player:
+    """Runs whose accuracy is 1 - (discount - .2)^2, and that of seed 8 .1 less."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
+
+    def __call__(self, task: Task) -> Outcome:
+        self.tasks.append(task)
+        words = dict(word.split("=", 1) for word in task.words)
+        value = 1 - (float(words["selector.discount"]) - 0.2) ** 2 - 0.1 * (task.seed == 8)
+        curve = Trajectory(*(np.array(x, float) for x in ([0, 1, 2], [0.1, value, value], [0, 1, 2], [0, 1, 2])))
+        return Outcome(DONE, "", {}, curve)
+
+
+def search(folder: Path, trials: int = 4, rows: Sequence[str] = ("ucb_cs",)) -> list[str]:
+    """Tune; returns what was said."""
+    study, said = write(folder, tune={**TUNE, "trials": trials}), list[str]()
+    assert study.space is not None
+    tune.Tuning(study, study.space, CONFIGS, folder / "logs", said.append).run(rows, 1)
+    return said
+
+
+def test_as_many_trials_as_were_asked_for_the_defaults_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    player = Player()
+    monkeypatch.setattr(tune, "play", player)
+    said = search(tmp_path)
+    # 1 - .5^2, and .1 less with the other seed: .7 in the mean
+    assert said[0] == "ucb_cs [1/4] selector.discount=0.7 selector.tie=random: 0.7000"
+    assert len(said) == 4
+    assert {task.seed for task in player.tasks} == {7, 8}
+    assert {task.metric for task in player.tasks} == {"server_val/acc"}
+    assert all("heterogeneity=iid" in task.words for task in player.tasks)
+
+    study = load(tmp_path)
+    found = study.tuned["ucb_cs_tuned"]
+    assert (found.row, found.trials, list(found.seeds)) == ("ucb_cs", 4, [7, 8])
+    assert found.default == pytest.approx(0.7)
+    assert found.value >= found.default
+    discount = float(found.words[0].partition("=")[2])
+    assert found.value == pytest.approx(0.95 - (discount - 0.2) ** 2)
+    assert study.words["ucb_cs_tuned"] == ("selector=ucb_cs", *found.words)
+    assert study.role_of("ucb_cs_tuned") == "method"
+
+    # the same command does nothing again, one with more trials those that are more, and both come to the same
+    done = len(player.tasks)
+    assert search(tmp_path) == said
+    assert len(player.tasks) == done
+    assert search(tmp_path, 6)[:4] == [line.replace("/4]", "/6]") for line in said]
+    assert len(player.tasks) == done + 2 * 2
+    at_once = search(tmp_path / "other", 6)
+    assert at_once[4:] == search(tmp_path, 6)[4:]
+
+
+def test_the_page_says_who_was_tuned_with_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    monkeypatch.setattr(tune, "play", Player())
+    tmp_path = tmp_path / "tiny"
+    search(tmp_path, 1)
+    study = load(tmp_path)
+    late = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
+    report.write(study, made_up(study, late))
+    text = (tmp_path / "README.md").read_text()
+    assert (
+        "- ucb_cs_tuned: `selector.discount=0.7 selector.tie=random`, the best of 1 trials (seeds 7, 8 in equal;"
+        in text
+    )
+    assert "Nobody was tuned" not in text
+    (tmp_path.parent / "board").mkdir()
+    (tmp_path.parent / "board" / "study.yaml").write_text(f"title: t\nquestion: q\nof: {{{tmp_path.name}: digits}}\n")
+    assert list(leaderboard.load(tmp_path.parent / "board").whole.tuned) == [f"ucb_cs_tuned in {tmp_path.name}"]
+
+
+def test_a_trial_that_fails_counts_and_has_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    monkeypatch.setattr(tune, "play", lambda task: Outcome(FAILED, "no luck"))
+    said = search(tmp_path, 1)
+    assert said == [f"ucb_cs {' '.join(FIRST)}: failed: no luck", f"ucb_cs [1/1] {' '.join(FIRST)}: no value"]
+    assert not load(tmp_path).tuned
+
+
+def test_without_optuna_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
+    with pytest.raises(OptionError, match=r"fedcohort study tune needs Optuna: pip install .*\[sweep\]"):
+        search(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"trials": 0}, "tune.trials must be an integer in [1, inf), got 0"),
+        ({"seeds": [1, 7]}, "tune.seeds must be none of the study's own, as 1 is, got [1, 7]"),
+        ({"cells": ["loud"]}, "tune.cells must be a list of one or more of equal, noisy"),
+        ({"metric": "test/acc"}, "tune.metric must be one of server_val/acc, got 'test/acc'"),
+        ({"colour": 1}, "tune: there is no option 'colour'"),
+        ({"space": {"flash": {}}}, "tune.space.flash must be one option or more"),
+        ({"space": {"flash": {"a": 1}}}, "tune.space.flash.a must be a list of two values or more, or {low: 0.1"),
+        ({"space": {"flash": {"a": {"low": 1, "high": 1}}}}, "tune.space.flash.a must be an interval with low < high"),
+        (
+            {"space": {"flash": {"a": {"low": 0, "high": 1, "log": True}}}},
+            "tune.space.flash.a must be an interval with",
+        ),
+    ],
+)
+def test_mistakes(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        write(tmp_path, tune={**TUNE, **changes})
+    assert str(caught.value).startswith(f"{tmp_path / 'study.yaml'}: {said}")
+
+
+@pytest.mark.parametrize(
+    ("space", "said"),
+    [
+        (
+            {"selector.discount": {"low": 0.8, "high": 1.0}},
+            "tune.space.ucb_cs.selector.discount must hold the default, 0.7",
+        ),
+        ({"selector.colour": [1, 2]}, "tune.space.ucb_cs: there is no option 'selector.colour'"),
+    ],
+)
+def test_a_space_holds_the_default(tmp_path: Path, space: dict[str, Any], said: str) -> None:
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    study = write(tmp_path, tune={**TUNE, "space": {"ucb_cs": space}})
+    assert study.space is not None
+    with pytest.raises(OptionError, match=said):
+        tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs"], 1)
+
+
+def test_what_counts_as_an_answer_has_defaults() -> None:
+    assert read_win({}) == {"alpha": 0.05, "least": 0.0, "enough": 3, "worth": 0.01}
