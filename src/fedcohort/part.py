@@ -32,6 +32,7 @@ class Facts:
         clean_labels: no label was changed.
         everybody: all clients take part in every round.
         batch_norm: the network has batch norm that keeps its statistics.
+        images: samples are images.
     """
 
     timed_device: bool
@@ -52,6 +53,7 @@ class Facts:
     clean_labels: bool | None = None
     everybody: bool | None = None
     batch_norm: bool | None = None
+    images: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,11 @@ ATTRIBUTES = Want(
     lambda run: run.attributes,
     "{who} reads how many samples of each class and attribute clients have, but {dataset} knows no attributes: choose "
     "dataset=cmnist",
+)
+IMAGES = Want(
+    lambda run: run.images,
+    "{who} moves and mirrors images [channels, height, width], and the inputs of {dataset} are none: choose "
+    "augmentation=none",
 )
 PROXY = Want(
     lambda run: run.proxy,

@@ -21,6 +21,7 @@ def trainer(
     dropout: bool = False,
     recurrence: bool = False,
     weighs: bool = False,
+    changed: bool = False,
     plain: bool = True,
 ) -> Any:
     """layers: of a chain of Linear and ReLU, None for another network."""
@@ -29,13 +30,16 @@ def trainer(
     worker = SimpleNamespace(has_batch_norm=norm, has_dropout=dropout, has_recurrence=recurrence, w=w, layout=layout)
     chain = None if layers is None else ["layer"] * layers
     client, objective = SimpleNamespace(plain=plain), SimpleNamespace(plain=False)
-    return ALONE(worker=worker, chain=chain, client=client, objective=objective, weighs=weighs, hooks=())
+    augmentation = SimpleNamespace(identity=not changed)
+    given = {"client": client, "objective": objective, "augmentation": augmentation}
+    return ALONE(worker=worker, chain=chain, weighs=weighs, hooks=(), **given)
 
 
 SEQUENTIAL = "sequential: autograd on flat views, one client at a time"
 SIDE_BY_SIDE = "sequential: the vectorised engine can't train side by side what has "
 WEIGHS = "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
 DUAL = "vectorised: a linear model in its dual, up to 7 clients at a time"
+CHANGED = "sequential: samples are changed anew in every pass, one client at a time"
 GPU = "vectorised: a small model on a GPU, 7 clients at a time"
 
 
@@ -55,6 +59,10 @@ GPU = "vectorised: a small model on a GPU, 7 clients at a time"
         ("auto", {"layers": 1, "plain": False}, ALONE, "sequential: hand-written gradients, one client at a time"),
         ("auto", {"weighs": True}, ALONE, WEIGHS),
         ("vectorised", {"weighs": True}, ALONE, WEIGHS),
+        ("vectorised", {"changed": True}, ALONE, CHANGED),
+        ("auto", {"changed": True, "layers": 1}, ALONE, CHANGED),
+        ("auto", {"changed": True, "device": "cuda"}, ALONE, CHANGED),
+        ("debug", {"changed": True}, Debug, "debug, as asked"),
         ("vectorised", {"norm": True}, ALONE, f"{SIDE_BY_SIDE}batch norm"),
         ("vectorised", {"dropout": True}, ALONE, f"{SIDE_BY_SIDE}dropout"),
         ("auto", {"norm": True}, ALONE, SEQUENTIAL),

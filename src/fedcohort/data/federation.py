@@ -100,6 +100,11 @@ class Federation:
         """Whether inputs are symbols, numbered from 0, which a network looks up; not numbers, and not pixels."""
         return not self.server_test.x.is_floating_point() and self.scale is None
 
+    @property
+    def has_images(self) -> bool:
+        """Whether samples are images, [channels, height, width]."""
+        return self.server_test.x.dim() == 4
+
     @cached_property
     def n_train(self) -> Ids:
         return np.diff(self.train.offsets)

@@ -117,7 +117,7 @@ class FederatedLoop(pl.Callback):
     def _trainer_of(self, worker: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
         parts, settings = self.parts, self.settings
         common = (parts.objective, parts.client, parts.codec, hooks, settings.seed, settings.closed_form)
-        return LocalTrainer(self.server, worker, self.federation, *common, self.parts.regulariser.hooks)
+        return LocalTrainer(self.server, worker, self.federation, *common, parts.regulariser.hooks, parts.augmentation)
 
     # --- a round -----------------------------------------------------------------------------------------------
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
 
 # Whose parts are asked, in this order, and whose of them read signals
-GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device", "availability")
+GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device", "augmentation")
 READERS = ("selector", "agg", "samples", "deadline")
 
 
@@ -54,6 +54,7 @@ def with_data(known: Facts, parts: Parts, cohort: int, federation: "Federation")
     return replace(
         known,
         attributes=federation.group_counts is not None,
+        images=federation.has_images,
         client_val=bool((np.diff(federation.val.offsets) > 0).all()),
         clean_labels=not federation.noise_rate.any(),
         everybody=everybody and parts.availability.always and not parts.deadline.bounded,

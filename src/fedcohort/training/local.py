@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from fedcohort.augmentation.base import Augmentation
+from fedcohort.augmentation.none import NoAugmentation
 from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
 from fedcohort.data.federation import Federation
@@ -33,6 +35,7 @@ from fedcohort.types import ClientUpdate, Ids, SideBySide, Values
 
 Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
 Remember = Callable[[Values], tuple[Mapping[str, Tensor], Mapping[str, float]]]
+AS_THEY_ARE = NoAugmentation()
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class ClientTask:
 class LocalTrainer:
     """Trains clients one after the other on `worker`, starting from `server`.
 
-    hooks: all of them, `regularisers` those among them that change what is minimised.
+    hooks: all of them, `regularisers` those among them that change what is minimised; augmentation: of the samples.
     """
 
     def __init__(
@@ -82,10 +85,11 @@ class LocalTrainer:
         seed: int,
         closed_form: bool = True,
         regularisers: Sequence[ClientHook] = (),
+        augmentation: Augmentation = AS_THEY_ARE,
     ) -> None:
         self.server, self.worker, self.federation = server, worker, federation
         self.objective, self.client, self.codec, self.hooks, self.seed = objective, client, codec, hooks, seed
-        self.weighs = weigher(hooks) is not None
+        self.weighs, self.augmentation = weigher(hooks) is not None, augmentation
         as_numbers = federation.train.x.is_floating_point()  # what the network converts must go through it
         self.chain = layers_of(worker) if closed_form and as_numbers and not worker.bf16 and not self.weighs else None
         self.response = Response(client, regularisers)
@@ -171,11 +175,18 @@ class LocalTrainer:
         if self.worker.network.training == alone:
             self.worker.network.train(not alone)
         run, seen = self._pass(task, corrections), Seen(n)
+        draws = None if self.augmentation.identity else self._rng_of(task, "augmentation")
         for order, pieces in self.passes(task, n):
             rows = torch.from_numpy(order).to(y.device)
             reference = None if z is None else z.index_select(0, rows)
-            seen.add(order, pieces, run(gather(x, rows), y.index_select(0, rows), reference, pieces))
+            inputs = gather(x, rows) if draws is None else self._augment(gather(x, rows), draws)
+            seen.add(order, pieces, run(inputs, y.index_select(0, rows), reference, pieces))
         return seen
+
+    def _augment(self, x: Tensor, draws: np.random.Generator) -> Tensor:
+        """Return one pass's samples, changed; bytes become numbers first: padding is a number of the network's."""
+        scale = self.federation.scale
+        return self.augmentation.change(x if scale is None else scale.numbers(x), draws)
 
     def _pass(self, task: ClientTask, corrections: Sequence[Correction]) -> Pass:
         """Choose the leanest pass that gives this method's numbers."""
