@@ -86,7 +86,7 @@ class FederatedLoop(pl.Callback):
         self.server_step = ServerStep(self.parts, self.server, self.store, self.federation, self.settings, lab, flops)
         self.following = Following(self.federation, self.planner.populations.facts["expected_s"])
         self._data(trainer).federation = self.federation
-        module.stopwatch = self.stopwatch
+        module.stopwatch, module.targets = self.stopwatch, self.federation.targets
         module.engine, self.reason = choose(
             self.settings.engine, self._trainer_of(worker, self.parts.hooks), self.settings.chunk
         )

@@ -27,6 +27,7 @@ from fedcohort.training.chain import Chain, layers_of
 from fedcohort.training.evaluate import cross_entropy, mean_over_samples
 from fedcohort.training.memory_layout import gather
 from fedcohort.training.passes import Pieces, Seen, cut, deal, endless
+from fedcohort.training.positions import on
 from fedcohort.training.response import Response
 from fedcohort.training.step import Corrected, Pass, Plain, Step, Stepwise
 from fedcohort.training.upload import Kept, part
@@ -88,7 +89,8 @@ class LocalTrainer:
         augmentation: Augmentation = AS_THEY_ARE,
     ) -> None:
         self.server, self.worker, self.federation = server, worker, federation
-        self.objective, self.client, self.codec, self.hooks, self.seed = objective, client, codec, hooks, seed
+        self.objective, self.client, self.codec = on(federation.targets, objective), client, codec
+        self.hooks, self.seed = hooks, seed
         self.weighs, self.augmentation = weigher(hooks) is not None, augmentation
         as_numbers = federation.train.x.is_floating_point()  # what the network converts must go through it
         self.chain = layers_of(worker) if closed_form and as_numbers and not worker.bf16 and not self.weighs else None
@@ -145,9 +147,9 @@ class LocalTrainer:
 
     @torch.no_grad()
     def reference(self, x: Tensor) -> Tensor:
-        """What the broadcast model makes of x: probabilities, [n, classes]."""
+        """What the broadcast model makes of x: probabilities, [n, ..., classes]."""
         self.worker.network.eval()
-        return F.softmax(self.worker.network(x), 1)
+        return F.softmax(self.worker.network(x), -1)
 
     def orders(self, task: ClientTask) -> Iterator[Ids]:
         """Positions of each mini-batch."""
