@@ -30,7 +30,7 @@ def trainer(
     worker = SimpleNamespace(has_batch_norm=norm, has_dropout=dropout, has_recurrence=recurrence, w=w, layout=layout)
     chain = None if layers is None else ["layer"] * layers
     client, objective = SimpleNamespace(plain=plain), SimpleNamespace(plain=False)
-    augmentation = SimpleNamespace(identity=not changed)
+    augmentation = SimpleNamespace() if changed else None
     given = {"client": client, "objective": objective, "augmentation": augmentation}
     return ALONE(worker=worker, chain=chain, weighs=weighs, hooks=(), **given)
 

@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedcohort.augmentation.base import Augmentation
-from fedcohort.augmentation.none import NoAugmentation
 from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
 from fedcohort.data.federation import Federation
@@ -36,7 +35,6 @@ from fedcohort.types import ClientUpdate, Ids, SideBySide, Values
 
 Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
 Remember = Callable[[Values], tuple[Mapping[str, Tensor], Mapping[str, float]]]
-AS_THEY_ARE = NoAugmentation()
 
 
 @dataclass(frozen=True)
@@ -86,12 +84,13 @@ class LocalTrainer:
         seed: int,
         closed_form: bool = True,
         regularisers: Sequence[ClientHook] = (),
-        augmentation: Augmentation = AS_THEY_ARE,
+        augmentation: Augmentation | None = None,
     ) -> None:
         self.server, self.worker, self.federation = server, worker, federation
         self.objective, self.client, self.codec = on(federation.targets, objective), client, codec
         self.hooks, self.seed = hooks, seed
-        self.weighs, self.augmentation = weigher(hooks) is not None, augmentation
+        self.weighs = weigher(hooks) is not None
+        self.augmentation = None if augmentation is None or augmentation.identity else augmentation
         as_numbers = federation.train.x.is_floating_point()  # what the network converts must go through it
         self.chain = layers_of(worker) if closed_form and as_numbers and not worker.bf16 and not self.weighs else None
         self.response = Response(client, regularisers)
@@ -177,16 +176,19 @@ class LocalTrainer:
         if self.worker.network.training == alone:
             self.worker.network.train(not alone)
         run, seen = self._pass(task, corrections), Seen(n)
-        draws = None if self.augmentation.identity else self._rng_of(task, "augmentation")
+        draws = self._rng_of(task, "augmentation") if self.augmentation is not None else None
         for order, pieces in self.passes(task, n):
             rows = torch.from_numpy(order).to(y.device)
             reference = None if z is None else z.index_select(0, rows)
-            inputs = gather(x, rows) if draws is None else self._augment(gather(x, rows), draws)
-            seen.add(order, pieces, run(inputs, y.index_select(0, rows), reference, pieces))
+            seen.add(
+                order, pieces, run(self._augment(gather(x, rows), draws), y.index_select(0, rows), reference, pieces)
+            )
         return seen
 
-    def _augment(self, x: Tensor, draws: np.random.Generator) -> Tensor:
+    def _augment(self, x: Tensor, draws: np.random.Generator | None) -> Tensor:
         """Return one pass's samples, changed; bytes become numbers first: padding is a number of the network's."""
+        if self.augmentation is None or draws is None:
+            return x
         scale = self.federation.scale
         return self.augmentation.change(x if scale is None else scale.numbers(x), draws)
 
