@@ -145,7 +145,7 @@ def run(
     groups = [g for g in Parts.__dataclass_fields__ if g not in ("selector", "client")]
     words = {"agg": "fedavg", "server": "sgd", "objective": "ce", "samples": "all", "deadline": "wait_for_all"}
     words |= {"regulariser": "none", "codec": "none", "device": "shifted_exponential", "availability": "always"}
-    words |= {"attack": "none", "proxy": "none"}
+    words |= {"attack": "none", "proxy": "none", "augmentation": "none"}
     objects = {group: part(group, words[group]) for group in groups}
     client = part("client", "sgd", lr=lr, epochs=1, batch=batch)
     parts = Parts(selector=FixedCohorts(chosen), client=client, **objects)

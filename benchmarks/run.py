@@ -1,6 +1,6 @@
 """`make bench`: fedcohort and the bare loop in turn, so that ratios hold when the machine's speed drifts.
 
-python benchmarks/run.py [W1,W2,W3,W4] [repeats]   writes benchmarks/results.md
+python benchmarks/run.py [W1,W2,...] [repeats]   writes benchmarks/results.md, of all workloads where none is named
 """
 
 import contextlib
@@ -26,7 +26,7 @@ TRACKED = (
     *("dataset=fashion_mnist", "clients=100", "model=mlp", "client.epochs=1", "client.batch=32", "rounds=50"),
     *("heterogeneity=iid", "eval.clients_every=0", "callback.figures=null"),
 )
-ROUNDS = {"W1": 10, "W2": 4, "W3": 6, "W4": 4}
+ROUNDS = {"W1": 10, "W2": 4, "W3": 6, "W4": 4, "W5": 3, "W6": 3}
 PAGE_S = 0.05  # between two looks at a peer's memory, which cost it a quarter of a core
 
 
@@ -173,5 +173,5 @@ def main(workloads: list[str], repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[1].split(",") if len(sys.argv) > 1 else ["W1", "W2", "W3", "W4"]
+    chosen = sys.argv[1].split(",") if len(sys.argv) > 1 else list(ROUNDS)
     main(chosen, int(sys.argv[2]) if len(sys.argv) > 2 else 5)

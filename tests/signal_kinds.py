@@ -53,6 +53,9 @@ class BareLab(Lab):
     def samples(self, client: int) -> tuple[Tensor, Tensor]:
         raise NotImplementedError
 
+    def loss(self, network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(network(x), y)
+
     def copy(self) -> nn.Module:
         raise NotImplementedError
 

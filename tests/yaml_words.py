@@ -20,6 +20,7 @@ OURS = (
     "objective",
     "regulariser",
     "client",
+    "augmentation",
     "samples",
     "deadline",
     "codec",

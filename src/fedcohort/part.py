@@ -32,6 +32,8 @@ class Facts:
         clean_labels: no label was changed.
         everybody: all clients take part in every round.
         batch_norm: the network has batch norm that keeps its statistics.
+        images: samples are images.
+        classes: a sample has a class, one.
     """
 
     timed_device: bool
@@ -52,6 +54,8 @@ class Facts:
     clean_labels: bool | None = None
     everybody: bool | None = None
     batch_norm: bool | None = None
+    images: bool | None = None
+    classes: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,16 @@ ATTRIBUTES = Want(
     lambda run: run.attributes,
     "{who} reads how many samples of each class and attribute clients have, but {dataset} knows no attributes: choose "
     "dataset=cmnist",
+)
+CLASSES = Want(
+    lambda run: run.classes,
+    "{who} goes by the class of a sample, and those of {dataset} have a target for each of their places, not one: "
+    "choose one that doesn't",
+)
+IMAGES = Want(
+    lambda run: run.images,
+    "{who} moves and mirrors images [channels, height, width], and the inputs of {dataset} are none: choose "
+    "augmentation=none",
 )
 PROXY = Want(
     lambda run: run.proxy,

@@ -1,4 +1,4 @@
-"""Every model: its weights are the seed's, its output a logit a class, and it lives in one flat vector."""
+"""Every model: its weights are the seed's, its output a logit a class (and place), and it lives in one flat vector."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def test_initial_weights_are_the_seeds(built: Any) -> None:
 def test_a_logit_for_each_class(built: Any) -> None:
     model, shape, network = built
     logits = network(inputs(model, 3, shape))
-    assert logits.shape == (3, 5)
+    assert logits.shape == ((3, *shape, 5) if model.per_position else (3, 5))
     assert torch.isfinite(logits).all()
 
 
@@ -74,7 +74,8 @@ def test_it_lives_in_a_flat_vector_and_every_parameter_learns(built: Any) -> Non
     flat = FlatModel(build(model, shape, 0))
     x, y = inputs(model, 4, shape), torch.tensor([0, 1, 2, 3])
     before = flat.logits(x).detach()
-    nn.functional.cross_entropy(flat.logits(x), y).backward()
+    targets = y.repeat_interleave(shape[0]) if model.per_position else y
+    nn.functional.cross_entropy(flat.logits(x).flatten(0, -2), targets).backward()
     silent = [block.name for block in flat.layout.parameters if not block.of(flat.g).any()]
     assert silent == []
     with torch.no_grad():

@@ -10,7 +10,7 @@ from torch import nn
 
 from fedcohort.data.federation import Federation
 from fedcohort.startup import assemble, run
-from fedcohort.training.evaluate import correct, mean_over_samples
+from fedcohort.training.evaluate import mean_over_samples
 from run_harness import SMALL, Ran, compose_words, go, same_bits
 from yaml_words import make
 
@@ -99,7 +99,7 @@ def test_client_metrics_are_those_of_each_client_alone(reference: Ran) -> None:
     assert reference.last.clients["test_acc"].tolist() == pytest.approx(alone, abs=1e-6)
     assert reference.last.metrics["clients/acc_mean"] == pytest.approx(np.mean(alone), abs=1e-6)
     assert reference.last.metrics["clients/acc_var"] == pytest.approx(np.var(100 * np.array(alone)), abs=1e-3)
-    (accuracy,) = mean_over_samples(network, federation.test, np.array([7, 2]), [correct])
+    (accuracy,) = mean_over_samples(network, federation.test, np.array([7, 2]), [federation.targets.found])
     assert accuracy.tolist() == pytest.approx([alone[7], alone[2]], abs=1e-6)
 
 

@@ -79,7 +79,7 @@ def cost_model(needs: tuple[str, ...] = (), agg: Any = "fedavg", device: Any = N
 
 WORDS = {
     "server": "sgd", "objective": "ce", "regulariser": "none", "samples": "all", "deadline": "wait_for_all",
-    "codec": "none", "availability": "always", "attack": "none", "proxy": "none",
+    "codec": "none", "availability": "always", "attack": "none", "proxy": "none", "augmentation": "none",
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ def trainer(
     dropout: bool = False,
     recurrence: bool = False,
     weighs: bool = False,
+    changed: bool = False,
     plain: bool = True,
     convolves: bool = False,
 ) -> Any:
@@ -33,7 +34,9 @@ def trainer(
     layer, front = SimpleNamespace(weight=None), nn.Sequential() if convolves else None
     chain = None if layers is None else ChainedNetwork(front, [], cast(Any, [layer] * layers))
     client, objective = SimpleNamespace(plain=plain), SimpleNamespace(plain=False)
-    return ALONE(worker=worker, chain=chain, client=client, objective=objective, weighs=weighs, hooks=())
+    augmentation = SimpleNamespace() if changed else None
+    given = {"client": client, "objective": objective, "augmentation": augmentation}
+    return ALONE(worker=worker, chain=chain, weighs=weighs, hooks=(), **given)
 
 
 SEQUENTIAL = "sequential: autograd on flat views, one client at a time"
@@ -41,6 +44,7 @@ SIDE_BY_SIDE = "sequential: the vectorised engine can't train side by side what 
 WEIGHS = "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
 BESIDE = "sequential: hand-written gradients of the dense layers, autograd before them"
 DUAL = "vectorised: a linear model in its dual, up to 7 clients at a time"
+CHANGED = "sequential: samples are changed anew in every pass, one client at a time"
 GPU = "vectorised: a small model on a GPU, 7 clients at a time"
 
 
@@ -61,6 +65,10 @@ GPU = "vectorised: a small model on a GPU, 7 clients at a time"
         ("auto", {"layers": 1, "plain": False}, ALONE, "sequential: hand-written gradients, one client at a time"),
         ("auto", {"weighs": True}, ALONE, WEIGHS),
         ("vectorised", {"weighs": True}, ALONE, WEIGHS),
+        ("vectorised", {"changed": True}, ALONE, CHANGED),
+        ("auto", {"changed": True, "layers": 1}, ALONE, CHANGED),
+        ("auto", {"changed": True, "device": "cuda"}, ALONE, CHANGED),
+        ("debug", {"changed": True}, Debug, "debug, as asked"),
         ("vectorised", {"norm": True}, ALONE, f"{SIDE_BY_SIDE}batch norm"),
         ("vectorised", {"dropout": True}, ALONE, f"{SIDE_BY_SIDE}dropout"),
         ("auto", {"norm": True}, ALONE, SEQUENTIAL),

@@ -9,7 +9,7 @@ from command_harness import Command
 from run_harness import SMALL, compose_words
 from yaml_words import CONFIGS, OURS, ROOT, node, words
 
-FIRST = ("selector=random",)
+FIRST = ("selector=random", "augmentation=crop_flip")
 SECOND = (
     "selector=powd",
     "agg=scaffold",

@@ -26,7 +26,7 @@ from torch import Tensor
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
 from fedcohort.hook import ClientContext, ClientHook, HookResult, StepView, Vector, Weighing
-from fedcohort.part import FREE_UPDATE, Want
+from fedcohort.part import CLASSES, FREE_UPDATE, Want
 from fedcohort.types import Ids, Population, Values
 
 GIVEN_LABELS = Want(
@@ -154,7 +154,7 @@ class FedBiO(Aggregator[State]):
     @property
     def wants(self) -> frozenset[Want]:
         second = {FREE_UPDATE} if self.variant == "second_order" else set()
-        return frozenset({GIVEN_LABELS, CLIENT_VAL, *second})
+        return frozenset({GIVEN_LABELS, CLIENT_VAL, CLASSES, *second})
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:

@@ -32,7 +32,7 @@ from torch.nn import functional as F
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
 from fedcohort.maths.distil import batches, learn, predict, trainable
-from fedcohort.part import PROXY, RELATIVE_ADVICE, Want
+from fedcohort.part import CLASSES, PROXY, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
 
@@ -72,7 +72,7 @@ class FedDf(Aggregator[None]):
 
     @property
     def wants(self) -> frozenset[Want]:
-        return frozenset({PROXY, *((RELATIVE_ADVICE,) if self.steps else ())})
+        return frozenset({PROXY, CLASSES, *((RELATIVE_ADVICE,) if self.steps else ())})
 
     def init(self, population: Population, n_params: int) -> None:
         """No state."""

@@ -36,7 +36,7 @@ from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
 from fedcohort.agg.losses import over_all, read_losses
 from fedcohort.maths.distil import batches, learn, trainable
-from fedcohort.part import PROXY, RELATIVE_ADVICE, Want
+from fedcohort.part import CLASSES, PROXY, RELATIVE_ADVICE, Want
 from fedcohort.types import Ids, Population, Values
 
 EQUAL_ABSENCE = Want(
@@ -96,7 +96,7 @@ class Rhfl(Aggregator[State]):
 
     @property
     def wants(self) -> frozenset[Want]:
-        return frozenset({RELATIVE_ADVICE, *((PROXY,) if self.mode == "align_average" else ())})
+        return frozenset({RELATIVE_ADVICE, *((PROXY, CLASSES) if self.mode == "align_average" else ())})
 
     def remarks(self, word: str) -> Sequence[str]:
         if self.mode != "weights_only" or word != "rhfl":

@@ -47,7 +47,9 @@ def main(words: Sequence[str]) -> int:
         log.warning("%s", line)
     for label, value in facts(federation, info):
         out.print(f"{label:<12}{value}", markup=False, soft_wrap=True)
-    table = Table("client", "samples", "training", f"of {federation.n_classes} classes", "most of", box=None)
+    table = Table(
+        "client", "samples", "training", f"of {federation.class_counts.shape[1]} classes", "most of", box=None
+    )
     for row in clients(federation):
         table.add_row(*row)
     out.print(table)
@@ -105,10 +107,11 @@ def facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
     yield "test", f"{len(federation.server_test.y):,} samples, {own}"
     shape = " x ".join(str(length) for length in federation.server_test.x.shape[1:])
     yield "a sample", f"{shape}, {str(federation.server_test.x.dtype).removeprefix('torch.')}"
-    yield (
-        "a class",
-        _spread(np.bincount(federation.server_test.y.numpy(), minlength=federation.n_classes), "test samples"),
-    )
+    labels, n_classes = federation.targets.strata(federation.server_test.y.numpy(), federation.n_classes)
+    if n_classes > 1:
+        yield "a class", _spread(np.bincount(labels, minlength=n_classes), "test samples")
+    else:
+        yield "a target", f"one of {federation.n_classes:,}, at each place of a sample"
     for label in LINES:
         if label in rows:
             yield label, rows[label]

@@ -1,7 +1,8 @@
 """fedcohort prepare imagefolder|leaf|celeba|waterbirds|spawrious SRC DST [size=N]: raw files as tables.
 
 imagefolder   SRC/train/<class>/*, SRC/test/<class>/*, or SRC/<class>/*: for dataset=folder dataset.features=image
-leaf          SRC/train/*.json, SRC/test/*.json, or SRC/*.json: for dataset=femnist, dataset=shakespeare, dataset=folder
+leaf          SRC/train/*.json, SRC/test/*.json, or SRC/*.json: for dataset=femnist, dataset=shakespeare, dataset=reddit
+              (with its vocabulary.parquet), dataset=folder
 celeba        img_align_celeba/ and the three lists: for dataset=celeba
 waterbirds    metadata.csv and the images that it names: for dataset=waterbirds
 spawrious     <0 or 1>/<place>/<breed>/*: for dataset=spawrious
@@ -44,9 +45,12 @@ def main(words: Sequence[str]) -> int:
     text = options.get("size")
     size = int(text) if text is not None and text.isdecimal() else text
     ranges.integer("size", size, "[1, 4096]", optional=True)
-    pieces = importlib.import_module(f"fedcohort.dataset.raw.{kind}").plan(source, size)
+    form = importlib.import_module(f"fedcohort.dataset.raw.{kind}")
+    pieces = form.plan(source, size)
     with disk.in_one_line(destination):
         rows = write(pieces, destination, lines())
+        if hasattr(form, "finish"):
+            form.finish(destination)
     parts = ", ".join(f"{count:,} rows in {part}.parquet" for part, count in rows.items())
     sys.stdout.write(f"{destination}: {parts}\n")
     return 0

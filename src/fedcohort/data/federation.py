@@ -12,6 +12,7 @@ from torch import Tensor
 from fedcohort.data import skew
 from fedcohort.data.pixels import PixelScale
 from fedcohort.data.shards import Counts
+from fedcohort.data.targets import ONE_CLASS, Targets
 from fedcohort.types import Ids
 
 SHOWN = 12  # classes that a line names
@@ -19,13 +20,14 @@ SHOWN = 12  # classes that a line names
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs [n, ...] and labels [n] that the server holds."""
+    """Inputs [n, ...] and labels that the server holds; targets: what these are."""
 
     x: Tensor
-    y: Int64[Tensor, "n"]
+    y: Int64[Tensor, "n *places"]
+    targets: Targets = ONE_CLASS
 
     def to(self, device: torch.device | str) -> "Rows":
-        return Rows(self.x.to(device), self.y.to(device))
+        return Rows(self.x.to(device), self.y.to(device), self.targets)
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,14 @@ class Shard:
         y: labels that the client sees.
         true_y: labels before noise.
         offsets: int64 [K + 1].
+        targets: what labels are.
     """
 
     x: Tensor
-    y: Int64[Tensor, "rows"]
-    true_y: Int64[Tensor, "rows"]
+    y: Int64[Tensor, "rows *places"]
+    true_y: Int64[Tensor, "rows *places"]
     offsets: Ids
+    targets: Targets = ONE_CLASS
 
     def of(self, client: int) -> tuple[Tensor, Tensor]:
         """Views of the client's inputs and labels."""
@@ -50,7 +54,7 @@ class Shard:
         return self.x[rows], self.y[rows]
 
     def to(self, device: torch.device | str) -> "Shard":
-        return Shard(self.x.to(device), self.y.to(device), self.true_y.to(device), self.offsets)
+        return Shard(self.x.to(device), self.y.to(device), self.true_y.to(device), self.offsets, self.targets)
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,8 @@ class Federation:
     Attributes:
         train, val, test: T, V, E of all clients.
         server_val, server_test: the server's; server_test is the whole split.
-        class_counts: true labels over T and V, int64 [K, C].
+        n_classes: what a network tells apart at each target.
+        class_counts: true labels over T and V, int64 [K, C]; [K, 1], samples, where these have no class of their own.
         noise_rate: [K].
         inputs: what a sample's numbers are, for people; may be empty.
         group_counts: samples of each T_k by class, as the client sees it, and attribute, int64 [K, C * A], class by
@@ -96,9 +101,19 @@ class Federation:
         return len(self.noise_rate)
 
     @property
+    def targets(self) -> Targets:
+        """What labels are."""
+        return self.train.targets
+
+    @property
     def is_symbolic(self) -> bool:
         """Whether inputs are symbols, numbered from 0, which a network looks up; not numbers, and not pixels."""
         return not self.server_test.x.is_floating_point() and self.scale is None
+
+    @property
+    def has_images(self) -> bool:
+        """Whether samples are images, [channels, height, width]."""
+        return self.server_test.x.dim() == 4
 
     @cached_property
     def n_train(self) -> Ids:
@@ -106,19 +121,19 @@ class Federation:
 
     @cached_property
     def label_counts(self) -> Counts:
-        """Labels of each T_k as the client sees them, int64 [K, C]."""
+        """Labels of each T_k as the client sees them, int64 [K, C]; [K, 1], samples, as in `class_counts`."""
         owner = np.repeat(np.arange(self.n_clients), self.n_train)
-        flat = np.bincount(
-            owner * self.n_classes + self.train.y.cpu().numpy(), minlength=self.n_clients * self.n_classes
-        )
-        return flat.reshape(self.n_clients, self.n_classes)
+        labels, n = self.targets.strata(self.train.y.cpu().numpy(), self.n_classes)
+        return np.bincount(owner * n + labels, minlength=self.n_clients * n).reshape(self.n_clients, n)
 
     @cached_property
     def skew(self) -> dict[str, float]:
         """FedDiverse's six metrics of all T_k (`skew.py`), with labels as the clients see them.
 
-        They are the two of the classes alone where the dataset's attributes are not known.
+        They are the two of the classes alone where the dataset's attributes are not known, and none without classes.
         """
+        if not self.targets.single:
+            return {}
         if self.group_counts is not None:
             return skew.metrics(self.group_counts.reshape(self.n_clients, self.n_classes, -1))
         found = skew.metrics(self.label_counts[:, :, None])

@@ -38,6 +38,11 @@ class PixelScale:
         x /= np.array(self.sd, np.float32)[:, None, None]
         return x
 
+    def numbers(self, pixels: "UInt8[Tensor, 'n c h w']") -> "Float32[Tensor, 'n c h w']":
+        """The pixels as the network sees them."""
+        top, mean, sd = channels_of(self, pixels.device)
+        return pixels.float().div(top).sub(mean).div(sd)
+
     def attach(self, network: "nn.Module") -> None:
         """Have the network convert inputs that are bytes, and leave others as they are; its tensors stay the same."""
         network.register_forward_pre_hook(Conversion(self))
@@ -53,8 +58,7 @@ class Conversion:
         x, *rest = inputs
         if x.dtype.is_floating_point:
             return None
-        top, mean, sd = channels_of(self.scale, x.device)
-        return (x.float().div(top).sub(mean).div(sd), *rest)
+        return (self.scale.numbers(x), *rest)
 
 
 @lru_cache(maxsize=8)

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from fedcohort.data.pixels import PixelScale
+from fedcohort.data.targets import ONE_CLASS, Labels, Targets
 from fedcohort.errors import DataError
 from fedcohort.part import Part
 from fedcohort.types import Ids
@@ -22,7 +23,7 @@ class Raw:
     Attributes:
         train_x, test_x: float32 [N, ...]; or uint8 images [N, channels, height, width] with `scale`; or sequences of
             symbols, integers counted from 0, in whatever type holds them.
-        train_y, test_y: int64 labels in [0, n_classes).
+        train_y, test_y: int64 labels in [0, n_classes), [N]; or [N, T] with `targets`.
         train_owner, test_owner: the natural client of each row, int64 counted from 0, or None.
         train_attribute, test_attribute: what a row has besides its class (a background, a colour), int64 counted from
             0, or None where nobody knows; both or neither.
@@ -32,14 +33,15 @@ class Raw:
         standard: the mean and the standard deviation that each feature of a sample was standardised by, float32 [...],
             or None.
         scale: what the pixels of uint8 inputs become, None where inputs are numbers.
+        targets: what labels are: a class of each sample, or of each of its places.
         single_use: whether train_x was made for one caller alone, who may change it where it stands.
     """
 
     name: str
     train_x: np.ndarray
-    train_y: Ids
+    train_y: Labels
     test_x: np.ndarray
-    test_y: Ids
+    test_y: Labels
     n_classes: int
     train_owner: Ids | None = None
     test_owner: Ids | None = None
@@ -51,6 +53,22 @@ class Raw:
     standard: tuple[np.ndarray, np.ndarray] | None = None
     scale: PixelScale | None = None
     single_use: bool = False
+    targets: Targets = ONE_CLASS
+
+    @property
+    def train_class(self) -> Ids:
+        """The class of each training sample, int64 [N], in [0, n_strata)."""
+        return self.targets.strata(self.train_y, self.n_classes)[0]
+
+    @property
+    def test_class(self) -> Ids:
+        """The same of the test samples."""
+        return self.targets.strata(self.test_y, self.n_classes)[0]
+
+    @property
+    def n_strata(self) -> int:
+        """How many classes samples have: n_classes, or 1 where they have none of their own."""
+        return self.targets.strata(self.test_y, self.n_classes)[1]
 
     @property
     def n_attributes(self) -> int:
@@ -72,9 +90,9 @@ def check(raw: Raw) -> Raw:
     for part, x, y in (("train", raw.train_x, raw.train_y), ("test", raw.test_x, raw.test_y)):
         if len(x) != len(y) or len(y) == 0:
             raise DataError(f"dataset={raw.name}: {part} has {len(x)} inputs and {len(y)} labels")
-        if y.min() < 0 or y.max() >= raw.n_classes:
+        if y.min() < (low := raw.targets.lowest) or y.max() >= raw.n_classes:
             raise DataError(
-                f"dataset={raw.name}: {part} labels must be in [0, {raw.n_classes - 1}], got {y.min()}..{y.max()}"
+                f"dataset={raw.name}: {part} labels must be in [{low}, {raw.n_classes - 1}], got {y.min()}..{y.max()}"
             )
         if (row := _find_odd(x)) is not None:
             raise DataError(f"dataset={raw.name}: {part} row {row} has a feature that is NaN or infinite")

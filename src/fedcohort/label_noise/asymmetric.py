@@ -15,6 +15,7 @@ Departures from the papers: their data have one rate, here each client has its o
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -22,6 +23,7 @@ from jaxtyping import Float64
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.label_noise.base import LabelNoise
+from fedcohort.part import CLASSES, Want
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 
@@ -37,6 +39,8 @@ class Asymmetric(LabelNoise):
 
     base: LabelNoise
     partners: Sequence[int]
+
+    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
 
     def __post_init__(self) -> None:
         ranges.integers("partners", self.partners, "[0, inf)")

@@ -14,12 +14,14 @@ equally likely (`LabelNoise.flip`), in the training and validation samples of th
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
 from fedcohort.label_noise.base import LabelNoise
+from fedcohort.part import CLASSES, Want
 from fedcohort.rng import Draws
 
 
@@ -34,6 +36,8 @@ class Beta(LabelNoise):
 
     a: float
     concentration: float
+
+    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
 
     def __post_init__(self) -> None:
         ranges.number("a", self.a, "(0, 100)")

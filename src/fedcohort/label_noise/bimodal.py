@@ -11,12 +11,14 @@ Departures from the paper: there is none; it is the plainest noise that a select
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
 from fedcohort.label_noise.base import LabelNoise
+from fedcohort.part import CLASSES, Want
 from fedcohort.rng import Draws
 
 
@@ -33,6 +35,8 @@ class Bimodal(LabelNoise):
     share: float
     rate: float
     other: float
+
+    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
 
     def __post_init__(self) -> None:
         ranges.number("share", self.share, "[0, 1]")

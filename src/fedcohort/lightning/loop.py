@@ -86,7 +86,7 @@ class FederatedLoop(pl.Callback):
         self.server_step = ServerStep(self.parts, self.server, self.store, self.federation, self.settings, lab, flops)
         self.following = Following(self.federation, self.planner.populations.facts["expected_s"])
         self._data(trainer).federation = self.federation
-        module.stopwatch = self.stopwatch
+        module.stopwatch, module.targets = self.stopwatch, self.federation.targets
         module.engine, self.reason = choose(
             self.settings.engine, self._trainer_of(worker, self.parts.hooks), self.settings.chunk
         )
@@ -117,7 +117,7 @@ class FederatedLoop(pl.Callback):
     def _trainer_of(self, worker: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
         parts, settings = self.parts, self.settings
         common = (parts.objective, parts.client, parts.codec, hooks, settings.seed, settings.closed_form)
-        return LocalTrainer(self.server, worker, self.federation, *common, self.parts.regulariser.hooks)
+        return LocalTrainer(self.server, worker, self.federation, *common, parts.regulariser.hooks, parts.augmentation)
 
     # --- a round -----------------------------------------------------------------------------------------------
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

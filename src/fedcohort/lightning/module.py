@@ -6,9 +6,9 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torchmetrics import MeanMetric, Metric, MetricCollection
 
+from fedcohort.data.targets import ONE_CLASS, Targets
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ranks import ranks, reduce_sum
 from fedcohort.round.collect import Collector
@@ -22,16 +22,17 @@ MONITORED = ("server_val/acc", "server_val/loss")
 class ClientModule(pl.LightningModule):
     """One training batch is a slice of the cohort; the registered parameters are the global model.
 
-    network: inputs [B, ...] to logits [B, n_classes]. watched: callbacks of Lightning's may read `MONITORED`; to log
+    network: inputs [B, ...] to logits, `data.targets`. watched: callbacks of Lightning's may read `MONITORED`; to log
     for nobody would take as long as to score a small model. evaluated: the server's metrics after the latest
-    validation, over all ranks; a diverged model's loss is NaN. `engine`, `collector`, `down` and `stopwatch` are set by
-    the loop.
+    validation, over all ranks; a diverged model's loss is NaN. `engine`, `collector`, `down`, `stopwatch` and `targets`
+    (what labels are) are set by the loop.
     """
 
     engine: Engine
     collector: Collector
     down: Mapping[str, Tensor]
     stopwatch: Stopwatch
+    targets: Targets = ONE_CLASS
 
     def __init__(self, network: nn.Module, watched: bool = False) -> None:
         super().__init__()
@@ -57,7 +58,7 @@ class ClientModule(pl.LightningModule):
         """Score this rank's share of the server's data, all of it; it may be empty."""
         with self.stopwatch.stage("evaluate"):
             for metrics, pieces in zip(self._scores, batch, strict=True):
-                found = [judge(self.network(x), y) for x, y in pieces if len(y)]
+                found = [judge(self.targets, self.network(x), y) for x, y in pieces if len(y)]
                 for name, values in zip(("acc", "loss"), zip(*found, strict=True), strict=False):
                     metrics[name].update(torch.cat(values))
 
@@ -86,9 +87,9 @@ class ClientModule(pl.LightningModule):
         return batch
 
 
-def judge(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Whether each sample's class is found (1 or 0), and its cross-entropy; float64 [n] both."""
-    return (logits.argmax(1) == y).double(), F.cross_entropy(logits, y, reduction="none").double()
+def judge(targets: Targets, logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The share of each sample's targets that is found (1 or 0 of one), and its cross-entropy; float64 [n] both."""
+    return targets.each(targets.found)(logits, y).double(), targets.losses(logits, y).double()
 
 
 def scores() -> MetricCollection:

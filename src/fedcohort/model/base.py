@@ -20,9 +20,11 @@ class Model(Part, Protocol):
 
     Attributes:
         reads_symbols: whether inputs are symbols, integers of any type, which it looks up; else numbers in float32.
+        per_position: whether it has logits for each place of a sequence, [B, length, n_classes].
     """
 
     reads_symbols: ClassVar[bool] = False
+    per_position: ClassVar[bool] = False
 
     @abstractmethod
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":

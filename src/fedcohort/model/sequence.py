@@ -1,4 +1,4 @@
-"""A recurrent network that says which symbol comes next, with TensorFlow's initial weights."""
+"""Recurrent networks that say which symbol comes next, with LEAF's initial weights."""
 
 import math
 
@@ -7,9 +7,11 @@ from torch import Tensor, nn
 
 from fedcohort.model import glorot
 
+BOUND = 0.1  # of uniform initial weights
+
 
 class NextSymbol(nn.Module):
-    """Symbols [B, length] -> embedding -> LSTMs -> logits [B, symbols] of the last step."""
+    """Symbols [B, length] -> embedding -> LSTMs -> logits [B, symbols] of the last step; TensorFlow's weights."""
 
     def __init__(self, symbols: int, embedding: int, hidden: int, layers: int) -> None:
         super().__init__()
@@ -37,4 +39,24 @@ class NextSymbol(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         steps, _ = self.lstm(self.embedding(x.long()))
         logits: Tensor = self.dense(steps[:, -1])
+        return logits
+
+
+class EachNextSymbol(nn.Module):
+    """Symbols [B, length] -> embedding -> LSTMs -> logits [B, length, symbols], of each step; weights in +-BOUND."""
+
+    def __init__(self, symbols: int, embedding: int, hidden: int, layers: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(symbols, embedding)
+        self.lstm = nn.LSTM(embedding, hidden, layers, batch_first=True)
+        self.dense = nn.Linear(hidden, symbols)
+        for name, parameter in self.named_parameters():
+            if name.startswith("lstm.bias"):
+                nn.init.zeros_(parameter)
+            else:
+                nn.init.uniform_(parameter, -BOUND, BOUND)
+
+    def forward(self, x: Tensor) -> Tensor:
+        steps, _ = self.lstm(self.embedding(x.long()))
+        logits: Tensor = self.dense(steps)
         return logits

@@ -116,6 +116,8 @@ def start_rows(info: RunInfo) -> list[tuple[str, str]]:
     """The lines of the start-up table."""
     low, middle, high = population.low_middle_high(info.n_train)
     fewest, usual, most = population.low_middle_high(population.count_classes(info.class_counts))
+    n_classes = info.class_counts.shape[1]
+    classes = f"{fewest:.0f} / {usual:.0f} / {most:.0f} of {n_classes} a client" if n_classes > 1 else "none"
     skewed = population.find_skewed(info.class_counts).mean() if len(info.n_train) else math.nan
     noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
     from_round = f", from round {info.start}" if info.start else ""
@@ -125,7 +127,7 @@ def start_rows(info: RunInfo) -> list[tuple[str, str]]:
         ("rounds", f"{info.rounds}{from_round}"),
         *([("until", until)] if (until := info.budget.describe_ends()) else []),
         ("clients", f"{len(info.n_train)} with {low:.0f} / {middle:.0f} / {high:.0f} samples (min / median / max)"),
-        ("classes", f"{fewest:.0f} / {usual:.0f} / {most:.0f} of {info.class_counts.shape[1]} a client"),
+        ("classes", classes),
         *([("labels", labels(info.labels))] if info.labels else []),
         ("skewed", f"{units.percent(skewed)} of clients; mean label noise {units.percent(noise)}"),
         *([("imbalance", imbalance(info.skew))] if info.skew else []),

@@ -12,11 +12,13 @@ Departures from the paper:
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
+from fedcohort.part import CLASSES, Want
 from fedcohort.partition.base import Partition
 from fedcohort.partition.sizes import require
 from fedcohort.types import Ids, Values
@@ -70,6 +72,8 @@ class Dirichlet(Partition):
 
     alpha: float
     min_samples: int
+
+    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
 
     def __post_init__(self) -> None:
         ranges.number("alpha", self.alpha, "(0, inf)")

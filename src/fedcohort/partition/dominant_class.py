@@ -20,6 +20,7 @@ from jaxtyping import Int64
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
+from fedcohort.part import CLASSES, Want
 from fedcohort.partition.base import Partition
 from fedcohort.partition.sizes import even, require
 from fedcohort.types import Ids
@@ -102,6 +103,7 @@ class DominantClass(Partition):
     """
 
     takes_sizes: ClassVar[bool] = True
+    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
 
     fraction: float
     share: float

@@ -14,6 +14,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
+from fedcohort.part import CLASSES, Want
 from fedcohort.partition.base import Partition
 from fedcohort.partition.sizes import even, require
 from fedcohort.types import Ids
@@ -28,6 +29,7 @@ class LabelShards(Partition):
     """
 
     takes_sizes: ClassVar[bool] = True
+    wants: ClassVar[frozenset[Want]] = frozenset({CLASSES})
 
     shards: int
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
+from fedcohort.part import Want
 from fedcohort.partition.base import Partition
 from fedcohort.partition.sizes import proportional, require
 from fedcohort.types import Ids, Values
@@ -47,6 +48,10 @@ class Quantity(Partition):
         if not getattr(self.base, "takes_sizes", False):
             allowed = "a partition that deals parts of any size, as in partition@partition.base=dominant_class"
             raise ranges.refuse("base", allowed, self.base)
+
+    @property
+    def wants(self) -> frozenset[Want]:
+        return self.base.wants
 
     def split(
         self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator

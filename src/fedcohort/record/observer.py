@@ -23,7 +23,7 @@ class RunInfo:
         config_hash: of the config without what doesn't change results.
         tags: anything to find the run by (`sweep_id`).
         n_train: T_i sizes, int64 [K].
-        class_counts: true labels of T_i and V_i, int64 [K, n_classes].
+        class_counts: true labels of T_i and V_i, int64 [K, n_classes]; [K, 1] where samples have no class.
         noise_rate: each client's label-noise rate, [K].
         feature_noise: how much each client's inputs are disturbed, [K], or None where nobody's are.
         expected_s: expected virtual seconds of a full local job, [K].

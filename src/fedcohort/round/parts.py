@@ -9,6 +9,7 @@ import numpy as np
 
 from fedcohort.agg.base import Aggregator
 from fedcohort.attack.base import Attack
+from fedcohort.augmentation.base import Augmentation
 from fedcohort.availability.base import Availability
 from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
@@ -52,6 +53,7 @@ class Parts:
     availability: Availability
     attack: Attack
     proxy: Proxy
+    augmentation: Augmentation
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:

@@ -94,7 +94,8 @@ def facts_of(federation: Federation, collected: Collected | None, liars: np.ndar
     if collected is None:
         return {f"skew/{name}": value for name, value in federation.skew.items()}
     lies = weight_of(liars, collected) if liars.any() else {}
-    return {**imbalance_of(federation.label_counts, collected), **lies}
+    imbalance = imbalance_of(federation.label_counts, collected) if federation.targets.single else {}
+    return {**imbalance, **lies}
 
 
 def weight_of(liars: np.ndarray, collected: Collected) -> Mapping[str, float]:

@@ -29,6 +29,8 @@ class Lab(Protocol):
     def mean_over_samples(self, split: str, clients: Ids, per_sample: "Callable[[Tensor, Tensor], Tensor]") -> Values:
         """The mean of `per_sample(log_probs [B, C], labels [B]) -> [B]` on each `split`, [len(clients)].
 
+        Of samples that have several targets the mean over them is taken first.
+
         split: "train" (T_i) or "val" (V_i). NaN for a client with no samples there.
         """
         ...
@@ -39,6 +41,10 @@ class Lab(Protocol):
 
     def samples(self, client: int) -> "tuple[Tensor, Tensor]":
         """Return inputs and labels of T_k."""
+        ...
+
+    def loss(self, network: "nn.Module", x: "Tensor", y: "Tensor") -> "Tensor":
+        """Return the mean cross-entropy of a network on samples, in nats."""
         ...
 
     def copy(self) -> "nn.Module":

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Int64
-from torch.nn import functional as F
 
 from fedcohort.rng import generator
 from fedcohort.signal.base import Computed, Lab
@@ -29,7 +28,7 @@ def on_a_batch(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -
         if len(y):
             draws = generator(options["key"], "signal/batch_loss", round, int(client))
             rows = torch.from_numpy(np.sort(draws.permutation(len(y))[: options["batch"]])).to(y.device)
-            out[i] = float(F.cross_entropy(network(x[rows]), y[rows]))
+            out[i] = float(lab.loss(network, x[rows], y[rows]))
     return out
 
 

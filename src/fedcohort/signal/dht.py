@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from fedcohort.data import skew
+from fedcohort.part import CLASSES
 from fedcohort.rng import generator, torch_scope
 from fedcohort.signal.base import Computed, Lab
 from fedcohort.types import Ids, Values
@@ -49,4 +50,5 @@ signal = Computed(
     bytes_up=4,
     passes=passes,
     compute=compute,
+    wants=CLASSES,
 )

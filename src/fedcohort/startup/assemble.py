@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Built = Any  # an object of the class that `_target_` names: it is a config that says which
 LIGHT = (  # they import no torch: what is out of its range here is refused in half a second
     *("selector", "client", "deadline", "samples", "device", "availability"),
-    *("attack", "partition", "label_noise", "feature_noise", "dataset", "model"),
+    *("attack", "partition", "label_noise", "feature_noise", "augmentation", "dataset", "model"),
 )
 HEAVY = ("objective", "regulariser", "codec", "server", "agg", "proxy")
 CONTRACTS = {  # module and name, where they aren't the group's `base` and the group

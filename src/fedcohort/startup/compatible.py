@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.part import PROXY, Facts, Want
+from fedcohort.part import CLASSES, PROXY, Facts, Part, Want
 from fedcohort.round.parts import Parts, Populations
 from fedcohort.signal.base import find, unknowable
 
 if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
+    from fedcohort.dataset.base import Raw
+    from fedcohort.model.base import Model
 
 # Whose parts are asked, in this order, and whose of them read signals
-GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device", "availability")
+GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device", "augmentation")
 READERS = ("selector", "agg", "samples", "deadline")
 
 
@@ -54,6 +56,8 @@ def with_data(known: Facts, parts: Parts, cohort: int, federation: "Federation")
     return replace(
         known,
         attributes=federation.group_counts is not None,
+        images=federation.has_images,
+        classes=federation.targets.single,
         client_val=bool((np.diff(federation.val.offsets) > 0).all()),
         clean_labels=not federation.noise_rate.any(),
         everybody=everybody and parts.availability.always and not parts.deadline.bounded,
@@ -68,7 +72,36 @@ def check(parts: Parts, choices: Mapping[str, str], known: Facts) -> None:
         wanted += [(group, signal.wants) for signal in signals if signal.wants is not None]
     for group, want in wanted:
         if want.holds(known) is False:
-            raise IncompatibleConfig(want.sentence.format(**_words(choices), who=f"{group}={choices[group]}"))
+            raise IncompatibleConfig(_say(want, group, choices))
+
+
+def _say(want: Want, group: str, choices: Mapping[str, str]) -> str:
+    return want.sentence.format(**_words(choices), who=f"{group}={choices[group]}")
+
+
+def check_targets(parts: Mapping[str, Part], choices: Mapping[str, str], raw: "Raw") -> None:
+    """Raise `IncompatibleConfig` where who deals or changes the data goes by classes that samples don't have.
+
+    parts: by group.
+    """
+    for group, part in parts.items():
+        if CLASSES in part.wants and not raw.targets.single:
+            raise IncompatibleConfig(_say(CLASSES, group, choices))
+
+
+def check_model(model: "Model", word: str, federation: "Federation") -> None:
+    """Raise `IncompatibleConfig` where the model reads other inputs than the data have, or says something else."""
+    single, name = federation.targets.single, f"dataset={federation.name}"
+    if model.reads_symbols != federation.is_symbolic:
+        reads, has = ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
+        fitting = "char_lstm" if single else "word_lstm"
+        way_out = "" if model.reads_symbols else f": choose model={fitting}"
+        raise IncompatibleConfig(f"model={word} reads {reads}, and the inputs of {name} are {has}{way_out}")
+    if model.per_position == single:
+        says, have, fitting = "one class of a sequence", "a target for each place", "word_lstm"
+        if model.per_position:
+            says, have, fitting = "one for each place of a sequence", "one class", "char_lstm"
+        raise IncompatibleConfig(f"model={word} says {says}, and samples of {name} have {have}: choose model={fitting}")
 
 
 def check_clock(parts: Parts, choices: Mapping[str, str], virtual_s: float | None) -> None:

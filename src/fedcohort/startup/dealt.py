@@ -18,12 +18,15 @@ def data_seed(config: Mapping[str, Any]) -> int:
 
 def deal(composition: Composed, objects: Mapping[str, Any]) -> "Federation":
     """Load the data and deal them. objects: of PARTS at least. Raises `OptionError` or `DataError`."""
-    from fedcohort.startup.split import build  # noqa: PLC0415 - imports torch
+    from fedcohort.startup import compatible  # noqa: PLC0415 - imports torch
+    from fedcohort.startup.split import build  # noqa: PLC0415
 
     config = composition.config
     seed = data_seed(config)
+    raw = objects["dataset"].load(seed)
+    compatible.check_targets({group: objects[group] for group in PARTS}, composition.choices, raw)
     return build(
-        objects["dataset"].load(seed),
+        raw,
         objects["partition"],
         objects["label_noise"],
         seed=seed,

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError
+from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import disk, slurm
 from fedcohort.host.interrupt import interrupts
 from fedcohort.observe.tracking import membership
@@ -153,12 +153,9 @@ def _federation(composition: Composed, objects: Mapping[str, Any], parts: "Parts
 
 
 def _network(composition: Composed, model: "Model", federation: "Federation") -> "nn.Module":
-    if model.reads_symbols != federation.is_symbolic:
-        reads, has = ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
-        raise IncompatibleConfig(
-            f"model={composition.choices['model']} reads {reads}, and the inputs of dataset={federation.name} are {has}"
-            + ("" if model.reads_symbols else ": choose model=char_lstm")
-        )
+    from fedcohort.startup import compatible
+
+    compatible.check_model(model, composition.choices["model"], federation)
     try:
         with torch_scope(composition.config["seed"], "weights"):
             network = model.build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)

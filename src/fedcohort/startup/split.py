@@ -23,6 +23,7 @@ from fedcohort import ranges
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.data.ragged import Ragged
 from fedcohort.data.shards import Counts, deal, natural_owners, split_by_owner
+from fedcohort.data.targets import Labels
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.checksum import checksum_of
 from fedcohort.errors import DataError, FedcohortError, OptionError
@@ -64,7 +65,7 @@ def build(
     rates = label_noise.rates(Draws(seed, len(parts)))
     true_y = raw.train_y[parts.rows]
     labels = _flip_labels(label_noise, parts, true_y, rates, raw.n_classes, seed)
-    counts = parts.counts(true_y, raw.n_classes)
+    counts = parts.counts(raw.train_class[parts.rows], raw.n_strata)
     n_val = np.rint(client_val * parts.sizes).astype(np.int64)
     is_val, val, train = parts.cut(np.minimum(np.maximum(2, n_val), parts.sizes - 1))
     test = _test_rows(raw, parts, counts, seed)
@@ -76,11 +77,11 @@ def build(
     return Federation(
         name=raw.name,
         n_classes=raw.n_classes,
-        train=_shard(train_x, train, seen_train, train_y),
-        val=_shard(val_x, val, seen_val, val_y),
-        test=_shard(raw.test_x[test.rows], test, raw.test_y[test.rows], raw.test_y[test.rows]),
-        server_val=_rows(server_x, raw.train_y[server_rows]),
-        server_test=_rows(raw.test_x, raw.test_y),
+        train=_shard(raw, train_x, train, seen_train, train_y),
+        val=_shard(raw, val_x, val, seen_val, val_y),
+        test=_shard(raw, raw.test_x[test.rows], test, raw.test_y[test.rows], raw.test_y[test.rows]),
+        server_val=_rows(raw, server_x, raw.train_y[server_rows]),
+        server_test=_rows(raw, raw.test_x, raw.test_y),
         class_counts=counts,
         noise_rate=rates,
         inputs=raw.inputs,
@@ -101,7 +102,7 @@ def thin(raw: Raw, limit: int | None, seed: int) -> Raw:
     """
     if limit is None or limit >= len(raw.train_y):
         return raw
-    groups = raw.train_y if raw.train_owner is None else raw.train_owner
+    groups = raw.train_class if raw.train_owner is None else raw.train_owner
     sizes = np.bincount(groups)
     quota = np.maximum(np.floor(sizes * (limit / len(groups)) + 0.5), LEAST)
     rows = np.flatnonzero(_rank(groups, generator(seed, "limit")) < quota[groups])
@@ -128,8 +129,8 @@ def _shuffle(parts: Ragged, seed: int) -> None:
         keyed.at(seed, "client_split", client=k).shuffle(parts.rows[start:stop])
 
 
-def _flip_labels(noise: LabelNoise, parts: Ragged, true_y: Ids, rates: Values, n_classes: int, seed: int) -> Ids:
-    """Return the labels that clients see, [N]; nothing is drawn for a client whose labels are all right."""
+def _flip_labels(noise: LabelNoise, parts: Ragged, true_y: Labels, rates: Values, n_classes: int, seed: int) -> Labels:
+    """Return the labels that clients see, [N, ...]; nothing is drawn for a client whose labels are all right."""
     noisy = np.flatnonzero(rates > 0).tolist()
     labels, keyed = true_y.copy() if noisy else true_y, Rekeyed()
     for k in noisy:
@@ -138,7 +139,7 @@ def _flip_labels(noise: LabelNoise, parts: Ragged, true_y: Ids, rates: Values, n
     return labels
 
 
-def _group_counts(raw: Raw, train: Ragged, labels: Ids) -> Counts | None:
+def _group_counts(raw: Raw, train: Ragged, labels: Labels) -> Counts | None:
     """Count each T_k's samples by the label that the client sees and the attribute.
 
     labels: aligned with `train.rows`.
@@ -164,8 +165,8 @@ def _server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
 
     They are fewer where owners can't spare them.
     """
-    y, wanted = raw.train_y, max(1, round(share * len(raw.train_y)))
-    in_class = (_rank(y, rng) + rng.random(raw.n_classes)[y]) / np.bincount(y, minlength=raw.n_classes)[y]
+    y, n, wanted = raw.train_class, raw.n_strata, max(1, round(share * len(raw.train_y)))
+    in_class = (_rank(y, rng) + rng.random(n)[y]) / np.bincount(y, minlength=n)[y]
     if raw.train_owner is not None:
         in_class[_rank(raw.train_owner, rng) < LEAST] = np.inf
     rows = np.argsort(in_class, kind="stable")[:wanted]
@@ -187,7 +188,7 @@ def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit
         )
     owner = None if raw.train_owner is None else raw.train_owner[rows]
     try:
-        split = partition.split(raw.train_y[rows], raw.n_classes, clients, owner, generator(seed, "partition"))
+        split = partition.split(raw.train_class[rows], raw.n_strata, clients, owner, generator(seed, "partition"))
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
     parts = split if isinstance(split, Ragged) else Ragged.of(split)
@@ -206,7 +207,7 @@ def _test_rows(raw: Raw, parts: Ragged, counts: Counts, seed: int) -> Ragged:
         return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(len(parts), dtype=np.int64))
     owners = None if raw.train_owner is None else natural_owners(raw.train_owner, parts)
     if owners is None or raw.test_owner is None:
-        return deal(raw.test_y, counts, generator(seed, "test_shards"))
+        return deal(raw.test_class, counts, generator(seed, "test_shards"))
     test = split_by_owner(raw.test_owner, owners)
     if not len(test.rows):
         raise DataError(
@@ -235,10 +236,10 @@ def _inputs(raw: Raw, rows: Sequence[Ids]) -> list[np.ndarray]:
     return np.split(x, np.cumsum(sizes)[:-1])
 
 
-def _shard(x: np.ndarray, clients: Ragged, y: Ids, true_y: Ids) -> Shard:
+def _shard(raw: Raw, x: np.ndarray, clients: Ragged, y: Labels, true_y: Labels) -> Shard:
     """Make the shard of `clients`; x, y and true_y are aligned with its rows."""
-    return Shard(torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(true_y), clients.offsets)
+    return Shard(torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(true_y), clients.offsets, raw.targets)
 
 
-def _rows(x: np.ndarray, y: Ids) -> Rows:
-    return Rows(torch.from_numpy(x), torch.from_numpy(y))
+def _rows(raw: Raw, x: np.ndarray, y: Labels) -> Rows:
+    return Rows(torch.from_numpy(x), torch.from_numpy(y), raw.targets)

@@ -34,6 +34,8 @@ def choose(kind: str, trainer: LocalTrainer, chunk: int) -> tuple[Engine, str]:
         return Debug(trainer), "debug, as asked"
     if trainer.weighs:
         return trainer, "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
+    if trainer.augmentation is not None:
+        return trainer, "sequential: samples are changed anew in every pass, one client at a time"
     mixes = "batch norm" if worker.has_batch_norm else "dropout" if worker.has_dropout else ""
     mixes = "recurrent layers" if worker.has_recurrence else mixes
     if kind == "vectorised" and mixes:

@@ -32,6 +32,8 @@ def mean_over_samples(
 ) -> list[Float64[np.ndarray, "n"]]:
     """For each function(log_probs [B, C], labels [B]) -> [B], its mean on each client's rows of `shard`.
 
+    B are single targets: of samples that have several the mean over them is taken first (`data.targets`).
+
     NaN for a client without rows; one client's NaN stays its own.
     """
     was_training = network.training
@@ -43,9 +45,9 @@ def mean_over_samples(
     parts: list[list[Tensor]] = [[] for _ in functions]
     for start in range(0, n_rows, chunk):
         x, y = _piece(shard, rows, start, start + chunk)
-        logp = F.log_softmax(network(x), 1)
+        logp = F.log_softmax(network(x), -1)
         for part, function in zip(parts, functions, strict=True):
-            part.append(function(logp, y).double())
+            part.append(shard.targets.each(function)(logp, y).double())
     network.train(was_training)
     counts = np.diff(shard.offsets)[clients]
     segment = np.repeat(np.arange(len(clients)), counts)
@@ -91,6 +93,7 @@ class FederationLab:
         self, server: FlatModel, worker: FlatModel, federation: Federation, train: Callable[[int, int], Tensor]
     ) -> None:
         self.server, self.worker, self.federation, self.train = server, worker, federation, train
+        self.targets = federation.targets
 
     def mean_over_samples(self, split: str, clients: Ids, per_sample: PerSample) -> Values:
         shard = self.federation.train if split == "train" else self.federation.val
@@ -100,10 +103,14 @@ class FederationLab:
     def per_sample_losses(self, client: int) -> Values:
         x, y = self.samples(client)
         self.server.network.eval()
-        return F.cross_entropy(self.server.network(x), y, reduction="none").double().cpu().numpy()
+        found: Values = self.targets.losses(self.server.network(x), y).double().cpu().numpy()
+        return found
 
     def samples(self, client: int) -> tuple[Tensor, Tensor]:
         return self.federation.train.of(client)
+
+    def loss(self, network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        return self.targets.loss(network(x), y)
 
     def copy(self) -> nn.Module:
         """Its tensors are its own, not views into the flat model."""
@@ -121,8 +128,8 @@ class FederationLab:
         self.worker.g.zero_()
         for start in range(0, len(y), GRADIENT_BATCH):
             rows = slice(start, start + GRADIENT_BATCH)
-            loss = F.cross_entropy(self.worker.network(x[rows]), y[rows], reduction="sum") / len(y)
-            loss.backward()
+            loss = self.targets.total(self.worker.network(x[rows]), y[rows]) / len(y)
+            torch.autograd.backward(loss)
         return self.worker.g.clone()
 
     def losses_after(self, update: Tensor, clients: Ids) -> Values:
@@ -132,7 +139,7 @@ class FederationLab:
     def server_loss_after(self, update: Tensor) -> float:
         network, data = self._move(update), self.federation.server_val
         network.eval()
-        return float(F.cross_entropy(network(data.x), data.y))
+        return float(self.targets.loss(network(data.x), data.y))
 
     @torch.no_grad()
     def _move(self, update: Tensor) -> nn.Module:
@@ -151,10 +158,6 @@ def worst_group(network: nn.Module, rows: Rows, attribute: Ids) -> float:
     sizes = np.bincount(group)
     hits = np.bincount(group, weights=right.cpu().numpy(), minlength=len(sizes))
     return float((hits[sizes > 0] / sizes[sizes > 0]).min())
-
-
-def correct(logp: Tensor, y: Tensor) -> Tensor:
-    return logp.argmax(1) == y
 
 
 def cross_entropy(logp: Tensor, y: Tensor) -> Tensor:
@@ -188,7 +191,7 @@ def client_metrics(
 
     Accuracy is on each client's test shard E_i (variance in %^2), the loss and Jain's index on T_i.
     """
-    looks = ((federation.test, correct), (federation.train, cross_entropy))
+    looks = ((federation.test, federation.targets.found), (federation.train, cross_entropy))
     accuracy, loss = over_ranks(network, clients, *looks)
     has_test = accuracy[~np.isnan(accuracy)]
     metrics = {"clients/jain": jain(loss), "clients/loss_mean": float(loss.mean())}

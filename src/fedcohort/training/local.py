@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from fedcohort.augmentation.base import Augmentation
 from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
 from fedcohort.data.federation import Federation
@@ -25,6 +26,7 @@ from fedcohort.training.chain import Chain, find_chain
 from fedcohort.training.evaluate import cross_entropy, mean_over_samples
 from fedcohort.training.memory_layout import gather
 from fedcohort.training.passes import Pieces, Seen, cut, deal, endless
+from fedcohort.training.positions import on
 from fedcohort.training.response import Response
 from fedcohort.training.step import Corrected, Pass, Plain, Step, Stepwise
 from fedcohort.training.upload import Kept, part
@@ -67,7 +69,7 @@ class ClientTask:
 class LocalTrainer:
     """Trains clients one after the other on `worker`, starting from `server`.
 
-    hooks: all of them, `regularisers` those among them that change what is minimised.
+    hooks: all of them, `regularisers` those among them that change what is minimised; augmentation: of the samples.
     """
 
     def __init__(
@@ -82,10 +84,13 @@ class LocalTrainer:
         seed: int,
         closed_form: bool = True,
         regularisers: Sequence[ClientHook] = (),
+        augmentation: Augmentation | None = None,
     ) -> None:
         self.server, self.worker, self.federation = server, worker, federation
-        self.objective, self.client, self.codec, self.hooks, self.seed = objective, client, codec, hooks, seed
+        self.objective, self.client, self.codec = on(federation.targets, objective), client, codec
+        self.hooks, self.seed = hooks, seed
         self.weighs = weigher(hooks) is not None
+        self.augmentation = None if augmentation is None or augmentation.identity else augmentation
         as_numbers = federation.train.x.is_floating_point()  # what the network converts must go through it
         self.chain = find_chain(worker) if closed_form and as_numbers and not worker.bf16 and not self.weighs else None
         self.response = Response(client, regularisers)
@@ -141,9 +146,9 @@ class LocalTrainer:
 
     @torch.no_grad()
     def reference(self, x: Tensor) -> Tensor:
-        """What the broadcast model makes of x: probabilities, [n, classes]."""
+        """What the broadcast model makes of x: probabilities, [n, ..., classes]."""
         self.worker.network.eval()
-        return F.softmax(self.worker.network(x), 1)
+        return F.softmax(self.worker.network(x), -1)
 
     def orders(self, task: ClientTask) -> Iterator[Ids]:
         """Positions of each mini-batch."""
@@ -171,11 +176,21 @@ class LocalTrainer:
         if self.worker.network.training == alone:
             self.worker.network.train(not alone)
         run, seen = self._pass(task, corrections), Seen(n)
+        draws = self._rng_of(task, "augmentation") if self.augmentation is not None else None
         for order, pieces in self.passes(task, n):
             rows = torch.from_numpy(order).to(y.device)
             reference = None if z is None else z.index_select(0, rows)
-            seen.add(order, pieces, run(gather(x, rows), y.index_select(0, rows), reference, pieces))
+            seen.add(
+                order, pieces, run(self._augment(gather(x, rows), draws), y.index_select(0, rows), reference, pieces)
+            )
         return seen
+
+    def _augment(self, x: Tensor, draws: np.random.Generator | None) -> Tensor:
+        """Return one pass's samples, changed; bytes become numbers first: padding is a number of the network's."""
+        if self.augmentation is None or draws is None:
+            return x
+        scale = self.federation.scale
+        return self.augmentation.change(x if scale is None else scale.numbers(x), draws)
 
     def _pass(self, task: ClientTask, corrections: Sequence[Correction]) -> Pass:
         """Choose the leanest pass that gives this method's numbers."""

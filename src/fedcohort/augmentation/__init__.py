@@ -1,0 +1,1 @@
+"""How the images that clients train on are changed, pass by pass."""

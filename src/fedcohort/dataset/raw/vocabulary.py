@@ -1,0 +1,34 @@
+"""The words of prepared texts by how often they are used: vocabulary.parquet, beside the tables.
+
+Columns `word` and `count`, of the inputs `x` of the training part, the most frequent first and equals in the order of
+their code points; what pads a sequence is no word. Who reads it takes as many of the first as it wants.
+"""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+PADDING = "<PAD>"
+TRAIN, NAME = "train.parquet", "vocabulary.parquet"
+
+
+def finish(destination: Path) -> None:
+    """Write the vocabulary of a prepared folder whose inputs are lists of words, unless it is there."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    table = pq.ParquetFile(destination / TRAIN, pre_buffer=False) if (destination / TRAIN).exists() else None
+    if table is None or table.schema_arrow.field("x").type != pa.list_(pa.string()) or (destination / NAME).exists():
+        return
+    counts: Counter[str] = Counter()
+    for group in range(table.num_row_groups):
+        column = table.read_row_group(group, columns=["x"]).column("x")
+        for entry in pc.value_counts(pc.list_flatten(column)).to_pylist():
+            counts[entry["values"]] += entry["counts"]
+    del counts[PADDING]
+    ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    words, uses = zip(*ranked, strict=True) if ranked else ((), ())
+    new = (destination / NAME).with_suffix(".new")
+    pq.write_table(pa.table({"word": pa.array(words, pa.string()), "count": pa.array(uses, pa.int64())}), new)
+    os.replace(new, destination / NAME)

@@ -1,0 +1,150 @@
+"""Comments on Reddit by their authors: after each of ten words, which one comes next (LEAF, Caldas et al. 2018).
+
+    a comment   <BOS> w_1 ... w_n <EOS> <PAD> ...,   cut into sequences x of ten words
+    y_p = the word after x_p in its comment, <PAD> after <EOS>;   nothing is asked where x_p is <PAD>
+    symbols     0 <PAD>, 1 <UNK>, then the most frequent words of the training part, <BOS> and <EOS> among them
+    client k = the k-th user by id, of those with three training sequences or more
+
+The loss of a sequence is the mean cross-entropy over its words, its accuracy the share of them whose next one is found;
+<PAD> and <UNK> never count as found, as in LEAF, so that no network comes near 1: the share of such targets is in the
+start-up table. From a folder with train.parquet, test.parquet and vocabulary.parquet, as `fedcohort prepare leaf`
+writes them: `client`, `x` and `y`, lists of words of one length. Files' parts are taken as they are: LEAF cuts each
+user's comments in time, and a comment's sequences belong together. Say model=word_lstm with it.
+
+LEAF's JSON was read as its code writes it; small files were made of that form, the data were not at hand.
+
+Departures from LEAF: a sample is a sequence, there a comment is one where samples are counted. Means are over
+sequences, which weigh alike; LEAF's accuracy is over all words together, and its loss over mini-batches, place by
+place. Its vocabulary has <PAD> among the words that it counts, and one word fewer for that.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.data.targets import NOTHING, Labels, Positions
+from fedcohort.dataset import cells, leaf
+from fedcohort.dataset.base import Dataset, Raw, check
+from fedcohort.dataset.people import Source
+from fedcohort.dataset.table import Frame, part_of, text
+from fedcohort.errors import DataError
+from fedcohort.rng import generator
+
+PAD, UNK = 0, 1
+SPECIAL = ("<PAD>", "<UNK>")  # symbols 0 and 1
+LENGTH = 10  # of LEAF's sequences
+SHORT = 2**15  # symbols that two bytes hold
+
+
+@dataclass(frozen=True)
+class Reddit(Dataset):
+    """The data set, with its options.
+
+    Attributes:
+        path: a local folder; None is refused, as no hub is known to have these tables.
+        vocabulary: symbols at most, <PAD> and <UNK> among them.
+        users, least: LEAF's rules (`dataset.leaf`), by sequences.
+    """
+
+    path: str | None
+    vocabulary: int
+    users: float
+    least: int
+
+    def __post_init__(self) -> None:
+        text("path", self.path, optional=True)
+        ranges.integer("vocabulary", self.vocabulary, "[3, 1e9]")
+        leaf.Rules("given", self.users, self.least)
+
+    def load(self, seed: int) -> Raw:
+        """int16 [N, T] (int32 of large vocabularies), labels [N, T], natural clients. Raises `DataError`."""
+        if self.path is None:
+            raise DataError(
+                "dataset=reddit needs dataset.path, a folder with train.parquet, test.parquet and vocabulary.parquet: "
+                "fedcohort prepare leaf makes them of LEAF's JSON"
+            )
+        frames = Source(self.path, None, ()).frames("reddit", given=True)
+        words = words_of(part_of(self.path, "vocabulary"), self.vocabulary)
+        x, y = (read(frames, name, words) for name in ("x", "y"))
+        for frame, inputs, targets in zip(frames, x, y, strict=True):
+            check_rows(frame, inputs, targets, x[0].shape[1])
+        owner = leaf.people(frames, ("client",))
+        rules = leaf.Rules("given", self.users, self.least)
+        parts = leaf.divide("reddit", owner, rules, generator(seed, "leaf"), len(x[0]))
+        inputs, labels = np.concatenate(x), np.concatenate(y)
+        labels[inputs == PAD] = NOTHING
+        asked = labels[labels > NOTHING]
+        lost = f"{100 * np.isin(asked, (PAD, UNK)).mean():.1f} % of the targets are {' or '.join(SPECIAL)}"
+        length = "" if inputs.shape[1] == LENGTH else f" (LEAF's have {LENGTH})"
+        said = [f"{inputs.shape[1]} words{length}, after each the next one is the target", f"{len(words)} symbols"]
+        kind = np.int16 if len(words) <= SHORT else np.int32
+        return check(
+            Raw(
+                "reddit",
+                inputs[parts.train].astype(kind),
+                labels[parts.train],
+                inputs[parts.test].astype(kind),
+                labels[parts.test],
+                n_classes=len(words),
+                train_owner=parts.owner,
+                test_owner=parts.test_owner,
+                inputs="; ".join([*said, lost, parts.remark]),
+                pooled_test=parts.test_owner is None,
+                targets=Positions((PAD, UNK)),
+                single_use=True,
+            )
+        )
+
+
+def words_of(frame: Frame, most: int) -> Any:  # noqa: ANN401  pyarrow has no types
+    """The words of symbols 0, 1, ...: SPECIAL, then the first of the vocabulary, `most` together, as a `pa.Array`."""
+    import pyarrow as pa
+
+    column = frame.require_full("word")
+    if not cells.is_text(column.type):
+        raise frame.error("word", f": column 'word' must hold texts, it holds {column.type}")
+    words = [*SPECIAL, *column.slice(0, most - len(SPECIAL)).to_pylist()]
+    if len(set(words)) < len(words):
+        row = next(i for i, word in enumerate(words) if word in words[:i]) - len(SPECIAL)
+        raise frame.blame("word", row, f"holds {words[row + len(SPECIAL)]!r}, which has a symbol already")
+    return pa.array(words, pa.string())
+
+
+def read(frames: Sequence[Frame], name: str, words: Any) -> list[Labels]:  # noqa: ANN401
+    """The symbols in the column `name` of each table, int64 [rows, T]. Raises `DataError` by row."""
+    import pyarrow.compute as pc
+
+    found = []
+    for frame in frames:
+        column = frame.require_full(name)
+        if not (cells.is_list(column.type) and cells.is_text(column.type.value_type)):
+            raise frame.error(name, f": column {name!r} must hold lists of words, it holds {column.type}")
+        lengths = pc.list_value_length(column).to_numpy()
+        odd = (lengths != lengths[0]) | (lengths == 0)
+        if odd.any():
+            row = int(odd.argmax())
+            raise frame.blame(name, row, f"holds {lengths[row]} words, and the first row {lengths[0]}")
+        flat = pc.list_flatten(column)
+        if flat.null_count:
+            row = int(flat.is_null().to_numpy().argmax()) // int(lengths[0])
+            raise frame.blame(name, row, "holds a word that is missing")
+        symbols = pc.fill_null(pc.index_in(flat, value_set=words), UNK).to_numpy()
+        found.append(symbols.reshape(len(column), -1).astype(np.int64))
+    return found
+
+
+def check_rows(frame: Frame, x: Labels, y: Labels, length: int) -> None:
+    """Raise `DataError` for a row whose targets are not those of its words, or where nothing is asked."""
+    if x.shape[1] != length:
+        raise frame.blame("x", 0, f"holds {x.shape[1]} words, and the training part's rows {length}")
+    if y.shape != x.shape:
+        raise frame.blame("y", 0, f"holds {y.shape[1]} words, and 'x' {x.shape[1]}")
+    idle = (x == PAD).all(1)
+    if idle.any():
+        raise frame.blame("x", int(idle.argmax()), f"holds nothing but {SPECIAL[PAD]}")
+    apart = (x[:, 1:] != y[:, :-1]).any(1)
+    if apart.any():
+        raise frame.blame("y", int(apart.argmax()), "is not 'x' moved on by one word")

@@ -1,0 +1,56 @@
+"""The network that LEAF trains on Reddit (Caldas et al. 2018): after each word of a sequence, which one comes next.
+
+    embedding, 256 -> LSTM, 256 -> LSTM, 256 -> dense, of every step's output
+
+6,182,672 parameters with 10,000 symbols. LEAF's TensorFlow has 6,180,624: torch's layers have a second bias each, 4 x
+256 numbers in either of two layers, which starts at 0 and only adds to the first. Initial weights are LEAF's: uniform
+in +-0.1, and 0 for the LSTMs' biases, those of the forget gates too.
+
+Departures from LEAF: the second biases are trained, too, so that biases move as with twice the learning rate. Every
+sequence begins in the state 0; LEAF trains one mini-batch from the state that the one before it ended in, of other
+sequences.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from fedcohort import ranges
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.model.base import Model
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True)
+class WordLstm(Model):
+    """The network, with its options.
+
+    Attributes:
+        embedding: numbers that stand for a symbol.
+        hidden: units of each LSTM.
+        layers: LSTMs one after the other.
+    """
+
+    embedding: int
+    hidden: int
+    layers: int
+
+    reads_symbols: ClassVar[bool] = True
+    per_position: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        ranges.integer("embedding", self.embedding, "[1, inf)")
+        ranges.integer("hidden", self.hidden, "[1, inf)")
+        ranges.integer("layers", self.layers, "[1, inf)")
+
+    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+        """A network from sequences [B, length] of symbols below n_classes to logits [B, length, n_classes].
+
+        Raises `IncompatibleConfig` for inputs that are no sequences.
+        """
+        from fedcohort.model.sequence import EachNextSymbol  # noqa: PLC0415 - torch only once the words are right
+
+        if len(shape) != 1:
+            raise IncompatibleConfig(f"model=word_lstm needs sequences [length], the inputs are {list(shape)}")
+        return EachNextSymbol(n_classes, self.embedding, self.hidden, self.layers)

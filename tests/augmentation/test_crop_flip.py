@@ -1,0 +1,156 @@
+"""Crops and mirrored images: where each pixel comes from, who draws what, and that nothing else has a say in it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from engine_toy import SEED, task_of
+from fedcohort.augmentation.crop_flip import CropFlip, moved
+from fedcohort.data.pixels import PixelScale
+from fedcohort.dataset.base import Raw
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.flat import FlatModel
+from fedcohort.rng import generator, torch_scope
+from fedcohort.startup.split import build
+from fedcohort.training.engines import choose
+from fedcohort.training.local import LocalTrainer
+from run_harness import go, remarks, same_bits
+from yaml_words import make
+
+PLAIN = ("heterogeneity=iid", "rounds=2", "split.limit=300")
+CROPS = (*PLAIN, "augmentation=crop_flip", "augmentation.padding=2")
+SCALE = PixelScale((0.5,), (0.25,))
+
+
+def test_a_crop_and_a_mirrored_crop() -> None:
+    """[1 2 3; 4 5 6] moved by one row and one column; mirrored it is [3 2 1; 6 5 4] first, and moved back by one."""
+    x = torch.tensor([[1.0, 2, 3], [4, 5, 6]]).expand(2, 1, 2, 3)
+    found = moved(x, np.array([1, 0]), np.array([1, 1]), np.array([False, True]))
+    assert found[0, 0].tolist() == [[5, 6, 0], [0, 0, 0]]
+    assert found[1, 0].tolist() == [[0, 3, 2], [0, 6, 5]]
+    assert moved(x, np.array([-5, 0]), np.array([0, -9]), np.array([True, False])).abs().sum() == 0
+
+
+def test_channels_move_together_and_samples_do_not() -> None:
+    x = torch.randn(400, 3, 5, 5, generator=torch.Generator().manual_seed(0))
+    down, right = np.random.default_rng(0).integers(-2, 3, (2, 400))
+    mirrored = np.arange(400) % 2 == 0
+    found = moved(x, down, right, mirrored)
+    for i in range(400):
+        image = x[i].flip(2) if mirrored[i] else x[i]
+        padded = nn.functional.pad(image, (2, 2, 2, 2))
+        shift = -right[i] if mirrored[i] else right[i]
+        assert torch.equal(found[i], padded[:, 2 + down[i] : 7 + down[i], 2 + shift : 7 + shift])
+
+
+def test_moves_are_uniform_and_every_other_image_is_mirrored() -> None:
+    """One bright pixel in the middle of 9: with padding 4 it is anywhere; 16,200 images, 200 for each of 81 places.
+
+    The chi-square of 80 degrees of freedom has deviation 12.6.
+    """
+    x = torch.zeros(16200, 1, 9, 9)
+    x[:, 0, 4, 4] = 1
+    found = CropFlip(4, 0.5).change(x, np.random.default_rng(0))
+    counts = found.sum((0, 1)).double()
+    assert float(((counts - 200) ** 2 / 200).sum()) < 80 + 4 * 12.6
+    sides = torch.zeros(4000, 1, 1, 2)
+    sides[..., 0] = 1
+    flipped = CropFlip(0, 0.25).change(sides, np.random.default_rng(0))[:, 0, 0, 1].mean()
+    assert float(flipped) == pytest.approx(0.25, abs=0.03)
+
+
+def trainer_of(pixels: str = "float32", augmentation: Any = None, **client: Any) -> Any:
+    rng = np.random.default_rng(0)
+    bytes_ = rng.integers(0, 256, (60, 1, 6, 6)).astype(np.uint8)
+    x = bytes_ if pixels == "uint8" else SCALE.convert(bytes_)
+    scale, y = SCALE if pixels == "uint8" else None, rng.integers(0, 3, 60)
+    raw = Raw("toy", x, y, x[:10], y[:10], 3, scale=scale)
+    held = build(
+        raw, make("partition", "iid"), make("label_noise", "none"), seed=0, clients=3, server_val=0.1, client_val=0.1
+    )
+    with torch_scope(SEED, "weights"):
+        networks = [nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(32, 3)) for _ in range(2)]
+    for network in networks:
+        SCALE.attach(network)
+    server, worker = (FlatModel(network) for network in networks)
+    worker.load(server)
+    parts = (make("objective", "ce"), make("client", "sgd", **{"batch": 4, **client}), make("codec", "none"))
+    return LocalTrainer(server, worker, held, *parts, (), SEED, augmentation=augmentation or CropFlip(2, 0.5))
+
+
+def test_local_training_sees_each_pass_changed() -> None:
+    """Two epochs by hand: the draws of (seed, round, client), pass after pass, on the samples in the pass's order."""
+    trainer, seen = trainer_of(), []
+
+    def watch(step: Any) -> Any:
+        def noted(x: torch.Tensor, y: torch.Tensor, z: None) -> torch.Tensor:
+            seen.append(x.clone())
+            out: torch.Tensor = step(x, y, z)
+            return out
+
+        return noted
+
+    trainer.watch = watch
+    trainer.train(task_of(1, units=2, round=4), {})
+    x, _ = trainer.federation.train.of(1)
+    draws, expected = generator(SEED, "augmentation", 4, 1), []
+    for order, _ in trainer.passes(task_of(1, units=2, round=4), len(x)):
+        down, right = draws.integers(-2, 3, (2, len(x)))
+        expected.append(moved(x[order], down, right, draws.random(len(x)) < 0.5))
+    assert torch.equal(torch.cat(seen), torch.cat(expected))
+
+
+def test_bytes_and_numbers_give_the_same_bits() -> None:
+    found = [trainer_of(pixels).train(task_of(0), {}).delta for pixels in ("float32", "uint8")]
+    assert torch.equal(*found)
+
+
+def test_a_client_draws_the_same_whoever_else_trains() -> None:
+    trainer = trainer_of()
+    alone = trainer.train(task_of(2), {}).delta
+    engine, _ = choose("auto", trainer, 2)
+    together = {update.client: update.delta for update in engine.updates([task_of(0), task_of(1), task_of(2)], {})}
+    assert torch.equal(together[2], alone)
+    asked = task_of(2, units=trainer.client.epochs, lr=trainer.client.lr_at(4))
+    assert torch.equal(trainer.update_of(4, 2), trainer.train(asked, {}).delta)
+    assert not torch.equal(trainer.train(task_of(2, round=5), {}).delta, alone)
+
+
+def test_without_padding_and_mirrors_it_is_no_augmentation() -> None:
+    plain, idle = (trainer_of(augmentation=given) for given in (make("augmentation", "none"), CropFlip(0, 0.0)))
+    assert torch.equal(plain.train(task_of(0), {}).delta, idle.train(task_of(0), {}).delta)
+    said = remarks(*CROPS, "augmentation.padding=0", "augmentation.flip=0")
+    assert (
+        "augmentation=crop_flip with augmentation.padding=0 and augmentation.flip=0 leaves images as they are" in said
+    )
+
+
+def test_slices_and_chunks_and_the_engine_that_is_asked_for_change_nothing(tmp_path: Path) -> None:
+    """A linear model has a dual, which knows its samples once a round: it is not taken, whatever is asked."""
+    one = go(tmp_path / "a", *CROPS)
+    assert one.info.tags["engine"] == "sequential: samples are changed anew in every pass, one client at a time"
+    other = go(tmp_path / "b", *CROPS, "engine=vectorised", "engine.slices=3", "engine.chunk=2")
+    assert same_bits(one, other)
+    ranks = go(tmp_path / "c", *CROPS, "trainer.devices=2")
+    torch.testing.assert_close(ranks.weights(), one.weights(), rtol=0, atol=1e-6)
+    assert not torch.equal(go(tmp_path / "d", *PLAIN).weights(), one.weights())
+
+
+def test_a_resumed_run_ends_where_a_whole_one_does(tmp_path: Path) -> None:
+    words = (*CROPS, "model=resnet8_gn", "client.epochs=1")
+    whole = go(tmp_path / "a", *words)
+    go(tmp_path / "b", *words, "rounds=1")
+    assert same_bits(go(tmp_path / "b", *words, "resume=true"), whole)
+
+
+def test_what_is_no_image_is_refused_by_name(tmp_path: Path) -> None:
+    message = (
+        r"^augmentation=crop_flip moves and mirrors images .* dataset=synthetic are none: choose augmentation=none$"
+    )
+    with pytest.raises(IncompatibleConfig, match=message):
+        go(tmp_path, "dataset=synthetic", "client.lr=0.01", "augmentation=crop_flip")
+    assert not list(tmp_path.iterdir())

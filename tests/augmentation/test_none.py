@@ -1,0 +1,13 @@
+"""No augmentation: nothing is drawn, nothing is changed, and engines are chosen as ever."""
+
+import numpy as np
+import torch
+
+from fedcohort.augmentation.none import NoAugmentation
+
+
+def test_samples_are_left_as_they_are() -> None:
+    x, rng = torch.ones(2, 1, 3, 3), np.random.default_rng(0)
+    assert NoAugmentation().identity
+    assert NoAugmentation().change(x, rng) is x
+    assert rng.random() == np.random.default_rng(0).random()

@@ -1,0 +1,197 @@
+"""Comments by their authors: symbols and targets by hand, what is refused, and whole runs on made-up comments."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.data.targets import Positions
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.raw import leaf
+from fedcohort.dataset.reddit import Reddit
+from fedcohort.errors import DataError, FedcohortError
+from known import known
+from pictures_toy import write as write_part
+from raw_toy import prepare
+from reddit_toy import save, sequences, write
+from run_harness import go, same_bits
+
+BOS, SO = "<BOS>", ["so", "it", "is"]
+
+
+def load(folder: Path, vocabulary: int = 10_000, users: float = 1.0, least: int = 0) -> Raw:
+    return Reddit(str(folder), vocabulary, users, least).load(0)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """Two users with three comments "so it is" and one "it"; for the test one with a word that is new."""
+    write(tmp_path / "raw", "train", {"b": [SO] * 3, "a": [SO] * 3 + [["it"]]}, length=4)
+    write(tmp_path / "raw", "test", {"a": [["it", "was"]]}, length=4)
+    prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
+    leaf.finish(tmp_path / "made")
+    return tmp_path / "made"
+
+
+def test_symbols_and_targets_by_hand(small: Path) -> None:
+    """Counts: <BOS>, <EOS> and it 7, is and so 6. Symbols: 2 <BOS>, 3 <EOS>, 4 it, 5 is, 6 so."""
+    found = load(small)
+    assert found.targets == Positions((0, 1))
+    assert found.train_x.dtype == np.int16
+    assert found.train_y.dtype == np.int64
+    assert found.n_classes == 7
+    assert known(found.train_owner).tolist() == [1] * 6 + [0] * 7
+    assert found.train_x[:2].tolist() == [[2, 6, 4, 5], [3, 0, 0, 0]]
+    assert found.train_y[:2].tolist() == [[6, 4, 5, 3], [0, -1, -1, -1]]
+    assert found.test_x.tolist() == [[2, 4, 1, 3]]  # "was" is not among the training part's words
+    assert found.test_y.tolist() == [[4, 1, 3, 0]]
+    assert known(found.test_owner).tolist() == [0]
+    asked, lost = 3 * 5 * 2 + 3 + 4, 7 + 2
+    assert f"{100 * lost / asked:.1f} % of the targets are <PAD> or <UNK>" in found.inputs
+    assert "4 words (LEAF's have 10), after each the next one is the target; 7 symbols" in found.inputs
+
+
+def test_of_a_small_vocabulary_the_rest_is_unknown(small: Path) -> None:
+    found = load(small, vocabulary=5)
+    assert found.n_classes == 5
+    assert found.train_x[0].tolist() == [2, 1, 4, 1]
+    assert found.train_y[0].tolist() == [1, 4, 1, 3]
+
+
+def test_leafs_rules_go_by_sequences(tmp_path: Path) -> None:
+    made = save(tmp_path, users=6)
+    sizes = np.concatenate([known(load(made).train_owner), known(load(made).test_owner)])
+    counts = np.bincount(sizes)
+    found = load(made, least=int(counts.max()))
+    kept = len(found.train_x) + len(found.test_x)
+    assert counts.min() < counts.max()
+    assert kept == counts.max() * (counts == counts.max()).sum()
+
+
+def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
+    x, y = sequences(SO, 4)
+    good: dict[str, Any] = {"client": ["a"] * 2, "x": x, "y": y}
+    pads = ["<PAD>"] * 4
+    for changes, refusal in (
+        ({"x": [x[0], x[1][:3]]}, "column 'x', row 1 holds 3 words, and the first row 4"),
+        ({"x": [x[0][:3], x[1][:3]]}, "column 'x', row 0 holds 3 words, and the training part's rows 4"),
+        ({"y": [y[0][:3], y[1][:3]]}, "column 'y', row 0 holds 3 words, and 'x' 4"),
+        ({"x": [x[0], pads], "y": [y[0], pads]}, "column 'x', row 1 holds nothing but <PAD>"),
+        ({"y": [y[0], ["is", *y[1][1:]]], "x": [x[0], ["<EOS>", "so", "<PAD>", "<PAD>"]]}, "'y', row 1 is not 'x' mov"),
+        ({"x": [[BOS, None, "it", "is"], x[1]]}, "column 'x', row 0 holds a word that is missing"),
+        ({"x": [1, 2]}, "column 'x' must hold lists of words, it holds int64"),
+        ({"y": None}, "has no column 'y'; it has client, x"),
+        ({"client": None}, "has no column 'client'"),
+    ):
+        write_part(small, "test", **(good | changes))
+        with pytest.raises(DataError, match=rf"^dataset.path: .*test.parquet.*{refusal}"):
+            load(small)
+    write_part(small, "vocabulary", word=["it", "<PAD>"])
+    with pytest.raises(DataError, match="column 'word', row 1 holds '<PAD>', which has a symbol already"):
+        load(small)
+    (small / "vocabulary.parquet").unlink()
+    with pytest.raises(DataError, match=r"needs vocabulary.parquet or vocabulary.csv"):
+        load(small)
+    with pytest.raises(DataError, match=r"dataset=reddit needs dataset.path, a folder with train.parquet, test.par"):
+        Reddit(None, 10, 1.0, 0).load(0)
+
+
+def words(made: Path, *more: str) -> tuple[str, ...]:
+    run = ("dataset=reddit", f"dataset.path={made}", "model=word_lstm", "model.hidden=8", "model.embedding=8")
+    return (*run, "clients=null", "cohort=2", "rounds=2", "client.epochs=1", "client.clip=5", *more)
+
+
+WHOLE = {
+    "ucb_cs": ("selector=ucb_cs", "agg=scaffold"),
+    "flash": ("selector=flash", "objective=flash_robust"),
+    "oort": ("selector=oort", "samples=fedbalancer", "samples.w=1", "deadline=fedbalancer", "deadline.w=1"),
+    "cpowd": ("selector=cpowd", "objective=propfair", "agg=propfair"),
+}
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_killed_and_resumed_or_over_two_processes_a_run_is_the_same(tmp_path: Path, case: str) -> None:
+    kept = "+callback.journal._target_=fedcohort.record.journal.Journal"
+    typed = words(save(tmp_path), *WHOLE[case], kept)
+    whole = go(tmp_path / "a", *typed)
+    assert {"test/acc", "test/loss", "server_val/acc", "clients/acc_mean", "clients/jain"} <= set(whole.last.metrics)
+    assert 0 < whole.last.metrics["test/loss"] < 3
+    go(tmp_path / "b", *typed, "rounds=1")
+    assert same_bits(go(tmp_path / "b", *typed, "resume=true"), whole)
+    ranks = go(tmp_path / "c", *typed, "trainer.devices=2", "engine.slices=3")
+    torch.testing.assert_close(ranks.weights(), whole.weights(), rtol=0, atol=1e-6)
+    for one, other in zip(*(journal(each.folder) for each in (whole, ranks)), strict=True):
+        assert (one["cohort"], one["arrived"]) == (other["cohort"], other["arrived"])
+        for name in ("test/acc", "test/loss", "server_val/loss", "clients/loss_mean"):
+            assert other["metrics"][name] == pytest.approx(one["metrics"][name], abs=1e-5)
+
+
+def journal(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+
+
+def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
+    """A comment "so it is", and no other one: of its five targets four are found, as <PAD> after <EOS> never is."""
+    for part, n in (("train", 12), ("test", 2)):
+        write(tmp_path / "raw", part, {user: [SO] * n for user in "abcd"})
+    prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
+    leaf.finish(tmp_path / "made")
+    ran = go(tmp_path / "logs", *words(tmp_path / "made", "client=adam", "client.lr=0.1", "client.epochs=20"))
+    assert ran.last.metrics["test/acc"] == pytest.approx(0.8)
+    assert ran.last.metrics["clients/acc_mean"] == pytest.approx(0.8)
+    assert ran.last.metrics["test/loss"] < 0.1
+    assert not [name for name in ran.last.metrics if "imbalance" in name or name.startswith("skew/")]
+    assert ran.info.class_counts.shape == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("typed", "refusal"),
+    [
+        (("heterogeneity=noniid30", "clients=3"), "partition=dominant_class goes by the class of a sample, .*: choose"),
+        (("partition=dirichlet", "clients=3"), "partition=dirichlet goes by the class of a sample"),
+        (
+            ("partition=quantity", "partition@partition.base=label_shards", "clients=3"),
+            "partition=quantity goes by the",
+        ),
+        (("label_noise=beta",), "label_noise=beta goes by the class .* choose one that doesn't$"),
+        (("label_noise=asymmetric",), "label_noise=asymmetric goes by the class"),
+        (("selector=fedcbs",), "selector=fedcbs goes by the class .*dataset=reddit have a target for each of their pl"),
+        (("selector=oracle_diverse",), "selector=oracle_diverse goes by the class"),
+        (("selector=feddiverse",), "selector=feddiverse goes by the class"),
+        (("agg=fedbio",), "agg=fedbio goes by the class"),
+        (("agg=feddf", "proxy=client_heldout"), "agg=feddf goes by the class"),
+        (("agg=rhfl", "proxy=client_heldout"), "agg=rhfl goes by the class"),
+        (("feature_noise=gaussian",), "feature_noise disturbs real numbers"),
+        (("augmentation=crop_flip",), "augmentation=crop_flip moves and mirrors images"),
+        (
+            ("model=char_lstm",),
+            "model=char_lstm says one class of a sequence, .* have a target for each place: choose",
+        ),
+        (("model=mlp",), "model=mlp reads numbers, .* sequences of symbols: choose model=word_lstm"),
+    ],
+)
+def test_what_goes_by_classes_is_refused_by_name(tmp_path: Path, typed: tuple[str, ...], refusal: str) -> None:
+    made = save(tmp_path)
+    given = [word for word in words(made) if word.split("=")[0] not in {t.split("=")[0] for t in typed}]
+    given = [word for word in given if not word.startswith("model.") or "model" not in "".join(typed)]
+    with pytest.raises(FedcohortError, match=refusal):
+        go(tmp_path / "logs", *given, *typed)
+    assert not (tmp_path / "logs").exists() or not list((tmp_path / "logs").rglob("journal.jsonl"))
+
+
+def test_the_other_way_round_is_refused_too(tmp_path: Path) -> None:
+    from roles_toy import save as save_roles  # noqa: PLC0415
+
+    save_roles(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
+    plays = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "clients=null", "cohort=2")
+    message = "model=word_lstm says one for each place of a sequence, and samples of dataset=shakespeare have one class"
+    with pytest.raises(FedcohortError, match=message):
+        go(tmp_path / "logs", *plays, "model=word_lstm")
+
+
+def test_samples_may_be_dealt_anew(tmp_path: Path) -> None:
+    ran = go(tmp_path / "logs", *words(save(tmp_path), "heterogeneity=iid", "clients=3", "split.limit=40"))
+    assert len(ran.info.n_train) == 3

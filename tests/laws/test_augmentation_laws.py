@@ -1,0 +1,34 @@
+"""Every augmentation: a pass's images keep their shape, type and layout, and what they become follows from the key."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from global_rng import guard
+from yaml_words import make, words
+
+
+@pytest.fixture(params=words("augmentation"))
+def augmentation(request: pytest.FixtureRequest) -> Any:
+    return make("augmentation", request.param)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("shape", [(7, 3, 9, 6), (1, 1, 8, 8), (0, 3, 9, 6)])
+def test_images_keep_their_shape_type_and_layout(augmentation: Any, shape: tuple[int, ...], last: bool) -> None:
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    x = x.contiguous(memory_format=torch.channels_last) if last else x
+    before = x.clone()
+    with guard():
+        first, again = (augmentation.change(x, np.random.default_rng(1)) for _ in range(2))
+    assert (first.shape, first.dtype, first.stride()) == (x.shape, x.dtype, x.stride())
+    assert torch.equal(first, again)
+    assert torch.equal(x, before), "the given ones are left alone"
+    assert first.isfinite().all()
+
+
+def test_passes_differ_unless_nothing_changes(augmentation: Any) -> None:
+    x, rng = torch.arange(6 * 64.0).reshape(6, 1, 8, 8), np.random.default_rng(2)
+    assert torch.equal(augmentation.change(x, rng), augmentation.change(x, rng)) == augmentation.identity

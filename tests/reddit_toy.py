@@ -1,0 +1,48 @@
+"""LEAF's Reddit, as its code writes it, of made-up comments."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcohort.dataset.raw import leaf
+from raw_toy import prepare
+
+WORDS = ("so", "it", "is", "what", "they", "say", "and", "then", "nobody", "knows")
+
+
+def sequences(words: Sequence[str], length: int = 10) -> tuple[list[list[str]], list[list[str]]]:
+    """A comment's words in lists of `length`, and their targets, as LEAF cuts them."""
+    inputs, targets = ["<BOS>", *words, "<EOS>"], [*words, "<EOS>", "<PAD>"]
+    padding = ["<PAD>"] * (-len(inputs) % length)
+    cut = range(0, len(inputs) + len(padding), length)
+    x, y = ([(row + padding)[i : i + length] for i in cut] for row in (inputs, targets))
+    return x, y
+
+
+def write(folder: Path, part: str, users: Mapping[str, Sequence[Sequence[str]]], length: int = 10) -> None:
+    """One file of a part: the comments of each user. num_samples are of all parts, as in LEAF's files."""
+    data: dict[str, Any] = {}
+    for user, comments in users.items():
+        cut = [sequences(words, length) for words in comments]
+        told = [{"subreddit": "s", "created_utc": i, "score": 1, "target_tokens": y} for i, (_, y) in enumerate(cut)]
+        data[user] = {"x": [x for x, _ in cut], "y": told}
+    (folder / part).mkdir(parents=True, exist_ok=True)
+    read = {"users": list(users), "num_samples": [99] * len(users), "user_data": data}
+    (folder / part / f"reddit_0_{part}.json").write_text(json.dumps(read))
+
+
+def save(folder: Path, users: int = 4, comments: int = 6, seed: int = 0) -> Path:
+    """Prepared tables of random comments of 3 to 25 words; users differ in the words that they like."""
+    rng = np.random.default_rng(seed)
+    for part, n in (("train", comments), ("test", 2)):
+        drawn = {}
+        for user in range(users):
+            likes = rng.dirichlet(np.full(len(WORDS), 0.5))
+            drawn[f"u{user}"] = [rng.choice(WORDS, int(rng.integers(3, 26)), p=likes).tolist() for _ in range(n)]
+        write(folder / "raw", part, drawn)
+    prepare(leaf.plan(folder / "raw", None), folder / "made")
+    leaf.finish(folder / "made")
+    return folder / "made"

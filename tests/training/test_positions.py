@@ -1,0 +1,76 @@
+"""Any objective of single targets is one of samples with a target for each place."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from engine_toy import SEED, task_of, trainer_of
+from fedcohort.data.targets import NOTHING, ONE_CLASS, Positions
+from fedcohort.dataset.base import Raw
+from fedcohort.rng import torch_scope
+from fedcohort.startup.split import build
+from fedcohort.training.engines import choose
+from fedcohort.training.positions import on
+from yaml_words import make, words
+
+PLACES = Positions((0, 1))
+
+
+@pytest.fixture(params=words("objective"))
+def objective(request: pytest.FixtureRequest) -> Any:
+    return make("objective", request.param)
+
+
+def test_one_class_keeps_its_objective(objective: Any) -> None:
+    assert on(ONE_CLASS, objective) is objective
+
+
+def test_a_sample_is_the_mean_of_its_places_by_themselves(objective: Any) -> None:
+    draws = torch.Generator().manual_seed(0)
+    logits, reference = torch.randn(3, 4, 5, generator=draws), torch.randn(3, 4, 5, generator=draws).softmax(2)
+    y = torch.tensor([[0, 1, 2, 3], [4, NOTHING, 2, NOTHING], [NOTHING, NOTHING, NOTHING, 1]])
+    whole = on(PLACES, objective)
+    assert (whole.plain, whole.uses_reference, whole.reach) == (False, objective.uses_reference, objective.reach)
+    value, plain = whole.per_sample(logits, y, reference if whole.uses_reference else None)
+    for j in range(3):
+        there = y[j] > NOTHING
+        z = reference[j, there] if whole.uses_reference else None
+        alone, entropy = objective.per_sample(logits[j, there], y[j, there], z)
+        assert float(value[j]) == pytest.approx(float(alone.mean()), rel=1e-5)
+        assert float(plain[j]) == pytest.approx(float(entropy.mean()), rel=1e-5)
+    assert torch.equal(whole.outer(value.mean()), objective.outer(value.mean()))
+
+
+class Bigrams(nn.Module):
+    """Logits of the next symbol of each place, of its own symbol alone: nothing that one engine can't train."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.dense = nn.Embedding(6, 4), nn.Linear(4, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.dense(self.embedding(x.long()))
+        return out
+
+
+@pytest.mark.parametrize("words", [("ce", ()), ("flash_robust", ()), ("gce", make("agg", "scaffold").hooks)])
+def test_clients_side_by_side_end_where_each_alone_does(words: tuple[str, Any]) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 6, (80, 5)), rng.integers(-1, 6, (80, 5))
+    raw = Raw("toy", x, y, x[:20], y[:20], 6, targets=PLACES)
+    deal = (make("partition", "iid"), make("label_noise", "none"))
+    held = build(raw, *deal, seed=0, clients=4, server_val=0.1, client_val=0.1)
+    with torch_scope(SEED, "weights"):
+        network = Bigrams().double()
+    trainer = trainer_of(held, network, *words, batch=6)
+    down = {"c": torch.linspace(-1, 1, trainer.server.layout.n_params, dtype=torch.float64)}
+    tasks = [task_of(k, loss_after=True) for k in range(4)]
+    for a, b in zip(
+        trainer.updates(tasks, down), choose("vectorised", trainer, 3)[0].updates(tasks, down), strict=True
+    ):
+        torch.testing.assert_close(a.delta, b.delta, atol=1e-10, rtol=0)
+        np.testing.assert_allclose(a.sample_loss, b.sample_loss, atol=1e-10)
+        assert a.loss_after == pytest.approx(b.loss_after, abs=1e-10)
