@@ -32,6 +32,8 @@ class Raw:
         standard: the mean and the standard deviation that each feature of a sample was standardised by, float32 [...],
             or None.
         scale: what the pixels of uint8 inputs become, None where inputs are numbers.
+        valid: inputs and labels of the dataset's own validation part, as those of training, which are the server's
+            validation data; None where it has none, and the server cuts its own from the training data.
         single_use: whether train_x was made for one caller alone, who may change it where it stands.
     """
 
@@ -50,6 +52,7 @@ class Raw:
     pooled_test: bool = False
     standard: tuple[np.ndarray, np.ndarray] | None = None
     scale: PixelScale | None = None
+    valid: tuple[np.ndarray, Ids] | None = None
     single_use: bool = False
 
     @property
@@ -69,7 +72,8 @@ class Dataset(Part, Protocol):
 
 def check(raw: Raw) -> Raw:
     """Return `raw` itself, or raise `DataError` that names the dataset, what is wrong and where."""
-    for part, x, y in (("train", raw.train_x, raw.train_y), ("test", raw.test_x, raw.test_y)):
+    parts = [("train", raw.train_x, raw.train_y), ("test", raw.test_x, raw.test_y)]
+    for part, x, y in parts if raw.valid is None else [*parts, ("valid", *raw.valid)]:
         if len(x) != len(y) or len(y) == 0:
             raise DataError(f"dataset={raw.name}: {part} has {len(x)} inputs and {len(y)} labels")
         if y.min() < 0 or y.max() >= raw.n_classes:

@@ -18,7 +18,7 @@ from fedcohort.dataset import cells
 from fedcohort.dataset.base import Raw, check
 from fedcohort.dataset.hub import splits
 from fedcohort.dataset.images import BadImage, Fit, holds_images
-from fedcohort.dataset.table import Frame, list_names, part_of, text
+from fedcohort.dataset.table import Frame, file_of, list_names, part_of, text
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
@@ -55,12 +55,22 @@ def check_source(path: str | None, hub: str | None, pixels: str) -> None:
     ranges.choice("pixels", pixels, "auto", "float32", "uint8")
 
 
-def frames_of(name: str, path: str | None, hub: str | None, parts: Sequence[str] = ("train", "test")) -> list[Frame]:
-    """The tables of a folder, or of the hub. Raises `DataError`, also where neither is named."""
+def frames_of(
+    name: str,
+    path: str | None,
+    hub: str | None,
+    parts: Sequence[str] = ("train", "test"),
+    perhaps: Sequence[str] = (),
+) -> list[Frame]:
+    """The tables of a folder, or of the hub; perhaps: names of another part, of which the first that is there.
+
+    Raises `DataError`, also where neither is named.
+    """
     if path is not None:
-        return [part_of(path, part) for part in parts]
+        there = [part for part in perhaps if file_of(path, part)][:1]
+        return [part_of(path, part) for part in (*parts, *there)]
     if hub is not None:
-        return splits(hub, parts)
+        return splits(hub, parts, perhaps)[: len(parts) + 1]
     raise missing_source(name, parts)
 
 

@@ -6,14 +6,14 @@
 
 server_val is cut before partitioning: a random share of each class, so that it has the classes of the
 whole. Where the dataset has natural clients, three random rows of each owner are never taken for it. server_val and
-server_test come from all owners, also where only some of them take part.
+server_test come from all owners, also where only some of them take part. Of a dataset that has a validation part of its
+own (WaterBirds) that is server_val, and nothing is cut.
 
 E_k of a natural client are its own test rows, otherwise its share of the test split (`partition.shards`). A client with
 few samples may have an empty E_k, and everybody has where the test split is the server's alone (of other people).
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -28,11 +28,11 @@ from fedcohort.dataset.checksum import checksum_of
 from fedcohort.errors import DataError, FedcohortError, OptionError
 from fedcohort.feature_noise.base import FeatureNoise, disturb_clients
 from fedcohort.label_noise.base import LabelNoise
-from fedcohort.partition.base import Partition
+from fedcohort.partition.base import Partition, Stock
 from fedcohort.rng import Draws, Rekeyed, generator
+from fedcohort.startup.drawn import LEAST, rows_beside, server_rows, thin
 from fedcohort.types import Ids, Values
 
-LEAST = 3  # samples of a client: one to train on, two in V_k
 SHARES = 5  # of a sample's numbers, put into order one after the other: what is copied at a time
 
 
@@ -58,8 +58,9 @@ def build(
     ranges.integer("split.limit", limit, "[1, inf)", optional=True)
     checksum = checksum_of(raw)  # before its inputs are spent
     raw = thin(raw, limit, seed)
-    server_rows = _server_rows(raw, server_val, generator(seed, "server_val"))
-    parts = _parts(raw, _rows_beside(server_rows, len(raw.train_y)), partition, clients, limit, seed)
+    held = server_rows(raw, server_val, generator(seed, "server_val"))
+    free = rows_beside(held, len(raw.train_y))
+    parts = _parts(raw, free, partition, clients, limit, seed)
     _shuffle(parts, seed)
     rates = label_noise.rates(Draws(seed, len(parts)))
     true_y = raw.train_y[parts.rows]
@@ -68,7 +69,7 @@ def build(
     n_val = np.rint(client_val * parts.sizes).astype(np.int64)
     is_val, val, train = parts.cut(np.minimum(np.maximum(2, n_val), parts.sizes - 1))
     test = _test_rows(raw, parts, counts, seed)
-    train_x, val_x, server_x = _inputs(raw, (train.rows, val.rows, server_rows))
+    train_x, val_x, server_x = _inputs(raw, (train.rows, val.rows, held))
     levels = disturb_clients(feature_noise, [(train_x, train), (val_x, val)], seed) if feature_noise else None
     train_y, val_y = true_y[~is_val], true_y[is_val]
     flipped = labels is not true_y
@@ -79,11 +80,11 @@ def build(
         train=_shard(train_x, train, seen_train, train_y),
         val=_shard(val_x, val, seen_val, val_y),
         test=_shard(raw.test_x[test.rows], test, raw.test_y[test.rows], raw.test_y[test.rows]),
-        server_val=_rows(server_x, raw.train_y[server_rows]),
+        server_val=_rows(server_x, raw.train_y[held]) if raw.valid is None else _rows(*raw.valid),
         server_test=_rows(raw.test_x, raw.test_y),
         class_counts=counts,
         noise_rate=rates,
-        inputs=raw.inputs,
+        inputs=_say_unused(raw.inputs, len(free) - len(parts.rows)),
         group_counts=_group_counts(raw, train, seen_train),
         server_test_attribute=raw.test_attribute,
         class_names=raw.class_names,
@@ -92,33 +93,6 @@ def build(
         checksum=checksum,
         feature_noise=levels,
     )
-
-
-def thin(raw: Raw, limit: int | None, seed: int) -> Raw:
-    """Keep about `limit` training rows: a random share of each class, or of each owner.
-
-    An owner keeps at least LEAST of its rows. The test split stays whole.
-    """
-    if limit is None or limit >= len(raw.train_y):
-        return raw
-    groups = raw.train_y if raw.train_owner is None else raw.train_owner
-    sizes = np.bincount(groups)
-    quota = np.maximum(np.floor(sizes * (limit / len(groups)) + 0.5), LEAST)
-    rows = np.flatnonzero(_rank(groups, generator(seed, "limit")) < quota[groups])
-    return replace(
-        raw,
-        train_x=raw.train_x[rows],
-        train_y=raw.train_y[rows],
-        train_owner=None if raw.train_owner is None else raw.train_owner[rows],
-        train_attribute=None if raw.train_attribute is None else raw.train_attribute[rows],
-    )
-
-
-def _rows_beside(rows: Ids, n: int) -> Ids:
-    """Return the positions below n that are not in `rows`, sorted."""
-    free = np.ones(n, dtype=bool)
-    free[rows] = False
-    return np.flatnonzero(free)
 
 
 def _shuffle(parts: Ragged, seed: int) -> None:
@@ -138,6 +112,12 @@ def _flip_labels(noise: LabelNoise, parts: Ragged, true_y: Ids, rates: Values, n
     return labels
 
 
+def _say_unused(inputs: str, count: int) -> str:
+    """Add to what people are told of the inputs how many training samples no client has."""
+    said = [inputs] if inputs else []
+    return "; ".join([*said, f"{count:,} training samples are no client's"] if count else said)
+
+
 def _group_counts(raw: Raw, train: Ragged, labels: Ids) -> Counts | None:
     """Count each T_k's samples by the label that the client sees and the attribute.
 
@@ -149,34 +129,6 @@ def _group_counts(raw: Raw, train: Ragged, labels: Ids) -> Counts | None:
     return train.counts(A * labels + raw.train_attribute[train.rows], A * raw.n_classes)
 
 
-def _rank(groups: Ids, rng: np.random.Generator) -> Ids:
-    """The place of each row in a random order of its own group, counted from 0."""
-    order = rng.permutation(len(groups))
-    order = order[np.argsort(groups[order], kind="stable")]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(groups))])
-    rank = np.empty(len(groups), dtype=np.int64)
-    rank[order] = np.arange(len(groups)) - starts[groups[order]]
-    return rank
-
-
-def _server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
-    """Draw the positions of server_val, sorted: `share` of each class to within one row.
-
-    They are fewer where owners can't spare them.
-    """
-    y, wanted = raw.train_y, max(1, round(share * len(raw.train_y)))
-    in_class = (_rank(y, rng) + rng.random(raw.n_classes)[y]) / np.bincount(y, minlength=raw.n_classes)[y]
-    if raw.train_owner is not None:
-        in_class[_rank(raw.train_owner, rng) < LEAST] = np.inf
-    rows = np.argsort(in_class, kind="stable")[:wanted]
-    rows = np.sort(rows[np.isfinite(in_class[rows])])
-    if len(rows) == 0:
-        raise DataError(
-            f"dataset={raw.name}: no owner has more than {LEAST} training samples, none is left for server_val"
-        )
-    return rows
-
-
 def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit: int | None, seed: int) -> Ragged:
     """Deal the training data: each client's positions, out of `rows`, in an array of their own."""
     if clients is not None and LEAST * clients > len(rows):
@@ -186,8 +138,10 @@ def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit
             f"{len(rows)} besides server_val; feasible: clients<={len(rows) // LEAST}{larger}"
         )
     owner = None if raw.train_owner is None else raw.train_owner[rows]
+    attribute = None if raw.train_attribute is None else raw.train_attribute[rows]
+    stock = Stock(raw.train_y[rows], raw.n_classes, owner, attribute, raw.n_attributes)
     try:
-        split = partition.split(raw.train_y[rows], raw.n_classes, clients, owner, generator(seed, "partition"))
+        split = partition.split(stock, clients, generator(seed, "partition"))
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
     parts = split if isinstance(split, Ragged) else Ragged.of(split)
