@@ -13,6 +13,7 @@ E_k of a natural client are its own test rows, otherwise its share of the test s
 few samples may have an empty E_k, and everybody has where the test split is the server's alone (of other people).
 """
 
+import hashlib
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -92,6 +93,7 @@ def build(
         scale=raw.scale,
         checksum=checksum,
         feature_noise=levels,
+        client_map=_hash_map(parts, held, len(raw.train_y)),
     )
 
 
@@ -110,6 +112,13 @@ def _flip_labels(noise: LabelNoise, parts: Ragged, true_y: Ids, rates: Values, n
         own = slice(parts.offsets[k], parts.offsets[k + 1])
         labels[own] = noise.flip(true_y[own], rates[k], n_classes, keyed.at(seed, "label_flip", client=k))
     return labels
+
+
+def _hash_map(parts: Ragged, held: Ids, n: int) -> str:
+    """Hash whose each training sample is: a client's number, -1 for nobody's, -2 for the server's."""
+    owner = np.full(n, -1, dtype="<i8")
+    owner[parts.rows], owner[held] = parts.owner, -2
+    return hashlib.blake2b(owner.data, digest_size=8).hexdigest()
 
 
 def _say_unused(inputs: str, count: int) -> str:
