@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedcohort.startup import assemble, dealt, run
 from feddiverse_toy import birds, dogs
 from pictures_toy import encode, noise, write
 from roles_toy import save
-from run_harness import go
+from run_harness import compose_words, go
 from yaml_words import CONFIGS, loaded_from
 
 SMALL = sorted(path.stem for path in (CONFIGS / "experiment").glob("*_cpu.yaml"))
@@ -89,6 +90,17 @@ DATA: dict[str, tuple[Callable[[Path], str], tuple[str, ...]]] = {
     "fedbalancer_celeba_cpu": (faces, ("dataset.users=1.0",)),
     "fedbalancer_shakespeare_cpu": (roles, ("dataset.users=1.0",)),
 }
+
+
+@pytest.mark.parametrize("word", SMALL)
+def test_the_papers_network_fits_the_papers_data(word: str, tmp_path: Path) -> None:
+    make, words = DATA[word]
+    few = (*words, "dataset.size=32") if "dataset.size=16" in words else words
+    composition = compose_words(f"experiment={word.removesuffix('_cpu')}", f"dataset.path={make(tmp_path)}", *few)
+    parts = {group: assemble.part(composition, group) for group in (*dealt.PARTS, "model")}
+    federation = dealt.deal(composition, parts)
+    network = run._network(composition, parts["model"], federation)
+    assert network(federation.server_test.x[:2]).shape == (2, federation.n_classes)
 
 
 def test_every_small_form_is_run() -> None:

@@ -82,7 +82,16 @@ def check(raw: Raw) -> Raw:
             )
         if (row := _find_odd(x)) is not None:
             raise DataError(f"dataset={raw.name}: {part} row {row} has a feature that is NaN or infinite")
+    if len(raw.train_x) > 1 and _are_all_one(raw.train_x):
+        raise DataError(
+            f"dataset={raw.name}: all {len(raw.train_x)} training samples are the same: there is nothing to learn"
+        )
     return raw
+
+
+def _are_all_one(x: np.ndarray) -> bool:
+    """Whether every row is the first one; as a rule the first few say that they aren't."""
+    return bool((x[:9] == x[0]).all()) and all((x[i : i + ROWS] == x[0]).all() for i in range(9, len(x), ROWS))
 
 
 def _find_odd(x: np.ndarray) -> int | None:

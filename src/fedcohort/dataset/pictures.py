@@ -96,13 +96,9 @@ def raw_of(
 ) -> Raw:
     """The images, uint8, and labels of both parts as a data set without owners and attributes.
 
-    pixels: "auto", "float32" or "uint8". remarks: what people are told. Raises `DataError` for images that are all one.
+    pixels: "auto", "float32" or "uint8". remarks: what people are told. Raises `DataError` for images of one class.
     """
     (x, y), (test_x, test_y) = train, test
-    if all((block == x[0]).all() for block in _blocks(x)):
-        raise DataError(
-            f"dataset={pictures.name}: all {len(x)} training images are the same: there is nothing to learn"
-        )
     keep = pixels == "uint8" or (pixels == "auto" and 4 * (x.nbytes + test_x.nbytes) > LARGE)
     shape = " x ".join(str(length) for length in pictures.fit.shape)
     said = [f"{shape} pixels{', kept as bytes' if keep else ''}", *remarks, *missing(pictures, y, test_y)]
@@ -226,7 +222,3 @@ def _listed(frame: Frame, name: str, fit: Fit) -> np.ndarray:
         raise frame.blame(name, row, what)
     pixels: np.ndarray = whole.astype(np.uint8)
     return pixels
-
-
-def _blocks(x: np.ndarray, size: int = 1000) -> Iterator[np.ndarray]:
-    return (x[start : start + size] for start in range(0, len(x), size))

@@ -14,7 +14,7 @@ few samples may have an empty E_k, and everybody has where the test split is the
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -69,7 +69,8 @@ def build(
     counts = parts.counts(true_y, raw.n_classes)
     n_val = np.rint(client_val * parts.sizes).astype(np.int64)
     is_val, val, train = parts.cut(np.minimum(np.maximum(2, n_val), parts.sizes - 1))
-    test = _test_rows(raw, parts, counts, seed)
+    owners = _owners_of_tests(raw, parts)
+    test = _test_rows(raw, owners, len(parts), counts, seed)
     train_x, val_x, server_x = _inputs(raw, (train.rows, val.rows, held))
     levels = disturb_clients(feature_noise, [(train_x, train), (val_x, val)], seed) if feature_noise else None
     train_y, val_y = true_y[~is_val], true_y[is_val]
@@ -85,7 +86,7 @@ def build(
         server_test=_rows(raw.test_x, raw.test_y),
         class_counts=counts,
         noise_rate=rates,
-        inputs=_say_unused(raw.inputs, len(free) - len(parts.rows)),
+        inputs="; ".join([*([raw.inputs] if raw.inputs else []), *_unused(raw, len(free) - len(parts.rows), owners)]),
         group_counts=_group_counts(raw, train, seen_train),
         server_test_attribute=raw.test_attribute,
         class_names=raw.class_names,
@@ -121,10 +122,16 @@ def _hash_map(parts: Ragged, held: Ids, n: int) -> str:
     return hashlib.blake2b(owner.data, digest_size=8).hexdigest()
 
 
-def _say_unused(inputs: str, count: int) -> str:
-    """Add to what people are told of the inputs how many training samples no client has."""
-    said = [inputs] if inputs else []
-    return "; ".join([*said, f"{count:,} training samples are no client's"] if count else said)
+def _unused(raw: Raw, count: int, owners: Ids | None) -> Iterator[str]:
+    """Say how many training samples no client has, and whose test samples nobody has as nobody trains for them."""
+    if count:
+        yield f"{count:,} training samples are no client's"
+    if owners is None or raw.test_owner is None or raw.train_owner is None:
+        return
+    strangers = ~np.isin(raw.test_owner, raw.train_owner)
+    if strangers.any():
+        people = len(np.unique(raw.test_owner[strangers]))
+        yield f"{strangers.sum():,} test samples of {people:,} without training samples are the server's alone"
 
 
 def _group_counts(raw: Raw, train: Ragged, labels: Ids) -> Counts | None:
@@ -163,11 +170,17 @@ def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit
     return Ragged(rows[parts.rows], parts.offsets)
 
 
-def _test_rows(raw: Raw, parts: Ragged, counts: Counts, seed: int) -> Ragged:
+def _owners_of_tests(raw: Raw, parts: Ragged) -> Ids | None:
+    """Whose test rows each client has, [K]; None where they are dealt by classes, or nobody has any."""
+    if raw.pooled_test or raw.train_owner is None or raw.test_owner is None:
+        return None
+    return natural_owners(raw.train_owner, parts)
+
+
+def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, seed: int) -> Ragged:
     """Return the positions of each client's E_k in the test split; none where that is the server's alone."""
     if raw.pooled_test:
-        return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(len(parts), dtype=np.int64))
-    owners = None if raw.train_owner is None else natural_owners(raw.train_owner, parts)
+        return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(n_clients, dtype=np.int64))
     if owners is None or raw.test_owner is None:
         return deal(raw.test_y, counts, generator(seed, "test_shards"))
     test = split_by_owner(raw.test_owner, owners)
