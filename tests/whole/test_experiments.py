@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,7 +57,8 @@ def objects(folder: Path, n_classes: int) -> str:
     for part, n in (("train", 300), ("test", 40)):
         images = [encode(image) for image in noise(n, (3, 32, 32))]
         label = "fine_label" if n_classes == 100 else "label"
-        write(folder, part, **{"img": images, label: (np.arange(n) % 10).tolist()})
+        columns: dict[str, Any] = {"img": images, label: (np.arange(n) % 10).tolist()}
+        write(folder, part, **columns)
     return str(folder)
 
 

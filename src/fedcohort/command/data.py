@@ -6,7 +6,7 @@ What isn't there is downloaded once. It shows how many samples, classes and clie
 that they lack, the checksum that a run's info.json has, and who holds what; logs/data/<word>.png is the picture of it.
 The words are those of a run, and so are the clients: the same data, seed and words deal the same.
 
-out=FOLDER writes the scenario's card there, README.md and partition.png: what it is, a hash of who holds which sample,
+out=FOLDER writes the scenario's page there, README.md and partition.png: what it is, a hash of who holds which sample,
 FedDiverse's six metrics, and the clients.
 """
 
@@ -44,13 +44,13 @@ def main(words: Sequence[str]) -> int:
         raise OptionError("name the dataset: fedcohort data digits")
     messages.to_terminal()
     typed = [f"dataset={words[0]}", *(word for word in words[1:] if not word.startswith(OUT))]
-    card = next((Path(word.removeprefix(OUT)) for word in words if word.startswith(OUT)), None)
-    if card == Path():
+    out_folder = next((word.removeprefix(OUT) for word in words if word.startswith(OUT)), None)
+    if out_folder == "":
         raise OptionError("out must be a folder, got ''")
     configs = Path.cwd() / "configs"
     composition = compose.run_of([*typed[:1], "cohort=1", *typed[1:]], configs)
     federation, info = look(composition, typed)
-    info = info if card is None else replace(info, name=scenario.name_of(typed))
+    info = info if out_folder is None else replace(info, name=scenario.name_of(typed))
     from rich.table import Table  # only once there is something to show
 
     out = console()
@@ -65,13 +65,14 @@ def main(words: Sequence[str]) -> int:
     out.print(table)
     if (more := federation.n_clients - SHOWN) > 0:
         out.print(f"... and {more:,} more", markup=False)
-    with disk.in_one_line(info.folder if card is None else card):
-        if card is not None:
-            written = card / "README.md"
-            scenario.write(card, federation, info, lines, clients(federation, scenario.ROWS), configs)
+    home = info.folder if out_folder is None else Path(out_folder)
+    with disk.in_one_line(home):
+        if out_folder is not None:
+            written = home / "README.md"
+            scenario.write(home, federation, info, lines, clients(federation, scenario.ROWS), configs)
         else:
-            info.folder.mkdir(parents=True, exist_ok=True)
-            written = info.folder / f"{words[0]}.png"
+            home.mkdir(parents=True, exist_ok=True)
+            written = home / f"{words[0]}.png"
             partition.draw(info, written)
     sys.stdout.write(f"{written}\n")
     return 0
@@ -130,9 +131,9 @@ def facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
             yield label, rows[label]
 
 
-def clients(federation: Federation, most: int) -> Iterator[tuple[str, ...]]:
-    """A row for each of the first `most` clients."""
-    for k, counts in enumerate(federation.class_counts[:most]):
+def clients(federation: Federation, first: int) -> Iterator[tuple[str, ...]]:
+    """A row for each of the `first` clients."""
+    for k, counts in enumerate(federation.class_counts[:first]):
         order = np.argsort(-counts, kind="stable")[: min(MOST, np.count_nonzero(counts))]
         most = ", ".join(f"{_name(federation, int(c))} {100 * counts[c] / counts.sum():.0f} %" for c in order)
         held = (f"{counts.sum():,}", f"{federation.n_train[k]:,}", str(np.count_nonzero(counts)))

@@ -1,4 +1,4 @@
-"""A scenario's card: what a federation is, so that others can see that theirs is the same. README.md, partition.png."""
+"""A scenario's page: what a federation is, so that others can see that theirs is the same. README.md, partition.png."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from fedcohort.record.observer import RunInfo
 
 NAMES = {"ci": "class imbalance", "ai": "attribute imbalance", "sc": "spurious correlation"}
 ELSEWHERE = ("dataset.path", "paths.logs")  # options whose values are of one machine
-ROWS = 200  # clients that a card lists
+ROWS = 200  # clients that a page lists
 MOST = 12  # pairs of class and attribute that a row of the clients' table has
 
 
@@ -29,7 +29,7 @@ def write(
     clients: Iterable[Sequence[str]],
     configs: Path,
 ) -> None:
-    """Write the card into `folder`, which is made.
+    """Write the page into `folder`, which is made.
 
     Args:
         folder: where to.
