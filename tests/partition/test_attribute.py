@@ -140,6 +140,7 @@ def test_which_client_is_of_which_kind_is_drawn() -> None:
             r"0 training samples .* 1; feasible: partition.margins=data with .*<=9",
         ),
         (rule(ci=0, ai=1, share=1.0, margins="data"), BIRDS, 30, "class 0 with attribute 1, and there are 184 .*share"),
+        (rule(), np.array([[0, 0], [9, 9], [9, 0]]), 2, r"there are 0 training samples of class 2 with attribute 1"),
         (rule(), EVEN, 2401, "clients=2401 exceeds the 2400 training samples"),
         (rule(), EVEN, None, "clients=null .*partition=attribute makes them"),
     ],

@@ -101,17 +101,17 @@ class Attribute(Partition):
             raise OptionError(
                 f"partition.counts has tables of {_by(table.shape[1:])}, and the data have {_by(pools.shape)}"
             )
-        check_pools(table.sum(0), pools, "fewer of them in partition.counts")
+        every = (np.arange(pools.shape[0]), np.arange(pools.shape[1]))
+        check_pools(table.sum(0), pools, "fewer of them in partition.counts", every)
         return table
 
     def _made(self, pools: Pools, n_clients: int | None, rng: np.random.Generator) -> Counts:
         """The tables of the rule."""
         K = require("attribute", n_clients, int(pools.sum()))
-        classes, attributes = np.flatnonzero(pools.sum(1)), np.flatnonzero(pools.sum(0))
-        there = np.ix_(classes, attributes)
-        made = (even_tables if self.margins == "even" else data_tables)(pools[there], K, self)
+        there = (np.flatnonzero(pools.sum(1)), np.flatnonzero(pools.sum(0)))
+        made = (even_tables if self.margins == "even" else data_tables)(pools[np.ix_(*there)], K, self, there)
         table: Counts = np.zeros((K, *pools.shape), dtype=np.int64)
-        table[np.ix_(rng.permutation(K), classes, attributes)] = made
+        table[np.ix_(rng.permutation(K), *there)] = made
         return table
 
     def kinds(self, n_clients: int) -> tuple[int, int]:
@@ -134,8 +134,11 @@ class Attribute(Partition):
             raise ranges.refuse("counts", allowed, self.counts)
 
 
-def even_tables(pools: Pools, n_clients: int, rule: Attribute) -> Counts:
-    """Clients of one size, [K, C, A], ordered by kind. Raises `OptionError` where a pair of the data is too rare."""
+def even_tables(pools: Pools, n_clients: int, rule: Attribute, there: tuple[Ids, Ids]) -> Counts:
+    """Clients of one size, [K, C, A], ordered by kind; there: the classes and attributes of `pools`, for messages.
+
+    Raises `OptionError` where a pair of the data is too rare.
+    """
     C, A = pools.shape
     n_ci, n_ai = rule.kinds(n_clients)
     ci = [np.outer(peak(C, c, rule.share), np.full(A, 1 / A)) for c in rule.turn("ci", n_ci, C)]
@@ -150,26 +153,26 @@ def even_tables(pools: Pools, n_clients: int, rule: Attribute) -> Counts:
         size -= 1
     if size == 0:
         y, a = divmod(int(served.argmin()), A)
-        fewer = int(n_clients * served.min() / LEAST)
+        fewer = f"clients<={most}, or " if (most := int(n_clients * served.min() / LEAST)) else ""
         raise OptionError(
             f"clients={n_clients} is more than partition.margins=even can serve: there are {pools[y, a]} training "
-            f"samples of class {y} with attribute {a}; feasible: {f'clients<={fewer}, or ' if fewer else ''}"
+            f"samples of class {there[0][y]} with attribute {there[1][a]}; feasible: {fewer}"
             f"partition.margins=data with clients<={pools.sum() // LEAST}"
         )
     return table
 
 
-def data_tables(pools: Pools, n_clients: int, rule: Attribute) -> Counts:
+def data_tables(pools: Pools, n_clients: int, rule: Attribute, there: tuple[Ids, Ids]) -> Counts:
     """Skewed clients of N / K samples, and what they leave for the others, [K, C, A], ordered by kind.
 
-    Raises `OptionError` where they ask for more than there is.
+    there: the classes and attributes of `pools`, for messages. Raises `OptionError` where they ask for more than that.
     """
     n_ci, n_ai = rule.kinds(n_clients)
     size, shares = int(pools.sum()) // n_clients, pools / pools.sum()
     ci = [_skewed(shares, c, rule.share) for c in rule.turn("ci", n_ci, len(pools))]
     ai = [_skewed(shares.T, b, rule.share).T for b in rule.turn("ai", n_ai, pools.shape[1])]
     skewed = apportion(size, np.stack([*ci, *ai])) if ci or ai else np.zeros((0, *pools.shape), dtype=np.int64)
-    check_pools(skewed.sum(0), pools, "a smaller partition.share, partition.ci or partition.ai")
+    check_pools(skewed.sum(0), pools, "a smaller partition.share, partition.ci or partition.ai", there)
     rest = np.repeat(np.arange(pools.size), (pools - skewed.sum(0)).ravel())
     others = n_clients - len(skewed)
     dealt = [np.bincount(rest[j::others], minlength=pools.size).reshape(pools.shape) for j in range(others)]
@@ -208,13 +211,13 @@ def apportion(size: int, P: Float64[np.ndarray, "clients classes attributes"]) -
     return table.reshape(P.shape)
 
 
-def check_pools(asked: Pools, pools: Pools, feasible: str) -> None:
-    """Raise `OptionError` where more samples of a pair are asked for than there are."""
+def check_pools(asked: Pools, pools: Pools, feasible: str, there: tuple[Ids, Ids]) -> None:
+    """Raise `OptionError` where more samples of a pair are asked for than there are. there: what the pairs are of."""
     if (asked > pools).any():
         y, a = (int(at[0]) for at in np.nonzero(asked > pools))
         raise OptionError(
-            f"clients are to have {asked[y, a]} training samples of class {y} with attribute {a}, and there are "
-            f"{pools[y, a]} besides server_val; feasible: {feasible}"
+            f"clients are to have {asked[y, a]} training samples of class {there[0][y]} with attribute {there[1][a]}, "
+            f"and there are {pools[y, a]} besides server_val; feasible: {feasible}"
         )
 
 
