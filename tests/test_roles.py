@@ -7,7 +7,7 @@ import pytest
 from compare_toy import run
 from fedcohort.observe.comparison.tracked import settings
 from fedcohort.record import folder
-from fedcohort.roles import PART, TABLE, Effect, Identity, flat, role_of, rows_of
+from fedcohort.roles import LATER, PART, TABLE, Effect, Identity, flat, role_of, rows_of, select_options
 from fedcohort.startup import options
 from run_harness import compose_words
 from yaml_words import CONFIGS, OURS, loaded_from, plain
@@ -81,6 +81,16 @@ def test_the_hash_is_of_what_changes_results(words: str, same: bool) -> None:
     assert (
         folder.config_hash(compose_words().config) == folder.config_hash(compose_words(*words.split()).config)
     ) == same
+
+
+@pytest.mark.parametrize("group", LATER)
+def test_a_group_that_came_later_leaves_older_runs_what_they_were(group: str) -> None:
+    """With the part that does nothing the hash is that of a config without the group; with another it isn't."""
+    now = compose_words().config
+    before = {key: value for key, value in now.items() if key != group}
+    assert select_options(now, Identity.HASH).keys() >= {"client.clip", "selector._target_"}
+    assert folder.config_hash(now) == folder.config_hash(before)
+    assert folder.config_hash({**now, group: {"_target_": "another"}}) != folder.config_hash(before)
 
 
 def test_what_changes_no_result_is_no_difference_between_runs() -> None:

@@ -73,6 +73,10 @@ TABLE: Mapping[str, Role] = {
 }
 
 
+# Groups that came later, with the part that leaves a run as it was before: with that part it is the same run.
+LATER: Mapping[str, str] = {"augmentation": "fedcohort.augmentation.none.NoAugmentation"}
+
+
 def rows_of(option: str) -> list[str]:
     """The names in `TABLE` that `option` (a dotted name, or a group) falls under: one, or none for `PART`."""
     return [name for name in TABLE if option == name or option.startswith(f"{name}.")]
@@ -94,4 +98,8 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 def select_options(config: Mapping[str, Any], *identities: Identity) -> dict[str, Any]:
     """Return the values of `config` whose options are of these identities, under their dotted names."""
-    return {option: value for option, value in flat(config) if role_of(option).identity in identities}
+    as_before = {(f"{group}._target_", part) for group, part in LATER.items()}
+    found = {option: value for option, value in flat(config) if role_of(option).identity in identities}
+    return {
+        option: value for option, value in found.items() if not isinstance(value, str) or (option, value) not in as_before
+    }

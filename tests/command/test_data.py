@@ -1,10 +1,16 @@
 """What `fedcohort data` shows is what a run trains on."""
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fedcohort.command import line
+from fedcohort.data import skew
+from feddiverse_toy import dogs
+from known import known
+from pictures_toy import SHARED
 from run_harness import go
 from yaml_words import ROOT
 
@@ -48,6 +54,67 @@ def test_a_large_population_is_cut_short(tmp_path: Path, capsys: pytest.CaptureF
     assert sum(text[:1] == " " and text.split()[0].isdecimal() for text in lines) == 20
 
 
+def test_a_scenarios_page_says_what_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of data without attributes it has the metrics of the classes alone. A hash of the clients' samples tells seeds
+
+    apart, and not labels that were changed; it has no path of this machine.
+    """
+    words = ("digits", "heterogeneity=noniid30_noise15", "clients=8")
+    home = tmp_path / "page"
+    assert shown(tmp_path, capsys, *words, f"out={home}")[-1] == str(home / "README.md")
+    page = (home / "README.md").read_text()
+    assert page.startswith(
+        "# dataset=digits heterogeneity=noniid30_noise15 clients=8\n\nFLASH's \"30% non-IIDness and 15%"
+    )
+    assert "\nfedcohort data digits heterogeneity=noniid30_noise15 clients=8 paths.logs=FOLDER\n" in page
+    assert str(tmp_path) not in page
+    ran = go(tmp_path / "run", *words[1:], "cohort=2", "rounds=1")
+    found = {key: ran.info.skew[f"{key}_ci"] for key in ("global", "client")}
+    assert f"| class imbalance | {found['global']:.4f} | {found['client']:.4f} |" in page
+    assert "spurious" not in page
+    assert len(re.findall(r"^\| \d+ \| [\d,]+ \| [\d,]+ \| \d+ \| .* % \|$", page, re.MULTILINE)) == 8
+    assert (home / "partition.png").stat().st_size > 10_000
+
+    def client_map(*typed: str) -> str:
+        shown(tmp_path, capsys, *words, *typed, f"out={tmp_path / 'other'}")
+        return known(re.search(r"client map \| `(\w{16})`", (tmp_path / "other" / "README.md").read_text()))[1]
+
+    assert client_map() == client_map("label_noise=none") == re.findall(r"`(\w{16})`", page)[0] != client_map("seed=1")
+
+
+def test_the_page_of_data_with_attributes_counts_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = f"dataset.path={dogs(tmp_path, 100)}"
+    words = ("spawrious", "heterogeneity=spawrious_gci", "dataset.size=8", data)
+    shown(tmp_path, capsys, *words, f"out={tmp_path / 'page'}")
+    page = (tmp_path / "page" / "README.md").read_text()
+    assert "FedDiverse's Spawrious_GCI: 24 clients" in page.splitlines()[2]
+    rows = [
+        [float(cell) for cell in row.strip("| ").split(" | ")]
+        for row in page.partition("| client | 0, 0 | 0, 1 | 1, 0 | 1, 1 | CI | AI | SC |\n")[2].splitlines()[1:]
+    ]
+    assert len(rows) == 24
+    counts = np.array([row[1:5] for row in rows]).reshape(24, 2, 2)
+    np.testing.assert_allclose([row[5:] for row in rows], skew.triplets(counts), atol=6e-4)
+    assert re.search(r"\| attribute imbalance \| 0.0\d+ \| 0.\d+ \|", page)
+
+
+def test_the_pages_that_are_kept_are_of_the_federations_that_are_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the data are at hand, MNIST's: what the page says of clients is what the command writes."""
+    if not (SHARED / "mnist").is_dir():
+        pytest.skip("no ../shared/data/mnist beside the repository: the real data are shared, not committed")
+    kept = (ROOT / "docs" / "scenarios" / "cmnist_gsc" / "README.md").read_text()
+    words = re.findall(r"^fedcohort data (.*)$", kept, re.MULTILINE)[0].replace("FOLDER", str(SHARED / "mnist"))
+    shown(tmp_path, capsys, *words.split(), f"out={tmp_path / 'page'}")
+    made = (tmp_path / "page" / "README.md").read_text()
+    said = re.compile(
+        r"^\| (?:client map|class imbalance|attribute imbalance|spurious correlation|\d+) \|.*$", re.MULTILINE
+    )
+    assert said.findall(made) == said.findall(kept)
+    assert len(said.findall(kept)) == 1 + 3 + 24
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -55,6 +122,7 @@ def test_a_large_population_is_cut_short(tmp_path: Path, capsys: pytest.CaptureF
         (["clients=3"], "name the dataset: fedcohort data digits"),
         (["digit"], "dataset must be one of celeba, cifar10"),
         (["mnist", "dataset.path=/nowhere"], "dataset.path=/nowhere: there is no such folder"),
+        (["digits", "out="], "out must be a folder, got ''"),
         (["digits", "clients=90000"], "clients=90000 needs 270000 training samples"),
     ],
 )

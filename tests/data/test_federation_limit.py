@@ -6,7 +6,8 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.natural import Natural
-from fedcohort.startup.split import LEAST, build, thin
+from fedcohort.startup.drawn import LEAST, thin
+from fedcohort.startup.split import build
 from federation_toy import FLASH, N, natural, raw
 from known import known
 

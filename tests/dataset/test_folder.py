@@ -100,7 +100,7 @@ def test_what_was_taken_is_said(csv: Path, tmp_path: Path) -> None:
     assert folder(csv, leave_out=["age"]).load(0).inputs == "1: weight (left out: age, site)"
     (lists := tmp_path / "lists").mkdir()
     for part in ("train", "test"):
-        write(lists, part, pixels=np.zeros((2, 12)).tolist(), label=[0, 1])
+        write(lists, part, pixels=np.eye(2, 12).tolist(), label=[0, 1])
     assert folder(lists, features="pixels", shape=[1, 3, 4]).load(0).inputs == "1 x 3 x 4: pixels"
 
 

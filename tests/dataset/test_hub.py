@@ -12,7 +12,7 @@ import datasets
 import pytest
 
 from fedcohort.dataset import hub as module
-from fedcohort.dataset.hub import hub, out_of_reach, silent
+from fedcohort.dataset.hub import hub, out_of_reach, silent, splits
 from fedcohort.errors import DataError
 
 
@@ -30,6 +30,8 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     train, _ = hub("someone/something")
     assert train.labels("label").tolist() == [1, 0]
     assert train.arrays("x").tolist() == [[1, 2], [3, 4]]
+    asked = [frame.where for frame in splits("someone/something", ("train",), perhaps=("valid", "test"))]
+    assert asked == ["someone/something (train)", "someone/something (test)"], "a part that may be there, or not"
     del parts["test"]
     with pytest.raises(DataError, match=r"dataset.hub=someone/something has no split 'test'; it has train"):
         hub("someone/something")

@@ -39,7 +39,8 @@ def test_a_named_client_column_makes_them_the_clients_and_no_label_is_changed(da
     rows = dict(start_rows(ran.info))
     assert "heterogeneity=natural" in rows["run"]
     assert rows["labels"] == "0 sick, 1 well"
-    assert rows["inputs"] == "3: a, b, c (left out: site)"
+    strangers = "20 test samples of 2 without training samples are the server's alone"
+    assert rows["inputs"] == f"3: a, b, c (left out: site); {strangers}"
     assert np.isfinite(ran.last.clients["test_acc"]).tolist() == [False, False, True, True]
 
 

@@ -5,8 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedcohort.dataset.checksum import checksum_of
 from fedcohort.dataset.waterbirds import Waterbirds
 from fedcohort.errors import DataError, OptionError
+from federation_toy import made
 from known import known
 from pictures_toy import encode, noise, write
 from run_harness import go
@@ -38,6 +40,35 @@ def test_a_run_has_groups(tmp_path: Path) -> None:
     ran = go(tmp_path / "run", *words, "heterogeneity=iid")
     assert 0 <= ran.last.metrics["test/acc_worst_group"] <= ran.last.metrics["test/acc"]
     assert "global_sc" in ran.info.skew
+
+
+def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
+    """All training images are the clients' then; without it the server cuts a twentieth of the 80 of them: 4."""
+    pixels = noise(100, (3, 16, 16))
+    images = [encode(image) for image in pixels]
+    for part, rows in (("train", slice(0, 80)), ("test", slice(80, 90))):
+        n = len(images[rows])
+        write(tmp_path, part, image=images[rows], label=[0, 1] * (n // 2), place=[0, 0, 1, 1, 0] * (n // 5))
+    without = Waterbirds(str(tmp_path), "hub", 14, "uint8").load(0)
+    assert without.valid is None
+    write(tmp_path, "valid", image=images[90:], label=[1, 0] * 5, place=[0, 1] * 5)
+    raw = Waterbirds(str(tmp_path), "hub", 14, "uint8").load(0)
+    assert raw.valid is not None
+    np.testing.assert_array_equal(raw.valid[0], pixels[90:, :, 1:-1, 1:-1])
+    assert raw.valid[1].tolist() == [1, 0] * 5
+    assert raw.inputs.endswith("; 10 validation images are the server's")
+    assert checksum_of(raw) != checksum_of(without)
+    counts = [
+        (len(made(each, clients=5).server_val.y), int(made(each, clients=5).class_counts.sum()))
+        for each in (raw, without)
+    ]
+    assert counts == [(10, 80), (4, 76)]
+    as_numbers = Waterbirds(str(tmp_path), "hub", 14, "float32").load(0)
+    assert known(as_numbers.valid)[0].dtype == np.float32
+    np.testing.assert_allclose(known(as_numbers.valid)[0], known(raw.scale).convert(raw.valid[0]), atol=1e-6)
+    write(tmp_path, "valid", image=images[:1], label=[2], place=[0])
+    with pytest.raises(DataError, match="'label', row 0 has label 2; labels must be whole, at least 0 and at most 1"):
+        Waterbirds(str(tmp_path), "hub", 14, "uint8").load(0)
 
 
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from hydra import compose, initialize_config_dir
 
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import assemble
+from feddiverse_toy import FEDDIVERSE
 from run_harness import compose_words
 from yaml_words import CONFIGS, plain
 
@@ -81,7 +82,7 @@ def test_every_preset_is_tested() -> None:
         "natural",
         "cmnist_gsc",
         "own",
-    }
+    } | set(FEDDIVERSE)
 
 
 def test_the_users_words_win(composed: Any) -> None:

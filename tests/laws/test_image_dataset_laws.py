@@ -138,7 +138,7 @@ def test_data_with_nothing_to_learn_are_refused(word: str, tmp_path: Path) -> No
     one = [encode(noise(1, shape_of(pictures))[0])] * N
     cases: list[tuple[dict[str, Any], str]] = [
         ({pictures.label[0]: [1] * N}, rf"all training images are of class {pictures.classes[1]}"),
-        ({pictures.image[0]: one}, r"all \d+ training images are the same"),
+        ({pictures.image[0]: one}, r"all \d+ training samples are the same"),
     ]
     for changes, said in cases:
         for part in ("train", "test"):

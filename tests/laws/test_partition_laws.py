@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import FedcohortError
+from fedcohort.partition.base import Stock
 from fedcohort.types import Ids
 from global_rng import guard
 from yaml_words import make, words
 
-N, C, K = 1200, 10, 12
+N, C, A, K = 1200, 10, 2, 12
 
 
 @pytest.fixture(params=words("partition"))
@@ -22,9 +23,13 @@ def labels(seed: int = 0) -> Ids:
     return np.random.default_rng(seed).permutation(np.arange(N) % C)
 
 
+def stock(y: Ids) -> Stock:
+    """Samples with owners, and with attributes of which each class has as many."""
+    return Stock(y, C, np.random.default_rng(9).permutation(np.arange(N) % K), (y + np.arange(N) // C) % A, A)
+
+
 def split(partition: Any, seed: int = 0, clients: int | None = K) -> list[Ids]:
-    owner = np.random.default_rng(9).permutation(np.arange(N) % K)
-    return partition.split(labels(), C, clients, owner, np.random.default_rng(seed))  # type: ignore[no-any-return]
+    return partition.split(stock(labels()), clients, np.random.default_rng(seed))  # type: ignore[no-any-return]
 
 
 def test_disjoint_exhaustive_sorted(partition: Any) -> None:
@@ -32,7 +37,9 @@ def test_disjoint_exhaustive_sorted(partition: Any) -> None:
         parts = split(partition, seed)
         assert len(parts) == K
         assert all(part.dtype == np.int64 and (np.diff(part) > 0).all() and len(part) for part in parts)
-        np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(N))
+        dealt = np.sort(np.concatenate(parts))
+        assert (np.diff(dealt) > 0).all()
+        assert len(dealt) == N or not partition.takes_all
 
 
 def test_deterministic_without_global_generators(partition: Any) -> None:
@@ -45,15 +52,17 @@ def test_deterministic_without_global_generators(partition: Any) -> None:
 
 
 def test_the_arguments_are_left_alone(partition: Any) -> None:
-    y, owner = labels(), np.arange(N) % K
-    y.flags.writeable = owner.flags.writeable = False
-    partition.split(y, C, K, owner, np.random.default_rng(0))
+    given = stock(labels())
+    for each in (given.labels, given.owner, given.attribute):
+        assert each is not None
+        each.flags.writeable = False
+    partition.split(given, K, np.random.default_rng(0))
 
 
 def test_a_class_that_nobody_has_is_no_obstacle(partition: Any) -> None:
     y = labels() % 7  # classes 7, 8, 9 are empty, 0, 1, 2 have twice as many
-    parts = partition.split(y, C, K, np.arange(N) % K, np.random.default_rng(0))
-    assert sum(len(part) for part in parts) == N
+    parts = partition.split(stock(y), K, np.random.default_rng(0))
+    assert sum(len(part) for part in parts) == N or not partition.takes_all
 
 
 def test_more_clients_than_samples_is_refused_with_a_feasible_number(partition: Any) -> None:

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
+from fedcohort.partition.base import Stock
 from fedcohort.partition.dirichlet import Dirichlet, dirichlet, top_up
 
 LABELS = np.arange(6000) % 10
@@ -9,7 +10,7 @@ LABELS = np.arange(6000) % 10
 
 def split(alpha: float, min_samples: int, clients: int, labels: np.ndarray = LABELS, seed: int = 0) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    return list(Dirichlet(alpha, min_samples).split(labels, 10, clients, None, rng))
+    return list(Dirichlet(alpha, min_samples).split(Stock(labels, 10), clients, rng))
 
 
 def skew(parts: list[np.ndarray]) -> float:

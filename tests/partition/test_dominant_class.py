@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
+from fedcohort.partition.base import Stock
 from fedcohort.partition.dominant_class import UNIFORM, DominantClass, Plan, level
 from fedcohort.partition.sizes import even
 
@@ -14,7 +15,7 @@ def split(
     fraction: float, share: float, clients: int, labels: np.ndarray, n_classes: int = C, seed: int = 0
 ) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    return list(DominantClass(fraction, share).split(labels, n_classes, clients, None, rng))
+    return list(DominantClass(fraction, share).split(Stock(labels, n_classes), clients, rng))
 
 
 def class_counts(parts: list[np.ndarray], labels: np.ndarray, n_classes: int = C) -> np.ndarray:

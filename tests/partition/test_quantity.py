@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
+from fedcohort.partition.base import Stock
 from fedcohort.partition.dirichlet import Dirichlet
 from fedcohort.partition.dominant_class import DominantClass, _deal_cards
 from fedcohort.partition.iid import Iid
@@ -23,7 +24,7 @@ NAMES = ["iid", "dominant_class", "label_shards"]
 
 
 def split(partition: Quantity, seed: int = 0, clients: int = K, labels: np.ndarray = LABELS) -> list[np.ndarray]:
-    return list(partition.split(labels, C, clients, None, np.random.default_rng(seed)))
+    return list(partition.split(Stock(labels, C), clients, np.random.default_rng(seed)))
 
 
 def sizes(parts: list[np.ndarray]) -> list[int]:
@@ -133,7 +134,7 @@ def test_a_partition_with_sizes_of_its_own_is_refused() -> None:
 
 def test_what_chooses_sizes_itself_deals_no_others() -> None:
     with pytest.raises(OptionError, match="Dirichlet chooses the sizes of its 2 clients itself"):
-        Dirichlet(0.3, 10).deal(LABELS, C, np.array([1, N - 1]), np.random.default_rng(0))
+        Dirichlet(0.3, 10).deal(Stock(LABELS, C), np.array([1, N - 1]), np.random.default_rng(0))
 
 
 def test_a_run_with_it_is_dealt_the_same_whatever_the_selector(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hydra.utils import get_class
 from omegaconf import OmegaConf
 
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.startup import assemble, options
+from fedcohort.startup import assemble, options, run
 from yaml_words import CONFIGS, OURS, ROOT, inside, loaded_from, make, node, plain, words
 
 PARTS = [(group, word) for group in OURS for word in words(group)]
@@ -34,6 +34,8 @@ def test_every_config_composes(typed: list[str]) -> None:
     assemble.check_aliases(made)
     for group in OURS:
         assert assemble.part(made, group) is not None
+    if typed[0].startswith("experiment="):
+        run.check(made)  # what goes with what: a preset is never refused
 
 
 @pytest.mark.parametrize(("group", "word"), PARTS)

@@ -1,19 +1,24 @@
-"""fedcohort data WORD [group=word or option=value ...]: load a dataset and show it, without training.
+"""fedcohort data WORD [group=word or option=value ...] [out=FOLDER]: load a dataset and show it, without training.
 
     fedcohort data mnist dataset.path=/data/mnist partition=dirichlet clients=20 seed=3
 
 What isn't there is downloaded once. It shows how many samples, classes and clients there are, what the original has
 that they lack, the checksum that a run's info.json has, and who holds what; logs/data/<word>.png is the picture of it.
 The words are those of a run, and so are the clients: the same data, seed and words deal the same.
+
+out=FOLDER writes the scenario's page there, README.md and partition.png: what it is, a hash of who holds which sample,
+FedDiverse's six metrics, and the clients.
 """
 
 import logging
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from fedcohort.command import scenario
 from fedcohort.data.federation import Federation
 from fedcohort.errors import OptionError
 from fedcohort.host import disk, messages
@@ -24,6 +29,7 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.startup import assemble, compose
 from fedcohort.startup.dealt import PARTS, data_seed, deal
 
+OUT = "out="
 SHOWN = 20  # clients in the table
 MOST = 3  # classes of a client that are named
 GROUPS = ("dataset", "heterogeneity", *PARTS)
@@ -37,29 +43,40 @@ def main(words: Sequence[str]) -> int:
     if not words or "=" in words[0]:
         raise OptionError("name the dataset: fedcohort data digits")
     messages.to_terminal()
-    typed = [f"dataset={words[0]}", *words[1:]]
-    composition = compose.run_of([*typed[:1], "cohort=1", *typed[1:]], Path.cwd() / "configs")
+    typed = [f"dataset={words[0]}", *(word for word in words[1:] if not word.startswith(OUT))]
+    out_folder = next((word.removeprefix(OUT) for word in words if word.startswith(OUT)), None)
+    if out_folder == "":
+        raise OptionError("out must be a folder, got ''")
+    configs = Path.cwd() / "configs"
+    composition = compose.run_of([*typed[:1], "cohort=1", *typed[1:]], configs)
     federation, info = look(composition, typed)
+    info = info if out_folder is None else replace(info, name=scenario.name_of(typed))
     from rich.table import Table  # only once there is something to show
 
     out = console()
     for line in federation.remarks():
         log.warning("%s", line)
-    for label, value in facts(federation, info):
+    lines = list(facts(federation, info))
+    for label, value in lines:
         out.print(f"{label:<12}{value}", markup=False, soft_wrap=True)
     table = Table(
         "client", "samples", "training", f"of {federation.class_counts.shape[1]} classes", "most of", box=None
     )
-    for row in clients(federation):
+    for row in clients(federation, SHOWN):
         table.add_row(*row)
     out.print(table)
     if (more := federation.n_clients - SHOWN) > 0:
         out.print(f"... and {more:,} more", markup=False)
-    with disk.in_one_line(info.folder):
-        info.folder.mkdir(parents=True, exist_ok=True)
-        picture = info.folder / f"{words[0]}.png"
-        partition.draw(info, picture)
-    sys.stdout.write(f"{picture}\n")
+    home = info.folder if out_folder is None else Path(out_folder)
+    with disk.in_one_line(home):
+        if out_folder is not None:
+            written = home / "README.md"
+            scenario.write(home, federation, info, lines, clients(federation, scenario.ROWS), configs)
+        else:
+            home.mkdir(parents=True, exist_ok=True)
+            written = home / f"{words[0]}.png"
+            partition.draw(info, written)
+    sys.stdout.write(f"{written}\n")
     return 0
 
 
@@ -117,9 +134,9 @@ def facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
             yield label, rows[label]
 
 
-def clients(federation: Federation) -> Iterator[tuple[str, ...]]:
-    """A row for each of the first clients."""
-    for k, counts in enumerate(federation.class_counts[:SHOWN]):
+def clients(federation: Federation, first: int) -> Iterator[tuple[str, ...]]:
+    """A row for each of the `first` clients."""
+    for k, counts in enumerate(federation.class_counts[:first]):
         order = np.argsort(-counts, kind="stable")[: min(MOST, np.count_nonzero(counts))]
         most = ", ".join(f"{_name(federation, int(c))} {100 * counts[c] / counts.sum():.0f} %" for c in order)
         held = (f"{counts.sum():,}", f"{federation.n_train[k]:,}", str(np.count_nonzero(counts)))

@@ -75,6 +75,7 @@ class Federation:
         class_names, standard, scale: see `dataset.base.Raw`.
         checksum: of the data as they were loaded (`dataset.checksum`).
         feature_noise: how much each client's inputs are disturbed, [K], or None where nobody's are.
+        client_map: a hash of whose each training sample is, 16 hexadecimal digits; "" where nobody made one.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Federation:
     scale: PixelScale | None = None
     checksum: str = ""
     feature_noise: Float64[np.ndarray, "clients"] | None = None
+    client_map: str = ""
 
     @property
     def n_clients(self) -> int:
@@ -172,4 +174,5 @@ class Federation:
             scale=self.scale,
             checksum=self.checksum,
             feature_noise=self.feature_noise,
+            client_map=self.client_map,
         )

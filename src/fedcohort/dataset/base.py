@@ -34,6 +34,8 @@ class Raw:
             or None.
         scale: what the pixels of uint8 inputs become, None where inputs are numbers.
         targets: what labels are: a class of each sample, or of each of its places.
+        valid: inputs and labels of the dataset's own validation part, as those of training, which are the server's
+            validation data; None where it has none, and the server cuts its own from the training data.
         single_use: whether train_x was made for one caller alone, who may change it where it stands.
     """
 
@@ -52,6 +54,7 @@ class Raw:
     pooled_test: bool = False
     standard: tuple[np.ndarray, np.ndarray] | None = None
     scale: PixelScale | None = None
+    valid: tuple[np.ndarray, Ids] | None = None
     single_use: bool = False
     targets: Targets = ONE_CLASS
 
@@ -87,7 +90,8 @@ class Dataset(Part, Protocol):
 
 def check(raw: Raw) -> Raw:
     """Return `raw` itself, or raise `DataError` that names the dataset, what is wrong and where."""
-    for part, x, y in (("train", raw.train_x, raw.train_y), ("test", raw.test_x, raw.test_y)):
+    parts = [("train", raw.train_x, raw.train_y), ("test", raw.test_x, raw.test_y)]
+    for part, x, y in parts if raw.valid is None else [*parts, ("valid", *raw.valid)]:
         if len(x) != len(y) or len(y) == 0:
             raise DataError(f"dataset={raw.name}: {part} has {len(x)} inputs and {len(y)} labels")
         if y.min() < (low := raw.targets.lowest) or y.max() >= raw.n_classes:
@@ -96,7 +100,16 @@ def check(raw: Raw) -> Raw:
             )
         if (row := _find_odd(x)) is not None:
             raise DataError(f"dataset={raw.name}: {part} row {row} has a feature that is NaN or infinite")
+    if len(raw.train_x) > 1 and _are_all_one(raw.train_x):
+        raise DataError(
+            f"dataset={raw.name}: all {len(raw.train_x)} training samples are the same: there is nothing to learn"
+        )
     return raw
+
+
+def _are_all_one(x: np.ndarray) -> bool:
+    """Whether every row is the first one; as a rule the first few say that they aren't."""
+    return bool((x[:9] == x[0]).all()) and all((x[i : i + ROWS] == x[0]).all() for i in range(9, len(x), ROWS))
 
 
 def _find_odd(x: np.ndarray) -> int | None:

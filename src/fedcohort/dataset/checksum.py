@@ -21,7 +21,8 @@ ROWS = 4096  # at a time
 def checksum_of(raw: "Raw") -> str:
     """16 hexadecimal digits."""
     total = hashlib.blake2b(digest_size=8)
-    for x in (raw.train_x, raw.test_x):
+    valid_x, valid_y = ((), ()) if raw.valid is None else ((raw.valid[0],), (raw.valid[1],))
+    for x in (raw.train_x, raw.test_x, *valid_x):
         total.update(f"{x.shape}{x.dtype.str}".encode())
         step = max(1, -(-x.nbytes // MOST))
         crc = 0
@@ -29,6 +30,6 @@ def checksum_of(raw: "Raw") -> str:
             crc = zlib.crc32(np.ascontiguousarray(x[start : start + ROWS * step : step]).data, crc)
         total.update(crc.to_bytes(4, "little"))
     parts = (raw.train_y, raw.test_y, raw.train_owner, raw.test_owner, raw.train_attribute, raw.test_attribute)
-    for ids in parts:
+    for ids in (*parts, *valid_y):
         total.update(b"none" if ids is None else np.ascontiguousarray(ids, dtype="<i8").tobytes())
     return total.hexdigest()

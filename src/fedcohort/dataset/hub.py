@@ -21,8 +21,8 @@ def hub(name: str) -> tuple[Frame, Frame]:
     return train, test
 
 
-def splits(name: str, wanted: Sequence[str]) -> list[Frame]:
-    """The named splits of a dataset of the Hugging Face hub (option dataset.hub)."""
+def splits(name: str, wanted: Sequence[str], perhaps: Sequence[str] = ()) -> list[Frame]:
+    """The named splits of a dataset of the Hugging Face hub (option dataset.hub); of `perhaps` those that it has."""
     if obstacle := out_of_reach():  # the cache, or nothing: the library would try again for half a minute
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from datasets import load_dataset  # imports torch
@@ -39,7 +39,8 @@ def splits(name: str, wanted: Sequence[str]) -> list[Frame]:
     missing = [part for part in wanted if part not in parts]
     if missing:
         raise DataError(f"dataset.hub={name} has no split {missing[0]!r}; it has {', '.join(parts)}")
-    return [Frame(f"{name} ({part})", parts[part].with_format("arrow")[:], "dataset.hub") for part in wanted]
+    found = [*wanted, *(part for part in perhaps if part in parts)]
+    return [Frame(f"{name} ({part})", parts[part].with_format("arrow")[:], "dataset.hub") for part in found]
 
 
 def out_of_reach() -> str:

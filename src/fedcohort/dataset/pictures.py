@@ -18,7 +18,7 @@ from fedcohort.dataset import cells
 from fedcohort.dataset.base import Raw, check
 from fedcohort.dataset.hub import splits
 from fedcohort.dataset.images import BadImage, Fit, holds_images
-from fedcohort.dataset.table import Frame, list_names, part_of, text
+from fedcohort.dataset.table import Frame, file_of, list_names, part_of, text
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
@@ -55,12 +55,22 @@ def check_source(path: str | None, hub: str | None, pixels: str) -> None:
     ranges.choice("pixels", pixels, "auto", "float32", "uint8")
 
 
-def frames_of(name: str, path: str | None, hub: str | None, parts: Sequence[str] = ("train", "test")) -> list[Frame]:
-    """The tables of a folder, or of the hub. Raises `DataError`, also where neither is named."""
+def frames_of(
+    name: str,
+    path: str | None,
+    hub: str | None,
+    parts: Sequence[str] = ("train", "test"),
+    perhaps: Sequence[str] = (),
+) -> list[Frame]:
+    """The tables of a folder, or of the hub; perhaps: names of another part, of which the first that is there.
+
+    Raises `DataError`, also where neither is named.
+    """
     if path is not None:
-        return [part_of(path, part) for part in parts]
+        there = [part for part in perhaps if file_of(path, part)][:1]
+        return [part_of(path, part) for part in (*parts, *there)]
     if hub is not None:
-        return splits(hub, parts)
+        return splits(hub, parts, perhaps)[: len(parts) + 1]
     raise missing_source(name, parts)
 
 
@@ -86,13 +96,9 @@ def raw_of(
 ) -> Raw:
     """The images, uint8, and labels of both parts as a data set without owners and attributes.
 
-    pixels: "auto", "float32" or "uint8". remarks: what people are told. Raises `DataError` for images that are all one.
+    pixels: "auto", "float32" or "uint8". remarks: what people are told. Raises `DataError` for images of one class.
     """
     (x, y), (test_x, test_y) = train, test
-    if all((block == x[0]).all() for block in _blocks(x)):
-        raise DataError(
-            f"dataset={pictures.name}: all {len(x)} training images are the same: there is nothing to learn"
-        )
     keep = pixels == "uint8" or (pixels == "auto" and 4 * (x.nbytes + test_x.nbytes) > LARGE)
     shape = " x ".join(str(length) for length in pictures.fit.shape)
     said = [f"{shape} pixels{', kept as bytes' if keep else ''}", *remarks, *missing(pictures, y, test_y)]
@@ -216,7 +222,3 @@ def _listed(frame: Frame, name: str, fit: Fit) -> np.ndarray:
         raise frame.blame(name, row, what)
     pixels: np.ndarray = whole.astype(np.uint8)
     return pixels
-
-
-def _blocks(x: np.ndarray, size: int = 1000) -> Iterator[np.ndarray]:
-    return (x[start : start + size] for start in range(0, len(x), size))

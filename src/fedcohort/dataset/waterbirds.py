@@ -5,8 +5,11 @@
 
 From a folder with train.parquet and test.parquet, as `fedcohort prepare waterbirds` writes them, or from the Hugging
 Face hub. Columns: `image`, encoded images of any size; `label` or `y`; `place`. Images are made a seventh larger than
-`size` and cut to its square, as group DRO's code does it (256 and 224). The validation part isn't read: the server
-cuts its own from the training data.
+`size` and cut to its square, as group DRO's code does it (256 and 224).
+
+A validation part (valid.parquet; `validation` on the hub; the original has 1,199 images, of which each class has as
+many on land as on water) is the server's validation data, and clients get all of the training part. Where there is none
+the server cuts its own from the training data (`split.server_val`), whose groups are as uneven as those.
 
 Small files of this layout were made; the data were not at hand, and the hub's columns are as others describe them.
 
@@ -14,12 +17,14 @@ Departures from the paper: none; images aren't augmented.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import Pictures, check_source, column_of, frames_of, labels_of, load
+from fedcohort.dataset.pictures import Pictures, check_source, column_of, frames_of, images_of, labels_of, load
+from fedcohort.dataset.table import Frame
 
 PLACES = ("land", "water")
 PICTURES = Pictures(
@@ -60,7 +65,17 @@ class Waterbirds(Dataset):
         Raises `DataError`.
         """
         fit = Fit((3, self.size, self.size), resize=True, margin=round(self.size / 14))
-        frames = frames_of(PICTURES.name, self.path, self.hub)
+        pictures = replace(PICTURES, fit=fit)
+        frames = frames_of(PICTURES.name, self.path, self.hub, perhaps=("valid", "validation"))
         places = [labels_of(frame, column_of(frame, ("place",)), PLACES) for frame in frames]
-        raw = load(replace(PICTURES, fit=fit), frames, self.pixels)
-        return check(replace(raw, train_attribute=places[0], test_attribute=places[1]))
+        raw = load(pictures, frames[:2], self.pixels)
+        raw = replace(raw, train_attribute=places[0], test_attribute=places[1])
+        return check(raw if len(frames) == 2 else replace(raw, **_validation(pictures, frames[2], raw)))
+
+
+def _validation(pictures: Pictures, frame: Frame, raw: Raw) -> dict[str, Any]:
+    """The validation part, with pixels as those of `raw`, and what is said of it."""
+    x = images_of([frame], pictures.image, pictures.fit)
+    y = labels_of(frame, column_of(frame, pictures.label), pictures.classes)
+    valid = (pictures.scale.convert(x) if raw.scale is None else x, y)
+    return {"valid": valid, "inputs": f"{raw.inputs}; {len(y):,} validation images are the server's"}

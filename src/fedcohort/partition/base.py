@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -12,12 +13,36 @@ from fedcohort.part import Part
 from fedcohort.types import Ids
 
 
+@dataclass(frozen=True)
+class Stock:
+    """The training samples that are dealt, and what is known of each.
+
+    Attributes:
+        labels: int64 [N], in [0, n_classes).
+        n_classes: how many there are.
+        owner: the natural client of each sample, int64 [N], or None where the dataset has none.
+        attribute: what each sample has besides its class, int64 [N] in [0, n_attributes), or None where nobody knows.
+        n_attributes: how many there are; 0 where they are not known.
+    """
+
+    labels: Ids
+    n_classes: int
+    owner: Ids | None = None
+    attribute: Ids | None = None
+    n_attributes: int = 0
+
+    def __len__(self) -> int:
+        """N."""
+        return len(self.labels)
+
+
 class Partition(Part, Protocol):
     """Who gets which samples.
 
     Attributes:
         takes_owners: whether clients are the dataset's own.
         takes_sizes: whether `deal` gives clients as many samples as it is told.
+        takes_all: whether every sample is some client's, where all clients take part.
     """
 
     @property
@@ -28,30 +53,29 @@ class Partition(Part, Protocol):
     def takes_sizes(self) -> bool:
         return False
 
+    @property
+    def takes_all(self) -> bool:
+        return True
+
     @abstractmethod
-    def split(
-        self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
-    ) -> Sequence[Ids] | Ragged:
+    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> Sequence[Ids] | Ragged:
         """Positions of each client's samples, sorted; disjoint; one array a client, or all in one where many are.
 
         Args:
-            labels: int64 [N].
-            n_classes: how many there are.
+            stock: N samples.
             n_clients: None where the partition decides (natural).
-            owner: int64 [N], the natural client of each sample, or None where the dataset has none.
             rng: for whatever is drawn.
 
         Raises `DataError` or `OptionError` where the split is impossible, naming what would be feasible.
         """
 
-    def deal(self, labels: Ids, n_classes: int, sizes: Ids, rng: np.random.Generator) -> Sequence[Ids]:
+    def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> Sequence[Ids]:
         """Return sorted positions of each client's samples: sizes[k] for client k, disjoint and exhaustive.
 
         A partition writes it where `takes_sizes`: for `partition=quantity`, which chooses the sizes.
 
         Args:
-            labels: int64 [N].
-            n_classes: how many there are.
+            stock: N samples.
             sizes: of each client, positive, int64 [K] that sums to N.
             rng: for whatever is drawn.
 

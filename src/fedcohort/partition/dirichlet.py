@@ -19,7 +19,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.part import CLASSES, Want
-from fedcohort.partition.base import Partition
+from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import require
 from fedcohort.types import Ids, Values
 
@@ -79,22 +79,20 @@ class Dirichlet(Partition):
         ranges.number("alpha", self.alpha, "(0, inf)")
         ranges.integer("min_samples", self.min_samples, "[1, inf)")
 
-    def split(
-        self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
-    ) -> list[Ids]:
+    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Deal the samples: sorted positions of each client; disjoint and exhaustive.
 
         Raises `OptionError` without enough samples.
         """
-        K, N = require("dirichlet", n_clients, len(labels)), len(labels)
+        K, N = require("dirichlet", n_clients, len(stock)), len(stock)
         if self.min_samples > N // K:
             raise OptionError(
                 f"partition.min_samples={self.min_samples} is more than {N} training samples give each of {K} clients; "
                 f"feasible: partition.min_samples<={N // K}"
             )
         pieces: list[list[Ids]] = [[] for _ in range(K)]
-        for c in range(n_classes):
-            of_class = rng.permutation(np.flatnonzero(labels == c))
+        for c in range(stock.n_classes):
+            of_class = rng.permutation(np.flatnonzero(stock.labels == c))
             cuts = np.rint(np.cumsum(dirichlet(self.alpha, K, rng))[:-1] * len(of_class)).astype(np.int64)
             for k, piece in enumerate(np.split(of_class, np.minimum(cuts, len(of_class)))):
                 pieces[k].append(piece)

@@ -21,7 +21,7 @@ from jaxtyping import Int64
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.part import CLASSES, Want
-from fedcohort.partition.base import Partition
+from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import even, require
 from fedcohort.types import Ids
 
@@ -112,28 +112,26 @@ class DominantClass(Partition):
         ranges.number("fraction", self.fraction, "[0, 1]")
         ranges.number("share", self.share, "(0, 1]")
 
-    def split(
-        self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
-    ) -> list[Ids]:
+    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Deal the samples: sorted positions of each client; disjoint and exhaustive.
 
         Raises `OptionError` naming a feasible value.
         """
-        K = require("dominant_class", n_clients, len(labels))
-        return self.deal(labels, n_classes, even(len(labels), K), rng)
+        K = require("dominant_class", n_clients, len(stock))
+        return self.deal(stock, even(len(stock), K), rng)
 
-    def deal(self, labels: Ids, n_classes: int, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+    def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples, sizes[k] for client k.
 
         Raises `OptionError` naming a feasible value.
         """
-        K, pools = len(sizes), np.bincount(labels, minlength=n_classes)
-        plan = Plan(sizes, pools, rng.permutation(K), rng.permutation(n_classes))
+        K, pools = len(sizes), np.bincount(stock.labels, minlength=stock.n_classes)
+        plan = Plan(sizes, pools, rng.permutation(K), rng.permutation(stock.n_classes))
         dominant = plan.dominants(round(self.fraction * K), self.share)
         if dominant is None:
             raise self._refusal(plan)
         counts = plan.counts(dominant, self.share, rng)
-        return [np.sort(part) for part in _deal(labels, counts, plan, dominant == UNIFORM, rng)]
+        return [np.sort(part) for part in _deal(stock.labels, counts, plan, dominant == UNIFORM, rng)]
 
     def _refusal(self, plan: Plan) -> OptionError:
         n_skewed, K = round(self.fraction * len(plan.sizes)), len(plan.sizes)

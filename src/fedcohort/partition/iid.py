@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.partition.base import Partition
+from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import even, require
 from fedcohort.types import Ids
 
@@ -19,16 +19,14 @@ from fedcohort.types import Ids
 class Iid(Partition):
     takes_sizes: ClassVar[bool] = True
 
-    def split(
-        self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
-    ) -> list[Ids]:
+    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Deal the samples: sorted positions of each client; disjoint and exhaustive.
 
         Raises `OptionError` without enough samples.
         """
-        K = require("iid", n_clients, len(labels))
-        return self.deal(labels, n_classes, even(len(labels), K), rng)
+        K = require("iid", n_clients, len(stock))
+        return self.deal(stock, even(len(stock), K), rng)
 
-    def deal(self, labels: Ids, n_classes: int, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+    def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples, sizes[k] for client k."""
-        return [np.sort(part) for part in np.split(rng.permutation(len(labels)), np.cumsum(sizes)[:-1])]
+        return [np.sort(part) for part in np.split(rng.permutation(len(stock)), np.cumsum(sizes)[:-1])]

@@ -15,7 +15,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.part import CLASSES, Want
-from fedcohort.partition.base import Partition
+from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import even, require
 from fedcohort.types import Ids
 
@@ -36,24 +36,22 @@ class LabelShards(Partition):
     def __post_init__(self) -> None:
         ranges.integer("shards", self.shards, "[1, inf)")
 
-    def split(
-        self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
-    ) -> list[Ids]:
+    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Deal the samples: sorted positions of each client; disjoint and exhaustive.
 
         Raises `OptionError` without enough samples.
         """
-        K, N = require("label_shards", n_clients, len(labels)), len(labels)
+        K, N = require("label_shards", n_clients, len(stock)), len(stock)
         if K * self.shards > N:
             raise OptionError(
                 f"partition.shards={self.shards} for {K} clients is more than the {N} training samples; "
                 f"feasible: partition.shards<={N // K}"
             )
-        by_label = _sort(labels, rng)
+        by_label = _sort(stock.labels, rng)
         hands = rng.permutation(K * self.shards).reshape(K, self.shards)
         return _hand_out(by_label, even(N, K * self.shards), hands)
 
-    def deal(self, labels: Ids, n_classes: int, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+    def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: `shards` pieces, each a share of its sizes[k] samples.
 
         Raises `OptionError` where a client has fewer samples than pieces.
@@ -64,7 +62,7 @@ class LabelShards(Partition):
                 f"partition.shards={self.shards} is more than the {least} samples of the smallest of {K} clients; "
                 f"feasible: partition.shards<={least}"
             )
-        by_label = _sort(labels, rng)
+        by_label = _sort(stock.labels, rng)
         hands = rng.permutation(K * self.shards).reshape(K, self.shards)
         pieces = np.empty(K * self.shards, dtype=np.int64)
         pieces[hands] = np.stack([even(size, self.shards) for size in sizes.tolist()])

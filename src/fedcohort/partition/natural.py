@@ -14,21 +14,19 @@ import numpy as np
 
 from fedcohort.data.ragged import Ragged
 from fedcohort.errors import DataError, OptionError
-from fedcohort.partition.base import Partition
-from fedcohort.types import Ids
+from fedcohort.partition.base import Partition, Stock
 
 
 @dataclass(frozen=True)
 class Natural(Partition):
     takes_owners: ClassVar[bool] = True
 
-    def split(
-        self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
-    ) -> Ragged:
+    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> Ragged:
         """Return the sorted positions of each owner's samples; disjoint, exhaustive where all owners take part.
 
         Raises `DataError` where the dataset has no owners and `OptionError` where it has too few.
         """
+        owner = stock.owner
         if owner is None:
             raise DataError(
                 "no client column, which partition=natural needs; choose another partition (heterogeneity=iid)"

@@ -20,7 +20,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.part import Want
-from fedcohort.partition.base import Partition
+from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import proportional, require
 from fedcohort.types import Ids, Values
 
@@ -53,14 +53,12 @@ class Quantity(Partition):
     def wants(self) -> frozenset[Want]:
         return self.base.wants
 
-    def split(
-        self, labels: Ids, n_classes: int, n_clients: int | None, owner: Ids | None, rng: np.random.Generator
-    ) -> Sequence[Ids]:
+    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> Sequence[Ids]:
         """Deal the samples: sorted positions of each client; disjoint and exhaustive.
 
         Raises `OptionError` without enough samples.
         """
-        K, N = require("quantity", n_clients, len(labels)), len(labels)
+        K, N = require("quantity", n_clients, len(stock)), len(stock)
         if self.min_samples > N // K:
             raise OptionError(
                 f"partition.min_samples={self.min_samples} is more than {N} training samples give each of {K} clients; "
@@ -68,7 +66,7 @@ class Quantity(Partition):
             )
         sizes = proportional(N, self.weights(K, rng), self.min_samples)
         try:
-            return self.base.deal(labels, n_classes, sizes, rng)
+            return self.base.deal(stock, sizes, rng)
         except OptionError as error:  # it knows its options as those of a partition by itself
             raise OptionError(str(error).replace("partition.", "partition.base.")) from error
 

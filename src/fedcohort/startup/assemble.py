@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fedcohort import ranges
 from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError
-from fedcohort.startup import options
+from fedcohort.startup import options, presets
 
 if TYPE_CHECKING:
     from fedcohort.partition.base import Partition
@@ -29,14 +29,6 @@ CONTRACTS = {  # module and name, where they aren't the group's `base` and the g
     "server": ("server.base", "ServerOptimizer"),
     "logger": ("record.observer", "Observer"),
 }
-
-
-def if_set(option: str, yes: object, no: object, *, _root_: DictConfig) -> object:
-    """`${if_set:dataset.client,null,50}` in a yaml: `yes` where the option is there and not null, else `no`."""
-    return no if OmegaConf.select(_root_, option) is None else yes
-
-
-OmegaConf.register_new_resolver("if_set", if_set, replace=True)
 
 
 @dataclass(frozen=True)
@@ -65,7 +57,7 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
         group.split("@")[-1]: str(word) for group, word in choices.items() if word is not None and "/" not in group
     }
     _name_what_came(cfg, config, words)
-    _check_preset(config, words, overrides)
+    presets.take_out(config, words, overrides)
     return Composed(config, words, overrides)
 
 
@@ -82,18 +74,6 @@ def _name_what_came(cfg: DictConfig, config: Mapping[str, Any], words: dict[str,
         if isinstance(node, DictConfig) and "_target_" in node and OmegaConf.is_interpolation(node, "_target_"):
             words[group] = str(config[group]["_target_"]).split(".")[-2]
             words.update({preset: words[group] for preset in ("heterogeneity",) if words.get(preset) == word})
-
-
-def _check_preset(config: dict[str, Any], words: dict[str, str], overrides: tuple[str, ...]) -> None:
-    """Take out what the preset stands for, and its word where other words or options made it something else."""
-    for typed in overrides:
-        if typed.startswith("heterogeneity."):
-            raise OptionError(f"{typed}: a preset has no options, say {typed.removeprefix('heterogeneity.')}")
-    stands_for = config.pop("heterogeneity", None) or {}
-    for group in stands_for:
-        words.pop(f"heterogeneity.{group}", None)
-    if any(config.get(group) != node for group, node in stands_for.items()):
-        words.pop("heterogeneity", None)
 
 
 def check_keys(composition: Composed) -> None:

@@ -6,14 +6,15 @@
 
 server_val is cut before partitioning: a random share of each class, so that it has the classes of the
 whole. Where the dataset has natural clients, three random rows of each owner are never taken for it. server_val and
-server_test come from all owners, also where only some of them take part.
+server_test come from all owners, also where only some of them take part. Of a dataset that has a validation part of its
+own (WaterBirds) that is server_val, and nothing is cut.
 
 E_k of a natural client are its own test rows, otherwise its share of the test split (`partition.shards`). A client with
 few samples may have an empty E_k, and everybody has where the test split is the server's alone (of other people).
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+import hashlib
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -29,11 +30,11 @@ from fedcohort.dataset.checksum import checksum_of
 from fedcohort.errors import DataError, FedcohortError, OptionError
 from fedcohort.feature_noise.base import FeatureNoise, disturb_clients
 from fedcohort.label_noise.base import LabelNoise
-from fedcohort.partition.base import Partition
+from fedcohort.partition.base import Partition, Stock
 from fedcohort.rng import Draws, Rekeyed, generator
+from fedcohort.startup.drawn import LEAST, rows_beside, server_rows, thin
 from fedcohort.types import Ids, Values
 
-LEAST = 3  # samples of a client: one to train on, two in V_k
 SHARES = 5  # of a sample's numbers, put into order one after the other: what is copied at a time
 
 
@@ -59,8 +60,9 @@ def build(
     ranges.integer("split.limit", limit, "[1, inf)", optional=True)
     checksum = checksum_of(raw)  # before its inputs are spent
     raw = thin(raw, limit, seed)
-    server_rows = _server_rows(raw, server_val, generator(seed, "server_val"))
-    parts = _parts(raw, _rows_beside(server_rows, len(raw.train_y)), partition, clients, limit, seed)
+    held = server_rows(raw, server_val, generator(seed, "server_val"))
+    free = rows_beside(held, len(raw.train_y))
+    parts = _parts(raw, free, partition, clients, limit, seed)
     _shuffle(parts, seed)
     rates = label_noise.rates(Draws(seed, len(parts)))
     true_y = raw.train_y[parts.rows]
@@ -68,8 +70,9 @@ def build(
     counts = parts.counts(raw.train_class[parts.rows], raw.n_strata)
     n_val = np.rint(client_val * parts.sizes).astype(np.int64)
     is_val, val, train = parts.cut(np.minimum(np.maximum(2, n_val), parts.sizes - 1))
-    test = _test_rows(raw, parts, counts, seed)
-    train_x, val_x, server_x = _inputs(raw, (train.rows, val.rows, server_rows))
+    owners = _owners_of_tests(raw, parts)
+    test = _test_rows(raw, owners, len(parts), counts, seed)
+    train_x, val_x, server_x = _inputs(raw, (train.rows, val.rows, held))
     levels = disturb_clients(feature_noise, [(train_x, train), (val_x, val)], seed) if feature_noise else None
     train_y, val_y = true_y[~is_val], true_y[is_val]
     flipped = labels is not true_y
@@ -80,11 +83,11 @@ def build(
         train=_shard(raw, train_x, train, seen_train, train_y),
         val=_shard(raw, val_x, val, seen_val, val_y),
         test=_shard(raw, raw.test_x[test.rows], test, raw.test_y[test.rows], raw.test_y[test.rows]),
-        server_val=_rows(raw, server_x, raw.train_y[server_rows]),
+        server_val=_rows(raw, *((server_x, raw.train_y[held]) if raw.valid is None else raw.valid)),
         server_test=_rows(raw, raw.test_x, raw.test_y),
         class_counts=counts,
         noise_rate=rates,
-        inputs=raw.inputs,
+        inputs="; ".join([*([raw.inputs] if raw.inputs else []), *_unused(raw, len(free) - len(parts.rows), owners)]),
         group_counts=_group_counts(raw, train, seen_train),
         server_test_attribute=raw.test_attribute,
         class_names=raw.class_names,
@@ -92,34 +95,8 @@ def build(
         scale=raw.scale,
         checksum=checksum,
         feature_noise=levels,
+        client_map=_hash_map(parts, held, len(raw.train_y)),
     )
-
-
-def thin(raw: Raw, limit: int | None, seed: int) -> Raw:
-    """Keep about `limit` training rows: a random share of each class, or of each owner.
-
-    An owner keeps at least LEAST of its rows. The test split stays whole.
-    """
-    if limit is None or limit >= len(raw.train_y):
-        return raw
-    groups = raw.train_class if raw.train_owner is None else raw.train_owner
-    sizes = np.bincount(groups)
-    quota = np.maximum(np.floor(sizes * (limit / len(groups)) + 0.5), LEAST)
-    rows = np.flatnonzero(_rank(groups, generator(seed, "limit")) < quota[groups])
-    return replace(
-        raw,
-        train_x=raw.train_x[rows],
-        train_y=raw.train_y[rows],
-        train_owner=None if raw.train_owner is None else raw.train_owner[rows],
-        train_attribute=None if raw.train_attribute is None else raw.train_attribute[rows],
-    )
-
-
-def _rows_beside(rows: Ids, n: int) -> Ids:
-    """Return the positions below n that are not in `rows`, sorted."""
-    free = np.ones(n, dtype=bool)
-    free[rows] = False
-    return np.flatnonzero(free)
 
 
 def _shuffle(parts: Ragged, seed: int) -> None:
@@ -139,6 +116,25 @@ def _flip_labels(noise: LabelNoise, parts: Ragged, true_y: Labels, rates: Values
     return labels
 
 
+def _hash_map(parts: Ragged, held: Ids, n: int) -> str:
+    """Hash whose each training sample is: a client's number, -1 for nobody's, -2 for the server's."""
+    owner = np.full(n, -1, dtype="<i8")
+    owner[parts.rows], owner[held] = parts.owner, -2
+    return hashlib.blake2b(owner.data, digest_size=8).hexdigest()
+
+
+def _unused(raw: Raw, count: int, owners: Ids | None) -> Iterator[str]:
+    """Say how many training samples no client has, and whose test samples nobody has as nobody trains for them."""
+    if count:
+        yield f"{count:,} training samples are no client's"
+    if owners is None or raw.test_owner is None or raw.train_owner is None:
+        return
+    strangers = ~np.isin(raw.test_owner, raw.train_owner)
+    if strangers.any():
+        people = len(np.unique(raw.test_owner[strangers]))
+        yield f"{strangers.sum():,} test samples of {people:,} without training samples are the server's alone"
+
+
 def _group_counts(raw: Raw, train: Ragged, labels: Labels) -> Counts | None:
     """Count each T_k's samples by the label that the client sees and the attribute.
 
@@ -150,34 +146,6 @@ def _group_counts(raw: Raw, train: Ragged, labels: Labels) -> Counts | None:
     return train.counts(A * labels + raw.train_attribute[train.rows], A * raw.n_classes)
 
 
-def _rank(groups: Ids, rng: np.random.Generator) -> Ids:
-    """The place of each row in a random order of its own group, counted from 0."""
-    order = rng.permutation(len(groups))
-    order = order[np.argsort(groups[order], kind="stable")]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(groups))])
-    rank = np.empty(len(groups), dtype=np.int64)
-    rank[order] = np.arange(len(groups)) - starts[groups[order]]
-    return rank
-
-
-def _server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
-    """Draw the positions of server_val, sorted: `share` of each class to within one row.
-
-    They are fewer where owners can't spare them.
-    """
-    y, n, wanted = raw.train_class, raw.n_strata, max(1, round(share * len(raw.train_y)))
-    in_class = (_rank(y, rng) + rng.random(n)[y]) / np.bincount(y, minlength=n)[y]
-    if raw.train_owner is not None:
-        in_class[_rank(raw.train_owner, rng) < LEAST] = np.inf
-    rows = np.argsort(in_class, kind="stable")[:wanted]
-    rows = np.sort(rows[np.isfinite(in_class[rows])])
-    if len(rows) == 0:
-        raise DataError(
-            f"dataset={raw.name}: no owner has more than {LEAST} training samples, none is left for server_val"
-        )
-    return rows
-
-
 def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit: int | None, seed: int) -> Ragged:
     """Deal the training data: each client's positions, out of `rows`, in an array of their own."""
     if clients is not None and LEAST * clients > len(rows):
@@ -187,8 +155,10 @@ def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit
             f"{len(rows)} besides server_val; feasible: clients<={len(rows) // LEAST}{larger}"
         )
     owner = None if raw.train_owner is None else raw.train_owner[rows]
+    attribute = None if raw.train_attribute is None else raw.train_attribute[rows]
+    stock = Stock(raw.train_class[rows], raw.n_strata, owner, attribute, raw.n_attributes)
     try:
-        split = partition.split(raw.train_class[rows], raw.n_strata, clients, owner, generator(seed, "partition"))
+        split = partition.split(stock, clients, generator(seed, "partition"))
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
     parts = split if isinstance(split, Ragged) else Ragged.of(split)
@@ -201,11 +171,17 @@ def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit
     return Ragged(rows[parts.rows], parts.offsets)
 
 
-def _test_rows(raw: Raw, parts: Ragged, counts: Counts, seed: int) -> Ragged:
+def _owners_of_tests(raw: Raw, parts: Ragged) -> Ids | None:
+    """Whose test rows each client has, [K]; None where they are dealt by classes, or nobody has any."""
+    if raw.pooled_test or raw.train_owner is None or raw.test_owner is None:
+        return None
+    return natural_owners(raw.train_owner, parts)
+
+
+def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, seed: int) -> Ragged:
     """Return the positions of each client's E_k in the test split; none where that is the server's alone."""
     if raw.pooled_test:
-        return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(len(parts), dtype=np.int64))
-    owners = None if raw.train_owner is None else natural_owners(raw.train_owner, parts)
+        return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(n_clients, dtype=np.int64))
     if owners is None or raw.test_owner is None:
         return deal(raw.test_class, counts, generator(seed, "test_shards"))
     test = split_by_owner(raw.test_owner, owners)

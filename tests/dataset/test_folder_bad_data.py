@@ -1,0 +1,120 @@
+"""Data that are wrong, each by its name: refused in one line that says where, or taken as the line says.
+
+dataset=folder stands for data of one's own; what images of a known layout are refused for is in
+tests/laws/test_image_dataset_laws.py, and each kind of cell in test_folder_rows.py and test_folder_labels.py.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.celeba import Celeba
+from fedcohort.dataset.spawrious import Spawrious
+from fedcohort.dataset.waterbirds import Waterbirds
+from fedcohort.errors import DataError, OptionError
+from fedcohort.partition.iid import Iid
+from fedcohort.partition.natural import Natural
+from federation_toy import made
+from folder_toy import at, folder, table
+from pictures_toy import encode, noise, write
+
+N = 40
+SITES = [k % 4 for k in range(N)]
+IMAGES = [encode(image) for image in noise(N, (1, 8, 8))]
+TWOS = [k % 2 for k in range(N)]
+
+
+def load(path: Path, columns: Mapping[str, Any], **options: Any) -> Raw:
+    table(path, N, **columns)
+    return folder(path, **options).load(0)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "said"),
+    [
+        ({}, {"client": "site"}, r"train.parquet has no column 'site'; it has x, label"),
+        ({}, {"label": "y"}, r"train.parquet has no column 'y'"),
+        ({"label": at(TWOS, 3, 0.5)}, {}, r"train.parquet: column 'label', row 3 has label 0.5"),
+        ({"x": at(range(N), 3, float("nan"))}, {}, r"train.parquet: column 'x', row 3 has a value that is NaN or inf"),
+        ({"x": [7.0] * N}, {}, r"all 40 training samples are the same: there is nothing to learn"),
+        (
+            {"image": [IMAGES[0]] * N, "label": TWOS},
+            {"features": "image"},
+            r"all 40 training samples are the same: there is nothing to learn",
+        ),
+        (
+            {"image": at(IMAGES, 5, encode(noise(1, (1, 9, 8))[0])), "label": TWOS},
+            {"features": "image"},
+            r"column 'image', row 5 is an image of \(1, 9, 8\), and the first is one of \(1, 8, 8\)",
+        ),
+        ({"label": [0] * N}, {}, r"column 'label' has one label only, 0: there is nothing to learn"),
+        ({"site": at(SITES, 7, None)}, {"client": "site"}, r"column 'site', row 7 is empty"),
+    ],
+    ids=["client column", "label column", "half", "nan", "constant", "images", "mixed sizes", "one class", "owner"],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, columns: Mapping[str, Any], options: Any, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        load(tmp_path, columns, **options)
+
+
+def test_a_single_sample_may_be_like_itself_and_two_kinds_are_enough(tmp_path: Path) -> None:
+    assert load(tmp_path, {"x": [0.0] * (N - 1) + [1.0]}).train_x.max() == 1
+
+
+def test_labels_as_text_are_numbered_in_sorted_order(tmp_path: Path) -> None:
+    raw = load(tmp_path, {"label": ["well", "ill"] * (N // 2)})
+    assert raw.train_y.tolist() == [1, 0] * (N // 2)
+    assert made(raw, Iid(), clients=4).class_names == ("ill", "well")
+
+
+def test_a_truncated_file_is_named(tmp_path: Path) -> None:
+    table(tmp_path)
+    file = tmp_path / "train.parquet"
+    file.write_bytes(file.read_bytes()[:-50])
+    with pytest.raises(DataError, match=r"train.parquet can't be read, it is truncated"):
+        folder(tmp_path).load(0)
+
+
+def test_a_client_of_one_sample(tmp_path: Path) -> None:
+    raw = load(tmp_path, {"site": at(SITES, 5, 77)}, client="site")
+    with pytest.raises(DataError, match=r"1 clients have fewer than 3 training samples \(client 4 has 1\)"):
+        made(raw, Natural(), clients=None)
+
+
+def test_clients_of_the_test_part_alone_are_counted(tmp_path: Path) -> None:
+    """Site 3 trains and isn't tested, 8 and 9 are tested and don't train: theirs are no client's."""
+    table(tmp_path, N, site=SITES)
+    others = [(8 + k // 20) if site == 3 else site for k, site in enumerate(SITES)]
+    write(tmp_path, "test", x=np.arange(N) / N, label=np.arange(N) % 3, site=others)
+    federation = made(folder(tmp_path, client="site").load(0), Natural(), clients=None)
+    assert federation.inputs.endswith("; 10 test samples of 2 without training samples are the server's alone")
+    assert np.diff(federation.test.offsets).tolist() == [10, 10, 10, 0]
+    assert len(federation.server_test.y) == N
+    same = made(load(tmp_path, {"site": SITES}, client="site"), Natural(), clients=None)
+    assert "test samples of" not in same.inputs
+    assert "test samples of" not in made(folder(tmp_path, client="site").load(0), Iid(), clients=3).inputs
+
+
+def test_more_clients_than_samples(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"clients=100000 needs 300000 training samples, 3 a client, .* feasible"):
+        made(load(tmp_path, {}), Iid(), clients=100_000)
+
+
+def test_an_attribute_that_some_rows_lack_is_refused_by_row(tmp_path: Path) -> None:
+    pictures = [encode(image) for image in noise(8, (3, 8, 8))]
+    rows = [0, 1] * 4
+    for part in ("train", "test"):
+        write(tmp_path, part, image=pictures, label=rows, place=at(["land", "water"] * 4, 2, None))
+    with pytest.raises(DataError, match=r"train.parquet: column 'place', row 2 is empty"):
+        Waterbirds(str(tmp_path), "hub", 8, "uint8").load(0)
+    write(tmp_path, "train", image=pictures, label=["corgi"] * 8, place=at(["snow"] * 8, 2, None))
+    with pytest.raises(DataError, match=r"train.parquet: column 'place', row 2 is empty"):
+        Spawrious(str(tmp_path), None, ["corgi", "labrador"], ["snow"], 8, 0.1, "uint8").load(0)
+    for part in ("train", "test"):
+        write(tmp_path, part, image=pictures, celeb_id=[1] * 8, Smiling=rows, Male=at(rows, 6, None))
+    with pytest.raises(DataError, match=r"train.parquet: column 'Male', row 6 is empty"):
+        Celeba(str(tmp_path), "hub", "sample", 1.0, 5, "Male", "uint8").load(0)

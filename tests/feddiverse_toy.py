@@ -1,0 +1,35 @@
+"""FedDiverse's federations that are presets over a partition, and small data of the layout that they are made of."""
+
+from pathlib import Path
+
+import numpy as np
+
+from fedcohort.dataset.breeds import BREEDS, PLACES
+from pictures_toy import encode, noise, write
+
+FEDDIVERSE = {  # how many clients have mainly class imbalance, attribute imbalance and spurious correlation
+    "waterbirds_dist": (3, 2, 25),
+    "spawrious_gsc": (4, 4, 16),
+    "spawrious_gci": (16, 4, 4),
+    "spawrious_gai": (4, 17, 4),
+    "spawrious4": (4, 4, 17),
+    "spawrious_gci100": (68, 16, 16),
+}
+
+
+def dogs(folder: Path, each: int) -> str:
+    """So many small images of each breed at the beach and in the snow, and none elsewhere."""
+    pairs = [(breed, place) for breed in BREEDS for place in (PLACES[0], PLACES[-1]) for _ in range(each)]
+    images = [encode(image) for image in noise(len(pairs), (3, 8, 8))]
+    write(folder, "train", image=images, label=[b for b, _ in pairs], place=[p for _, p in pairs])
+    return str(folder)
+
+
+def birds(folder: Path, scale: int = 20) -> str:
+    """WaterBirds' groups, a `scale`-th of each, with the three parts; the validation part is even."""
+    groups = {"train": (3498, 184, 56, 1057), "valid": (200, 200, 200, 200), "test": (2255, 2255, 642, 642)}
+    for part, sizes in groups.items():
+        pair = np.repeat(np.arange(4), np.array(sizes) // scale)
+        images = [encode(image) for image in noise(len(pair), (3, 8, 8))]
+        write(folder, part, image=images, label=(pair // 2).tolist(), place=(pair % 2).tolist())
+    return str(folder)

@@ -1,0 +1,144 @@
+"""FedDiverse's federations: clients, kinds and the six metrics, on the counts of the original data and in small runs.
+
+The paper prints no number of the six metrics (its Fig. 3 is a picture). What it says is tested: the clients (Sec. V-B),
+which of the three is there in all data together (Sec. V-A), WaterBirds' 3 clients of mainly class imbalance and 2 of
+attribute imbalance, and clients of 10^2 to 10^3 samples (Table II). The other numbers are the rule's, by hand.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.data import skew
+from fedcohort.dataset.breeds import BREEDS
+from fedcohort.partition.attribute import Attribute
+from fedcohort.partition.base import Stock
+from fedcohort.startup import assemble
+from feddiverse_toy import FEDDIVERSE, birds, dogs
+from run_harness import compose_words, go
+
+CLIENTS = {"waterbirds_dist": 30, "spawrious_gai": 25, "spawrious4": 25, "spawrious_gci100": 100}  # 24 elsewhere
+GLOBAL = {"spawrious_gsc": "sc", "spawrious_gci": "ci", "spawrious_gai": "ai", "spawrious4": "sc"}
+GLOBAL |= {"spawrious_gci100": "ci"}
+DOGS = np.full((2, 2), 6336 - 633)  # a tenth of the smallest pair is the test part
+BIRDS = np.array([[3498, 184], [56, 1057]])
+
+
+def dataset(word: str) -> str:
+    return "waterbirds" if word == "waterbirds_dist" else "spawrious"
+
+
+def composed(word: str, *words: str) -> Any:
+    return compose_words(f"dataset={dataset(word)}", f"heterogeneity={word}", *words)
+
+
+def federation(word: str) -> np.ndarray:
+    """What each client would have of the original data, [K, C, A], where the server keeps none of them."""
+    composition = composed(word)
+    partition = assemble.part(composition, "partition")
+    assert isinstance(partition, Attribute)
+    breeds = len(composition.config["dataset"].get("breeds", ()))
+    pools = BIRDS if not breeds else np.full((breeds, 2), DOGS[0, 0])
+    pair = np.repeat(np.arange(pools.size), pools.ravel())
+    stock = Stock(pair // 2, len(pools), None, pair % 2, 2)
+    parts = partition.split(stock, composition.config["clients"], np.random.default_rng(0))
+    return np.stack([np.bincount(pair[part], minlength=pools.size).reshape(pools.shape) for part in parts])
+
+
+@pytest.mark.parametrize("word", FEDDIVERSE)
+def test_a_preset_has_the_papers_clients_of_each_kind(word: str) -> None:
+    counts = federation(word)
+    assert len(counts) == sum(FEDDIVERSE[word]) == CLIENTS.get(word, 24)
+    assert tuple(np.bincount(skew.triplets(counts).argmax(1), minlength=3)) == FEDDIVERSE[word]
+    sizes = counts.sum((1, 2))
+    assert sizes.max() - sizes.min() <= 1
+    assert 100 < sizes.min() <= sizes.max() < 1200
+
+
+@pytest.mark.parametrize("word", GLOBAL)
+def test_one_kind_of_skew_is_left_in_all_data_together(word: str) -> None:
+    found = skew.metrics(federation(word))
+    for name in skew.COMPONENTS:
+        if name == GLOBAL[word]:
+            assert found[f"global_{name}"] > 0.1
+        else:
+            assert found[f"global_{name}"] < 1e-3
+
+
+def entropy(*counts: float) -> float:
+    p = np.array(counts) / sum(counts)
+    return float(-(p * np.log(p)).sum())
+
+
+def test_the_metrics_by_hand() -> None:
+    """1 - H(.9, .1) / ln 2 = .531 of each client's own; of all together, with m of K clients skewed alike,
+
+    p = 1/2 + (.9 - 1/2) m / K of the samples are of the class, the attribute or the pairing. Of spawrious4, with four
+    classes, a client's SC is 2 (ln 2 - H(.9, .1)) / (ln 4 + ln 2) = .354 and its CI 1 - H(.9, 1/30, 1/30, 1/30) / ln 4.
+    """
+    own = 1 - entropy(0.9, 0.1) / np.log(2)
+    for word, m in (("spawrious_gsc", 16), ("spawrious_gci", 16), ("spawrious_gai", 17), ("spawrious_gci100", 68)):
+        K, found = CLIENTS.get(word, 24), skew.metrics(federation(word))
+        p = 0.5 + 0.4 * m / K
+        assert found[f"global_{GLOBAL[word]}"] == pytest.approx(1 - entropy(p, 1 - p) / np.log(2), abs=6e-3)
+        for name, kind in zip(skew.COMPONENTS, FEDDIVERSE[word], strict=True):
+            assert found[f"client_{name}"] == pytest.approx(kind / K * own, abs=6e-3)
+    four = skew.metrics(federation("spawrious4"))
+    assert four["client_sc"] == pytest.approx(17 / 25 * own / 1.5, abs=6e-3)
+    assert four["client_ci"] == pytest.approx(4 / 25 * (1 - entropy(27, 1, 1, 1) / np.log(4)), abs=6e-3)
+    assert four["client_ai"] == pytest.approx(4 / 25 * own, abs=6e-3)
+
+
+def test_waterbirds_is_dealt_whole_and_has_its_own_correlation() -> None:
+    """4,795 images: 3,682 land birds and 1,241 on water. The 25 others differ from the data by what 5 clients took."""
+    counts = federation("waterbirds_dist")
+    np.testing.assert_array_equal(counts.sum(0), BIRDS)
+    found = skew.metrics(counts)
+    assert found["global_ci"] == pytest.approx(1 - entropy(3682, 1113) / np.log(2))
+    assert found["global_ai"] == pytest.approx(1 - entropy(3554, 1241) / np.log(2))
+    information = entropy(3682, 1113) + entropy(3554, 1241) - entropy(3498, 184, 56, 1057)
+    sc = 2 * information / (entropy(3682, 1113) + entropy(3554, 1241))
+    assert found["global_sc"] == pytest.approx(sc) == pytest.approx(0.670, abs=1e-3)
+    others = [each for each in counts if each.sum(0).all() and each.sum(1).all()]
+    assert len(others) == 25
+    assert np.abs([skew.triplet(each)[2] - sc for each in others]).max() < 0.06
+
+
+def test_what_the_preset_sets_and_what_a_user_changes() -> None:
+    gsc = composed("spawrious_gsc")
+    assert gsc.config["dataset"]["breeds"] == ["labrador", "dachshund"]
+    assert gsc.config["dataset"]["places"] == ["beach", "snow"]
+    assert gsc.choices["heterogeneity"] == "spawrious_gsc"
+    assert composed("spawrious4").config["dataset"]["breeds"] == list(BREEDS)
+    for typed in ("clients=30", "partition.share=0.8", "dataset.places=[snow,beach]", "label_noise=beta"):
+        changed = composed("spawrious_gsc", typed)
+        assert "heterogeneity" not in changed.choices, typed
+    assert composed("spawrious_gsc", "clients=30").config["clients"] == 30
+    assert composed("spawrious_gsc", "clients=24").config == gsc.config
+    plain = compose_words("dataset=spawrious", "heterogeneity=iid")
+    assert (plain.config["clients"], plain.config["dataset"]["breeds"]) == (50, list(BREEDS))
+    assert composed("spawrious_gsc", "partition=iid").config["partition"].keys() == {"_target_"}
+
+
+@pytest.mark.parametrize("word", ["spawrious_gsc", "waterbirds_dist"])
+def test_a_run_of_small_data_is_dealt_the_same_whatever_the_selector(word: str, tmp_path: Path) -> None:
+    path = birds(tmp_path) if word == "waterbirds_dist" else dogs(tmp_path, 100)
+    words = (f"dataset={dataset(word)}", f"heterogeneity={word}", f"dataset.path={path}", "dataset.size=8", "rounds=1")
+    clients = f"clients={CLIENTS.get(word, 24)}"
+    rans = [
+        go(tmp_path / name, *words, clients, "client.epochs=1", f"selector={name}")
+        for name in ("random", "round_robin")
+    ]
+    one, other = (ran.info for ran in rans)
+    np.testing.assert_array_equal(one.class_counts, other.class_counts)
+    assert one.skew == other.skew
+    assert one.choices["heterogeneity"] == word
+    assert one.tags["data"] == other.tags["data"]
+    if word == "spawrious_gsc":
+        assert one.skew["global_sc"] > 0.1 > 0.05 > max(one.skew["global_ci"], one.skew["global_ai"])
+        assert "training samples are no client's" in one.tags["inputs"]
+    else:
+        assert one.class_counts.sum() == 174 + 9 + 2 + 52
+        assert "40 validation images are the server's" in one.tags["inputs"]

@@ -1,0 +1,170 @@
+"""Tables of (class, attribute) counts: those of the rule by hand, those that are given, and what can't be dealt."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.data import skew
+from fedcohort.errors import DataError, OptionError
+from fedcohort.partition.attribute import Attribute, apportion, peak
+from fedcohort.partition.base import Stock
+from yaml_words import node
+
+EVEN = np.array([[600, 600], [600, 600]])
+BIRDS = np.array([[3498, 184], [56, 1057]])
+
+
+def rule(**changes: Any) -> Attribute:
+    options = {name: value for name, value in node("partition", "attribute").items() if name != "_target_"}
+    return Attribute(**{**options, **changes})
+
+
+def stock(pools: np.ndarray, seed: int = 0) -> Stock:
+    pair = np.random.default_rng(seed).permutation(np.repeat(np.arange(pools.size), pools.ravel()))
+    return Stock(pair // pools.shape[1], len(pools), None, pair % pools.shape[1], pools.shape[1])
+
+
+def dealt(partition: Attribute, pools: np.ndarray, clients: int | None, seed: int = 0) -> np.ndarray:
+    """What each client got, [K, C, A]."""
+    given = stock(pools)
+    parts = partition.split(given, clients, np.random.default_rng(seed))
+    assert given.attribute is not None
+    pair = given.labels * pools.shape[1] + given.attribute
+    assert len(np.unique(np.concatenate(parts))) == sum(map(len, parts))
+    return np.stack([np.bincount(pair[part], minlength=pools.size).reshape(pools.shape) for part in parts])
+
+
+def test_the_three_kinds_by_hand() -> None:
+    """Two classes and attributes, a share of .9, 12 clients of 200: .9 / 2 of 200 are 90, .1 / 2 are 10.
+
+    Half of a kind has the other class, attribute or pairing, so that all 2,400 samples are dealt.
+    """
+    counts = dealt(rule(ci=0.5, ai=0.5), EVEN, 12)
+    kinds = {
+        ((90, 90), (10, 10)): 3,
+        ((10, 10), (90, 90)): 3,
+        ((90, 10), (90, 10)): 3,
+        ((10, 90), (10, 90)): 3,
+    }
+    found = [tuple(tuple(row) for row in each.tolist()) for each in counts]
+    assert {kind: found.count(kind) for kind in kinds} == kinds
+    paired = dealt(rule(ci=0, ai=0, left="ci"), EVEN, 12)
+    found = [tuple(tuple(row) for row in each.tolist()) for each in paired]
+    assert {kind: found.count(kind) for kind in set(found)} == {((90, 10), (10, 90)): 6, ((10, 90), (90, 10)): 6}
+
+
+@pytest.mark.parametrize("left", ["ci", "ai", "sc"])
+@pytest.mark.parametrize(("classes", "attributes"), [(2, 2), (4, 2), (6, 3)])
+def test_all_data_together_have_the_skew_that_is_left_and_no_other(left: str, classes: int, attributes: int) -> None:
+    """Of 36 clients 12 are of each kind, and 12 is a multiple of 2, 3, 4 and 6: everybody has had his turn."""
+    counts = dealt(rule(ci=1 / 3, ai=1 / 3, left=left), np.full((classes, attributes), 3000), 36)
+    found = skew.metrics(counts)
+    for name in skew.COMPONENTS:
+        assert (found[f"global_{name}"] > 0.02) == (name == left), found
+    assert np.bincount(skew.triplets(counts).argmax(1)).tolist() == [12, 12, 12]
+
+
+def test_everybody_has_as_many_samples_and_as_many_as_there_can_be() -> None:
+    """The rarest pair allows 50 / .5 of them, as half of the 24 clients have .9 / 2 of each pair, and half .1 / 2."""
+    counts = dealt(rule(ci=0.5, ai=0.5), np.array([[1200, 1200], [1200, 600]]), 24)
+    assert (counts.sum((1, 2)) == 100).all()
+    assert (counts.sum(0) == 600).all()
+
+
+def test_a_share_of_one_half_is_no_skew() -> None:
+    counts = dealt(rule(share=0.5), EVEN, 6)
+    assert np.ptp(counts) == 0
+
+
+def test_largest_remainders_sum_to_the_size_within_one() -> None:
+    rng = np.random.default_rng(0)
+    for size in (1, 7, 100, 619):
+        P = rng.dirichlet(np.ones(6), 9).reshape(9, 3, 2)
+        table = apportion(size, P)
+        assert (table.sum((1, 2)) == size).all()
+        assert np.abs(table - size * P).max() < 1
+    ties = apportion(2, np.full((4, 2, 2), 0.25))
+    assert (ties.sum(0) == 2).all(), "the odd samples go to other pairs for other clients"
+    assert peak(1, 0, 0.9).tolist() == [1.0]
+    np.testing.assert_allclose(peak(4, 2, 0.7), [0.1, 0.1, 0.7, 0.1])
+
+
+def test_margins_of_the_data_deal_everything() -> None:
+    """Four clients of 100: one of class 0 alone, in its own 80 : 20; the others share 200, 80, 0 and 20 by thirds."""
+    pools = np.array([[280, 70], [0, 50]])
+    counts = dealt(rule(ci=0.25, ai=0, share=1.0, margins="data"), pools, 4)
+    mainly = [each.tolist() for each in counts if not each[1].any()]
+    assert mainly == [[[80, 20], [0, 0]]]
+    assert (counts.sum(0) == pools).all()
+    assert counts.sum((1, 2)).tolist() == [100] * 4
+    others = np.stack([each for each in counts if each[1].any()])
+    assert np.abs(others - np.array([[200, 50], [0, 50]]) / 3).max() <= 1
+
+
+def test_a_part_of_one_class_leaves_the_others_in_their_proportions() -> None:
+    """Class 0 has 100 of 400 and gets .6 of 40, 24; 1 and 2 have 1 : 2 and share 16 so."""
+    counts = dealt(rule(ci=0.1, ai=0, share=0.6, margins="data"), np.array([[50, 50], [100, 0], [200, 0]]), 10)
+    assert [[12, 12], [5, 0], [11, 0]] in counts.tolist()
+
+
+def test_tables_of_yours_are_dealt_to_the_letter() -> None:
+    tables = [[[9, 1], [5, 5]], [[0, 3], [2, 0]], [[1, 1], [1, 1]]]
+    for clients in (None, 3):
+        assert dealt(rule(counts=tables), EVEN, clients).tolist() == tables
+
+
+def test_which_client_is_of_which_kind_is_drawn() -> None:
+    first, again, other = (dealt(rule(), EVEN, 12, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert first.tolist() != other.tolist()
+    assert sorted(first.tolist()) == sorted(other.tolist())
+
+
+@pytest.mark.parametrize(
+    ("partition", "pools", "clients", "message"),
+    [
+        (rule(counts=[[[1, 1], [1, 1]]] * 3), EVEN, 4, r"clients=4, and partition.counts has a table for each of 3"),
+        (rule(counts=[[[1, 1]]]), EVEN, 1, "tables of 1 classes and 2 attributes, and the data have 2 classes and 2"),
+        (rule(counts=[[[700, 1], [1, 1]]]), EVEN, 1, "700 training samples of class 0 with attribute 0, .* are 600"),
+        (
+            rule(),
+            np.array([[900, 900], [900, 9]]),
+            24,
+            r"9 training samples of class 1 with attribute 1; .*clients<=7,",
+        ),
+        (
+            rule(),
+            np.array([[9, 9], [9, 0]]),
+            2,
+            r"0 training samples .* 1; feasible: partition.margins=data with .*<=9",
+        ),
+        (rule(ci=0, ai=1, share=1.0, margins="data"), BIRDS, 30, "class 0 with attribute 1, and there are 184 .*share"),
+        (rule(), np.array([[0, 0], [9, 9], [9, 0]]), 2, r"there are 0 training samples of class 2 with attribute 1"),
+        (rule(), EVEN, 2401, "clients=2401 exceeds the 2400 training samples"),
+        (rule(), EVEN, None, "clients=null .*partition=attribute makes them"),
+    ],
+)
+def test_what_cannot_be_dealt_is_refused_with_what_can(
+    partition: Attribute, pools: np.ndarray, clients: int | None, message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        dealt(partition, pools, clients)
+
+
+def test_data_without_attributes_are_refused() -> None:
+    with pytest.raises(
+        DataError, match="partition=attribute deals samples by class and attribute, and these data have"
+    ):
+        rule().split(Stock(np.zeros(9, dtype=np.int64), 2), 2, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("counts", [[[[1, 2]], [[1, 2], [3, 4]]], [[1, 2]], [[[0.5, 1]]], [[["a", 1]]], [[[-1, 1]]], 3])
+def test_tables_that_are_none_are_refused(counts: Any) -> None:
+    with pytest.raises(OptionError, match=r"counts must be a list of tables, one a client, .* got"):
+        rule(counts=counts)
+
+
+def test_kinds_that_are_more_than_all_are_refused() -> None:
+    with pytest.raises(OptionError, match=r"ai must be at most 1 - ci = 0.4, got 0.5"):
+        rule(ci=0.6, ai=0.5)

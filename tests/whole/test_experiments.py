@@ -1,0 +1,121 @@
+"""The small forms of the papers' set-ups: what they change, and two rounds of each on made-up data of its layout."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedcohort.startup import assemble, dealt, run
+from feddiverse_toy import birds, dogs
+from pictures_toy import encode, noise, write
+from roles_toy import save
+from run_harness import compose_words, go
+from yaml_words import CONFIGS, loaded_from
+
+SMALL = sorted(path.stem for path in (CONFIGS / "experiment").glob("*_cpu.yaml"))
+FEW = (
+    "rounds=2",
+    "cohort=2",
+    "client.epochs=1",
+    "callback=none",
+    "logger=none",
+    "checkpoint.every_s=0",
+    "eval.every=1",
+)
+
+
+@pytest.mark.parametrize("word", SMALL)
+def test_a_small_form_says_what_it_shrinks_and_has_the_papers_words_but_the_network(word: str) -> None:
+    """It is laid over the paper's, whose page names it: both have the same federation and methods."""
+    large = word.removesuffix("_cpu")
+    mine, theirs = (CONFIGS / "experiment" / f"{each}.yaml" for each in (word, large))
+    assert f"# {large} for a laptop. Shrunk: " in mine.read_text()
+    assert f"experiment={word} is smaller" in re.sub(r"\n# ", " ", theirs.read_text())
+    first, *others = loaded_from(mine).defaults
+    assert first == large
+    assert [list(other) for other in others] in ([], [["override /model"]])
+    shrunk = set(loaded_from(mine)) - {"defaults"}
+    assert shrunk <= {
+        "clients",
+        "cohort",
+        "rounds",
+        "split",
+        "client",
+        "eval",
+        "dataset",
+        "model",
+        "samples",
+        "deadline",
+    }
+
+
+def objects(folder: Path, n_classes: int) -> str:
+    """30 images of 32 x 32 for training and four for the test, of each of ten classes."""
+    for part, n in (("train", 300), ("test", 40)):
+        images = [encode(image) for image in noise(n, (3, 32, 32))]
+        label = "fine_label" if n_classes == 100 else "label"
+        columns: dict[str, Any] = {"img": images, label: (np.arange(n) % 10).tolist()}
+        write(folder, part, **columns)
+    return str(folder)
+
+
+def writers(folder: Path) -> str:
+    ids = np.repeat(np.arange(12), 12)
+    images = [encode(image) for image in noise(len(ids), (1, 28, 28))]
+    write(folder, "train", image=images, writer_id=[f"f{k:04}" for k in ids], character=(ids % 62).tolist())
+    return str(folder)
+
+
+def faces(folder: Path) -> str:
+    ids = np.repeat(np.arange(12), 8)
+    images = [encode(image) for image in noise(len(ids), (3, 22, 18))]
+    write(folder, "train", image=images, celeb_id=ids, Smiling=np.arange(len(ids)) % 2 == 0)
+    return str(folder)
+
+
+def roles(folder: Path) -> str:
+    save(folder, dict.fromkeys(range(6), 6), dict.fromkeys(range(6), 5))
+    return str(folder)
+
+
+DATA: dict[str, tuple[Callable[[Path], str], tuple[str, ...]]] = {
+    "flash_cifar10_cpu": (lambda folder: objects(folder, 10), ("clients=10",)),
+    "flash_femnist_cpu": (writers, ("clients=10",)),
+    "feddiverse_waterbirds_cpu": (birds, ("dataset.size=16",)),
+    "feddiverse_spawrious_cpu": (lambda folder: dogs(folder, 100), ("dataset.size=16",)),
+    "fedmaba_cifar10_cpu": (lambda folder: objects(folder, 10), ("clients=6",)),
+    "fedmaba_cifar100_cpu": (lambda folder: objects(folder, 100), ("clients=6",)),
+    "fedbalancer_femnist_cpu": (writers, ("dataset.users=1.0",)),
+    "fedbalancer_celeba_cpu": (faces, ("dataset.users=1.0",)),
+    "fedbalancer_shakespeare_cpu": (roles, ("dataset.users=1.0",)),
+}
+
+
+@pytest.mark.parametrize("word", SMALL)
+def test_the_papers_network_fits_the_papers_data(word: str, tmp_path: Path) -> None:
+    make, words = DATA[word]
+    few = (*words, "dataset.size=32") if "dataset.size=16" in words else words
+    composition = compose_words(f"experiment={word.removesuffix('_cpu')}", f"dataset.path={make(tmp_path)}", *few)
+    parts = {group: assemble.part(composition, group) for group in (*dealt.PARTS, "model")}
+    federation = dealt.deal(composition, parts)
+    network = run._network(composition, parts["model"], federation)
+    assert network(federation.server_test.x[:2]).shape == (2, federation.n_classes)
+
+
+def test_every_small_form_is_run() -> None:
+    assert sorted(DATA) == SMALL
+
+
+@pytest.mark.parametrize("word", SMALL)
+def test_two_rounds_of_each_on_data_of_its_layout(word: str, tmp_path: Path) -> None:
+    make, words = DATA[word]
+    path = f"dataset.path={make(tmp_path)}"
+    ran = go(tmp_path / "logs", f"experiment={word}", path, *words, *FEW, small=False)
+    assert len(ran.reports) == 3
+    assert np.isfinite(ran.last.metrics["test/loss"])
+    assert (len(ran.last.cohort), ran.info.choices["experiment"]) == (2, word)
+    if word.startswith("feddiverse"):
+        assert "test/acc_worst_group" in ran.last.metrics
