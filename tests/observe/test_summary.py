@@ -99,7 +99,7 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cells["test accuracy"] == f"{100 * metrics['test/acc']:.1f} %"
     assert "at round" in cells["best so far (early stop)"]
     assert cells["clients: worst 5 %"] == f"{100 * metrics['clients/acc_worst5']:.1f} %"
-    assert (cells["virtual time"], cells["bytes down"], cells["client computation"]) == (
+    assert (cells["virtual time (the simulated clock)"], cells["bytes down"], cells["client computation"]) == (
         "31 min 0 s",
         "15 MB",
         "1.92 TFLOP",

@@ -23,6 +23,8 @@ log = logging.getLogger("fedcohort")
 
 NAME = "summary.json"
 BEST = (reached.HEADLINE, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
+WALL = "wall time (this machine)"
+COSTS = ("time/", "comm/", "comp/")
 ROWS = (
     ("test accuracy of the worst group", "test/acc_worst_group", units.percent),
     ("clients: mean accuracy", "clients/acc_mean", units.percent),
@@ -30,7 +32,7 @@ ROWS = (
     ("clients: worst 5 %", "clients/acc_worst5", units.percent),
     ("clients: best 5 %", "clients/acc_best5", units.percent),
     ("clients: Jain's index of losses", "clients/jain", units.number),
-    ("virtual time", "time/virtual_s", units.seconds),
+    ("virtual time (the simulated clock)", "time/virtual_s", units.seconds),
     ("bytes down", "comm/down_bytes", units.bytes_),
     ("bytes up", "comm/up_bytes", units.bytes_),
     ("bytes of probes", "comm/probe_bytes", units.bytes_),
@@ -73,15 +75,15 @@ class Summary(Observer):
             show(summary)
 
 
-def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
+def summarise(info: RunInfo, history: History, status: str, now_ms: int | None = None) -> dict[str, Any]:
     """Return everything that `summary.json` holds.
 
-    `final` is the last value of each metric that was measured at all.
+    `final` is the last value of each metric that was measured at all. now_ms: when the run has ended, None for now.
     """
     final = {
         str(name): float(series.iloc[-1]) for name, column in history.metrics.items() if len(series := column.dropna())
     }
-    now = time.time_ns() // 1_000_000
+    now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     spent = Spent().go_on(history.steps[-1] if history.steps else 0, final)
     return {
         "status": status,
@@ -174,9 +176,17 @@ def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     found += [("resume=force", "; ".join(summary["forced"]))] if summary["forced"] else []
     if empty := summary["rounds_without_update"]:
         found.append(("rounds without an update", f"{empty} of {summary['rounds']}"))
-    found.append(("wall time", units.seconds(summary["wall_s"])))
+    found.append((WALL, units.seconds(summary["wall_s"])))
     found.append(("fingerprint", str(summary["fingerprint"])))
     return found
+
+
+def cost_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The lines of what the run cost, and what it had cost when it was nearly as good as it got."""
+    final = summary["final"]
+    found = [(label, text(final[name])) for label, name, text in ROWS if name in final and name.startswith(COSTS)]
+    found += [reached.describe(each) for each in summary["reached"]]
+    return [*found, (WALL, units.seconds(summary["wall_s"]))]
 
 
 def _finite(value: object) -> object:

@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from fedcohort import ranges
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.startup import compat, objective_metric, options, sweep
+from fedcohort.startup.defaults import find_configs
 from fedcohort.startup.outlook import vary
 from fedcohort.startup.overlay import Overlay
 from fedcohort.startup.refusals import explain
@@ -77,7 +78,7 @@ class Grid(Sweeper):
 
     def list_refused(self, jobs: Sequence[Sequence[str]]) -> list[Refusal]:
         """Return the jobs that would be refused, in their order."""
-        (configs,) = (Path(each.path) for each in self.typed.hydra.runtime.config_sources if each.provider == "main")
+        configs = find_configs(self.typed.hydra)
         overlay = Overlay(lambda words: self._loader.load_sweep_config(self.typed, list(words)), configs)
         found = []
         for number, words in enumerate(jobs):

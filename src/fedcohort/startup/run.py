@@ -18,7 +18,7 @@ from fedcohort.rng import torch_scope
 from fedcohort.round.budget import Budget, Spending
 from fedcohort.round.settings import Settings
 from fedcohort.signal.base import unknowable
-from fedcohort.startup import assemble, early, nearest
+from fedcohort.startup import assemble, defaults, early, nearest
 from fedcohort.startup.assemble import Composed
 from fedcohort.startup.dealt import data_seed, deal
 from fedcohort.startup.jobs import SweepJob
@@ -239,4 +239,5 @@ def _info(
         starts=starts,
         labels={str(c): name for c, name in enumerate(federation.class_names)},
         feature_noise=federation.feature_noise,
+        changed=defaults.differing(composition),
     )
