@@ -19,7 +19,7 @@ ASKS = re.compile(r"https?://|src=\"(?!data:)|href=|@import|url\(|<script|<link"
 
 def test_the_page_opens_with_what_came_of_the_run_and_asks_nobody(tmp_path: Path) -> None:
     facts = info(tmp_path / "run", changed={"selector": "flash", "client.lr": "0.2"})
-    play([Journal(), Summary(), Figures(), RunStatus()], facts)
+    play([Journal(), Summary(full=False), Figures(), RunStatus()], facts)
     text = (tmp_path / "run" / "report.html").read_text()
     metrics = report(6).metrics
     assert "<h1>flash + scaffold on fashion_mnist, noniid30_noise15, 12 clients, seed 0</h1>" in text
@@ -40,7 +40,7 @@ def test_the_page_opens_with_what_came_of_the_run_and_asks_nobody(tmp_path: Path
 def test_a_run_without_a_summary_has_a_page_of_its_own(tmp_path: Path) -> None:
     """Or with one that is of fewer rounds: what the page says is the journal's."""
     facts = info(tmp_path / "run")
-    play([Journal(), Summary()], facts, last=3, status="interrupted")
+    play([Journal(), Summary(full=False)], facts, last=3, status="interrupted")
     play([Journal()], dataclasses.replace(facts, start=3))
     found = page._summary(facts, read(facts.folder), "finished")
     assert (found["rounds"], found["status"]) == (6, "finished")
