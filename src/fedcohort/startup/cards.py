@@ -1,7 +1,7 @@
 """A GPU for each process of `hydra/launcher=local`: it takes a card when its first job wants one, and keeps it.
 
-A card is taken by a lock on a file in the sweep's folder, which ends with the process that holds it. Where processes are
-more than cards, those without one share them in turn. A job that trains on several cards sees all of them.
+A card is taken by a lock on a file in the sweep's folder, which ends with the process that holds it. Where there are
+fewer cards than processes, those without one share them in turn. A job that trains on several cards sees all of them.
 """
 
 import os
