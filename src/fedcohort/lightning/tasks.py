@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import torch.distributed as dist
-from lightning.fabric.plugins.environments import ClusterEnvironment, SLURMEnvironment, TorchElasticEnvironment
+from lightning.fabric.plugins.environments.cluster_environment import ClusterEnvironment
+from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
+from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 
 from fedcohort.host.task import follows
 
