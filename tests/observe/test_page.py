@@ -48,6 +48,15 @@ def test_a_run_without_a_summary_has_a_page_of_its_own(tmp_path: Path) -> None:
     assert json.loads((facts.folder / "summary.json").read_text())["rounds"] == 3
 
 
+def test_a_summary_of_an_older_fedcohort_lacks_what_that_did_not_know(tmp_path: Path) -> None:
+    facts = info(tmp_path / "run")
+    play([Journal(), Summary(full=False), RunStatus()], facts)
+    (facts.folder / "summary.json").write_text(json.dumps({"rounds": 6, "wall_s": 12.5, "status": "finished"}))
+    text = page.write(facts, read(facts.folder), []).read_text()
+    assert "<td>12.5 s</td>" in text
+    assert "to 90 % of its best" in text
+
+
 def test_the_verdict() -> None:
     summary = {
         "final": {"test/acc": 0.5, "clients/acc_worst5": 0.25},

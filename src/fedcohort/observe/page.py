@@ -78,14 +78,12 @@ def follows(info: RunInfo, history: History) -> str:
 
 
 def _summary(info: RunInfo, history: History, status: str) -> Mapping[str, Any]:
-    """Read `summary.json` where it is of this state of the run, else make one."""
-    path, last = info.folder / SUMMARY, history.steps[-1] if history.steps else 0
-    if path.exists():
-        found: dict[str, Any] = json.loads(path.read_text())
-        if found.get("rounds") == last and found.get("status") == status:
-            known = {name: value for name, value in found["final"].items() if value is not None}
-            return {**found, "final": known}
-    return summarise(info, history, status, now_ms=history.times[-1] if history.times else None)
+    """Sum the run up; its wall time is that of `summary.json` where that is of the same rounds: it ended later."""
+    fresh = summarise(info, history, status, now_ms=history.times[-1] if history.times else None)
+    path = info.folder / SUMMARY
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    same = found.get("rounds") == fresh["rounds"]
+    return {**fresh, "wall_s": found["wall_s"]} if same and "wall_s" in found else fresh
 
 
 def _pictures(drawn: Sequence[Path], followed: str) -> list[str]:
