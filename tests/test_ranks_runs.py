@@ -24,7 +24,8 @@ from run_harness import go
 CALLBACKS = "lightning.pytorch.callbacks"
 LEFT_BEHIND = (
     *("+callback.journal._target_=fedcohort.record.journal.Journal",),
-    *("+callback.summary._target_=fedcohort.observe.summary.Summary", "+callback.seen._target_=run_harness.Seen"),
+    *("+callback.summary._target_=fedcohort.observe.summary.Summary", "+callback.summary.full=false"),
+    *("+callback.seen._target_=run_harness.Seen",),
     *(f"+callback.best._target_={CALLBACKS}.ModelCheckpoint", "+callback.best.monitor=server_val/loss"),
 )
 HALT = (f"+callback.halt._target_={CALLBACKS}.EarlyStopping", "+callback.halt.monitor=server_val/loss")

@@ -32,17 +32,16 @@ class Role:
 
     Attributes:
         effect, identity: see there.
-        announced: its word is in the table at the start.
-        tracked: MLflow has it as a parameter, so that `fedcohort compare` knows it.
+        tracked: MLflow has it as a parameter, so that `fedcohort compare` knows it; the table at the start has it where
+            it differs from its default.
     """
 
     effect: Effect
     identity: Identity
-    announced: bool = False
     tracked: bool = False
 
 
-PART = Role(Effect.RESULTS, Identity.HASH, announced=True, tracked=True)
+PART = Role(Effect.RESULTS, Identity.HASH, tracked=True)
 _SETTING = Role(Effect.RESULTS, Identity.HASH, tracked=True)
 _MEANS = Role(Effect.NOTHING, Identity.FREE, tracked=True)  # how the same result is reached
 _OUTSIDE = Role(Effect.NOTHING, Identity.FREE)  # where it is written, and who watches

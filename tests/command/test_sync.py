@@ -34,7 +34,7 @@ def check(logs: Logs, last: int, status: str = "FINISHED") -> None:
 
 
 def test_a_run_whose_server_was_gone_is_sent_later(logs: Logs, capsys: pytest.CaptureFixture[str]) -> None:
-    play([Journal(), Summary(), logs.tracker(DEAD), RunStatus()], run_info(logs))
+    play([Journal(), Summary(full=False), logs.tracker(DEAD), RunStatus()], run_info(logs))
     where = run_info(logs).folder
     capsys.readouterr()
     assert main([str(where), f"tracking_uri={logs.uri}"]) == 0

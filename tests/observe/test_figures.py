@@ -75,14 +75,14 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     for figure in drawn.values():
         assert "flash + scaffold on fashion_mnist, noniid30_noise15, 12 clients, seed 0" in words(figure)
     expected = {
-        "accuracy.png": ["accuracy, %", "cross-entropy, nats", "communication round", "virtual time, minutes"],
+        "accuracy.png": ["accuracy, %", "cross-entropy, nats", "communication round, each about 5.2 minutes"],
         "partition.png": ["class", "client", "samples, training\nand validation", "wrong labels, %", "virtual s"],
-        "selection.png": ["communication round", "client", "times selected", "selected, too late", "unavailable"],
+        "selection.png": ["client, sorted by label noise", "times selected", "selected, too late", "unavailable"],
         "round.png": [
             "Round 6: ",
             " available clients selected, ",
             "score",
-            "explore",
+            "exploration",
             "client, best first (12 of 12)",
         ],
         "belief.png": ["theta[duration]", "communication round", "mean and 95 % interval"],
@@ -197,7 +197,7 @@ def test_a_run_without_virtual_time_says_so(tmp_path: Path, drawn: dict[str, Fig
         made = report(step)
         writer.observe(dataclasses.replace(made, metrics={**made.metrics, "time/virtual_s": 0.0}))
     draw(facts)
-    assert "no virtual time passes in this run" in words(drawn["accuracy.png"])
+    assert "communication round, which take no virtual time" in words(drawn["accuracy.png"])
 
 
 def test_what_was_not_measured_is_not_drawn(tmp_path: Path, drawn: dict[str, Figure]) -> None:
@@ -219,10 +219,11 @@ def test_a_partition_without_noise_or_time_has_no_panel_for_it(tmp_path: Path, d
     partition.draw(info(tmp_path, noise_rate=nothing, expected_s=nothing), tmp_path / "partition.png")
     said = words(drawn["partition.png"])
     assert "Partition: classes and samples of each client" in said
+    assert "alike for all" not in said
     assert not re.search("wrong labels|virtual|noise of", said)
     assert len(drawn["partition.png"].axes) == 3  # the colour bar, the heat map, the sizes
     partition.draw(info(tmp_path, noise_rate=nothing), tmp_path / "partition.png")
-    assert "Partition: classes, samples and speed of each client" in words(drawn["partition.png"])
+    assert "Partition: classes, speed and samples of each client" in words(drawn["partition.png"])
 
 
 def test_very_unequal_sizes_are_on_a_logarithmic_axis(tmp_path: Path, drawn: dict[str, Figure]) -> None:
@@ -236,7 +237,7 @@ def test_very_unequal_sizes_are_on_a_logarithmic_axis(tmp_path: Path, drawn: dic
 
 def test_both_validation_curves_are_drawn_thin(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     draw(ran(tmp_path / "run", rounds=400))
-    accuracy, _, loss, _ = drawn["accuracy.png"].axes
+    accuracy, loss = drawn["accuracy.png"].axes
     for axes, name, scale in ((accuracy, "acc", 100.0), (loss, "loss", 1.0)):
         (line,) = [line for line in axes.lines if line.get_label() == "server's validation set"]
         assert line.get_linewidth() == curves.THIN

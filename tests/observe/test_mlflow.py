@@ -33,7 +33,7 @@ def test_a_run_with_all_its_facts(logs: Logs) -> None:
     facts = run_info(logs, tags={"sweep_id": "s1", "tracking": "mlflow ui", "engine": "sequential: because"})
     (facts.folder).mkdir(parents=True)
     (facts.folder / "config.yaml").write_text("seed: 0\n")
-    play([Journal(), Summary(), Figures(), logs.tracker()], facts)
+    play([Journal(), Summary(full=False), Figures(), logs.tracker()], facts)
     run = check(logs, 6)
     assert run.info.run_name == "flash-s0"
     tags, params = run.data.tags, run.data.params
@@ -52,7 +52,7 @@ def test_a_run_with_all_its_facts(logs: Logs) -> None:
     assert (used.dataset.name, used.tags[0].value) == ("fashion_mnist", "noniid30_noise15")
     assert tags["heterogeneity"] == params["heterogeneity"] == "noniid30_noise15"
     found = {file.path for file in logs.client().list_artifacts(run.info.run_id)}
-    assert found == {"config.yaml", "summary.json", "clients.parquet", "figures"}
+    assert found == {"report.html", "config.yaml", "summary.json", "clients.parquet", "figures"}
     drawn = {file.path for file in logs.client().list_artifacts(run.info.run_id, "figures")}
     assert "figures/accuracy.png" in drawn
 

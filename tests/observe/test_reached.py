@@ -17,7 +17,7 @@ from observe.made_up import info, report
 
 def summarised(folder: Path, *rounds: Mapping[str, float]) -> list[dict[str, Any]]:
     facts = info(folder, rounds=len(rounds) - 1)
-    journal, summary = Journal(), Summary()
+    journal, summary = Journal(), Summary(full=True)
     journal.start(facts)
     summary.start(facts)
     for step, metrics in enumerate(rounds):

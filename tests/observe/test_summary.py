@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedcohort.errors import OptionError
 from fedcohort.observe import console
 from fedcohort.observe.summary import Summary
 from fedcohort.record import card
@@ -18,7 +19,7 @@ from observe.made_up import info, play, report
 
 
 def watchers() -> list[Observer]:
-    return [Journal(), Summary()]
+    return [Journal(), Summary(full=True)]
 
 
 def written(folder: Path) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cells["test accuracy"] == f"{100 * metrics['test/acc']:.1f} %"
     assert "at round" in cells["best so far (early stop)"]
     assert cells["clients: worst 5 %"] == f"{100 * metrics['clients/acc_worst5']:.1f} %"
-    assert (cells["virtual time"], cells["bytes down"], cells["client computation"]) == (
+    assert (cells["virtual time (the simulated clock)"], cells["bytes down"], cells["client computation"]) == (
         "31 min 0 s",
         "15 MB",
         "1.92 TFLOP",
@@ -109,8 +110,36 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"folder  {tmp_path / 'run'}" in said
 
 
+def test_a_first_look_is_short_and_names_how_to_see_the_rest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play([Journal(), Summary(full=False)], info(tmp_path / "run"))
+    lines = [line.split("│") for line in capsys.readouterr().out.splitlines() if line.count("│") == 3]
+    cells = [(label.strip(), value.strip()) for _, label, value, _ in lines]
+    assert [label for label, _ in cells][:4] == [
+        "test accuracy",
+        "best so far (early stop)",
+        "clients: worst 5 %",
+        "rounds",
+    ]
+    assert dict(cells)["rounds"] == "6 of 6"
+    assert dict(cells)["bytes, down and up"] == "29.4 MB"
+    assert [label.partition(" (")[0] for label, _ in cells][-4:-1] == [
+        "virtual time",
+        "bytes, down and up",
+        "wall time",
+    ]
+    count, option = cells[-1]
+    assert option == "callback.summary.full=true"
+    play(watchers(), info(tmp_path / "full"))
+    full = [line for line in capsys.readouterr().out.splitlines() if line.count("│") == 3]
+    assert len(full) == len(cells) - 1 + int(count.removesuffix(" lines more"))
+    with pytest.raises(OptionError, match="full must be true or false, got 1"):
+        Summary(full=1)  # type: ignore[arg-type]
+
+
 def test_a_run_that_failed_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Summary().finish("failed")
+    Summary(full=True).finish("failed")
     assert capsys.readouterr().out == ""
     facts = info(tmp_path / "run")
     both = watchers()

@@ -4,12 +4,12 @@ import pytest
 
 from fedcohort.startup.assemble import Composed, compose_config
 from run_harness import compose_words, composed_by_hydra
-from yaml_words import words
+from yaml_words import CONFIGS, words
 
 
 def by_hydra(*overrides: str) -> Composed:
     cfg = composed_by_hydra(overrides)
-    return compose_config(cfg, cfg.hydra.runtime.choices, overrides)
+    return compose_config(cfg, cfg.hydra.runtime.choices, overrides, CONFIGS)
 
 
 @pytest.mark.parametrize(

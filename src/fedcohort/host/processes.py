@@ -4,7 +4,7 @@ import os
 
 import torch
 
-from fedcohort.host import cores
+from fedcohort.host import cores, task
 from fedcohort.ranges import refuse
 
 CLUSTER = {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "GROUP_RANK"}
@@ -29,6 +29,10 @@ def check(accelerator: str, devices: int, num_nodes: int) -> None:
     """Raise `OptionError` where there are fewer GPUs than asked for, or nobody who starts the other nodes."""
     if num_nodes > 1 and not CLUSTER & set(os.environ):
         raise refuse("trainer.num_nodes", "1 where neither SLURM nor torchrun starts the processes", num_nodes)
+    if num_nodes > 1 and task.count() != devices * num_nodes:
+        how = f"trainer.num_nodes={num_nodes} times trainer.devices={devices}"
+        wanted = f"{devices * num_nodes}, {how}: srun --nodes={num_nodes} --ntasks-per-node={devices}"
+        raise refuse("the number of tasks that SLURM or torchrun started", wanted, task.count())
     if accelerator == "gpu" and torch.cuda.device_count() < devices:
         found = torch.cuda.device_count()
         raise refuse("trainer.devices", f"at most the number of CUDA devices, which is {found}", devices)

@@ -34,6 +34,8 @@ def requeue_if_preempted() -> None:
     that somebody cancels is at work no more, and stays cancelled.
     """
     own = job()
+    if os.environ.get("SLURM_PROCID", "0") != "0":  # the job's first task does
+        return
     if own is None or shutil.which("scontrol") is None:
         return
     facts = dict(re.findall(r"(\w+)=(\S+)", _answer("scontrol", "show", "job", own)))

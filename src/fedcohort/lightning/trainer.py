@@ -19,6 +19,7 @@ from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.stop import GracefulStop
 from fedcohort.lightning.strategy import strategy_for
+from fedcohort.lightning.tasks import environment
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Training:
         pauses = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"])
         last = RoundCheckpoint(self.path, *pauses, self.loop.stopwatch, self.loop.note_checkpoint, self.origin)
         # On one node the processes are ours, forked: in a SLURM job Lightning would take each for SLURM's rank 0.
-        ours = LightningEnvironment() if self.processes["num_nodes"] == 1 else None
+        ours = LightningEnvironment() if self.processes["num_nodes"] == 1 else environment()
         try:
             return pl.Trainer(
                 strategy=strategy_for(**self.processes),

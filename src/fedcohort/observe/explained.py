@@ -11,7 +11,7 @@ from fedcohort.types import Ids, Values
 
 IDLE, AWAY, LATE, ARRIVED = range(4)
 Fates = Int[np.ndarray, "_n"]
-BEST, MOST = 30, 60  # rows: the best by score and all who were selected, but no more than can be read
+BEST, MOST = 30, 60  # rows: everybody up to `MOST`, else the best by score and all who were selected
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,15 @@ def load(history: History, step: int) -> ExplainedRound:
 
 
 def choose_rows(round: ExplainedRound) -> Ids:
-    """Choose the clients that have a row: the best `BEST` and all selected, best first; at most `MOST`."""
+    """Choose the clients that have a row, best first: all with a score or selected, where they are at most `MOST`.
+
+    Of more than that, the best `BEST` and all selected; at most `MOST`.
+    """
     ranking = round.ranking
+    scored, selected = ~np.isnan(round.key[ranking]), round.selected[ranking]
+    known: Ids = ranking[scored | selected]
+    if len(known) <= MOST:
+        return known
     place = np.arange(len(ranking))
-    scored = ~np.isnan(round.key[ranking])
-    rows: Ids = ranking[(place < BEST) & scored | round.selected[ranking]][:MOST]
+    rows: Ids = ranking[(place < BEST) & scored | selected][:MOST]
     return rows

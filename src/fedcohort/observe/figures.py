@@ -1,11 +1,11 @@
-"""The figures of a run, drawn once it has ended, from the journal: a resumed run's are whole."""
+"""The figures and the page of a run, made once it has ended, from the journal: a resumed run's are whole."""
 
 import logging
 import shlex
 from pathlib import Path
 
 from fedcohort.host.commands import fedcohort
-from fedcohort.observe import explained
+from fedcohort.observe import explained, page
 from fedcohort.observe.figure import belief, curves, following, one_round, pace, partition, selection, timeline
 from fedcohort.observe.timeline import timed_steps
 from fedcohort.ranges import refuse
@@ -19,7 +19,7 @@ FOLDER = "figures"
 
 
 class Figures(Observer):
-    """Draws the pictures of a run: accuracy.png, partition.png and selection.png.
+    """Draws the pictures of a run, accuracy.png, partition.png and selection.png, and writes its page, report.html.
 
     It draws round.png, of the last round in which clients were scored, belief.png and following.png, where there are
     any; where time passes, pace.png, and timeline.png of the last round in which somebody trained.
@@ -41,14 +41,14 @@ class Figures(Observer):
         if self._info is None or status in ("failed", "dropped"):
             return
         try:
-            draw(self._info)
+            draw(self._info, status)
         except (ValueError, LookupError, OSError) as error:  # a result without figures is better than none
             again = f"{fedcohort('figures')} {shlex.quote(str(self._info.folder))}"
             log.warning("no figures (%s); try again: %s", error, again)
 
 
-def draw(info: RunInfo) -> list[Path]:
-    """Draw what there is data for; returns the files."""
+def draw(info: RunInfo, status: str | None = None) -> list[Path]:
+    """Draw what there is data for, and write the page; returns the files. status: None for what the folder says."""
     history, folder = _open(info)
     partition.draw(info, folder / "partition.png")
     jobs = {
@@ -61,7 +61,8 @@ def draw(info: RunInfo) -> list[Path]:
         "pace.png": pace.draw(info, history, folder / "pace.png"),
         "timeline.png": timeline.draw(info, history, folder / "timeline.png"),
     }
-    return [folder / name for name, done in jobs.items() if done]
+    drawn = [folder / name for name, done in jobs.items() if done]
+    return [*drawn, page.write(info, history, drawn, status)]
 
 
 def redraw(folder: Path) -> list[Path]:

@@ -8,7 +8,6 @@ from fedcohort import ranges
 from fedcohort.observe import population, units
 from fedcohort.observe.console import console
 from fedcohort.record.observer import Observer, RunInfo
-from fedcohort.roles import role_of
 from fedcohort.types import RoundReport
 
 if TYPE_CHECKING:
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 FIRST = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
+STOOD_FOR = ("partition", "label_noise")  # by a preset
+ELSEWHERE = ("seed", "rounds", "until.virtual_s", "until.bytes", "until.acc")  # in lines of their own
 WHOLE = ("folder", "tracking")
 SHOWN = ("test/acc", "test/loss", "time/virtual_s")
 LABELS = 12  # that the table names
@@ -106,10 +107,15 @@ def show_start(out: "Console", info: RunInfo) -> None:
 
 
 def choices(info: RunInfo) -> str:
-    """The word of each group, those that a comparison is about first."""
-    rest = [group for group in info.choices if group not in FIRST and role_of(group).announced]
-    groups = [group for group in FIRST if group in info.choices] + rest
+    """The words that a comparison is about."""
+    preset = "heterogeneity" in info.choices
+    groups = [group for group in FIRST if group in info.choices and not (preset and group in STOOD_FOR)]
     return "  ".join(f"{group}={info.choices[group]}" for group in groups)
+
+
+def changed(info: RunInfo) -> str:
+    """What else differs from the defaults; "" for nothing."""
+    return "  ".join(f"{name}={value}" for name, value in info.changed.items() if name not in (*FIRST, *ELSEWHERE))
 
 
 def start_rows(info: RunInfo) -> list[tuple[str, str]]:
@@ -123,6 +129,7 @@ def start_rows(info: RunInfo) -> list[tuple[str, str]]:
     from_round = f", from round {info.start}" if info.start else ""
     lines = [
         ("run", choices(info)),
+        *([("changed", f"{words}  (the rest as in configs/)")] if (words := changed(info)) else []),
         ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
         ("rounds", f"{info.rounds}{from_round}"),
         *([("until", until)] if (until := info.budget.describe_ends()) else []),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcohort import ranges
 from fedcohort.observe import reached, units
 from fedcohort.observe.console import console
 from fedcohort.record import card
@@ -23,6 +24,11 @@ log = logging.getLogger("fedcohort")
 
 NAME = "summary.json"
 BEST = (reached.HEADLINE, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
+MORE = "callback.summary.full=true"
+WORST = "clients/acc_worst5"
+SHARE = 0.9  # of its best, whose cost is worth a line at first
+WALL = "wall time (this machine)"
+COSTS = ("time/", "comm/", "comp/")
 ROWS = (
     ("test accuracy of the worst group", "test/acc_worst_group", units.percent),
     ("clients: mean accuracy", "clients/acc_mean", units.percent),
@@ -30,7 +36,7 @@ ROWS = (
     ("clients: worst 5 %", "clients/acc_worst5", units.percent),
     ("clients: best 5 %", "clients/acc_best5", units.percent),
     ("clients: Jain's index of losses", "clients/jain", units.number),
-    ("virtual time", "time/virtual_s", units.seconds),
+    ("virtual time (the simulated clock)", "time/virtual_s", units.seconds),
     ("bytes down", "comm/down_bytes", units.bytes_),
     ("bytes up", "comm/up_bytes", units.bytes_),
     ("bytes of probes", "comm/probe_bytes", units.bytes_),
@@ -48,9 +54,15 @@ ROWS = (
 
 
 class Summary(Observer):
-    """Writes and prints the summary when the run ends, however it ends, from the journal: a resumed run is whole."""
+    """Writes and prints the summary when the run ends, however it ends, from the journal: a resumed run is whole.
 
-    def __init__(self) -> None:
+    Attributes:
+        full: whether the printed table has all lines, or those for a first look.
+    """
+
+    def __init__(self, *, full: bool) -> None:
+        ranges.flag("full", full)
+        self._full = full
         self._info: RunInfo | None = None
 
     def start(self, info: RunInfo) -> None:
@@ -70,18 +82,18 @@ class Summary(Observer):
             log.warning("%s", line)
         write_atomically(self._info.folder / NAME, json.dumps(_finite(summary), indent=1, default=str) + "\n")
         if summary["rounds"]:
-            show(summary)
+            show(summary, full=self._full)
 
 
-def summarise(info: RunInfo, history: History, status: str) -> dict[str, Any]:
+def summarise(info: RunInfo, history: History, status: str, now_ms: int | None = None) -> dict[str, Any]:
     """Return everything that `summary.json` holds.
 
-    `final` is the last value of each metric that was measured at all.
+    `final` is the last value of each metric that was measured at all. now_ms: when the run has ended, None for now.
     """
     final = {
         str(name): float(series.iloc[-1]) for name, column in history.metrics.items() if len(series := column.dropna())
     }
-    now = time.time_ns() // 1_000_000
+    now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     spent = Spent().go_on(history.steps[-1] if history.steps else 0, final)
     return {
         "status": status,
@@ -139,8 +151,8 @@ def warnings(info: RunInfo, history: History) -> list[str]:
     return [f"no update was applied in any of the {len(rounds)} rounds, the model is the untrained one: {reason}"]
 
 
-def show(summary: dict[str, Any]) -> None:
-    """Print the table."""
+def show(summary: Mapping[str, Any], *, full: bool) -> None:
+    """Print the table, with its second part where it is to be full."""
     from rich.table import Table
 
     done, total = summary["rounds"], summary["rounds_asked"]
@@ -149,6 +161,10 @@ def show(summary: dict[str, Any]) -> None:
     table.add_column("value", justify="right")
     for label, value in rows(summary):
         table.add_row(label, value)
+    table.add_section()
+    rest = more_rows(summary)
+    for label, value in rest if full else [(f"{len(rest)} lines more", MORE)]:
+        table.add_row(label, value)
     out = console()
     ended = f"{summary['name']}: {summary['status']} after {done} of {total} rounds"
     out.print(f"{ended}: {summary['end']}" if summary["end"] else ended, soft_wrap=True, markup=False)
@@ -156,27 +172,46 @@ def show(summary: dict[str, Any]) -> None:
     out.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)
 
 
-def rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """The table's lines; a metric that was never measured has none."""
+def rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The lines for a first look; a metric that was never measured has none."""
     final = summary["final"]
     found = [("test accuracy", units.percent(final["test/acc"]))] if "test/acc" in final else []
-    found += [("test loss", units.number(final["test/loss"]))] if "test/loss" in final else []
     if best := summary["best"].get("test/acc"):
         found.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
-    found += [reached.describe(each) for each in summary["reached"]]
-    found += [(label, text(final[name])) for label, name, text in ROWS if name in final]
+    found += [(label, text(final[name])) for label, name, text in ROWS if name == WORST and name in final]
+    found.append(("rounds", f"{summary['rounds']} of {summary['rounds_asked']}"))
+    found += [reached.describe(each) for each in summary["reached"] if each["share"] == SHARE]
+    found += [(label, text(final[name])) for label, name, text in ROWS if name == reached.CLOCK and name in final]
+    if {reached.DOWN, reached.UP} <= final.keys():
+        found.append(("bytes, down and up", units.bytes_(final[reached.DOWN] + final[reached.UP])))
+    found += [("resume=force", "; ".join(summary["forced"]))] if summary["forced"] else []
+    if empty := summary["rounds_without_update"]:
+        found.append(("rounds without an update", f"{empty} of {summary['rounds']}"))
+    return [*found, (WALL, units.seconds(summary["wall_s"]))]
+
+
+def more_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The lines that `rows` leaves out."""
+    final = summary["final"]
+    found = [("test loss", units.number(final["test/loss"]))] if "test/loss" in final else []
+    found += [reached.describe(each) for each in summary["reached"] if each["share"] != SHARE]
+    shown = (WORST, reached.CLOCK)
+    found += [(label, text(final[name])) for label, name, text in ROWS if name in final and name not in shown]
     if "select/share_min" in final and "select/share_max" in final:
         low, high = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
         found.append(("share of selections, least and most", f"{low} to {high}"))
     if "select/departure" in final:
         mine, chance = (units.number(final[f"select/departure{end}"]) for end in ("", "_uniform"))
         found.append(("departure from uniform selection", f"{mine} (chance: {chance})"))
-    found += [("resume=force", "; ".join(summary["forced"]))] if summary["forced"] else []
-    if empty := summary["rounds_without_update"]:
-        found.append(("rounds without an update", f"{empty} of {summary['rounds']}"))
-    found.append(("wall time", units.seconds(summary["wall_s"])))
-    found.append(("fingerprint", str(summary["fingerprint"])))
-    return found
+    return [*found, ("fingerprint", str(summary["fingerprint"]))]
+
+
+def cost_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The lines of what the run cost, and what it had cost when it was nearly as good as it got."""
+    final = summary["final"]
+    found = [(label, text(final[name])) for label, name, text in ROWS if name in final and name.startswith(COSTS)]
+    found += [reached.describe(each) for each in summary["reached"]]
+    return [*found, (WALL, units.seconds(summary["wall_s"]))]
 
 
 def _finite(value: object) -> object:

@@ -2,7 +2,7 @@
 
 <logs>/runs/<name>-<hash>-s<seed>[-2, -3, ...]/   config.yaml status.json run.log journal.jsonl clients.parquet
                                                   info.json info.npz starts.jsonl last.ckpt previous.ckpt
-                                                  weights.pt summary.json figures/
+                                                  weights.pt summary.json figures/ report.html
 """
 
 import enum

@@ -25,6 +25,8 @@ class RunInfo:
         n_train: T_i sizes, int64 [K].
         class_counts: true labels of T_i and V_i, int64 [K, n_classes]; [K, 1] where samples have no class.
         noise_rate: each client's label-noise rate, [K].
+        changed: the words and options that differ from the defaults in configs/, as they are typed; {} where nobody
+            compared them.
         feature_noise: how much each client's inputs are disturbed, [K], or None where nobody's are.
         expected_s: expected virtual seconds of a full local job, [K].
         labels: what each class is called in the data, by its number; {} where that is all they have.
@@ -59,6 +61,7 @@ class RunInfo:
     labels: Mapping[str, str] = field(default_factory=dict)
     spent: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     feature_noise: Values | None = None
+    changed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def budget(self) -> Budget:

@@ -5,6 +5,7 @@ import inspect
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra.utils import get_method, get_object
@@ -40,15 +41,22 @@ class Composed:
         choices: the word chosen in each group, and of a part inside another by its path (`objective.base`); no
             `heterogeneity` where other words made the preset something else.
         overrides: what was typed.
+        configs: the folder of the groups, where it is known.
     """
 
     config: Mapping[str, Any]
     choices: Mapping[str, str]
     overrides: tuple[str, ...]
+    configs: Path | None = None
 
 
-def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composed:
-    """The config as plain data. Raises `OptionError` for a value that is missing or can't be resolved."""
+def compose_config(
+    cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...], configs: Path | None = None
+) -> Composed:
+    """The config as plain data; configs: the folder of the groups.
+
+    Raises `OptionError` for a value that is missing or can't be resolved.
+    """
     try:
         config = {str(key): _resolve(cfg, key) for key in cfg if key != "hydra"}
     except OmegaConfBaseException as error:
@@ -58,7 +66,7 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
     }
     _name_what_came(cfg, config, words)
     presets.take_out(config, words, overrides)
-    return Composed(config, words, overrides)
+    return Composed(config, words, overrides, configs)
 
 
 def _resolve(cfg: DictConfig, key: DictKeyType) -> object:

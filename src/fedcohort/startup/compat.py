@@ -12,6 +12,7 @@ from hydra.plugins.plugin import Plugin
 from fedcohort.errors import ForeignChange
 
 HYDRA = "1.3.8"
+JOBLIB = "1.6.0"
 AMBIGUOUS = r"Ambiguous value for argument '(.*)'$"
 NEEDS_MULTIRUN = r"Sweep parameters '(.*)' requires"
 THERE_ALREADY = r"Could not append to config\. An item is already at '(.*)'"
@@ -36,6 +37,18 @@ def combinations(overrides: list[Override]) -> list[list[str]]:
         raise ForeignChange("hydra-core", part, "lists the jobs of a sweep", HYDRA) from error
     (batch,) = split(overrides, None)
     return batch
+
+
+def start_workers_by(method: str) -> None:
+    """Let joblib's processes start by `method`, one of multiprocessing's.
+
+    Rests on `joblib.externals.loky.backend.context.set_start_method` (joblib 1.6.0).
+    """
+    try:
+        from joblib.externals.loky.backend.context import set_start_method  # noqa: PLC0415  an extra brings it
+    except ImportError as error:
+        raise ForeignChange("joblib", "loky's set_start_method", "starts the jobs of a sweep", JOBLIB) from error
+    set_start_method(method, force=True)
 
 
 def register(name: str, plugin: type[Plugin]) -> None:

@@ -16,7 +16,7 @@ def run_of(words: Sequence[str], configs: Path, *extra: str) -> assemble.Compose
     Raises Hydra's errors, which `in_one_line` explains.
     """
     cfg = _compose([*words, *extra], configs, whole=True)
-    return assemble.compose_config(cfg, cfg.hydra.runtime.choices, tuple(words))
+    return assemble.compose_config(cfg, cfg.hydra.runtime.choices, tuple(words), configs)
 
 
 def seeds_of(words: Sequence[str], configs: Path) -> Callable[[int], assemble.Composed]:
@@ -25,7 +25,7 @@ def seeds_of(words: Sequence[str], configs: Path) -> Callable[[int], assemble.Co
 
     def config_of(seed: int) -> assemble.Composed:
         OmegaConf.update(cfg, "seed", seed)
-        return assemble.compose_config(cfg, cfg.hydra.runtime.choices, (*words, f"seed={seed}"))
+        return assemble.compose_config(cfg, cfg.hydra.runtime.choices, (*words, f"seed={seed}"), configs)
 
     return config_of
 

@@ -3,7 +3,8 @@
 import logging
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,27 +18,42 @@ from fedcohort.host.commands import command
 from fedcohort.host.interrupt import NOTHING, PIPE, interrupts
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
+from fedcohort.lightning.tasks import Tasks
 from fedcohort.record import folder, provenance
 from fedcohort.roles import Identity, select_options
 from fedcohort.startup.assemble import Composed
 from fedcohort.startup.observers import Watchers
-from fedcohort.startup.restart import find
+from fedcohort.startup.restart import Restart, find
 
 log = logging.getLogger("fedcohort")
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """What the tasks of a run agree on before they train: its folder, if that was made for it, what it goes on from.
+
+    It travels between processes.
+    """
+
+    path: Path
+    is_new: bool
+    restart: Restart
+
+
 def fit(
     composition: Composed,
-    home: folder.RunFolder,
     loop: FederatedLoop,
     network: torch.nn.Module,
     watchers: Watchers,
     processes: Mapping[str, Any],
-    info: Callable[..., Any],
+    tasks: Tasks,
     sweep: str | None,
-) -> None:
-    """Train from the folder's checkpoint on, to the last artifact.
+    home: folder.RunFolder | None,
+    info: Callable[..., Any],
+) -> Path | None:
+    """Train from the folder's checkpoint on, to the last artifact, and return the folder.
 
+    home: None for a task that follows another into its folder; then None is returned where that has nothing to do.
     info: makes what observers are told at the start. Raises `FedcohortError`; `SystemExit` with the code of the signal
     that stopped the run.
     """
@@ -45,25 +61,40 @@ def fit(
     config = composition.config
     identity = {**select_options(config, Identity.HELD), **{f"trainer.{k}": v for k, v in processes.items()}}
     origin = provenance.this(config, identity)
+    found = tasks.agree(lambda: _begin(home, loop, config, origin))
+    if found is None:
+        return None
+    path, restart, done = found.path, found.restart, found.restart.rounds
+    torch.set_num_threads(config["trainer"]["threads"])
+    loop.observers, loop.spending = watchers.observers, restart.spending
+    loop.info = partial(info, path=path, done=done, spending=restart.spending)
+    loop.folder, loop.new_folder = path, found.is_new
+    loop.lay_out(network)
+    written = nullcontext() if home is None else messages.to_file(path)
+    with written, _ending(path, _again(composition, sweep)):
+        if not found.is_new:
+            where = f"after round {done}" if done else "from the start: no round was saved"
+            log.info("resuming %s %s", path, where)
+        training = trainer.Training(config, path, loop, watchers.callbacks, processes, origin)
+        lightnings = training.trainer(fresh=not done)
+        interrupts.forks()  # until `GracefulStop` says otherwise, which it does in the process that trains
+        training.fit(lightnings, network, path / folder.NEWEST if done else None)
+    return path
+
+
+def _begin(
+    home: folder.RunFolder | None, loop: FederatedLoop, config: Mapping[str, Any], origin: provenance.Start
+) -> Beginning:
+    """Find what the run goes on from, and write down that it does."""
+    if home is None:
+        raise TypeError("a task that follows begins nothing")
     restart = find(home, loop.settings.config_hash, config["resume"], origin)
     done = _check_rounds(restart.rounds, home.path, config["rounds"])
     loop.settings.budget.check(restart.spending, home.path)
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.note_start(home.path, start)
-    torch.set_num_threads(config["trainer"]["threads"])
-    loop.observers, loop.spending = watchers.observers, restart.spending
-    loop.info = partial(info, done=done, spending=restart.spending)
-    loop.folder, loop.new_folder = home.path, home.is_new
-    loop.lay_out(network)
-    with messages.to_file(home.path), _ending(home.path, _again(composition, sweep)):
-        if not home.is_new:
-            where = f"after round {done}" if done else "from the start: no round was saved"
-            log.info("resuming %s %s", home.path, where)
-        training = trainer.Training(config, home.path, loop, watchers.callbacks, processes, origin)
-        lightnings = training.trainer(fresh=not done)
-        interrupts.forks()  # until `GracefulStop` says otherwise, which it does in the process that trains
-        training.fit(lightnings, network, home.checkpoint if done else None)
+    return Beginning(home.path, home.is_new, restart)
 
 
 def _check_rounds(done: int, path: Path, rounds: int) -> int:

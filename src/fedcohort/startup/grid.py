@@ -18,7 +18,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from fedcohort import ranges
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.startup import compat, objective_metric, options, sweep
+from fedcohort.startup import cards, compat, objective_metric, options, sweep
+from fedcohort.startup.defaults import find_configs
 from fedcohort.startup.outlook import vary
 from fedcohort.startup.overlay import Overlay
 from fedcohort.startup.refusals import explain
@@ -48,6 +49,7 @@ class Grid(Sweeper):
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Make the launcher."""
         self.hydra_context, self.config, self.typed = hydra_context, config, config
+        self.on_cards = False  # whether a job trains on GPUs
         self._loader = hydra_context.config_loader
         self.launcher: Launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
@@ -63,6 +65,8 @@ class Grid(Sweeper):
             raise IncompatibleConfig(_tell(refused, jobs))
         if refused:
             log.warning("%s", _tell(refused, jobs, "left out"))
+        if self.on_cards:
+            cards.fit_jobs(self.launcher)
         left_out = {each.number for each in refused}
         kept = [words for number, words in enumerate(jobs) if number not in left_out]
         folder = Path(self.typed.hydra.sweep.dir).absolute()
@@ -77,12 +81,13 @@ class Grid(Sweeper):
 
     def list_refused(self, jobs: Sequence[Sequence[str]]) -> list[Refusal]:
         """Return the jobs that would be refused, in their order."""
-        (configs,) = (Path(each.path) for each in self.typed.hydra.runtime.config_sources if each.provider == "main")
+        configs = find_configs(self.typed.hydra)
         overlay = Overlay(lambda words: self._loader.load_sweep_config(self.typed, list(words)), configs)
         found = []
         for number, words in enumerate(jobs):
             try:
                 composition = overlay.compose(tuple(words))
+                self.on_cards |= composition.config["trainer"]["accelerator"] == "gpu"
                 check(composition)
                 objective_metric.check(composition.config, by_search=False)
             except Exception as error:

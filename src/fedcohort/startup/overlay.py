@@ -49,9 +49,9 @@ class Overlay:
             known = OmegaConf.select(cfg, holder) if holder else cfg
             if (isinstance(known, DictConfig) and option in known) == each.is_add():
                 whole = self._by_hydra(words)  # it knows what is wrong
-                return assemble.compose_config(whole, whole.hydra.runtime.choices, words)
+                return assemble.compose_config(whole, whole.hydra.runtime.choices, words, self._configs)
             OmegaConf.update(cfg, each.key_or_group, each.value(), force_add=each.is_add())
-        return assemble.compose_config(cfg, choices, words)
+        return assemble.compose_config(cfg, choices, words, self._configs)
 
     def _is_own(self, override: Override) -> bool:
         """Return whether it chooses a word of ours whose yaml has its own options, and nothing else."""

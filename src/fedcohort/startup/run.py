@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.errors import FedcohortError, OptionError
-from fedcohort.host import disk, slurm
+from fedcohort.host import disk, slurm, task
 from fedcohort.host.interrupt import interrupts
 from fedcohort.observe.tracking import membership
 from fedcohort.record import folder, provenance
@@ -18,7 +18,7 @@ from fedcohort.rng import torch_scope
 from fedcohort.round.budget import Budget, Spending
 from fedcohort.round.settings import Settings
 from fedcohort.signal.base import unknowable
-from fedcohort.startup import assemble, early, nearest
+from fedcohort.startup import assemble, defaults, early, nearest
 from fedcohort.startup.assemble import Composed
 from fedcohort.startup.dealt import data_seed, deal
 from fedcohort.startup.jobs import SweepJob
@@ -52,6 +52,9 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     config = composition.config
     objects = early.make_light(composition)
     watchers = watchers_of(composition)
+    if task.follows(config["trainer"]["num_nodes"]):
+        log.setLevel(logging.ERROR)  # the first task says the rest, and watches
+        watchers = replace(watchers, observers=())
     for observer in watchers.observers:
         observer.prepare()  # the tracker's process imports MLflow while this one imports torch
     objects |= {group: assemble.part(composition, group) for group in assemble.HEAVY}
@@ -66,11 +69,18 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     first = f"exp_{words['experiment']}" if "experiment" in words else words["selector"]
     name = config["name"] or "-".join([first, words["agg"], words["dataset"]])
     logs = Path(config["paths"]["logs"]).absolute()
+    from fedcohort.lightning.tasks import Tasks
     from fedcohort.startup.fit import fit
 
+    tasks, sweep = Tasks(config["trainer"]["num_nodes"]), job.id if job else None
+    train = partial(fit, composition, loop, network, watchers, _processes(composition), tasks, sweep)
+    info = partial(_info, composition, loop, network, digest, sweep)
+    if tasks.follows:
+        with tasks.together():
+            return train(None, info) or logs
     if again:
         log.info("SLURM has started job %s before: it goes on where it was, as with resume=true", again)
-    with _claim(logs, name, wanted, bool(config["resume"]) or again is not None) as home:
+    with tasks.together(), _claim(logs, name, wanted, bool(config["resume"]) or again is not None) as home:
         if home.finished:
             ends = wanted.budget.list_reached(folder.spending_of(folder.status_of(home.path)).now) or ["rounds"]
             log.info("already finished: %s (raise %s= to extend it)", home.path, "= and ".join(ends))
@@ -84,9 +94,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
             log.info("nothing to resume for this config and seed; starting anew%s", hint and f" ({hint})")
         if job:
             job.note("running", home.path)
-        sweep = job.id if job else None
-        info = partial(_info, composition, home, loop, network, digest, sweep)
-        fit(composition, home, loop, network, watchers, _processes(composition), info, sweep)
+        train(home, info)
     return home.path
 
 
@@ -196,16 +204,16 @@ def _processes(composition: Composed) -> dict[str, Any]:
 
 def _info(
     composition: Composed,
-    home: folder.RunFolder,
     loop: "FederatedLoop",
     network: "nn.Module",
     digest: str,
     sweep: str | None,
     expected_s: "Values",
+    path: Path,
     done: int,
     spending: Spending,
 ) -> RunInfo:
-    starts = provenance.starts(home.path)
+    starts = provenance.starts(path)
     lines = [observer.opening_line() for observer in loop.observers]
     federation = loop.federation
     tags = {"data": federation.checksum}
@@ -214,8 +222,8 @@ def _info(
     if oracle := unknowable(loop.parts.needs()):
         tags["yardstick"] = ", ".join(oracle)
     return RunInfo(
-        folder=home.path,
-        name=home.path.name,
+        folder=path,
+        name=path.name,
         choices=composition.choices,
         config=composition.config,
         config_hash=digest,
@@ -223,7 +231,7 @@ def _info(
         commit=starts[-1]["commit"],
         dirty=starts[-1]["dirty"],
         versions=starts[-1]["versions"],
-        tags={"tracking": "".join(lines), "engine": loop.reason, **tags, **membership.sweeps_tag(home.path, sweep)},
+        tags={"tracking": "".join(lines), "engine": loop.reason, **tags, **membership.sweeps_tag(path, sweep)},
         n_train=federation.n_train,
         class_counts=federation.class_counts,
         noise_rate=federation.noise_rate,
@@ -236,4 +244,5 @@ def _info(
         starts=starts,
         labels={str(c): name for c, name in enumerate(federation.class_names)},
         feature_noise=federation.feature_noise,
+        changed=defaults.differing(composition),
     )

@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from fedcohort.errors import FedcohortError
 from fedcohort.host import messages, slurm
 from fedcohort.host.interrupt import NOTHING, Stop, interrupts
-from fedcohort.startup import assemble, objective_metric
+from fedcohort.startup import assemble, cards, defaults, objective_metric
 from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.run import run
 from fedcohort.startup.sweep import SWEEP, searches, text_of
@@ -48,10 +48,12 @@ def start(cfg: DictConfig) -> float | None:
 
 def _run_composed(cfg: DictConfig, hydra: HydraConf, overrides: tuple[str, ...], job: SweepJob | None) -> float | None:
     """Run, and return the `objective_metric`."""
-    composition = assemble.compose_config(cfg, hydra.runtime.choices, overrides)
+    composition = assemble.compose_config(cfg, hydra.runtime.choices, overrides, defaults.find_configs(hydra))
     assemble.check_keys(composition)
     assemble.check_numbers(composition.config)
     objective_metric.check(composition.config, by_search=job is not None and searches(hydra))
+    if job is not None:
+        cards.lease(job, hydra, composition)
     folder = run(composition, job)
     return objective_metric.value(folder, composition.config["objective_metric"])
 

@@ -25,7 +25,7 @@ from fedcohort.host.lock import hold
 from fedcohort.observe.tracking import comparison, identity, membership
 from fedcohort.record import card
 from fedcohort.record.observer import RunInfo
-from fedcohort.startup import compat, jobs, outlook
+from fedcohort.startup import compat, jobs, nursery, outlook
 from fedcohort.startup.jobs import LOCK, JobRecord, Plan, SweepJob, save_plan
 from fedcohort.startup.outlook import KILLED
 
@@ -144,6 +144,8 @@ class Announcement(Callback):
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
         messages.to_terminal()
         SWEEP.launcher = str(config.hydra.launcher._target_)
+        if SWEEP.launcher.endswith("JoblibLauncher"):
+            nursery.begin(config.hydra.launcher.get("inner_max_num_threads") or 1)
         if config.hydra.sweeper._target_ != GRID:  # which begins when it has looked at the jobs
             SWEEP.begin(Path(config.hydra.sweep.dir).absolute(), split_jobs(config))
 

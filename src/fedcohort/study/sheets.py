@@ -1,7 +1,6 @@
 """The tables of a study's page: what they say once, shown as Markdown, HTML, LaTeX and CSV."""
 
 import csv
-import html
 import io
 import math
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from fedcohort.observe import units
 from fedcohort.observe.comparison.render import exact, tex
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.comparison.table import Mean
+from fedcohort.observe.html import table
 from fedcohort.study.definition import BOUND, YARDSTICK, Study
 from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
 
@@ -39,17 +39,7 @@ class Sheet:
         return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
     def html(self) -> str:
-        head = "".join(f"<th scope=col>{html.escape(cell)}</th>" for cell in self.head)
-        body = "\n".join(
-            f"<tr{' class=strong' if i in self.strong else ''}>"
-            + "".join(
-                f"<{'th scope=row' if j == 0 else 'td'}>{html.escape(c)}</{'th' if j == 0 else 'td'}>"
-                for j, c in enumerate(row)
-            )
-            + "</tr>"
-            for i, row in enumerate(self.rows)
-        )
-        return f"<div class=wide tabindex=0><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+        return table(self.head, self.rows, self.strong)
 
     def latex(self) -> str:
         lines = [" & ".join(map(_tex, line)) + " \\\\" for line in (self.head, *self.rows)]

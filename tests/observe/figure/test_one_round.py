@@ -153,7 +153,7 @@ def test_bars_end_where_the_score_is(tmp_path: Path, drawn: dict[str, Figure]) -
     assert len(bars) == 3 * 12
     (stroke, *_) = axes.lines
     assert set(np.asarray(stroke.get_xdata()).tolist()) == {2.5}
-    assert {"exploit", "explore", "penalty", "selected, arrived"} <= set(words(drawn["round.png"]).split("\n"))
+    assert {"exploitation", "exploration", "penalty", "selected, arrived"} <= set(words(drawn["round.png"]).split("\n"))
 
 
 def test_parts_that_have_no_room_are_counted(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedcohort.observe.figure import style
+from fedcohort.observe.figure.spelled import spell
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 
@@ -48,6 +49,6 @@ def _panel(axes: "Axes", history: History, name: str) -> None:
     axes.fill_between(steps, mean - WIDTH * sd, mean + WIDTH * sd, color=style.BLUE, alpha=0.2, linewidth=0)
     dots = "o" if len(steps) <= 30 else ""
     axes.plot(steps, mean, color=style.BLUE, linewidth=1.7, marker=dots, markersize=3.5)
-    axes.set_title(name, fontsize=style.SMALL + 1, loc="left", color=style.BLACK)
+    axes.set_title(spell(name), fontsize=style.SMALL + 1, loc="left", color=style.BLACK)
     style.tidy(axes)
     style.whole_numbers(axes.xaxis, 6)

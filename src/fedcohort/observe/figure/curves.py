@@ -1,4 +1,4 @@
-"""accuracy.png: accuracy and loss, by round and by virtual time."""
+"""accuracy.png: accuracy and loss, by round, and by virtual time where that says more."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LONG = 300
+ALIKE = 0.05  # of an axis, up to which two curves are one to the eye
 MARKED = 30  # points up to which each gets a dot
 BOLD, THIN = 1.7, 1.0
 LINES = {  # panel -> (metric, label, colour, line style, width)
@@ -30,6 +31,7 @@ LINES = {  # panel -> (metric, label, colour, line style, width)
         ("server_val/loss", "server's validation set", style.GREEN, "--", THIN),
     ),
 }
+MEAN, SAME = "clients/acc_mean", 0.01  # of accuracy, up to which it isn't drawn over the server's
 BAND = ("clients/acc_worst5", "clients/acc_best5", "clients, worst 5 % to best 5 %")
 
 
@@ -40,35 +42,53 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
         return False
     window = smoothing(len(metrics))
     mean = f" (means of {window} rounds; pale: each round)" if window > 1 else ""
-    figure = style.figure(info, f"Accuracy and loss{mean}", 10, 6.9)
-    grid = figure.subplots(2, 2, sharey="row", sharex="col")
-    _column(grid[:, 0], metrics, np.asarray(history.steps, dtype=float))
+    steps = np.asarray(history.steps, dtype=float)
+    time = metrics["time/virtual_s"].to_numpy() if "time/virtual_s" in metrics else np.zeros(len(steps))
+    both = not is_even(time, steps)
+    figure = style.figure(info, f"Accuracy and loss{mean}", 10 if both else 7.5, 6.9)
+    grid = figure.subplots(2, 2 if both else 1, sharey="row", sharex="col", squeeze=False)
+    size, unit = style.virtual_unit(time.tolist())
+    _column(grid[:, 0], metrics, steps)
     style.whole_numbers(grid[1, 0].xaxis)
-    grid[1, 0].set_xlabel("communication round")
-    grid[0, 0].set_ylabel("accuracy, %")
+    each = time[-1] / size / steps[-1] if len(steps) and steps[-1] > 0 else 0.0
+    pace = f", each about {each:.2g} {unit} of virtual time" if each > 0 else ", which take no virtual time"
+    grid[1, 0].set_xlabel("communication round" if both else f"communication round{pace}")
+    same = "\n(clients' mean: the same)" if _is_doubled(metrics) else ""
+    grid[0, 0].set_ylabel(f"accuracy, %{same}")
     grid[1, 0].set_ylabel("cross-entropy, nats")
-    time = metrics["time/virtual_s"].to_numpy() if "time/virtual_s" in metrics else np.zeros(0)
-    if (time > 0).any():
-        size, unit = style.virtual_unit(time.tolist())
+    if both:
         _column(grid[:, 1], metrics, time / size)
         grid[1, 1].set_xlabel(f"virtual time, {unit}")
-    else:
-        for axes in grid[:, 1]:
-            axes.set_axis_off()
-        grid[0, 1].text(0.5, 0.5, "no virtual time passes in this run", ha="center", color=style.GREY)
-    style.legend(figure, _handles(grid[:, 0]), 3)
+    style.legend(figure, _handles(grid[:, 0]), 3 if both else 2)
     style.save(figure, path)
     return True
+
+
+def is_even(time: np.ndarray, steps: np.ndarray) -> bool:
+    """Whether the curves by virtual time would be those by round again: no time passes, or rounds are about alike."""
+    if not len(steps) or steps[-1] <= 0 or not time[-1] > 0:
+        return True
+    return bool(np.abs(time / time[-1] - steps / steps[-1]).max() < ALIKE)
 
 
 def _column(column: np.ndarray, metrics: "pd.DataFrame", x: np.ndarray) -> None:
     for axes, panel in zip(column, LINES, strict=True):
         for name, label, colour, dash, width in LINES[panel]:
+            if name == MEAN and _is_doubled(metrics):
+                continue
             _line(axes, metrics, x, name, label=label, color=colour, linestyle=dash, linewidth=width)
         if panel == "accuracy":
             _band(axes, metrics, x)
         style.tidy(axes)
     _mark_best(column[0], metrics, x)
+
+
+def _is_doubled(metrics: "pd.DataFrame") -> bool:
+    """Whether the clients' mean is the server's accuracy, as where equal shards make up the server's test set."""
+    if not {MEAN, "test/acc"} <= set(metrics.columns):
+        return False
+    gap = (metrics[MEAN] - metrics["test/acc"]).abs()
+    return bool(gap.notna().any() and gap.max() < SAME)
 
 
 def _drop_unmeasured(metrics: "pd.DataFrame", name: str) -> np.ndarray:

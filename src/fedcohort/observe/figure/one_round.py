@@ -11,6 +11,7 @@ import numpy as np
 
 from fedcohort.observe.explained import ARRIVED, AWAY, IDLE, LATE, ExplainedRound, choose_rows, explain, load, sum_parts
 from fedcohort.observe.figure import style
+from fedcohort.observe.figure.spelled import spell
 from fedcohort.ranges import refuse
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
@@ -51,8 +52,8 @@ def draw(info: RunInfo, history: History, path: Path, step: int | None = None) -
 
 def _draw(info: RunInfo, round: ExplainedRound, path: Path) -> None:
     rows, panels = choose_rows(round), _panels(round)
-    everybody = len(rows) == len(round.key)
-    height = float(np.clip(0.19 * len(rows), 1.2, 5.4))
+    everybody = len(rows) == int((~np.isnan(round.key) | round.selected).sum())  # then the panel of ranks says no more
+    height = float(np.clip(0.16 * len(rows), 1.7, 6.4 if everybody else 5.4))
     figure = style.figure(info, _title(round), 11, height + (1.7 if everybody else 3.5))
     widths = [3.0] + [1.4] * (len(panels) - 1)
     heights = [height] if everybody else [1.2, height]
@@ -92,7 +93,7 @@ def _panels(round: ExplainedRound) -> list[tuple[str, Sequence[tuple[Values, str
         names = list(round.parts)
         left = f"\n({len(names) - PANELS} more are not shown)" if len(names) > PANELS else ""
         for i, name in enumerate(names[:PANELS], start=1):
-            label = name.replace("_", " ") + (left if i == PANELS else "")
+            label = spell(name) + (left if i == PANELS else "")
             found.append((label, [(round.parts[name], None)]))
     if round.probability is not None:
         found.append(("probability", [(round.probability, None)]))
@@ -180,7 +181,7 @@ def _handles(round: ExplainedRound) -> "list[Artist]":
     from matplotlib.patches import Patch
 
     parts = zip(round.parts, _colours(round), strict=True) if round.stacked else ()
-    found: list[Artist] = [Patch(color=colour, label=name.replace("_", " ")) for name, colour in parts]
+    found: list[Artist] = [Patch(color=colour, label=spell(name)) for name, colour in parts]
     for code, (colour, marker, label) in LOOKS.items():
         if (round.fate == code).any():
             found.append(Line2D([], [], color=colour, marker=marker, linestyle="none", label=label))

@@ -12,6 +12,7 @@ from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
@@ -27,6 +28,7 @@ STEERED = (  # panels: label of the axis, and metric -> (colour, label) of each 
         {"samples/ltr": (style.BLUE, "of the loss threshold"), "deadline/ddlr": (style.VERMILLION, "of the deadline")},
     ),
 )
+FEW = 1  # other cohorts than the usual one, as a first round with everybody, that need no panel
 SOME = 0.01  # of a round, from which what was before its broadcast is drawn
 
 
@@ -37,16 +39,23 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
     steered = [
         (axis, found) for axis, lines in STEERED if (found := {n: k for n, k in lines.items() if n in history.metrics})
     ]
-    figure = style.figure(info, "Pace: how long rounds took, and who arrived by then", 10, 5.2 + 1.3 * len(steered))
-    grid = figure.subplots(2 + len(steered), 1, sharex=True, height_ratios=[2, 1, *(1 for _ in steered)])
+    counts = arrivals(history)
+    uneven = counts[["part", "late"]].to_numpy().any() or counts["whole"].nunique() > 1 + FEW
+    title = "Pace: how long rounds took, and who arrived by then" if uneven else "Pace: how long rounds took"
+    panels = 1 + int(uneven) + len(steered)
+    figure = style.figure(info, title, 10, 2.6 + 1.3 * panels)
+    heights = [2, *(1 for _ in range(panels - 1))]
+    grid = figure.subplots(panels, 1, sharex=True, height_ratios=heights, squeeze=False)[:, 0]
     _lengths(grid[0], history)
-    _arrivals(grid[1], history)
-    for axes, (axis, lines) in zip(grid[2:], steered, strict=True):
+    if uneven:
+        _arrivals(grid[1], counts)
+    for axes, (axis, lines) in zip(grid[1 + int(uneven) :], steered, strict=True):
         _steered(axes, history, axis, lines)
     style.whole_numbers(grid[-1].xaxis)
     grid[-1].set_xlabel("communication round")
     grid[-1].set_xlim(0.5, max(history.steps) + 0.5)
-    style.legend(figure, _handles(grid), 3)
+    if len(handles := _handles(grid)) > 1:  # the axis says what a line by itself is
+        style.legend(figure, handles, 3)
     style.save(figure, path)
     return True
 
@@ -65,12 +74,11 @@ def _lengths(axes: "Axes", history: History) -> None:
     if len(told):
         axes.plot(told.index, told / size, "--", color=style.VERMILLION, linewidth=1.3, label="announced deadline")
     axes.set_ylim(0, 1.08 * max(axes.dataLim.y1, 1e-12))
-    axes.set_ylabel(f"virtual time, {unit}")
+    axes.set_ylabel(f"virtual time of a round, {unit}")
     style.tidy(axes)
 
 
-def _arrivals(axes: "Axes", history: History) -> None:
-    counts = arrivals(history)
+def _arrivals(axes: "Axes", counts: "pd.DataFrame") -> None:
     edges = np.append(counts.index.to_numpy() - 0.5, counts.index[-1] + 0.5)
     below = np.zeros(len(counts))
     for name, colour, label in COUNTS:
@@ -87,7 +95,7 @@ def _arrivals(axes: "Axes", history: History) -> None:
 def _steered(axes: "Axes", history: History, axis: str, lines: Mapping[str, tuple[str, str]]) -> None:
     for name, (colour, label) in lines.items():
         values = history.metrics[name].dropna()
-        axes.step(values.index, values, where="mid", color=colour, linewidth=1.3, label=f"{label} ({name})")
+        axes.step(values.index, values, where="mid", color=colour, linewidth=1.3, label=label)
     axes.set_ylabel(axis)
     axes.set_ylim(bottom=0)
     style.tidy(axes)

@@ -1,4 +1,7 @@
-"""selection.png: who was selected when, who came too late, who was away."""
+"""selection.png: who was selected when, who came too late, who was away.
+
+Clients are sorted by what a selector may care about, noise, speed, skew or size, whichever the federation varies.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -6,12 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Int, Int64
 
+from fedcohort.maths.spearman import correlate
 from fedcohort.observe import explained
+from fedcohort.observe import population as facts_of
 from fedcohort.observe.explained import ARRIVED, AWAY, IDLE, LATE
-from fedcohort.observe.figure import style
+from fedcohort.observe.figure import partition, style
+from fedcohort.observe.timeline import timed_steps
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
-from fedcohort.types import Ids
+from fedcohort.types import Ids, Values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,24 +38,64 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
     population, rounds = len(info.n_train), sum(step > 0 for step in history.steps)
     if not rounds:
         return False
-    clients = np.arange(population) if population * rounds <= CELLS else ever_selected(history)
+    everybody, by = partition.sort_clients(info)
+    small = population * rounds <= CELLS
+    clients = everybody if small else everybody[np.isin(everybody, ever_selected(history))]
     if not len(clients):
         return False
-    fate = fates(history, clients)
-    count = len(clients)
-    height = float(np.clip(2.6 + 0.09 * count, 4.2, 8))
-    figure = style.figure(info, "Selection: clients by round", 11, height)
-    grid = figure.subplots(2, 2, width_ratios=[6, 1.2], height_ratios=[0.7, height - 1.9], sharex="col", sharey="row")
-    grid[0, 1].remove()
-    _map(grid[1, 0], fate, "client" if count == population else f"client, of the {count:,} ever selected")
-    _per_round(grid[0, 0], fate)
-    _per_client(grid[1, 1], fate)
-    grid[0, 0].tick_params(labelbottom=False, bottom=False)
-    grid[1, 0].set_xlim(0.5, rounds + 0.5)
-    grid[1, 0].set_ylim(count - 0.5, -0.5)
-    style.legend(figure, _patches(), 4)
+    known = np.sort(clients)
+    fate = fates(history, known)[np.searchsorted(known, clients)]
+    fact = facts_of.most_telling(info)
+    height = float(np.clip(2.6 + 0.09 * len(clients), 4.2, 8))
+    figure = style.figure(info, _title(fate), 11, height)
+    strip = not timed_steps(history) and not _is_said(fate)  # pace.png has it where time passes
+    heights = [0.7, height - 1.9] if strip else [height - 1.9]
+    widths = [6, 1.2, *([1.2] if fact else [])]
+    grid = figure.subplots(
+        len(heights), len(widths), width_ratios=widths, height_ratios=heights, sharex="col", sharey="row", squeeze=False
+    )
+    whose = "client" if small else f"client, of the {len(clients):,} ever selected"
+    _map(grid[-1, 0], fate, f"{whose}, sorted by {by}" if by else whose)
+    style.name_rows(grid[-1, 0], clients, sorted_by_id=not by)
+    _per_client(grid[-1, 1], fate)
+    if fact is not None:
+        values = fact.values[clients]
+        partition.draw_strip(grid[-1, 2], values, style.bins(len(clients)), fact.label, partition.COLOURS[fact.word])
+        if np.isfinite(rho := follow(fate, values)):
+            grid[-1, 1].set_xlabel(f"{grid[-1, 1].get_xlabel()}\n(rank correlation\nwith {fact.word} {rho:+.2f})")
+    if strip:
+        for axes in grid[0, 1:]:
+            axes.remove()
+        _per_round(grid[0, 0], fate)
+        grid[0, 0].tick_params(labelbottom=False, bottom=False)
+    grid[-1, 0].set_xlim(0.5, rounds + 0.5)
+    grid[-1, 0].set_ylim(len(clients) - 0.5, -0.5)
+    style.legend(figure, _patches(fate), 4)
     style.save(figure, path)
     return True
+
+
+def _title(fate: Fates) -> str:
+    """`Selection: clients by round, 10 a round (50 in round 1)`."""
+    sizes = (fate >= LATE).sum(axis=0)
+    size = int(np.median(sizes))
+    peaks = ", ".join(f"{sizes[i]} in round {i + 1}" for i in np.flatnonzero(sizes != size))
+    counts = f", {size} a round{f' ({peaks})' if peaks else ''}" if _is_even(sizes) else ""
+    return f"Selection: clients by round{counts}"
+
+
+def follow(fate: Fates, values: Values) -> float:
+    """Rank correlation of how often clients were selected with `values`; NaN where one of them doesn't vary."""
+    return correlate((fate >= LATE).sum(axis=1).astype(float), values)
+
+
+def _is_even(sizes: Ids) -> bool:
+    """Whether all cohorts but a few have one size, so that words can say it."""
+    return int((sizes != int(np.median(sizes))).sum()) <= MOST_PEAKS
+
+
+def _is_said(fate: Fates) -> bool:
+    return not (fate == LATE).any() and _is_even((fate >= LATE).sum(axis=0))
 
 
 def ever_selected(history: History) -> Ids:
@@ -110,7 +156,6 @@ def _map(axes: "Axes", fate: Fates, whose: str) -> None:
     axes.set_ylabel(f"{whose}{grouping}")
     style.tidy(axes, grid=False)
     style.whole_numbers(axes.xaxis)
-    style.whole_numbers(axes.yaxis)
 
 
 def _per_round(axes: "Axes", fate: Fates) -> None:
@@ -156,10 +201,12 @@ def _per_client(axes: "Axes", fate: Fates) -> None:
     axes.tick_params(labelleft=False, left=False)
 
 
-def _patches() -> "list[Patch]":
+def _patches(fate: Fates) -> "list[Patch]":
+    """Return the legend's handles, of what occurred."""
     from matplotlib.patches import Patch
 
     return [
-        Patch(facecolor=colour, edgecolor="#BBBBBB", linewidth=0.5, label=word)
-        for colour, word in zip(reversed(COLOURS), reversed(WORDS), strict=True)
+        Patch(facecolor=COLOURS[code], edgecolor="#BBBBBB", linewidth=0.5, label=WORDS[code])
+        for code in (ARRIVED, LATE, AWAY, IDLE)
+        if (fate == code).any()
     ]

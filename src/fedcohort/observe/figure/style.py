@@ -12,6 +12,7 @@ from jaxtyping import Int64
 
 from fedcohort.observe import population
 from fedcohort.record.observer import RunInfo
+from fedcohort.types import Ids
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -35,6 +36,7 @@ LETTER = 0.6  # width of a letter over its font size, on average
 HEAD = 0.66  # inches above the panels, for the two lines of the title
 COUNTABLE = 100
 MANY = 400  # rows or columns that a heat map shows one by one
+NAMED = 60  # rows, sorted by a fact, that can each have its client's id
 
 
 def figure(info: RunInfo, what: str, width: float, height: float) -> "Figure":
@@ -97,6 +99,17 @@ def separate(axes: "Axes", rows: int, columns: int) -> None:
         x, y = axes.get_images()[0].get_extent()[:2], axes.get_images()[0].get_extent()[2:]
         axes.hlines(np.linspace(*y, rows + 1)[1:-1], *x, color="white", linewidth=0.6)
         axes.vlines(np.linspace(*x, columns + 1)[1:-1], *y, color="white", linewidth=0.6)
+
+
+def name_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:
+    """Put the ids of clients at their rows: all where they fit, else none where the rows aren't in their order."""
+    if sorted_by_id:
+        whole_numbers(axes.yaxis, 10)
+    elif len(clients) <= NAMED:
+        axes.set_yticks(np.arange(len(clients)), [str(k) for k in clients])
+        axes.tick_params(axis="y", labelsize=float(np.clip(280 / len(clients), 5.0, SMALL)), length=0)
+    else:
+        axes.set_yticks([])
 
 
 def save(canvas: "Figure", path: Path) -> None:

@@ -22,7 +22,7 @@ MARKER = "time/virtual_s"
 MOST = 1000  # metrics that MLflow takes at once
 NOT_SENT = {"round", "step"}  # as a metric it would become the default axis of every chart
 STATUS = {"running": "RUNNING", "finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
-FILES = ("config.yaml", "starts.jsonl", "summary.json", "clients.parquet", "run.log")
+FILES = ("report.html", "config.yaml", "starts.jsonl", "summary.json", "clients.parquet", "run.log")
 
 
 class Feed:

@@ -1,0 +1,78 @@
+"""What of a composed config differs from the defaults in configs/: the words, and the options of each word."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hydra.conf import HydraConf
+from omegaconf import DictConfig, OmegaConf
+
+from fedcohort.roles import flat, role_of
+from fedcohort.startup.assemble import Composed
+
+PRESET = "heterogeneity"  # it stands for words of these groups
+STOOD_FOR = ("partition", "label_noise", "feature_noise")
+OVERRIDE = "override /"
+TARGET = "_target_"
+
+
+def find_configs(hydra: HydraConf | DictConfig) -> Path:
+    """Return the folder of the groups. hydra: the node `hydra` of a composed config."""
+    (found,) = (Path(each.path) for each in hydra.runtime.config_sources if each.provider == "main")
+    return found
+
+
+def differing(composition: Composed) -> dict[str, str]:
+    """Return what differs, the words first; options as they are typed. {} where the folder of the groups isn't known.
+
+    An option that its yaml computes (`${...}`), or that stands in the yaml of another word, differs where it was typed.
+    """
+    if composition.configs is None:
+        return {}
+    config, choices, configs = composition.config, composition.choices, composition.configs
+    words, own = _read_defaults(configs / "train.yaml")
+    groups = {group: word for group, word in choices.items() if "." not in group and role_of(group).tracked}
+    dealt = STOOD_FOR if PRESET in choices else ()
+    found = {group: word for group, word in groups.items() if word != words.get(group) and group not in dealt}
+    known = dict(own)
+    for group, word in choices.items():
+        known |= {f"{group}.{name}": value for name, value in _read_word(configs, group, word).items()}
+    named = {word.lstrip("+~").partition("=")[0].partition("@")[0] for word in composition.overrides}
+    named |= _read_word(configs, "experiment", choices.get("experiment", "")).keys()
+    for option, value in flat(config):
+        if option.endswith(TARGET) or not role_of(option).tracked:
+            continue
+        plain = option in known and "${" not in str(known[option])
+        if value != known[option] if plain else option in named:
+            found[option] = _spell(value)
+    return found
+
+
+def _spell(value: object) -> str:
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@cache
+def _read_defaults(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the word of each group, and the options that belong to none."""
+    content = _load(path)
+    words = {
+        str(group): str(word) for each in content.pop("defaults") if each != "_self_" for group, word in each.items()
+    }
+    preset = _load(path.parent / PRESET / f"{words[PRESET]}.yaml")
+    dealt = {key.removeprefix(OVERRIDE): word for each in preset.get("defaults", ()) for key, word in each.items()}
+    words |= {group: word for group, word in dealt.items() if group in STOOD_FOR}
+    return words, {name: value for name, value in flat(content) if not name.startswith("hydra.")}
+
+
+@cache
+def _read_word(configs: Path, group: str, word: str) -> dict[str, Any]:
+    """Return the options in a word's yaml; {} of a word that has no file, as one that the data came to."""
+    content = _load(configs / group / f"{word}.yaml")
+    return {name: value for name, value in flat(content.get(group, content)) if name.partition(".")[0] != "defaults"}
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """Return what a yaml says, uncomposed; {} where there is none."""
+    content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False) if path.is_file() else {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,110 @@
+"""A run over two of SLURM's tasks, here two processes of this machine: as one process, in one folder."""
+
+import mmap
+import multiprocessing
+import os
+import signal
+import socket
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import run_harness
+from fedcohort.errors import OptionError
+from fedcohort.host import task
+from fedcohort.host.interrupt import interrupts
+from fedcohort.host.processes import check
+from fedcohort.record.folder import status_of
+from fedcohort.record.observer import Observer
+from run_harness import go
+from test_ranks_runs import CASES, LEFT_BEHIND, assert_same_journal, assert_same_rest, federation, ran  # noqa: F401
+
+FORKED = multiprocessing.get_context("fork")
+PATIENCE_S = 120
+SLURM = {
+    "SLURM_JOB_ID": "77",
+    "SLURM_JOB_NAME": "train",
+    "SLURM_NODELIST": "localhost",
+    "SLURM_NNODES": "2",
+    "SLURM_NTASKS": "2",
+    "SLURM_NTASKS_PER_NODE": "1",
+    "SLURM_LOCALID": "0",
+    "MASTER_ADDR": "127.0.0.1",
+    "GLOO_SOCKET_IFNAME": "lo",
+}
+
+
+class Terminate(Observer):
+    """An observer, of the first task alone, that has SIGTERM come to the other one in round 1."""
+
+    def observe(self, report: Any) -> None:
+        if report.step == 1:
+            os.kill(int(os.environ["OTHER"]), signal.SIGTERM)
+
+
+def begin(number: int, logs: Path, words: tuple[str, ...], **other: str) -> BaseProcess:
+    """Start a task as SLURM would."""
+
+    def work() -> None:
+        interrupts._shared = mmap.mmap(-1, 2)  # machines share none
+        os.environ.update({**SLURM, "SLURM_PROCID": str(number), "SLURM_NODEID": str(number), **other})
+        go(logs, *words, *LEFT_BEHIND, "trainer.num_nodes=2")
+
+    process = FORKED.Process(target=work)
+    process.start()
+    return process
+
+
+def run_both(logs: Path, *words: str) -> tuple[int | None, int | None]:
+    """Run both tasks, and return their exit codes."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = str(found.getsockname()[1])
+    other = begin(1, logs, words, MASTER_PORT=port)
+    first = begin(0, logs, words, MASTER_PORT=port, OTHER=str(other.pid))
+    for each in (first, other):
+        each.join(PATIENCE_S)
+    codes = (first.exitcode, other.exitcode)
+    for each in (first, other):
+        each.kill()
+    return codes
+
+
+def test_two_tasks_are_one_run_and_a_signal_to_either_ends_both(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    federation: dict[str, Any],  # noqa: F811
+) -> None:
+    """The second hears SIGTERM: both end after the round, resume, finish as one process does, and then rest."""
+    monkeypatch.setattr(run_harness, "Terminate", Terminate, raising=False)
+    words = CASES["powd"]
+    one = ran(tmp_path, 1, *words)
+    logs = tmp_path / "2"
+    assert run_both(logs, *words, "+callback.kill._target_=run_harness.Terminate") == (143, 143)
+    (folder,) = (logs / "runs").iterdir()
+    assert status_of(folder)["status"] == "interrupted"
+    assert run_both(logs, *words, "resume=true") == (0, 0)
+    assert status_of(folder)["status"] == "finished"
+    assert_same_journal(one, folder)
+    assert_same_rest(one, folder)
+    assert len((folder / "starts.jsonl").read_text().splitlines()) == 2, "the first task alone writes"
+    assert run_both(logs, *words, "resume=true") == (0, 0)
+    assert list((logs / "runs").iterdir()) == [folder]
+
+
+@pytest.mark.parametrize(("name", "count"), [("SLURM_NTASKS", "SLURM_PROCID"), ("WORLD_SIZE", "RANK")])
+def test_as_many_tasks_as_processes(monkeypatch: pytest.MonkeyPatch, name: str, count: str) -> None:
+    for variable in ("SLURM_NTASKS", "SLURM_PROCID", "WORLD_SIZE", "RANK"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("SLURM_JOB_ID", "77")
+    assert (task.count(), task.follows(2)) == (None, False)
+    monkeypatch.setenv(name, "2")
+    monkeypatch.setenv(count, "1")
+    check("cpu", 1, 2)
+    assert task.follows(2)
+    assert not task.follows(1), "processes of one machine are ours, forked"
+    said = r"must be 4, trainer.num_nodes=2 times trainer.devices=2: srun --nodes=2 --ntasks-per-node=2, got 2"
+    with pytest.raises(OptionError, match=said):
+        check("cpu", 2, 2)

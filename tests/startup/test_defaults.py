@@ -1,0 +1,28 @@
+"""What a run's card says of a config: the words and options that aren't those of configs/."""
+
+import pytest
+
+from fedcohort.startup.defaults import differing
+from run_harness import compose_words
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ((), {}),
+        (("seed=3", "callback=none", "logger=none"), {"seed": "3"}),  # who watches is no part of the experiment
+        (("client.lr=0.2", "cohort=10"), {"client.lr": "0.2"}),  # cohort is 10 anyway
+        (("clients=20",), {"clients": "20"}),  # the yaml computes it
+        (("selector=flash", "selector.delta=0.1"), {"selector": "flash", "selector.delta": "0.1"}),
+        (("heterogeneity=iid",), {"heterogeneity": "iid"}),  # and not the words that it stands for
+        (("partition=iid",), {"partition": "iid"}),  # the preset is none any more, its other words are as before
+        (("agg=fedprox",), {"agg": "fedprox", "regulariser": "prox", "deadline.partial_work": "true"}),
+        (
+            ("experiment=regret",),
+            {"experiment": "regret", "clients": "20", "cohort": "4", "rounds": "20", "client.epochs": "1"},
+        ),
+        (("data_seed=null", "until.acc=0.5"), {"until.acc": "0.5"}),
+    ],
+)
+def test_what_differs(typed: tuple[str, ...], expected: dict[str, str]) -> None:
+    assert differing(compose_words(*typed)) == expected
