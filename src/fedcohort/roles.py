@@ -100,5 +100,7 @@ def select_options(config: Mapping[str, Any], *identities: Identity) -> dict[str
     as_before = {(f"{group}._target_", part) for group, part in LATER.items()}
     found = {option: value for option, value in flat(config) if role_of(option).identity in identities}
     return {
-        option: value for option, value in found.items() if not isinstance(value, str) or (option, value) not in as_before
+        option: value
+        for option, value in found.items()
+        if not isinstance(value, str) or (option, value) not in as_before
     }

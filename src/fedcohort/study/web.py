@@ -19,7 +19,7 @@ def render(page: "Page", folder: Path) -> str:
     for sheet in page.overview:
         title = escape(f"{sheet.title[0].upper()}{sheet.title[1:]}")
         parts += [f"<h2>{title}</h2>", sheet.html()] if sheet.rows else []
-        parts += [_prose(sheet.note)] if sheet.rows and sheet.note else []
+        parts += [prose(sheet.note)] if sheet.rows and sheet.note else []
     parts += ["<h2>How to read it</h2>", prose("\n".join(f"- {line}" for line in page.cautions))]
     parts += ["<h2>Regime by regime</h2>"] if page.cells else []
     for sheet in page.cells:
