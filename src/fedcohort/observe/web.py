@@ -1,0 +1,76 @@
+"""What our HTML pages share: one file each, styles and pictures inside, and nothing is asked of any server."""
+
+import base64
+import html
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from fedcohort.observe.figure import style
+
+PIXEL = 96 / style.DPI  # of a page, of one of a picture
+LEAST = 0.68  # of its own size, at which a picture can still be read
+STYLE = """
+:root { color-scheme: light; }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1rem; max-width: 76rem; color: #222; background: #fff;
+       font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
+p, li { max-width: 46rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: .5rem 0; }
+h2 { font-size: 1.25rem; margin: 2.2rem 0 .6rem; }
+h3 { font-size: 1.05rem; margin: 1.8rem 0 .4rem; }
+.question { color: #555; font-style: italic; }
+code { font-size: .85em; background: #f4f4f4; padding: .1em .3em; border-radius: 3px; overflow-wrap: anywhere; }
+.wide { overflow-x: auto; border: 1px solid #e3e3e3; border-radius: 4px; }
+.wide img { display: block; width: 100%; height: auto; }
+table { border-collapse: collapse; font-size: .85rem; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { padding: .32rem .6rem; text-align: right; vertical-align: top; border-bottom: 1px solid #ececec; }
+td { white-space: nowrap; }
+thead th { vertical-align: bottom; background: #f7f7f7; font-weight: 600; }
+th:first-child { text-align: left; position: sticky; left: 0; background: #fff; min-width: 7rem; max-width: 13rem; }
+thead th:first-child { background: #f7f7f7; }
+tbody th { font-weight: 400; }
+.strong td, .strong th { font-weight: 600; }
+"""
+
+
+def document(title: str, parts: Iterable[str]) -> str:
+    """Return the whole file. parts: of its body, in HTML."""
+    head = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+    )
+    return head + "\n".join(parts) + "\n</body>\n</html>\n"
+
+
+def picture(path: Path, what: str) -> str:
+    """Return a PNG as part of the page, in its own size at most, and not so small that it can't be read.
+
+    what: it shows, for those who don't see it.
+    """
+    content = path.read_bytes()
+    wide = int(int.from_bytes(content[16:20], "big") * PIXEL)  # where a PNG has its width
+    widths = f"max-width: {wide}px; min-width: {int(wide * LEAST)}px"
+    data = base64.b64encode(content).decode()
+    image = f'<img style="{widths}" alt="{html.escape(what)}" src="data:image/png;base64,{data}">'
+    return f'<div class=wide tabindex=0 style="max-width: {wide + 2}px">{image}</div><p></p>'
+
+
+def prose(text: str) -> str:
+    """Turn paragraphs, lists, bold face and code of Markdown into HTML: all that our texts are written in."""
+    blocks = []
+    for block in text.split("\n\n"):
+        lines = block.splitlines()
+        if all(line.startswith("- ") for line in lines):
+            blocks.append("<ul>" + "".join(f"<li>{inline(line[2:])}</li>" for line in lines) + "</ul>")
+        else:
+            blocks.append(f"<p>{inline(' '.join(lines))}</p>")
+    return "\n".join(blocks)
+
+
+def inline(text: str) -> str:
+    """Turn the bold face and code of one line of Markdown into HTML."""
+    escaped = html.escape(text)
+    escaped = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escaped)
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", escaped)
