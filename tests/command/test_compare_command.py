@@ -70,7 +70,7 @@ def test_a_sweep_becomes_tables_and_figures(logs: Logs) -> None:
 def test_several_metrics_and_what_it_cost(logs: Logs) -> None:
     """The verdict is about the first; b costs what a does, and its worst clients are as good."""
     fill(logs)
-    text, files = compare(asked(logs, sweep="s", baseline="a", metric=f"{ACC},clients/acc_worst5"))
+    text, files = compare(asked(logs, sweep="s", baseline="a", metric=f"{ACC},clients/acc_worst5", curves="false"))
     assert text.startswith("> test/acc: b is ahead of a by 15.0 points")
     assert "| selector | clients/acc_worst5, % | − a |" in text
     assert "| b | 15.50 [9.15, 21.85] | +0.000 [+0.000, +0.000] |" in text
@@ -102,6 +102,18 @@ def test_the_page_has_everything_and_asks_nobody(logs: Logs) -> None:
     assert text.count("<img") == sum(file.suffix == ".png" for file in files) == 4
     assert re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?(?!data:)[^"'\s>]+""", text) == []
     assert "<script" not in text
+
+
+def test_a_report_is_a_run_and_no_run_that_is_compared(logs: Logs) -> None:
+    fill(logs)
+    text, _ = compare(asked(logs, sweep="s", baseline="a", report="true", curves="false"))
+    client = logs.client()
+    (run,) = client.search_runs(["1"], "tags.report = 's'")
+    assert text.endswith(f"\nMLflow: report: test/acc by selector, against a ({run.info.run_id[:8]})\n")
+    assert "b is ahead of a by 15.0 points" in run.data.tags["mlflow.note.content"]
+    assert compare(asked(logs, curves="false"))[0].count("left out") == 0
+    client.set_tag(run.info.run_id, "sweep_id", "s")
+    assert len(answer(question_of(asked(logs, sweep="s"))).found.cells["b", ""]) == 2
 
 
 def test_files_of_an_earlier_question_go(logs: Logs) -> None:
@@ -205,6 +217,7 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
         ("metric=a,a", "metric must be a metric, or several of them, each once"),
         ("axis=seconds", "axis must be one of virtual_s, bytes, client_flops, rounds, got 'seconds'"),
         ("target=high", "target must be a number, or best_of:"),
+        ("report=1", "report must be one of true, false"),
         ("curves=1", "curves must be one of true, false"),
     ],
 )

@@ -17,6 +17,8 @@ tracking_uri=sqlite:///logs/mlflow.db
 out=logs/compare         the folder for report.html, table.md, table.tex, table.csv, costs.csv, means.png, curves.png,
                          with a baseline forest.png and differences.png, and with a target target.md, target.tex and
                          target.csv
+report=false             true: all of it becomes artifacts of a run in MLflow, too, with the tag report; at a sweep's
+                         end it does by itself (sweep.report)
 curves=true              false leaves out curves.png and differences.png; they and a target ask for the history of
                          every run
 
@@ -33,6 +35,7 @@ from typing import Any
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.observe.comparison import fetch, files, target
+from fedcohort.observe.comparison.publish import publish
 from fedcohort.observe.comparison.question import Question, answer
 from fedcohort.observe.comparison.series import AXES
 from fedcohort.startup.options import folder, unknown
@@ -55,6 +58,7 @@ class Options:
     tracking_uri: str = "sqlite:///logs/mlflow.db"
     out: str = "logs/compare"
     curves: str = "true"
+    report: str = "false"
 
     def __post_init__(self) -> None:
         for name in ("rows", "metric", "experiment", "tracking_uri"):
@@ -63,6 +67,7 @@ class Options:
             ranges.text(name, getattr(self, name), optional=True)
         ranges.choice("better", self.better, "auto", "high", "low")
         ranges.choice("curves", self.curves, "true", "false")
+        ranges.choice("report", self.report, "true", "false")
         ranges.choice("axis", self.axis, *AXES)
         if self.target is not None:
             target.parse(self.target)
@@ -104,7 +109,11 @@ def question_of(options: Options) -> Question:
 
 def compare(options: Options) -> tuple[str, list[Path]]:
     """The tables in Markdown, and the files that were written. Raises `OptionError`, `TrackingError`."""
-    return files.write(answer(question_of(options)), Path(options.out).absolute())
+    found = answer(question_of(options))
+    text, paths = files.write(found, Path(options.out).absolute())
+    if options.report == "true":
+        text += f"\nMLflow: {publish(found, paths)}\n"
+    return text, paths
 
 
 def main(words: Sequence[str]) -> int:
