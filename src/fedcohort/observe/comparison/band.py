@@ -2,6 +2,8 @@
 
 At equal cost a run is, between two rounds, as good as after the first. A difference is paired: on each seed the curve
 minus the baseline's, at the same round or the same cost; its interval is t_{.975, n-1} s / sqrt(n) at each point.
+Between two rounds it is taken on the line that joins them: on steps, which end at other times for each run, it would
+jump with every round of either.
 """
 
 import math
@@ -74,7 +76,7 @@ def subtract(own: Mapping[int, Series], base: Mapping[int, Series], axis: str) -
         common = _common(every)
         return _band(common, [_at_rounds(mine, common) - _at_rounds(theirs, common) for mine, theirs in pairs])
     grid = _grid([each.along(axis) for each in every])
-    found = [[_at_costs(each.along(axis), each.value, grid) for each in pair] for pair in pairs]
+    found = [[_between(each.along(axis), each.value, grid) for each in pair] for pair in pairs]
     return _band(grid, [mine - theirs for mine, theirs in found])
 
 
@@ -101,6 +103,12 @@ def _at_costs(x: Curve, value: Curve, grid: Curve) -> Curve:
         return np.empty(0)
     known = np.isfinite(x)
     found: Curve = value[known][np.searchsorted(x[known], grid, side="right") - 1]
+    return found
+
+
+def _between(x: Curve, value: Curve, grid: Curve) -> Curve:
+    known = np.isfinite(x)
+    found: Curve = np.interp(grid, x[known], value[known]) if len(grid) else np.empty(0)
     return found
 
 
