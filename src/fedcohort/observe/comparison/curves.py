@@ -120,20 +120,22 @@ def _draw_panels(histories: Histories, found: Sorted, table: Table, path: Path, 
     down = -(-len(cells) // ACROSS)
     height = 1.4 + 1.75 * down
     canvas = figure(_title(table), found, WIDTH, height, constrained=False)
-    grid = canvas.subplots(down, ACROSS, sharex=True, sharey=True, squeeze=False)
+    grid = canvas.subplots(down, ACROSS, squeeze=False)
     canvas.subplots_adjust(
         left=0.75 / WIDTH, right=1 - 0.1 / WIDTH, top=1 - 0.9 / height, bottom=0.8 / height, wspace=0.05, hspace=0.25
     )
-    for axes, cell in zip(grid.flat, cells, strict=False):
-        base = base_of(cell, table.baseline, found)
-        if base is None:
-            raise LookupError(f"{spell(cell)} has a difference, and nothing that it is one to")
-        band = subtract(histories[cell], histories[base], ROUNDS)
+    pairs = [(cell, base_of(cell, table.baseline, found)) for cell in cells]
+    bands = [subtract(histories[cell], histories[base], ROUNDS) for cell, base in pairs if base is not None]
+    low, high = _span([(band.mean - sign * np.nan_to_num(band.half)) * factor for band in bands for sign in (1, -1)])
+    last = max((float(band.x[-1]) for band in bands if len(band.x)), default=1.0)
+    for n, (axes, cell, band) in enumerate(zip(grid.flat, cells, bands, strict=False)):
         label = f"{verdict.WORDS[sides[cell]]} {table.baseline}"
         look = {"color": SIDES[sides[cell]][0], "linewidth": 1.5, "label": label}
+        axes.set(xlim=(-0.02 * last, 1.02 * last), ylim=(low, high))  # sharing axes takes seconds for dozens of them
         _line(axes, band, band.half, Axis(ROUNDS, 1.0, ""), factor, look)
         axes.axhline(0.0, color=style.BLACK, linewidth=0.8)
-        axes.set_title(spell(cell), fontsize=style.SMALL, loc="left", pad=3)
+        axes.set_title(spell(cell), fontsize=style.SMALL, loc="left", pad=3, y=1.0)
+        axes.tick_params(labelleft=n % ACROSS == 0, labelbottom=n + ACROSS >= len(cells))
         style.tidy(axes)
     for axes in list(grid.flat)[len(cells) :]:
         axes.set_visible(False)
@@ -141,6 +143,14 @@ def _draw_panels(histories: Histories, found: Sorted, table: Table, path: Path, 
     canvas.supylabel(f"difference, {verdict.points(table)}".rstrip(", "), fontsize=style.SMALL + 1, x=0.15 / WIDTH)
     canvas.legend(handles=list_handles(grid.flat), loc="lower left", ncols=3, fontsize=style.SMALL, frameon=False)
     style.save(canvas, path)
+
+
+def _span(every: Sequence[Curve]) -> tuple[float, float]:
+    """Limits that hold all finite values and zero, with a little room."""
+    values = np.concatenate([np.zeros(1), *(each[np.isfinite(each)] for each in every)])
+    low, high = float(values.min()), float(values.max())
+    room = 0.04 * (high - low) or 1.0
+    return low - room, high + room
 
 
 def _title(table: Table) -> str:
