@@ -1,6 +1,7 @@
 """`fedcohort compare`: from runs in a database to files, and mistakes in one line."""
 # ruff: noqa: F811
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,14 +11,17 @@ import pytest
 from mlflow.entities import Metric, Param, RunTag
 
 from compare_toy import ACC
-from fedcohort.command.compare import Options, compare, main, parse
+from fedcohort.command.compare import Options, compare, main, parse, question_of
 from fedcohort.errors import FedcohortError, OptionError, TrackingError
+from fedcohort.observe import compat
 from fedcohort.observe.comparison import fetch
+from fedcohort.observe.comparison.question import answer
 from fedcohort.startup.refusals import in_one_line
 from observe.databases import Logs, logs  # noqa: F401
 from yaml_words import CONFIGS
 
-TABLES, DRAWN = ["table.md", "table.tex", "table.csv"], ["means.png", "forest.png", "curves.png"]
+TABLES = ["table.md", "table.tex", "table.csv", "costs.csv"]
+DRAWN = ["report.html", "means.png", "forest.png", "curves.png", "differences.png"]
 
 
 def fill(logs: Logs) -> None:
@@ -31,6 +35,7 @@ def fill(logs: Logs) -> None:
         params = [Param("selector", word), Param("seed", str(seed)), Param("dataset", "digits")]
         cost = {"time/virtual_s": 7.0, "comm/down_bytes": 1e6, "comm/up_bytes": 2e6}
         metrics = [Metric(name, each * step, 0, step) for name, each in cost.items() for step in range(4)]
+        metrics += [Metric("clients/acc_worst5", 0.05 * step + 0.01 * seed, 0, step) for step in range(4)]
         metrics += [Metric(ACC, 0.1 * step + 0.01 * seed + 0.05 * (word == "b") * step, 0, step) for step in range(4)]
         client.log_batch(made, metrics, params, [RunTag("status", "finished"), RunTag("sweep_id", sweep)])
 
@@ -60,6 +65,76 @@ def test_a_sweep_becomes_tables_and_figures(logs: Logs) -> None:
     text, files = compare(asked(logs, filter="params.dataset = 'digits'", curves="false"))
     assert "missing: a has no run of seed 2" in text
     assert "curves.png" not in [file.name for file in files]
+
+
+def test_several_metrics_and_what_it_cost(logs: Logs) -> None:
+    """The verdict is about the first; b costs what a does, and its worst clients are as good."""
+    fill(logs)
+    text, files = compare(asked(logs, sweep="s", baseline="a", metric=f"{ACC},clients/acc_worst5", curves="false"))
+    assert text.startswith("> test/acc: b is ahead of a by 15.0 points")
+    assert "| selector | clients/acc_worst5, % | − a |" in text
+    assert "| b | 15.50 [9.15, 21.85] | +0.000 [+0.000, +0.000] |" in text
+    assert "| b | 21 s (1.00 ×) | 9 MB (1.00 ×) |" in text
+    out = {file.name: file.read_text() for file in files if file.suffix in (".csv", ".tex")}
+    assert [line.split(",")[2] for line in out["table.csv"].splitlines()[1:]] == [
+        *[ACC] * 2,
+        *["clients/acc_worst5"] * 2,
+    ]
+    assert "b,,bytes,9000000.0,0.0,2,a,1.0,2" in out["costs.csv"]
+    assert r"b & 21 s (1.00 $\times$) & 9 MB (1.00 $\times$) \\" in out["table.tex"]
+    with pytest.raises(
+        OptionError, match=r"metric must be one of clients/acc_worst5, comm/down_bytes, .* got 'test/ac'"
+    ):
+        compare(asked(logs, sweep="s", metric=f"{ACC},test/ac"))
+
+
+def test_the_page_has_everything_and_asks_nobody(logs: Logs) -> None:
+    fill(logs)
+    _, files = compare(asked(logs, sweep="s", baseline="a", metric=f"{ACC},clients/acc_worst5", target="0.3"))
+    text = (logs.path / "out" / "report.html").read_text()
+    for said in (
+        "test/acc by selector, against a",
+        "4 runs of sweep s",
+        "b is ahead of a by 15.0 points",
+        "21 s (1.00 ×)",
+    ):
+        assert said in text
+    assert text.count("<img") == sum(file.suffix == ".png" for file in files) == 4
+    assert re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?(?!data:)[^"'\s>]+""", text) == []
+    assert "<script" not in text
+
+
+def test_a_report_is_a_run_and_no_run_that_is_compared(logs: Logs) -> None:
+    fill(logs)
+    text, _ = compare(asked(logs, sweep="s", baseline="a", report="true", curves="false"))
+    client = logs.client()
+    (run,) = client.search_runs(["1"], "tags.report = 's'")
+    assert text.endswith(f"\nMLflow: report: test/acc by selector, against a ({run.info.run_id[:8]})\n")
+    assert "b is ahead of a by 15.0 points" in run.data.tags["mlflow.note.content"]
+    assert compare(asked(logs, curves="false"))[0].count("left out") == 0
+    client.set_tag(run.info.run_id, "sweep_id", "s")
+    assert len(answer(question_of(asked(logs, sweep="s"))).found.cells["b", ""]) == 2
+
+
+def test_files_of_an_earlier_question_go(logs: Logs) -> None:
+    fill(logs)
+    compare(asked(logs, sweep="s", baseline="a", target="0.3"))
+    _, files = compare(asked(logs, sweep="s", curves="false"))
+    assert sorted(path.name for path in (logs.path / "out").iterdir()) == sorted(file.name for file in files)
+    assert "Without a baseline there is no verdict" in (logs.path / "out" / "report.html").read_text()
+
+
+def test_a_server_is_asked_for_the_same_histories(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(logs)
+    at_once = answer(question_of(asked(logs, sweep="s"))).histories
+    monkeypatch.setattr(compat, "read_histories", lambda *args: None)
+    one_by_one = answer(question_of(asked(logs, sweep="s"))).histories
+    for cell, of in at_once.items():
+        for seed, series in of.items():
+            for name in ("rounds", "value", "virtual_s", "bytes", "client_flops"):
+                assert str(series.along(name) if name != "value" else series.value) == str(
+                    getattr(one_by_one[cell][seed], name)
+                )
 
 
 def test_a_target_becomes_tables_of_its_own(logs: Logs) -> None:
@@ -138,8 +213,11 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
         ("rows=null", "rows must be a text"),
         ("cols=selector", "cols must be another parameter than rows=selector"),
         ("better=up", "better must be one of auto, high, low"),
+        ("metric=test/acc,", "metric must be a metric, or several of them, each once"),
+        ("metric=a,a", "metric must be a metric, or several of them, each once"),
         ("axis=seconds", "axis must be one of virtual_s, bytes, client_flops, rounds, got 'seconds'"),
         ("target=high", "target must be a number, or best_of:"),
+        ("report=1", "report must be one of true, false"),
         ("curves=1", "curves must be one of true, false"),
     ],
 )

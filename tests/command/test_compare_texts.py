@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compare_toy import ACC, both, table
-from fedcohort.observe.comparison import draw, render, shown
+from fedcohort.observe.comparison import band, render, sheet, shown
 from fedcohort.observe.comparison.series import Series
 
 
@@ -39,7 +39,7 @@ def test_one_seed_is_said_to_be_one() -> None:
 
 
 def test_latex_is_escaped() -> None:
-    assert render.tex("ucb_cs & 5 % ± n<2") == r"ucb\_cs \& 5 \% $\pm$ n$<$2"
+    assert sheet.tex("ucb_cs & 5 % ± n<2") == r"ucb\_cs \& 5 \% $\pm$ n$<$2"
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_curves_are_averaged_at_common_rounds() -> None:
         nothing = np.zeros(len(rounds))
         return Series(np.array(rounds, float), np.array(value, float), nothing, nothing, nothing)
 
-    band = draw.by_round([series([0, 1, 2], [1, 2, 3]), series([0, 2, 4], [3, 7, 9])])
-    assert band.x.tolist() == [0, 2]
-    assert band.mean.tolist() == [2, 5]
-    assert band.std.tolist() == pytest.approx([math.sqrt(2), math.sqrt(8)])
+    found = band.by_round([series([0, 1, 2], [1, 2, 3]), series([0, 2, 4], [3, 7, 9])])
+    assert found.x.tolist() == [0, 2]
+    assert found.mean.tolist() == [2, 5]
+    assert found.std.tolist() == pytest.approx([math.sqrt(2), math.sqrt(8)])
 
 
 def test_between_two_rounds_a_run_is_as_good_as_after_the_first() -> None:
@@ -79,14 +79,14 @@ def test_between_two_rounds_a_run_is_as_good_as_after_the_first() -> None:
     its initial value, and the second has another one at 4 s alone.
     """
     times = [np.array([0.0, 10.0, 20.0]), np.array([0.0, 4.0])]
-    band = draw.by_cost(times, [np.array([1.0, 5.0, 9.0]), np.array([3.0, 7.0])])
-    assert (band.x[0], band.x[-1]) == (0.0, 4.0)
-    assert band.mean[:-1].tolist() == [2.0] * (len(band.x) - 1)
-    assert band.mean[-1] == 4.0
+    found = band.by_cost(times, [np.array([1.0, 5.0, 9.0]), np.array([3.0, 7.0])])
+    assert (found.x[0], found.x[-1]) == (0.0, 4.0)
+    assert found.mean[:-1].tolist() == [2.0] * (len(found.x) - 1)
+    assert found.mean[-1] == 4.0
 
 
 def test_no_curve_where_no_time_was_logged() -> None:
-    assert len(draw.by_cost([np.full(2, math.nan)], [np.zeros(2)]).x) == 0
+    assert len(band.by_cost([np.full(2, math.nan)], [np.zeros(2)]).x) == 0
 
 
 def test_a_yardstick_is_marked_wherever_it_stands() -> None:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from mlflow import MlflowClient
+from mlflow.entities import Metric
 
 from fedcohort.errors import ForeignChange
 from fedcohort.observe import compat
@@ -31,3 +32,16 @@ def test_a_lock_is_told_by_its_text(tmp_path: Path) -> None:
     second.close()
     assert compat.is_locked(caught.value), f"SQLite {sqlite3.sqlite_version} says it otherwise: {caught.value}"
     assert not compat.is_locked(ValueError("no such table"))
+
+
+def test_histories_are_read_at_once(tmp_path: Path) -> None:
+    """As MLflow's own client has them, NaN included, the later of two values of a step last."""
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
+    run = client.create_run(client.create_experiment("x")).info.run_id
+    values = [Metric("a", 1.0, 5, 0), Metric("a", float("nan"), 6, 1), Metric("a", 2.0, 9, 0), Metric("b", 7.0, 5, 0)]
+    client.log_batch(run, [*values, Metric("c", 8.0, 5, 0)])
+    found = compat.read_histories(client, [run], ["a", "b"])
+    assert found is not None, f"mlflow {version('mlflow')} has other tables: comparisons of many runs take minutes"
+    assert sorted(map(str, found)) == sorted(str((run, m.key, m.step, m.value)) for m in values)
+    assert [value for _, name, step, value in found if (name, step) == ("a", 0)] == [1.0, 2.0]
+    assert compat.read_histories(SimpleNamespace(), [run], ["a"]) is None  # type: ignore[arg-type]

@@ -57,6 +57,17 @@ def test_a_run_with_all_its_facts(logs: Logs) -> None:
     assert "figures/accuracy.png" in drawn
 
 
+def test_the_headline_has_a_name_that_sorts_first(logs: Logs) -> None:
+    """MLflow's page that compares runs opens on the first metric by the alphabet that all of them have."""
+    play(watchers(logs), run_info(logs))
+    run = check(logs, 6)
+    client, names = logs.client(), sorted(run.data.metrics)
+    assert names[0] == record.FIRST
+    histories = [client.get_metric_history(run.info.run_id, name) for name in (names[0], "test/acc")]
+    first, second = ([(each.step, each.timestamp, each.value) for each in of] for of in histories)
+    assert first == second != []
+
+
 def test_heterogeneity_without_a_preset_is_told_by_its_parts(logs: Logs) -> None:
     config = {**run_info(logs).config, "partition": {"_target_": "x", "alpha": 0.1}}
     choices = {"selector": "flash", "partition": "dirichlet", "label_noise": "none", "experiment": "flash"}

@@ -106,7 +106,10 @@ def test_jobs_beside_each_other_have_one_thread_each_and_the_bits_of_a_run_by_it
 def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     done = train(tmp_path, "-m", "selector=random,flash", "cohort=4", "rounds=1", *TRACKED)
     (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
-    said, _, line = done.stderr.splitlines()[-1].partition(" Compare them: ")
+    counts, *verdict, report = done.stderr.splitlines()[-3:]
+    assert verdict == ["test/acc: of flash nothing can be said: one seed in common with random."]
+    assert report == f"report: {tmp_path / 'sweeps' / sweep / 'report' / 'report.html'}"
+    said, _, line = counts.partition(" Compare them: ")
     assert said == f"sweep {sweep}: 2 jobs done."
     words = shlex.split(line)[1:]
     where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"

@@ -2,9 +2,10 @@
 
 rows=selector            a parameter or tag of the runs, down the table
 cols=null                another one across it, null for a single column
-metric=test/acc          what is compared: a run's last value of it
+metric=test/acc          what is compared: a run's last value of it; of several (metric=test/acc,clients/acc_worst5) the
+                         verdict is about the first, the others stand beside it
 baseline=null            a value of rows (or cols) to which paired differences are taken
-better=auto              high, low, or auto: by the metric's name
+better=auto              high, low, or auto: by the (first) metric's name
 experiment=fedcohort     MLflow's experiment
 sweep=null               the runs of one sweep, by the name of its folder in logs/sweeps
 filter=null              the runs of a filter in MLflow's language: filter="params.dataset = 'digits'";
@@ -13,27 +14,30 @@ target=null              which is faster to it? A number (target=0.84), or best_
                          seed the best of their runs' last values (target=best_of:random,oort)
 axis=virtual_s           what time to target is measured in: virtual_s, bytes (down and up), client_flops, rounds
 tracking_uri=sqlite:///logs/mlflow.db
-out=logs/compare         the folder for table.md, table.tex, table.csv, means.png, curves.png, with a baseline
-                         forest.png, and with a target target.md, target.tex and target.csv
-curves=true              false leaves out curves.png; that and a target ask for the history of every run
+out=logs/compare         the folder for report.html, table.md, table.tex, table.csv, costs.csv, means.png, curves.png,
+                         with a baseline forest.png and differences.png, and with a target target.md, target.tex and
+                         target.csv
+report=false             true: all of it becomes artifacts of a run in MLflow, too, with the tag report; at a sweep's
+                         end it does by itself (sweep.report)
+curves=true              false leaves out curves.png and differences.png; they and a target ask for the history of
+                         every run
 
 Runs that never reach the target aren't dropped: they count as later than their end. A time is then "> t", a speed-up
 a bound without an interval.
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
-from fedcohort.errors import OptionError, TrackingError
-from fedcohort.observe.comparison import draw, fetch, render, render_target, runs, series, target, verdict
+from fedcohort.errors import OptionError
+from fedcohort.observe.comparison import fetch, files, target
+from fedcohort.observe.comparison.publish import publish
+from fedcohort.observe.comparison.question import Question, answer
 from fedcohort.observe.comparison.series import AXES
-from fedcohort.observe.comparison.table import sign_of, tabulate
-from fedcohort.observe.tracking import server
-from fedcohort.record.folder import write_atomically
 from fedcohort.startup.options import folder, unknown
 
 
@@ -54,6 +58,7 @@ class Options:
     tracking_uri: str = "sqlite:///logs/mlflow.db"
     out: str = "logs/compare"
     curves: str = "true"
+    report: str = "false"
 
     def __post_init__(self) -> None:
         for name in ("rows", "metric", "experiment", "tracking_uri"):
@@ -62,12 +67,22 @@ class Options:
             ranges.text(name, getattr(self, name), optional=True)
         ranges.choice("better", self.better, "auto", "high", "low")
         ranges.choice("curves", self.curves, "true", "false")
+        ranges.choice("report", self.report, "true", "false")
         ranges.choice("axis", self.axis, *AXES)
         if self.target is not None:
             target.parse(self.target)
+        split_metrics(self.metric)
         if self.cols == self.rows:
             raise ranges.refuse("cols", f"another parameter than rows={self.rows}, or null", self.cols)
         folder("out", self.out)
+
+
+def split_metrics(text: str) -> list[str]:
+    """The names between the commas. Raises `OptionError` where there is none, or one twice."""
+    names = text.split(",")
+    if not all(names) or len(set(names)) < len(names):
+        raise ranges.refuse("metric", "a metric, or several of them, each once, as test/acc,clients/acc_worst5", text)
+    return names
 
 
 def parse(words: Sequence[str]) -> Options:
@@ -85,57 +100,20 @@ def parse(words: Sequence[str]) -> Options:
     return Options(**values)
 
 
-def compare(options: Options) -> tuple[str, list[Path]]:
-    """The table in Markdown, and the files that were written. Raises `OptionError`, `TrackingError`."""
+def question_of(options: Options) -> Question:
+    """What the options ask."""
+    given = {name: getattr(options, name) for name in ("rows", "cols", "baseline", "better", "target", "axis")}
     query = fetch.Query(options.tracking_uri, options.experiment, options.sweep, options.filter)
-    try:
-        client = fetch.connect(query)
-        found = runs.sort(fetch.fetch(client, query), options.rows, options.cols, options.metric)
-        table = tabulate(found, options.rows, options.cols, options.metric, options.baseline, options.better)
-        by_round = options.curves == "true" or options.target is not None
-        histories = series.fetch(client, found, options.metric) if by_round else {}
-    except server.failures() as error:
-        raise TrackingError(f"MLflow at {options.tracking_uri} can't be read ({server.reason(error)})") from error
-    times = _times(options, found, histories)
-    out = Path(options.out).absolute()
-    out.mkdir(parents=True, exist_ok=True)
-    texts: dict[str, Callable[[], str]] = {
-        "table.md": lambda: render.markdown(table),
-        "table.tex": lambda: render.latex(table),
-        "table.csv": lambda: render.render_csv(table),
-    }
-    goal: float | None = None
-    if times is not None and options.target is not None:
-        texts |= {
-            "target.md": lambda: render_target.markdown(times, found.notes),
-            "target.tex": lambda: render_target.latex(times, found.notes),
-            "target.csv": lambda: render_target.render_csv(times),
-        }
-        wanted = target.parse(options.target)
-        goal = wanted if isinstance(wanted, float) else None
-    for name, text in texts.items():
-        write_atomically(out / name, text())
-    draw.intervals(table, found, out / "means.png")
-    paths = [*texts, "means.png"]
-    if verdict.list_gaps(table):
-        draw.forest(table, found, out / "forest.png")
-        paths.append("forest.png")
-    if options.curves == "true":
-        draw.curves(histories, found, options.metric, out / "curves.png", goal)
-        paths.append("curves.png")
-    first = f"{render_target.markdown(times)}\n" if times is not None else ""
-    return first + texts["table.md"](), [out / name for name in paths]
+    return Question(query, metrics=split_metrics(options.metric), curves=options.curves == "true", **given)
 
 
-def _times(
-    options: Options, found: runs.Sorted, histories: Mapping[runs.Cell, Mapping[int, series.Series]]
-) -> target.TargetTable | None:
-    """The times to the target, None where there is none."""
-    if options.target is None:
-        return None
-    names = (options.rows, options.cols, options.metric)
-    sign = sign_of(options.better, options.metric)
-    return target.tabulate(found, histories, names, options.target, options.axis, options.baseline, sign)
+def compare(options: Options) -> tuple[str, list[Path]]:
+    """The tables in Markdown, and the files that were written. Raises `OptionError`, `TrackingError`."""
+    found = answer(question_of(options))
+    text, paths = files.write(found, Path(options.out).absolute())
+    if options.report == "true":
+        text += f"\nMLflow: {publish(found, paths)}\n"
+    return text, paths
 
 
 def main(words: Sequence[str]) -> int:

@@ -3,7 +3,9 @@
 All of it was read in MLflow 3.17.2.
 """
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from fedcohort.errors import ForeignChange
 
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 MLFLOW = "3.17.2"
+AT_ONCE = 500  # runs: databases have a limit of variables in a statement
+Reading = tuple[str, str, int, float]  # run, metric, step, value
 
 
 def let_go(client: "MlflowClient") -> None:
@@ -24,6 +28,30 @@ def let_go(client: "MlflowClient") -> None:
         part = "MlflowClient._tracking_client.store.engine"
         raise ForeignChange("mlflow", part, "closes a new database", MLFLOW) from error
     engine.dispose()
+
+
+def read_histories(client: "MlflowClient", runs: Sequence[str], names: Sequence[str]) -> list[Reading] | None:
+    """Read whole histories from a database at once, in the order of their times; None where that can't be done.
+
+    It can't from a server. Rests on `MlflowClient._tracking_client.store.engine` and on the columns of
+    `mlflow.store.tracking.dbmodels.models.SqlMetric` (MLflow 3.17.2). MLflow's own client takes ten times as long, and
+    stands in where one of them is gone.
+    """
+    try:
+        from mlflow.store.tracking.dbmodels.models import SqlMetric
+        from sqlalchemy import select
+
+        engine = client._tracking_client.store.engine
+        columns = (SqlMetric.run_uuid, SqlMetric.key, SqlMetric.step, SqlMetric.value, SqlMetric.is_nan)
+        asked: Any = select(*columns).where(SqlMetric.key.in_(names)).order_by(SqlMetric.timestamp)
+    except (ImportError, AttributeError):
+        return None
+    found: list[Reading] = []
+    with engine.connect() as connection:
+        for start in range(0, len(runs), AT_ONCE):
+            rows = connection.execute(asked.where(SqlMetric.run_uuid.in_(runs[start : start + AT_ONCE])))
+            found += [(run, name, step, math.nan if is_nan else value) for run, name, step, value, is_nan in rows]
+    return found
 
 
 def is_locked(error: BaseException) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from fedcohort.observe.figure import style
 
 PIXEL = 96 / style.DPI  # of a page, of one of a picture
+LEAST = 0.68  # of its own size, at which a picture can still be read
 STYLE = """
 :root { color-scheme: light; }
 * { box-sizing: border-box; }
@@ -22,7 +23,7 @@ h3 { font-size: 1.05rem; margin: 1.8rem 0 .4rem; }
 .warning { border-left: 4px solid #d55e00; padding-left: .7rem; }
 code { font-size: .85em; background: #f4f4f4; padding: .1em .3em; border-radius: 3px; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; border: 1px solid #e3e3e3; border-radius: 4px; }
-.wide img { display: block; width: 100%; min-width: 40rem; height: auto; }
+.wide img { display: block; width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: .85rem; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { padding: .32rem .6rem; text-align: right; vertical-align: top; border-bottom: 1px solid #ececec; }
 td { white-space: nowrap; }
@@ -47,12 +48,16 @@ def document(title: str, parts: Sequence[str]) -> str:
 
 
 def picture(path: Path, what: str) -> str:
-    """Return a PNG as a part of the page; what: it shows, for those who don't see it."""
-    found = path.read_bytes()
-    wide = int(int.from_bytes(found[16:20], "big") * PIXEL)  # where a PNG has its width
-    data = base64.b64encode(found).decode()
-    image = f'<img style="max-width: {wide}px" alt="{html.escape(what)}" src="data:image/png;base64,{data}">'
-    return f"<div class=wide tabindex=0>{image}</div><p></p>"
+    """Return a PNG as part of the page, in its own size at most, and not so small that it can't be read.
+
+    what: it shows, for those who don't see it.
+    """
+    content = path.read_bytes()
+    wide = int(int.from_bytes(content[16:20], "big") * PIXEL)  # where a PNG has its width
+    widths = f"max-width: {wide}px; min-width: {int(wide * LEAST)}px"
+    data = base64.b64encode(content).decode()
+    image = f'<img style="{widths}" alt="{html.escape(what)}" src="data:image/png;base64,{data}">'
+    return f'<div class=wide tabindex=0 style="max-width: {wide + 2}px">{image}</div><p></p>'
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
@@ -63,10 +68,10 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], strong: Collection[int] = ()) -> str:
     """Return a table whose first column has the names of its rows; strong: the places of rows in bold face."""
-    names = "".join(f"<th scope=col>{html.escape(cell)}</th>" for cell in head)
+    names = "".join(f"<th scope=col>{_inline(cell)}</th>" for cell in head)
     lines = (
-        f"<tr{' class=strong' if i in strong else ''}><th scope=row>{html.escape(row[0])}</th>"
-        f"{''.join(f'<td>{html.escape(cell)}</td>' for cell in row[1:])}</tr>"
+        f"<tr{' class=strong' if i in strong else ''}><th scope=row>{_inline(row[0])}</th>"
+        f"{''.join(f'<td>{_inline(cell)}</td>' for cell in row[1:])}</tr>"
         for i, row in enumerate(rows)
     )
     body = "\n".join(lines)

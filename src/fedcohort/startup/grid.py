@@ -58,7 +58,8 @@ class Grid(Sweeper):
     def sweep(self, arguments: list[str]) -> list[Any]:
         """Launch what is not refused, and return what each job did. Raises `FedcohortError`, and what a job raised."""
         skip = self.typed.sweep.skip_refused
-        options.CHECKS["sweep.skip_refused"]("sweep.skip_refused", skip)
+        for name, value in (("skip_refused", skip), ("report", self.typed.sweep.report)):
+            options.CHECKS[f"sweep.{name}"](f"sweep.{name}", value)
         jobs = split_jobs(self.typed)
         refused = self.list_refused(jobs)
         if refused and (not skip or len(refused) == len(jobs)):

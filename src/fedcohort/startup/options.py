@@ -83,6 +83,7 @@ CHECKS: Mapping[str, Check] = {  # those that the rounds read stand in `round/se
     "split.limit": integer("[1, inf)", optional=True),
     "checkpoint.every": integer("[1, inf)"),
     "checkpoint.every_s": number("[0, inf)"),
+    "sweep.report": ranges.flag,
     "sweep.skip_refused": ranges.flag,
     "paths.logs": folder,
     "trainer.accelerator": choice("cpu", "gpu"),

@@ -25,7 +25,7 @@ from fedcohort.host.lock import hold
 from fedcohort.observe.tracking import comparison, identity, membership
 from fedcohort.record import card
 from fedcohort.record.observer import RunInfo
-from fedcohort.startup import compat, jobs, nursery, outlook
+from fedcohort.startup import answer, compat, jobs, nursery, outlook
 from fedcohort.startup.jobs import LOCK, JobRecord, Plan, SweepJob, save_plan
 from fedcohort.startup.outlook import KILLED
 
@@ -44,12 +44,14 @@ class Sweep:
         launcher: the class of Hydra's that starts the jobs.
         expected: what each job is given; none where the sweeper makes that up as it goes.
         refused: words and reason of each job that was left out.
+        report: whether its runs are compared at the end (`sweep.report`).
     """
 
     folder: Path | None = None
     launcher: str = ""
     expected: Sequence[Sequence[str]] = field(default_factory=list)
     refused: Sequence[tuple[Sequence[str], str]] = field(default_factory=list)
+    report: bool = False
     _lock: IO[str] | None = None
 
     def begin(
@@ -79,6 +81,9 @@ class Sweep:
         _name_failed(results)
         membership.send([info for record in results if record.how == "skipped" and (info := _find_tracked(record))])
         log.info("%s", self.overview(results))
+        runs = _list_tracked(results)
+        if self.report and runs:
+            answer.tell(self.folder, runs)
         return 0 if all(record.how in ("done", "skipped") for record in results) else 1
 
     def overview(self, results: Sequence[JobRecord]) -> str:
@@ -89,7 +94,7 @@ class Sweep:
         phrases = [f"{first} job{'s' if first > 1 else ''} {how}", *(f"{n} {how}" for how, n in others)]
         phrases += [f"{len(self.refused)} left out (refused)"] if self.refused else []
         name = self.folder.name if self.folder else ""
-        runs = [(info, record.words) for record in results if (info := _find_tracked(record)) is not None]
+        runs = _list_tracked(results)
         return " ".join(
             [f"sweep {name}: {', '.join(phrases)}.", *([comparison.command_of(name, runs)] if runs else [])]
         )
@@ -146,6 +151,7 @@ class Announcement(Callback):
         SWEEP.launcher = str(config.hydra.launcher._target_)
         if SWEEP.launcher.endswith("JoblibLauncher"):
             nursery.begin(config.hydra.launcher.get("inner_max_num_threads") or 1)
+        SWEEP.report = config.sweep.report is True
         if config.hydra.sweeper._target_ != GRID:  # which begins when it has looked at the jobs
             SWEEP.begin(Path(config.hydra.sweep.dir).absolute(), split_jobs(config))
 
@@ -179,6 +185,10 @@ def _name_failed(results: Sequence[JobRecord]) -> None:
     for record in results:
         if record.how == "failed":
             log.error("failed: %s: %s", " ".join(record.words), record.reason)
+
+
+def _list_tracked(results: Sequence[JobRecord]) -> list[comparison.Run]:
+    return [(info, record.words) for record in results if (info := _find_tracked(record)) is not None]
 
 
 def _find_tracked(record: JobRecord) -> RunInfo | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fedcohort.observe.comparison.sheet import Sheet
 from fedcohort.observe.comparison.shown import MetricUnit, unit_of
 from fedcohort.observe.figure.regimes import RegimeMap, draw_map, draw_ranks
 from fedcohort.record.folder import write_atomically
@@ -15,7 +16,6 @@ from fedcohort.study import answer, sheets, web
 from fedcohort.study.definition import BESIDE, BOUND, METHOD, YARDSTICK, Study
 from fedcohort.study.judge import Verdict, judge, over_of
 from fedcohort.study.results import DONE, Results, with_roles
-from fedcohort.study.sheets import Sheet
 
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
 

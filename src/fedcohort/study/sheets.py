@@ -1,66 +1,16 @@
 """The tables of a study's page: what they say once, shown as Markdown, HTML, LaTeX and CSV."""
 
-import csv
-import io
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fedcohort.observe import units
-from fedcohort.observe.comparison.render import exact, tex
+from fedcohort.observe.comparison.sheet import NONE, Sheet, exact, write_csv
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.comparison.table import Mean
-from fedcohort.observe.html import table
 from fedcohort.study.definition import BOUND, YARDSTICK, Study
 from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
 
-NONE = "–"
 HEAD = ("selector", "late mean", "difference", "Holm's p", "gap closed", "rank", "virtual time", "bytes", "to target")
 MARK = {1: "▲", -1: "▼", 0: ""}
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A table. strong: the rows in bold face, by position; note: a line below it."""
-
-    name: str
-    title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    strong: frozenset[int] = frozenset()
-    note: str = ""
-
-    def markdown(self) -> str:
-        lines = [self.head, ["---"] + ["---:"] * (len(self.head) - 1)]
-        lines += [
-            [f"**{cell}**" if i in self.strong and cell not in ("", NONE) else cell for cell in row]
-            for i, row in enumerate(self.rows)
-        ]
-        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-    def html(self) -> str:
-        return table(self.head, self.rows, self.strong)
-
-    def latex(self) -> str:
-        lines = [" & ".join(map(_tex, line)) + " \\\\" for line in (self.head, *self.rows)]
-        columns = f"l{'r' * (len(self.head) - 1)}"
-        told = [f"% {text}" for text in (self.title, self.note) if text]
-        top = ["% needs \\usepackage{booktabs}", *told, f"\\begin{{tabular}}{{{columns}}}", "\\toprule"]
-        return "\n".join([*top, lines[0], "\\midrule", *lines[1:], "\\bottomrule", "\\end{tabular}"]) + "\n"
-
-    def csv(self) -> str:
-        return write_csv([self.head, *self.rows])
-
-
-def _tex(text: str) -> str:
-    return tex(text).replace("▲", r"$\blacktriangle$").replace("▼", r"$\blacktriangledown$").replace("−", "$-$")
-
-
-def write_csv(rows: Sequence[Sequence[object]]) -> str:
-    """Return lines of comma-separated values."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue()
 
 
 def spell_mean(value: Mean, u: MetricUnit, *, sign: bool = False) -> str:

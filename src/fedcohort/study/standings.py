@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+from fedcohort.observe.comparison.sheet import NONE, Sheet
 from fedcohort.observe.comparison.shown import MetricUnit, unit_of
 from fedcohort.study import answer, board, sheets
 from fedcohort.study.board import Board, Span
@@ -15,7 +16,6 @@ from fedcohort.study.judge import Verdict, judge, over_of
 from fedcohort.study.leaderboard import Leaderboard
 from fedcohort.study.report import Page, commits_of, draw, save
 from fedcohort.study.results import DONE
-from fedcohort.study.sheets import NONE, Sheet
 
 
 def write(known: Leaderboard) -> list[Path]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compare_toy import ACC, both, notes_with, run, table
-from fedcohort.observe.comparison import draw, render, verdict
+from fedcohort.observe.comparison import draw, render, sheet, verdict
 from fedcohort.observe.comparison.runs import sort
 from fedcohort.observe.comparison.table import Table
 from fedcohort.observe.figure import style
@@ -47,7 +47,7 @@ def test_all_renderings_open_with_it() -> None:
     found = table(both(BASE, AHEAD))
     (said,) = verdict.tell(found)
     assert render.markdown(found).startswith(f"> {said}\n\n### test/acc")
-    assert render.latex(found).splitlines()[1] == f"\\noindent {render.tex(said)}\\par"
+    assert render.latex(found).splitlines()[1] == f"\\noindent {sheet.tex(said)}\\par"
     rows = list(csv.DictReader(render.render_csv(found).splitlines()))
     assert [row["verdict"] for row in rows] == ["", "ahead of"]
     alone = table([run("random", seed, 0.1) for seed in range(2)])
@@ -89,3 +89,13 @@ def test_options_that_come_along_with_a_word_are_no_footnotes() -> None:
     found = sort([run(word, 0, 0.1, options=options) for word, options in kinds.items()], "selector", None, ACC)
     named = [line.split(": ")[1].split(" is ")[0] for line in notes_with(found, "also differs")]
     assert named == ["client.lr", "client.momentum", "deadline", "deadline.window_s"]
+
+
+def test_of_dozens_the_clearest_are_named() -> None:
+    """Rows 1 to 9 points ahead and 1 to 9 behind: four are named on each side, those that differ most."""
+    values = {"random": BASE} | {f"{way}{n}": [v + step * n / 100 + s * n * 1e-4 for s, v in enumerate(BASE)]
+              for way, step in (("up", 1), ("down", -1)) for n in range(1, 10)}  # fmt: skip
+    (said,) = verdict.tell(of(values))
+    named = [part.partition(" is ")[0].removeprefix("test/acc: ") for part in said.split("; ")]
+    more = ["5 more are ahead of random, by less", "5 more are behind random, by less."]
+    assert named == ["up9", "up8", "up7", "up6", more[0], "down6", "down7", "down8", "down9", more[1]]

@@ -41,8 +41,10 @@ class Query:
         return " and ".join([*sweep, *([self.filter] if self.filter else [])])
 
     def holds(self, tags: Mapping[str, str]) -> bool:
-        """Whether a run with such tags is in the sweep itself, not in one whose id is longer."""
-        return self.sweep is None or self.sweep in membership.sweeps(tags.get(membership.TAG))
+        """Whether a run with such tags is in the sweep itself, not in one whose id is longer, and no report."""
+        return record.REPORT not in tags and (
+            self.sweep is None or self.sweep in membership.sweeps(tags.get(membership.TAG))
+        )
 
 
 def connect(query: Query) -> "MlflowClient":

@@ -1,19 +1,13 @@
 """A table of a comparison as text: Markdown, LaTeX, CSV."""
 
-import csv
-import io
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from fedcohort.observe.comparison import verdict
 from fedcohort.observe.comparison.runs import Cell, spell
+from fedcohort.observe.comparison.sheet import ODD, YARDSTICK, Sheet, exact, tex, write_csv
 from fedcohort.observe.comparison.shown import digits, number, unit
 from fedcohort.observe.comparison.table import Difference, Entry, Mean, Table
-
-ODD, YARDSTICK = "†", "‡"
-ESCAPED = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-ESCAPED |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
 
 
 def title(table: Table) -> str:
@@ -21,14 +15,21 @@ def title(table: Table) -> str:
     return f"{table.metric}{f', {name}' if name else ''}: mean ± standard deviation over n seeds"
 
 
-def markdown(table: Table) -> str:
-    """The verdict, a table of means, one of differences where there is a baseline, and the notes."""
-    out = [line for said in verdict.tell(table) for line in (f"> {said}", "")]
-    out += [f"### {title(table)}", "", *grid(table, lambda entry: _mean(table, entry))]
+def sheets(table: Table) -> list[Sheet]:
+    """A table of means, and one of differences where there is a baseline."""
+    found = [sheet_of(table, "means", title(table), lambda entry: _mean(table, entry))]
     if table.baseline is not None:
-        out += ["", f"### Difference to {table.baseline} over common seeds [95 % interval], paired t-test", ""]
-        out += grid(table, lambda entry: _gap(table, entry.difference))
-    out += ["", *(f"- {line}" for line in remarks(table))]
+        what = f"Difference to {table.baseline} over common seeds [95 % interval], paired t-test"
+        found.append(sheet_of(table, "differences", what, lambda entry: _gap(table, entry.difference)))
+    return found
+
+
+def markdown(table: Table, beside: Sequence[Sheet] = ()) -> str:
+    """The verdict, a table of means, one of differences where there is a baseline, those `beside` it, and the notes."""
+    out = [line for said in verdict.tell(table) for line in (f"> {said}", "")]
+    for sheet in (*sheets(table), *beside):
+        out += [f"### {sheet.title}", "", sheet.markdown(), ""]
+    out += [f"- {line}" for line in remarks(table)]
     return "\n".join(out).rstrip() + "\n"
 
 
@@ -83,12 +84,11 @@ class Cells(Protocol[EE]):
     def entries(self) -> Mapping[Cell, EE]: ...
 
 
-def grid(table: Cells[E], shown: Callable[[E], str]) -> list[str]:
-    """The lines of a table in Markdown."""
+def sheet_of(table: Cells[E], name: str, title: str, shown: Callable[[E], str]) -> Sheet:
+    """Rows down, columns across."""
     head = [table.rows_name, *(col or table.metric for col in table.cols)]
-    lines = [head, ["---"] * len(head)]
-    lines += [[row, *(_at(table, row, col, shown, (ODD, YARDSTICK)) for col in table.cols)] for row in table.rows]
-    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+    rows = [[row, *(_at(table, row, col, shown, (ODD, YARDSTICK)) for col in table.cols)] for row in table.rows]
+    return Sheet(name, title, head, rows)
 
 
 def _at(table: Cells[E], row: str, col: str, shown: Callable[[E], str], marks: Sequence[str]) -> str:
@@ -127,13 +127,15 @@ def _gap(table: Table, gap: Difference | None) -> str:
     return f"{middle} {interval}, {gap.why or p_value(gap.p)} (n={gap.over.n})"
 
 
-def latex(table: Table) -> str:
-    """A `tabular` of the same, for booktabs; differences in a second one, the notes below."""
+def latex(table: Table, beside: Sequence[Sheet] = ()) -> str:
+    """A `tabular` of the same, for booktabs; differences in a second one, then those `beside` it, the notes below."""
     out = ["% needs \\usepackage{booktabs}", *(f"\\noindent {tex(line)}\\par" for line in verdict.tell(table))]
     out += tabular(table, lambda entry: _mean_tex(table, entry), title(table))
     if table.baseline is not None:
         caption = f"difference to {table.baseline} over common seeds, 95 % interval, paired t-test"
         out += ["", *tabular(table, lambda entry: tex(_gap(table, entry.difference)), caption)]
+    for sheet in beside:
+        out += ["", *sheet.latex().splitlines()]
     out += ["", "\\par\\footnotesize", *(f"{tex(line)}\\\\" for line in remarks(table))]
     return "\n".join(out) + "\n"
 
@@ -154,29 +156,16 @@ def _mean_tex(table: Table, entry: Entry) -> str:
     return f"{f'{{{chr(92)}boldmath {text}}}' if entry.best else text} ({entry.value.n})"
 
 
-def tex(text: str) -> str:
-    plain = "".join(ESCAPED.get(letter, letter) for letter in text)
-    for letter, command in (
-        ("±", r"$\pm$"),
-        (ODD, r"\dag{}"),
-        (YARDSTICK, r"\ddag{}"),
-        ("–", "--"),
-        ("²", r"\textsuperscript{2}"),
-        ("<", "$<$"),
-        (">", "$>$"),
-    ):
-        plain = plain.replace(letter, command)
-    return plain
-
-
-def render_csv(table: Table) -> str:
-    """Render one line a cell, in the metric's own unit; empty where a number isn't known."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+def render_csv(*tables: Table) -> str:
+    """Render one line a cell and metric, in the metric's own unit; empty where a number isn't known."""
     names = ["mean", "std", "n", "ci95_low", "ci95_high", "seeds", "bold", "odd", "yardstick"]
     gaps = ["diff", "diff_ci95_low", "diff_ci95_high", "diff_p", "diff_n", "verdict"]
+    head = [tables[0].rows_name, tables[0].cols_name or "column", "metric", *names, "baseline", *gaps]
+    return write_csv([head, *(line for table in tables for line in _lines(table))])
+
+
+def _lines(table: Table) -> Iterator[list[object]]:
     sides = {gap.cell: gap.side for gap in verdict.list_gaps(table)}
-    writer.writerow([table.rows_name, table.cols_name or "column", "metric", *names, "baseline", *gaps])
     for (row, col), entry in table.entries.items():
         own = [*exact(entry.value.mean, entry.value.std), entry.value.n]
         own += [
@@ -191,10 +180,4 @@ def render_csv(table: Table) -> str:
         if gap is not None:
             theirs = [*exact(gap.over.mean, gap.over.low, gap.over.high, gap.p), gap.over.n]
             theirs.append(verdict.WORDS[sides.get((row, col), 0)])
-        writer.writerow([row, col, table.metric, *own, (table.baseline or "") if gap is not None else "", *theirs])
-    return out.getvalue()
-
-
-def exact(*values: float) -> Sequence[object]:
-    """All digits; empty for what isn't known."""
-    return [repr(value) if math.isfinite(value) else "" for value in values]
+        yield [row, col, table.metric, *own, (table.baseline or "") if gap is not None else "", *theirs]

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from fedcohort.observe import units
-from fedcohort.observe.comparison.render import ODD, YARDSTICK, exact, grid, p_value, tabular, tex
+from fedcohort.observe.comparison.render import p_value, sheet_of, tabular
+from fedcohort.observe.comparison.sheet import ODD, YARDSTICK, Sheet, exact, tex
 from fedcohort.observe.comparison.shown import unit_of
 from fedcohort.observe.comparison.target import BEST_OF, SpeedUp, TargetEntry, TargetTable
 
@@ -78,12 +79,18 @@ def _bounds(found: SpeedUp) -> str:
     return f"median > {found.low:.2f}" if math.isinf(found.high) else f"median {found.low:.2f} to {found.high:.2f}"
 
 
+def sheets(table: TargetTable) -> list[Sheet]:
+    """A table of times, and one of speed-ups where there is a baseline."""
+    found = [sheet_of(table, "times", title(table), lambda entry: time_words(table, entry))]
+    if table.baseline is not None:
+        found.append(sheet_of(table, "speedups", _ratio_title(table), lambda entry: ratio_words(entry.speed_up)))
+    return found
+
+
 def markdown(table: TargetTable, beside: Sequence[str] = ()) -> str:
     """A table of times, one of speed-ups where there is a baseline, and the notes; beside: those on the runs."""
-    out = [f"### {title(table)}", "", *grid(table, lambda entry: time_words(table, entry))]
-    if table.baseline is not None:
-        out += ["", f"### {_ratio_title(table)}", "", *grid(table, lambda entry: ratio_words(entry.speed_up))]
-    out += ["", *(f"- {line}" for line in [*remarks(table), *beside])]
+    out = [line for sheet in sheets(table) for line in (f"### {sheet.title}", "", sheet.markdown(), "")]
+    out += [f"- {line}" for line in [*remarks(table), *beside]]
     return "\n".join(out).rstrip() + "\n"
 
 

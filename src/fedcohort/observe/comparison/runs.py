@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fedcohort.errors import TrackingError
+from fedcohort.observe.comparison.order import natural
 from fedcohort.observe.comparison.tracked import SEED, Run, commit, differences, label, settings
 from fedcohort.observe.tracking.record import ASKED, BUDGET, DONE, FORCED, YARDSTICK
 from fedcohort.ranges import refuse
@@ -174,8 +175,11 @@ def _without_budget(kind: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str],
     return tuple((name, value) for name, value in kind if name not in ENDS)
 
 
-def sort(runs: Sequence[Run], rows: str, cols: str | None, metric: str) -> Sorted:
-    """Put `runs` into cells. Raises `OptionError` for a name that no run knows."""
+def sort(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str) -> Sorted:
+    """Put `runs` into cells. Raises `OptionError` for a name that no run knows.
+
+    metrics: the first is the headline, without which a run doesn't count.
+    """
     for option, name in (("rows", rows), ("cols", cols)):
         if name is not None and all(run.fact(name) is None for run in runs):
             values: dict[str, set[str]] = {}
@@ -183,22 +187,23 @@ def sort(runs: Sequence[Run], rows: str, cols: str | None, metric: str) -> Sorte
                 values.setdefault(key, set()).add(value)
             known = sorted(key for key in values if len(values[key]) > 1) or sorted(values)
             raise refuse(option, f"a parameter or tag of the runs ({', '.join(known)} and more)", name)
-    if all(metric not in run.metrics for run in runs):
-        known = sorted({key for run in runs for key in run.metrics})
-        raise refuse("metric", f"one of {', '.join(known) or 'none (the runs have no metrics)'}", metric)
-    sorter = _Sorter(rows, cols, metric)
+    known = sorted({key for run in runs for key in run.metrics})
+    for metric in metrics:
+        if metric not in known:
+            raise refuse("metric", f"one of {', '.join(known) or 'none (the runs have no metrics)'}", metric)
+    sorter = _Sorter(rows, cols, metrics[0])
     placed = sorter.place(runs)
     if not placed:
         raise TrackingError(f"none of the {len(runs)} runs can be compared: " + "; ".join(sorter.notes[:3]))
-    cells = {cell: sorter.alike(cell, placed[cell]) for cell in sorted(placed, key=_natural)}
+    cells = {cell: sorter.alike(cell, placed[cell]) for cell in sorted(placed, key=natural)}
     odd = sorter.across(cells)
     yardsticks = sorter.yardsticks(cells)
     sorter.seeds(cells)
     sorter.short(cells)
     sorter.check_config(cells)
     sorter.code(cells)
-    row_values = sorted({row for row, _ in cells}, key=lambda value: _natural((value,)))
-    col_values = sorted({col for _, col in cells}, key=lambda value: _natural((value,)))
+    row_values = sorted({row for row, _ in cells}, key=lambda value: natural((value,)))
+    col_values = sorted({col for _, col in cells}, key=lambda value: natural((value,)))
     return Sorted(row_values, col_values, cells, sorter.notes, odd, yardsticks)
 
 
@@ -236,15 +241,3 @@ def _minorities(values: Mapping[Cell, str]) -> set[Cell]:
 
 def spell(cell: Cell) -> str:
     return " + ".join(part for part in cell if part != ONE)
-
-
-def _natural(cell: Sequence[str]) -> tuple[tuple[int, float, str], ...]:
-    """10 after 9, and words after numbers."""
-
-    def place(text: str) -> tuple[int, float, str]:
-        try:
-            return 0, float(text), text
-        except ValueError:
-            return 1, 0.0, text
-
-    return tuple(map(place, cell))

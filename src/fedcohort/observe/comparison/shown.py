@@ -1,6 +1,7 @@
 """What numbers of a comparison are shown in: their unit, and how many decimals."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedcohort.observe import units
@@ -43,7 +44,16 @@ def number(value: float, digits: int) -> str:
 
 def digits(table: Table) -> int:
     """Decimals that show the middle one of the spreads in two digits; one at least."""
-    u = unit(table)
-    spreads = [entry.value.std * u.factor for entry in table.entries.values()]
-    spreads = [spread for spread in spreads if math.isfinite(spread) and spread > 0]
-    return min(max(1 - math.floor(math.log10(sorted(spreads)[len(spreads) // 2])), 1), 6) if spreads else 3
+    return _digits([entry.value.std * unit(table).factor for entry in table.entries.values()])
+
+
+def digits_of_gaps(table: Table) -> int:
+    """Decimals that show the middle one of the differences' intervals in two digits; one at least."""
+    gaps = [entry.difference.over for entry in table.entries.values() if entry.difference is not None]
+    known = [gap for gap in gaps if gap.half > 1e-9 * abs(gap.mean)]  # less is rounding
+    return _digits([gap.half * unit(table).factor for gap in known])
+
+
+def _digits(spreads: Sequence[float]) -> int:
+    known = sorted(spread for spread in spreads if math.isfinite(spread) and spread > 0)
+    return min(max(1 - math.floor(math.log10(known[len(known) // 2])), 1), 6) if known else 3

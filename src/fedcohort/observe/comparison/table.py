@@ -132,7 +132,11 @@ def tabulate(found: Sorted, rows: str, cols: str | None, metric: str, baseline: 
 
     better: "high", "low", or "auto" by the metric's name. Raises `OptionError` for a baseline that isn't there.
     """
-    values = {cell: {seed: run.metrics[metric] for seed, run in runs.items()} for cell, runs in found.cells.items()}
+    known = {
+        cell: {seed: run.metrics[metric] for seed, run in runs.items() if metric in run.metrics}
+        for cell, runs in found.cells.items()
+    }
+    values = {cell: of for cell, of in known.items() if of}
     if baseline is not None and baseline not in (*found.rows, *found.cols):
         there = [f"{rows} ({', '.join(found.rows)})", *([f"{cols} ({', '.join(found.cols)})"] if cols else [])]
         raise refuse("baseline", f"a value of {' or '.join(there)}", baseline)

@@ -12,6 +12,7 @@ from fedcohort.observe.comparison.runs import Cell, spell
 from fedcohort.observe.comparison.shown import number, unit
 from fedcohort.observe.comparison.table import Difference, Table
 
+MOST = 4  # on each side, that a sentence names where there are more
 WORDS = {1: "ahead of", 0: "not distinguishable from", -1: "behind"}
 
 
@@ -76,13 +77,17 @@ def _sentence(gaps: Sequence[Gap], base: Cell, table: Table) -> str:
     name, what, places = spell(base), points(table), _places(gaps)
     parts = []
     for side in (1, -1):
-        for gap in (gap for gap in gaps if gap.side == side):
+        same = [gap for gap in gaps if gap.side == side]
+        named = same if len(same) <= MOST else same[:MOST] if side > 0 else same[-MOST:]
+        for gap in named:
             by = number(abs(gap.mean), places)
             ends = sorted((abs(gap.low), abs(gap.high)))
             inside = ", ".join(number(end, places) for end in ends)
             parts.append(
                 f"{spell(gap.cell)} is {WORDS[side]} {name} by {f'{by} {what}'.strip()} [{inside}], {gap.n} seeds"
             )
+        if len(named) < len(same):
+            parts.append(f"{len(same) - len(named)} more are {WORDS[side]} {name}, by less")
     if untold := [spell(gap.cell) for gap in gaps if gap.side == 0 and gap.n > 1]:
         parts.append(f"{', '.join(untold)} {WORDS[0]} {name}")
     if single := [spell(gap.cell) for gap in gaps if gap.n < 2]:

@@ -14,20 +14,33 @@ COMPARE_READS = ("sqlite:///logs/mlflow.db", "fedcohort")  # the database and th
 Run = tuple[RunInfo, Sequence[str]]  # with the words that its job was given
 
 
-def command_of(sweep: str, runs: Sequence[Run]) -> str:
-    """How the `runs` of a sweep are compared: two of the things that were swept down and across, one value of others.
+def options_of(sweep: str, runs: Sequence[Run]) -> dict[str, str]:
+    """The options of `fedcohort compare` for the `runs` of a sweep, which MLflow knows.
 
-    MLflow knows them all.
+    Two of the things that were swept stand down and across, of others one value is taken.
     """
+    shown, others = _split(runs)
+    found = {"sweep": sweep, **dict(zip(("rows", "cols"), shown, strict=False))}
+    if bases := [FIRST[key] for key, values in shown.items() if FIRST.get(key) in values]:
+        found["baseline"] = bases[0]
+    if others:
+        found["filter"] = " and ".join(_condition(key, values[0]) for key, values in others.items())
+    return found | _where(runs[0][0].folder)
+
+
+def command_of(sweep: str, runs: Sequence[Run]) -> str:
+    """How the `runs` of a sweep are compared."""
+    words = [f"{option}={value}" for option, value in options_of(sweep, runs).items()]
+    others = _split(runs)[1]
+    which = f"those of {', '.join(f'{key}={values[0]}' for key, values in others.items())}" if others else "them"
+    return f"Compare {which}: {fedcohort('compare')} {shlex.join(words)}"
+
+
+def _split(runs: Sequence[Run]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """What was swept, with its values: what stands down and across the table, and the rest."""
     swept = _swept(runs)
     order = sorted(swept, key=lambda key: list(FIRST).index(key) if key in FIRST else len(FIRST))
-    shown, constants = order[:2], {key: swept[key][0] for key in order[2:]}
-    words = [f"sweep={sweep}", *(f"{option}={key}" for option, key in zip(("rows", "cols"), shown, strict=False))]
-    words += [f"baseline={FIRST[key]}" for key in shown if FIRST.get(key) in swept[key]][:1]
-    words += ["filter=" + " and ".join(_condition(key, value) for key, value in constants.items())] if constants else []
-    words += _where(runs[0][0].folder)
-    which = f"those of {', '.join(f'{key}={value}' for key, value in constants.items())}" if constants else "them"
-    return f"Compare {which}: {fedcohort('compare')} {shlex.join(words)}"
+    return {key: swept[key] for key in order[:2]}, {key: swept[key] for key in order[2:]}
 
 
 def _swept(runs: Sequence[Run]) -> dict[str, list[str]]:
@@ -64,15 +77,13 @@ def _condition(key: str, value: str) -> str:
     return f'{"tags" if key in record.BUDGET else "params"}.`{key}` = "{value}"'
 
 
-def _where(folder: Path) -> list[str]:
+def _where(folder: Path) -> dict[str, str]:
     """The options without which `fedcohort compare` would look elsewhere."""
     known = identity.load(folder)
     if known is None:
-        return []
+        return {}
     uri, experiment = COMPARE_READS
-    words = (
-        []
-        if known.place == server.place(uri, known.experiment, Path("logs"))
-        else [f"tracking_uri={known.tracking_uri}"]
+    elsewhere = known.place != server.place(uri, known.experiment, Path("logs"))
+    return ({"tracking_uri": known.tracking_uri} if elsewhere else {}) | (
+        {} if known.experiment == experiment else {"experiment": known.experiment}
     )
-    return words + ([] if known.experiment == experiment else [f"experiment={known.experiment}"])

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedcohort.observe.reached import HEADLINE
 from fedcohort.observe.tracking import identity, record
 from fedcohort.observe.tracking.server import Place, connect, patient
 from fedcohort.record import history
@@ -114,6 +115,8 @@ def _metrics(line: Line) -> "Iterator[Metric]":
     """The marker last, so that where it is everything is."""
     from mlflow.entities import Metric
 
+    if HEADLINE in line.metrics:
+        yield Metric(record.FIRST, line.metrics[HEADLINE], line.time_ms, line.step)
     names = sorted(line.metrics, key=lambda name: (name == MARKER, name))
     for name in names:
         if name not in NOT_SENT:

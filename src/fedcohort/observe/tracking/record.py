@@ -26,6 +26,10 @@ COMMITS, FORCED = "commits", "forced"  # tags: of all starts
 YARDSTICK = "yardstick"  # tag: what a run read that no server can know
 ASKED, DONE = "rounds", "rounds_done"  # tags: the parameter `rounds` stays what it was at the first start
 BUDGET = OPTIONS  # tags, for the same reason: each option that extends a run
+REPORT = "report"  # tag of a run that is no run but a comparison of some: which ones
+FIRST = (
+    "acc"  # the headline metric once more: a name that sorts before all others, on which MLflow's compare page opens
+)
 ENDED_BY = "ended_by"  # tag: the options of the budget that a finished run has reached, "" for a callback
 
 
