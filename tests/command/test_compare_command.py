@@ -27,7 +27,7 @@ DRAWN = ["report.html", "means.png", "forest.png", "curves.png", "differences.pn
 def fill(logs: Logs) -> None:
     """Two selectors, two seeds, three rounds, as the tracker logs them; one more of another sweep."""
     client = logs.client()
-    experiment = client.create_experiment("fedcohort")
+    experiment = client.create_experiment("fedcohort", artifact_location=(logs.path / "mlartifacts").as_uri())
     for i, (word, seed, sweep) in enumerate(
         [("a", 0, "s"), ("a", 1, "s"), ("b", 0, "s"), ("b", 1, "s"), ("b", 2, "t")]
     ):

@@ -27,7 +27,7 @@ def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[c
     """The runs of sweep s: two selectors, three seeds; flash is ahead by 10, 11 and 12 points."""
     place = server.place(uri or logs.uri, "fedcohort", logs.path)
     client = logs.client()
-    experiment = client.create_experiment("fedcohort")
+    experiment = client.create_experiment("fedcohort", artifact_location=(logs.path / "mlartifacts").as_uri())
     runs: list[comparison.Run] = []
     for word in ("random", "flash"):
         for seed in range(3):
