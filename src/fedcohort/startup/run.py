@@ -67,8 +67,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     wanted = folder.Wanted(digest, config["seed"], Budget.of(config), watchers.ends_early, again)
     words = composition.choices
     first = f"exp_{words['experiment']}" if "experiment" in words else words["selector"]
-    name = config["name"] or "-".join([first, words["agg"], words["dataset"]])
-    logs = Path(config["paths"]["logs"]).absolute()
+    name, logs = config["name"] or "-".join([first, words["agg"], words["dataset"]]), Path(config["paths"]["logs"])
     from fedcohort.lightning.tasks import Tasks
     from fedcohort.startup.fit import fit
 
@@ -80,7 +79,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
             return train(None, info) or logs
     if again:
         log.info("SLURM has started job %s before: it goes on where it was, as with resume=true", again)
-    with tasks.together(), _claim(logs, name, wanted, bool(config["resume"]) or again is not None) as home:
+    with tasks.together(), _claim(logs.absolute(), name, wanted, bool(config["resume"]) or again is not None) as home:
         if home.finished:
             ends = wanted.budget.list_reached(folder.spending_of(folder.status_of(home.path)).now) or ["rounds"]
             log.info("already finished: %s (raise %s= to extend it)", home.path, "= and ".join(ends))
