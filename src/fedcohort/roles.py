@@ -72,8 +72,8 @@ TABLE: Mapping[str, Role] = {
 }
 
 
-# Groups that came later, with the part that leaves a run as it was before: with that part it is the same run.
-LATER: Mapping[str, str] = {"augmentation": "fedcohort.augmentation.none.NoAugmentation"}
+# Groups that came later, with the word that leaves a run as it was before: with that word it is the same run.
+LATER: Mapping[str, str] = {"augmentation": "none"}
 
 
 def rows_of(option: str) -> list[str]:
@@ -97,10 +97,11 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 def select_options(config: Mapping[str, Any], *identities: Identity) -> dict[str, Any]:
     """Return the values of `config` whose options are of these identities, under their dotted names."""
-    as_before = {(f"{group}._target_", part) for group, part in LATER.items()}
     found = {option: value for option, value in flat(config) if role_of(option).identity in identities}
-    return {
-        option: value
-        for option, value in found.items()
-        if not isinstance(value, str) or (option, value) not in as_before
-    }
+    return {option: value for option, value in found.items() if not _is_as_before(option, value)}
+
+
+def _is_as_before(option: str, part: object) -> bool:
+    """Whether it is the part of a group that came later which changes nothing; a part's module has the word's name."""
+    group, _, name = option.partition(".")
+    return name == "_target_" and group in LATER and str(part).split(".")[-2:-1] == [LATER[group]]
