@@ -1,0 +1,89 @@
+"""The commands of README and docs: each is composed and checked as its run would be before its data are read."""
+
+import itertools
+import re
+import shlex
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from fedcohort.command.line import VERBS
+from fedcohort.startup.run import check
+from run_harness import compose_words
+from yaml_words import ROOT
+
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+MADE = "mine"  # the reader's own word
+OF_HYDRA = ("hydra/", "hydra.")
+OF_RUNS = ("data", "demo", "profile", "replay")  # verbs that take words of train.py
+
+
+def list_commands(path: Path) -> Iterator[list[str]]:
+    """Yield the words of each command in the document's blocks of Bash."""
+    for block in re.findall(r"^```bash\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            if words := shlex.split(line, comments=True):
+                yield words
+
+
+def list_jobs(words: list[str]) -> Iterator[list[str]]:
+    """Yield the words of each job of `python train.py <words>`; of an interval that is searched, one with its end."""
+    sweeps = words[:1] == ["-m"]
+    given = [re.sub(r"=interval\((.*),.*", r"=\1", word) for word in words[sweeps:] if not word.startswith(OF_HYDRA)]
+    choices = [
+        [f"{key}={one}" for one in value.split(",")] if sweeps else [f"{key}={value}"] for key, value in map(cut, given)
+    ]
+    yield from map(list, itertools.product(*choices))
+
+
+def cut(word: str) -> tuple[str, str]:
+    key, _, value = word.partition("=")
+    return key, value
+
+
+TRAIN = [
+    (f"{path.name}: {' '.join(words)}", words)
+    for path in DOCUMENTS
+    for words in list_commands(path)
+    if "train.py" in words and "--help" not in words and not any(MADE in word for word in words)
+]
+
+
+@pytest.mark.parametrize("words", [words for _, words in TRAIN], ids=[name for name, _ in TRAIN])
+def test_a_run_of_the_documents_starts(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    if words[0] == "srun":
+        for name, value in (("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "2"), ("SLURM_PROCID", "0")):
+            monkeypatch.setenv(name, value)
+    for job in list_jobs(words[words.index("train.py") + 1 :]):
+        check(compose_words(*job))
+
+
+VERB = [
+    (f"{path.name}: {' '.join(words)}", words)
+    for path in DOCUMENTS
+    for words in list_commands(path)
+    if "fedcohort" in words
+]
+
+
+@pytest.mark.parametrize("words", [words for _, words in VERB], ids=[name for name, _ in VERB])
+def test_options_of_a_verb_are_in_its_help(words: list[str]) -> None:
+    """Words of train.py, which some verbs take, are groups and options; all others stand in the verb's own text."""
+    verb, *given = words[words.index("fedcohort") + 1 :]
+    assert verb in VERBS
+    told = import_module(f"fedcohort.command.{verb}").__doc__ or ""
+    unknown = [key for key, value in map(cut, given) if value and not re.search(rf"\b{re.escape(key)}\b", told)]
+    if verb in OF_RUNS:
+        compose_words(*(f"{key}={value}" for key, value in map(cut, given) if key in unknown and MADE not in value))
+        unknown = []
+    assert not unknown
+
+
+MAKE = sorted({words[1] for path in DOCUMENTS for words in list_commands(path) if words[0] == "make"})
+
+
+@pytest.mark.parametrize("target", MAKE)
+def test_a_target_of_make_is_there(target: str) -> None:
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
