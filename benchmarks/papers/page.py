@@ -26,6 +26,7 @@ FASHION_MNIST=/data/fashion_mnist benchmarks/papers/flash_settings.sh
 ORDER: tuple[str, ...] = ("ucb_cs_table1", "ucb_cs_fig3", "flash_settings", "flash_gamma", "flash_table1")
 ORDER += ("flash_table1_robust", "regret", "feddiverse", "feddiverse_ablation", "fedmaba_table2", "fedmaba_term")
 ORDER += ("fedmaba_full", "fedmaba_alpha", "drift", "fedbalancer_har", "fedbalancer_ablation", "fedbalancer_fashion")
+ORDER += ("anchors",)
 
 
 def _under(word: str, text: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 from fedcohort.startup import assemble, dealt, run
 from feddiverse_toy import birds, dogs
 from pictures_toy import encode, noise, write
+from reddit_toy import save as save_comments
 from roles_toy import save
 from run_harness import compose_words, go
 from yaml_words import CONFIGS, loaded_from
@@ -90,6 +91,7 @@ DATA: dict[str, tuple[Callable[[Path], str], tuple[str, ...]]] = {
     "fedmaba_cifar100_cpu": (lambda folder: objects(folder, 100), ("clients=6",)),
     "fedbalancer_femnist_cpu": (writers, ("dataset.users=1.0",)),
     "fedbalancer_celeba_cpu": (faces, ("dataset.users=1.0",)),
+    "fedbalancer_reddit_cpu": (lambda folder: str(save_comments(folder, 6)), ("dataset.users=1.0",)),
     "fedbalancer_shakespeare_cpu": (roles, ("dataset.users=1.0",)),
 }
 
@@ -102,7 +104,8 @@ def test_the_papers_network_fits_the_papers_data(word: str, tmp_path: Path) -> N
     parts = {group: assemble.part(composition, group) for group in (*dealt.PARTS, "model")}
     federation = dealt.deal(composition, parts)
     network = run._network(composition, parts["model"], federation)
-    assert network(federation.server_test.x[:2]).shape == (2, federation.n_classes)
+    places = federation.server_test.y.shape[1:]
+    assert network(federation.server_test.x[:2]).shape == (2, *places, federation.n_classes)
 
 
 def test_every_small_form_is_run() -> None:
