@@ -13,7 +13,8 @@ from fedcohort.flat import FlatModel
 from fedcohort.hook import ClientHook
 from fedcohort.rng import torch_scope
 from fedcohort.startup.split import build
-from fedcohort.training.local import ClientTask, LocalTrainer
+from fedcohort.training.client_task import ClientTask
+from fedcohort.training.local import LocalTrainer
 from yaml_words import make
 
 SEED = 3

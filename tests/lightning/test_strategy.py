@@ -19,7 +19,8 @@ from fedcohort.host import cores
 from fedcohort.host.processes import count
 from fedcohort.lightning.strategy import die_with
 from fedcohort.ranks import in_order, share_of
-from fedcohort.training.local import ClientTask, LocalTrainer
+from fedcohort.training.client_task import ClientTask
+from fedcohort.training.local import LocalTrainer
 from run_harness import go
 
 

@@ -13,8 +13,9 @@ from engine_toy import SEED, federation_of, flat, network_of, task_of, trainer_o
 from fedcohort.flat import FlatModel
 from fedcohort.rng import generator, torch_scope
 from fedcohort.training.chain import find_chain
+from fedcohort.training.client_task import ClientTask
 from fedcohort.training.engines import choose
-from fedcohort.training.local import ClientTask, LocalTrainer
+from fedcohort.training.local import LocalTrainer
 from known import known
 from yaml_words import make
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fedcohort.data.federation import Federation, Rows
 from fedcohort.ranks import rank, ranks
-from fedcohort.training.local import ClientTask
+from fedcohort.training.client_task import ClientTask
 
 EVAL_BATCH = 1000
 

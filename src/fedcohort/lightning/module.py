@@ -12,8 +12,8 @@ from fedcohort.data.targets import ONE_CLASS, Targets
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ranks import ranks, reduce_sum
 from fedcohort.round.collect import Collector
+from fedcohort.training.client_task import ClientTask
 from fedcohort.training.engines import Engine
-from fedcohort.training.local import ClientTask
 
 LOADERS = ("server_val", "test")
 MONITORED = ("server_val/acc", "server_val/loss")

@@ -24,7 +24,7 @@ from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
 from fedcohort.round.workload import AskedWork, among, ask_work, verify
 from fedcohort.signal.base import Lab, Measured, Probed, find
-from fedcohort.training.local import ClientTask
+from fedcohort.training.client_task import ClientTask
 from fedcohort.training.upload import Kept
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
 

@@ -16,7 +16,7 @@ from fedcohort.round.store import ClientStore
 from fedcohort.round.workload import AskedWork
 from fedcohort.samples.base import LOSSES, SampleRequest, Samples
 from fedcohort.signal.base import Lab
-from fedcohort.training.local import Remember
+from fedcohort.training.client_task import Remember
 from fedcohort.types import Ids, Values
 
 NONE = np.empty(0)
@@ -28,7 +28,7 @@ class Chosen:
 
     Attributes:
         rows: positions of the samples, None for all.
-        remember: see `training.local.ClientTask`; None where a client keeps no list.
+        remember: see `training.client_task.ClientTask`; None where a client keeps no list.
     """
 
     rows: Sequence[Ids | None]

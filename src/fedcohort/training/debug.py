@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from fedcohort.errors import ClientError
-from fedcohort.training.local import ClientTask, LocalTrainer
+from fedcohort.training.client_task import ClientTask
+from fedcohort.training.local import LocalTrainer
 from fedcohort.training.step import Step
 from fedcohort.types import ClientUpdate
 

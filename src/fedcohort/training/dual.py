@@ -21,7 +21,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedcohort.training.chain import onehot
-from fedcohort.training.local import ClientTask, LocalTrainer
+from fedcohort.training.client_task import ClientTask
+from fedcohort.training.local import LocalTrainer
 from fedcohort.training.passes import Seen, cut
 from fedcohort.types import ClientUpdate, SideBySide
 

@@ -5,9 +5,10 @@ from typing import Protocol
 
 from torch import Tensor
 
+from fedcohort.training.client_task import ClientTask
 from fedcohort.training.debug import Debug
 from fedcohort.training.dual import Dual
-from fedcohort.training.local import ClientTask, LocalTrainer
+from fedcohort.training.local import LocalTrainer
 from fedcohort.training.vectorised import Vectorised
 from fedcohort.types import ClientUpdate
 

@@ -6,7 +6,6 @@ copy, and its batches are slices of one gather; nothing is constructed per clien
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -23,47 +22,18 @@ from fedcohort.hook import ClientContext, ClientHook, Correction, weigher
 from fedcohort.objective.base import Objective
 from fedcohort.rng import Rekeyed, generator, torch_scope
 from fedcohort.training.chain import Chain, find_chain
+from fedcohort.training.client_task import ClientTask
 from fedcohort.training.evaluate import cross_entropy, mean_over_samples
 from fedcohort.training.memory_layout import gather
 from fedcohort.training.passes import Pieces, Seen, cut, deal, endless
 from fedcohort.training.positions import on
 from fedcohort.training.response import Response
 from fedcohort.training.step import Corrected, Pass, Plain, Step, Stepwise
-from fedcohort.training.upload import Kept, part
+from fedcohort.training.upload import part
 from fedcohort.training.weighted import Weighted
-from fedcohort.types import ClientUpdate, Ids, SideBySide, Values
+from fedcohort.types import ClientUpdate, Ids, SideBySide
 
 Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
-Remember = Callable[[Values], tuple[Mapping[str, Tensor], Mapping[str, float]]]
-
-
-@dataclass(frozen=True)
-class ClientTask:
-    """The job of one client in one round.
-
-    Attributes:
-        rows: positions of its samples, None for all of T_k.
-        units: epochs (or steps) to do.
-        duration: virtual seconds until its answer.
-        stored: what it kept from earlier rounds.
-        plain: only the codec's hooks.
-        kept: which of the network's tensors it uploads, None for all.
-        loss_after: whether it measures what it has trained.
-        remember: makes what it keeps and tells of its samples' losses, given those that it trained on.
-    """
-
-    round: int
-    client: int
-    rows: Ids | None
-    units: int
-    units_asked: int
-    lr: float
-    duration: float
-    stored: Mapping[str, Tensor]
-    plain: bool = False
-    kept: Kept | None = None
-    loss_after: bool = False
-    remember: Remember | None = None
 
 
 class LocalTrainer:

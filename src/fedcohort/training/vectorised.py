@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
 from fedcohort.hook import Correction
-from fedcohort.training.local import ClientTask, LocalTrainer
+from fedcohort.training.client_task import ClientTask
+from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import gather
 from fedcohort.training.passes import Seen
 from fedcohort.types import ClientUpdate
