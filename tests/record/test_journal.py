@@ -245,7 +245,9 @@ def test_integers_take_as_few_bytes_as_hold_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "reader", [Summary, Figures, lambda: MlflowTracker(**TRACKER)], ids=["summary", "figures", "mlflow"]
+    "reader",
+    [partial(Summary, full=False), Figures, lambda: MlflowTracker(**TRACKER)],
+    ids=["summary", "figures", "mlflow"],
 )
 def test_who_reads_the_journal_misses_it_at_the_start(tmp_path: Path, reader: Callable[[], Observer]) -> None:
     facts = info(tmp_path / "run")

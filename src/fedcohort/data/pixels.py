@@ -4,7 +4,8 @@
 
 As float32 an image takes four times the memory. The network converts what it is given as bytes before its first layer,
 by the same operations in the same order as `PixelScale.convert`: the bits of a run are the same either way, where the
-engine is the same. Engines that read inputs beside the network (`training/chain.py`, `training/dual.py`) want float32.
+engine is the same. Perceptrons and linear models, whose inputs are read beside the network (`training/chain.py`,
+`training/dual.py`), want float32 for their hand-written gradients.
 """
 
 from dataclasses import dataclass

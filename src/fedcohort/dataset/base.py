@@ -100,7 +100,7 @@ def check(raw: Raw) -> Raw:
             )
         if (row := _find_odd(x)) is not None:
             raise DataError(f"dataset={raw.name}: {part} row {row} has a feature that is NaN or infinite")
-    if len(raw.train_x) > 1 and _are_all_one(raw.train_x):
+    if raw.targets.single and len(raw.train_x) > 1 and _are_all_one(raw.train_x):
         raise DataError(
             f"dataset={raw.name}: all {len(raw.train_x)} training samples are the same: there is nothing to learn"
         )

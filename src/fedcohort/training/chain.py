@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort.client.base import Client
+from fedcohort.data.pixels import PixelScale
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction
 from fedcohort.objective.base import Objective
@@ -58,8 +59,11 @@ class ChainedNetwork:
         return self.front is None and len(self.layers) == 1
 
 
-def find_chain(model: FlatModel) -> ChainedNetwork | None:
-    """Find the chain that the network is, or ends in after a Flatten; None where there is none."""
+def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNetwork | None:
+    """Find the chain that the network is, or ends in after a Flatten; None where there is none.
+
+    pixels: what bytes become where inputs are bytes; then the front converts them, as the network does.
+    """
     modules = list(model.network) if isinstance(model.network, nn.Sequential) else [model.network]
     flattens = [i for i, m in enumerate(modules) if type(m) is nn.Flatten and (m.start_dim, m.end_dim) == (1, -1)]
     at = flattens[-1] + 1 if flattens else 0
@@ -73,6 +77,10 @@ def find_chain(model: FlatModel) -> ChainedNetwork | None:
     if not fits:
         return None
     front = nn.Sequential(*modules[:at]) if at > 1 else None
+    if pixels is not None:
+        if front is None:
+            return None
+        pixels.attach(front)
     tensors: list[Tensor] = [] if front is None else list(front.parameters())
     return ChainedNetwork(front, tensors, [layer_of(m) for m in linear if isinstance(m, nn.Linear)])
 
@@ -110,17 +118,17 @@ class Chain:
 
     @torch.no_grad()
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[Piece]) -> Values:
-        """See `step.Pass`; all pieces but the last are of one length."""
-        stop, batch = pieces[-1][1], pieces[0][1]
-        xs = torch.split(x[:stop].flatten(1) if self.front is None else x[:stop], batch)
-        ones = self.w.new_ones(batch)
+        """See `step.Pass`."""
+        stop, sizes = pieces[-1][1], [b - a for a, b in pieces]
+        xs = torch.split(x[:stop].flatten(1) if self.front is None else x[:stop], sizes)
+        ones = self.w.new_ones(max(sizes))
         if not self.simple:
             return on_host([self._other(h, y[a:b], reference, a, b) for h, (a, b) in zip(xs, pieces, strict=True)])
         labels = y[:stop]
         logp = self.w.new_empty((stop, len(self.layers[-1].bias)))
         targets = onehot(logp.shape[1], logp.dtype, logp.device).index_select(0, labels)
         for h, out, target, (a, b) in zip(
-            xs, torch.split(logp, batch), torch.split(targets, batch), pieces, strict=True
+            xs, torch.split(logp, sizes), torch.split(targets, sizes), pieces, strict=True
         ):
             features, inputs, logits = self._forward(h)
             torch.log_softmax(logits, 1, out=out)

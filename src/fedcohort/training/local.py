@@ -61,8 +61,8 @@ class LocalTrainer:
         self.hooks, self.seed = hooks, seed
         self.weighs = weigher(hooks) is not None
         self.augmentation = None if augmentation is None or augmentation.identity else augmentation
-        as_numbers = federation.train.x.is_floating_point()  # what the network converts must go through it
-        self.chain = find_chain(worker) if closed_form and as_numbers and not worker.bf16 and not self.weighs else None
+        closed_form &= not (federation.is_symbolic or worker.bf16 or self.weighs)
+        self.chain = find_chain(worker, federation.scale) if closed_form else None
         self.response = Response(client, regularisers)
         self.rng = Rekeyed()
         self.watch: Callable[[Step], Step] = lambda step: step
