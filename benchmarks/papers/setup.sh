@@ -14,7 +14,7 @@ beside=(${JOBS:+hydra/launcher=local hydra.launcher.n_jobs="$JOBS"})
 # sweep WORDS...: one multirun over the seeds
 sweep() {
   "$python" train.py -m "${beside[@]}" "$@" seed="$seeds" resume=true paths.logs="$logs" trainer=cpu \
-    callback.progress=null callback.figures=null callback.summary=null
+    callback.progress=null callback.figures=null callback.summary=null sweep.report=false
 }
 
 # table WORD OPTIONS...: benchmarks/papers/<name>/<word>/
