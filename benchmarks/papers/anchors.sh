@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Accuracy that the datasets and networks reach with FedAvg and random selection, nothing skewed but the natural clients:
-# what an installation can be compared with before its own method is. 100 clients, 10 a round, 1 epoch, 50 rounds; UCI-HAR
-# has its 21 people, 5 a round, Shakespeare a twentieth of the samples and one LSTM of 64 units, 10 roles a round.
+# what an installation can be compared with before its own method is. 100 clients, 10 a round, 1 epoch, 30 rounds; UCI-HAR
+# has its 21 people, 5 a round and 50 rounds, Shakespeare a twentieth of the samples and one LSTM of 64 units, 10 roles a round.
 . "$(dirname "$0")/setup.sh"
 few=(eval.every=5 eval.clients_every=0 callback.figures=null)
-iid=(heterogeneity=iid clients=100 cohort=10 client.epochs=1 rounds=50 "${few[@]}")
+iid=(heterogeneity=iid clients=100 cohort=10 client.epochs=1 rounds=30 "${few[@]}")
 images=("${iid[@]}" client.batch=10 client.lr=0.05)
 sweep "${images[@]}" dataset=mnist "${mnist[@]}" model=cnn name=mnist_cnn
 sweep "${images[@]}" dataset=fashion_mnist "${fashion[@]}" model=cnn name=fashion_mnist_cnn

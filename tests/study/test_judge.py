@@ -77,6 +77,20 @@ def test_ranks_and_seeds(tmp_path: Path) -> None:
     assert dict(verdict.ranks.mean) == {"flash": 1.0, "random": 2.25, "powd": 2.75}
 
 
+def test_rows_are_ranked_on_the_seeds_that_they_share(tmp_path: Path) -> None:
+    """Of all seeds random's mean would be first in `equal`: .95 to .9; on the two that powd has, too, it is last."""
+    study = write(tmp_path, **(ROWS | {"seeds": [0, 1, 2]}))
+    equal = {"random": [0.7, 0.7, 1.45], "flash": [0.9, 0.9, 0.9], "powd": [0.8, 0.8]}
+    verdict = judge(study, made_up(study, {"equal": equal, "noisy": equal}))
+    assert verdict.ranks is not None
+    assert dict(verdict.ranks.mean) == {"flash": 1.0, "powd": 2.0, "random": 3.0}
+    # a row that was just begun has no part in it, and costs the others no seed
+    begun = {**equal, "powd": [0.8], "mine": [0.99]}
+    less = judge(study, made_up(study, {"equal": begun, "noisy": {**begun, "powd": [0.8, 0.8]}}))
+    assert less.ranks is not None
+    assert set(less.ranks.mean) == {"flash", "powd", "random"}
+
+
 def test_what_is_missing(tmp_path: Path) -> None:
     study = write(tmp_path, **ROWS)
     verdict = judge(study, made_up(study, {"equal": {"random": [0.8], "flash": [0.9]}}))

@@ -13,7 +13,8 @@ The yardstick is chosen by the same seeds: its gap is a little flattered, and th
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -129,7 +130,7 @@ def judge(study: Study, found: Results) -> Verdict:
     }
     adjusted = _adjust(overs)
     cells = {cell: _judge_cell(study, cell, runs[cell], overs, adjusted) for cell in runs}
-    return Verdict(cells, _rank_over_cells(study, cells), _missing(study, runs))
+    return Verdict(cells, _rank_over_cells(study, runs), _missing(study, runs))
 
 
 Runs = Mapping[str, Mapping[int, Row]]  # of a cell: by row and seed
@@ -206,7 +207,7 @@ def _closed(runs: Runs, row: str, best: str, baseline: str) -> float:
     common = set(runs[row]) & set(runs[best]) & set(runs[baseline])
     if not common:
         return math.nan
-    level = {name: float(np.mean([runs[name][seed]["late"] for seed in common])) for name in (row, best, baseline)}
+    level = {name: _mean_of(runs[name], common) for name in (row, best, baseline)}
     gap = level[best] - level[baseline]
     return (level[row] - level[baseline]) / gap if gap else math.nan
 
@@ -227,20 +228,25 @@ def _rank_in_cell(study: Study, runs: Runs) -> dict[str, Mean]:
     return {row: mean(list(ranks[:, i])) for i, row in enumerate(rows)}
 
 
-def _rank_over_cells(study: Study, cells: Mapping[str, CellVerdict]) -> Ranks | None:
-    """Rank by the means of each cell; of rows that are in most cells, in the cells that have all of these."""
-    counts = {row: sum(row in each.rows for each in cells.values()) for row in study.words}
-    own = {row for each in cells.values() for row in each.rows if row not in study.words}
-    counts |= {row: sum(row in each.rows for each in cells.values()) for row in own}
-    rows = [row for row, n in counts.items() if study.role_of(row) in RANKED and 2 * n > len(cells)]
-    whole = [cell for cell, each in cells.items() if all(row in each.rows for row in rows)]
+def _rank_over_cells(study: Study, runs: Mapping[str, Runs]) -> Ranks | None:
+    """Rank the rows that have half of the baseline's runs, in the cells that have all of these, on common seeds."""
+    counts: Counter[str] = Counter()
+    for of in runs.values():
+        counts.update({row: len(each) for row, each in of.items() if study.role_of(row) in RANKED})
+    rows = [row for row in counts if 2 * counts[row] >= counts[study.baseline]]
+    common = {cell: set.intersection(*(set(of.get(row, ())) for row in rows)) for cell, of in runs.items() if rows}
+    whole = [cell for cell, seeds in common.items() if seeds]
     if len(rows) < 3 or len(whole) < 2:
         return None
-    values = np.array([[cells[cell].rows[row].value.mean for row in rows] for cell in whole])
+    values = np.array([[_mean_of(runs[cell][row], common[cell]) for row in rows] for cell in whole])
     means = rank_rows(values).mean(axis=0)
     found = {row: float(means[i]) for i, row in enumerate(rows)}
     distance = critical_distance(len(rows), len(whole), study.alpha)
     return Ranks(dict(sorted(found.items(), key=lambda item: item[1])), friedman_p(values), distance, whole)
+
+
+def _mean_of(runs: Mapping[int, Row], seeds: Collection[int]) -> float:
+    return float(np.mean([runs[seed]["late"] for seed in sorted(seeds)]))
 
 
 def _missing(study: Study, runs: Mapping[str, Runs]) -> dict[tuple[str, str], int]:
