@@ -1,0 +1,72 @@
+"""Hand-written gradients on images: a pass beside the same pass through autograd."""
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fedcohort.data.pixels import PixelScale
+from fedcohort.flat import FlatModel
+from fedcohort.rng import torch_scope
+from fedcohort.training.chain import Chain, find_chain
+from fedcohort.training.step import Plain, Stepwise
+from yaml_words import make
+
+PIECES = [(0, 4), (4, 8), (8, 13)]  # the last one is the longest, as where a batch of one joins the one before it
+SCALE = PixelScale((0.4,), (0.2,))
+
+
+def perceptron() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
+
+
+def convolutions() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
+
+
+def trained(network: nn.Module, x: torch.Tensor, by_hand: bool) -> tuple[torch.Tensor, np.ndarray]:
+    """Weights and losses after a pass over x, 13 images."""
+    model, y = FlatModel(copy.deepcopy(network)), torch.arange(13) % 3
+    objective, client = make("objective", "ce"), make("client", "sgd")
+    if by_hand:
+        chain = find_chain(model, None if x.is_floating_point() else SCALE)
+        assert chain is not None
+        return model.w, Chain(model, chain, objective, client, 0.5, ())(x, y, None, PIECES)
+    return model.w, Stepwise(Plain(model, objective, 0.5))(x, y, None, PIECES)
+
+
+@pytest.mark.parametrize("make_network", [perceptron, convolutions])
+def test_a_pass_is_autograds(make_network: Callable[[], nn.Module]) -> None:
+    with torch_scope(3, "weights"):
+        network, x = make_network().double(), torch.randn(13, 1, 4, 4, dtype=torch.float64)
+    (a, losses), (b, others) = (trained(network, x, by_hand) for by_hand in (True, False))
+    assert not torch.equal(a, FlatModel(network).w)
+    torch.testing.assert_close(a, b, atol=1e-13, rtol=0)
+    np.testing.assert_allclose(losses, others, atol=1e-13)
+
+
+def test_bytes_are_converted_by_the_front_with_the_same_bits() -> None:
+    with torch_scope(3, "weights"):
+        network = convolutions()
+    pixels = torch.arange(13 * 16, dtype=torch.uint8).reshape(13, 1, 4, 4)
+    (a, losses), (b, others) = (trained(network, x, True) for x in (pixels, SCALE.numbers(pixels)))
+    assert torch.equal(a, b)
+    assert losses.tolist() == others.tolist()
+
+
+def test_a_perceptron_reads_no_bytes() -> None:
+    assert find_chain(FlatModel(perceptron()), SCALE) is None
+    assert find_chain(FlatModel(convolutions()), SCALE) is not None
+
+
+def test_a_linear_model_has_no_front_and_one_layer() -> None:
+    kinds = {
+        "linear": perceptron(),
+        "two layers": nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 3)),
+        "front": convolutions(),
+    }
+    found = {name: find_chain(FlatModel(network)) for name, network in kinds.items()}
+    assert [name for name, chain in found.items() if chain is not None and chain.is_linear] == ["linear"]
