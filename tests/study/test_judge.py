@@ -91,6 +91,14 @@ def test_rows_are_ranked_on_the_seeds_that_they_share(tmp_path: Path) -> None:
     assert set(less.ranks.mean) == {"flash", "powd", "random"}
 
 
+def test_a_yardstick_that_was_just_begun_is_not_the_best(tmp_path: Path) -> None:
+    study = write(tmp_path, **(ROWS | {"seeds": [0, 1, 2]}))
+    one = {"random": [0.8, 0.8, 0.8], "oracle_clean": [0.9, 0.91, 0.92], "oracle_diverse": [0.99]}
+    assert judge(study, made_up(study, {"equal": one})).cells["equal"].best == "oracle_clean"
+    few = {**one, "oracle_clean": [0.9]}
+    assert judge(study, made_up(study, {"equal": few})).cells["equal"].best == "oracle_diverse"
+
+
 def test_what_is_missing(tmp_path: Path) -> None:
     study = write(tmp_path, **ROWS)
     verdict = judge(study, made_up(study, {"equal": {"random": [0.8], "flash": [0.9]}}))

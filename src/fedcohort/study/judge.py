@@ -3,7 +3,8 @@
     d_s      late mean of a row minus that of the baseline on seed s: they share data, partition and first model
     verdict  a row wins or loses in a cell where Holm's adjusted p, over the row's cells, is below win.alpha, mean d is
              win.least or more, and there are win.seeds of them
-    gap      the d of the yardstick whose mean d is largest; there is something to win where that passes in the same way
+    gap      the d of the yardstick whose mean d is largest, of those with win.seeds seeds where there are any; there is
+             something to win where that passes in the same way
     closed   mean d of a row / mean d of that yardstick, over the seeds that all three have; given where there is a gap
     rank     of a method or the baseline among all that have half of the baseline's seeds or more, by seed, over the
              seeds that all of them have; 1 is best
@@ -173,7 +174,8 @@ def _judge_cell(
     own = {row: overs[cell, row] for row in runs if (cell, row) in overs}
     signs = {row: _sign(study, over.over, adjusted[cell, row]) for row, over in own.items()}
     yardsticks = [row for row in own if study.role_of(row) == YARDSTICK and math.isfinite(own[row].over.mean)]
-    best = max(yardsticks, key=lambda row: own[row].over.mean, default=None)
+    known = [row for row in yardsticks if own[row].over.n >= study.enough]  # one that was just begun has luck at most
+    best = max(known or yardsticks, key=lambda row: own[row].over.mean, default=None)
     pays = best is not None and signs[best] > 0
     ranks = _rank_in_cell(study, runs)
     rows = {
