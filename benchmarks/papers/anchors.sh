@@ -15,5 +15,7 @@ sweep dataset=uci_har ${UCI_HAR:+dataset.path="$UCI_HAR"} model=har_cnn clients=
   client.lr=0.005 client.epochs=1 rounds=50 "${few[@]}" name=uci_har_cnn
 sweep dataset=shakespeare ${SHAKESPEARE:+dataset.path="$SHAKESPEARE"} dataset.users=0.05 dataset.test=user model=char_lstm \
   model.hidden=64 model.layers=1 clients=null cohort=10 client.batch=100 client.lr=0.8 client.epochs=1 rounds=50 \
-  "${few[@]}" name=shakespeare_lstm
-table accuracy rows=name metric=test/acc,test/loss
+  data_seed=0 "${few[@]}" name=shakespeare_lstm # the same people for all seeds
+for each in mnist_cnn fashion_mnist_cnn cifar10_cnn cifar10_resnet8_gn uci_har_cnn shakespeare_lstm; do
+  table "$each" rows=name metric=test/acc,test/loss filter="tags.name = '$each'"
+done
