@@ -14,7 +14,7 @@ from fedcohort.study import engine
 from fedcohort.study.engine import Work, alone
 from fedcohort.study.places import list_places, with_own
 from fedcohort.study.play import Outcome, Task
-from fedcohort.study.progress import describe, progress_of
+from fedcohort.study.progress import describe, progress_of, settle
 from fedcohort.study.results import DONE, FAILED, REFUSED, Results, with_roles
 from fedcohort.study.results import load as load_results
 from study.tiny import run, write
@@ -68,6 +68,12 @@ def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.Monkey
     again.save()
     at = progress_of(list_places(changed), [0, 1], load_results(changed), CONFIGS)
     assert at.count("changed") == 10
+    work = engine.Work(changed, again, CONFIGS, logs, False, said.append)
+    assert settle(at, again, work.identity).count(DONE) == 10
+    assert settle(at, again, lambda place: None if place.cell == "noisy" else work.identity(place)).count("changed") > 0
+    for row in again.rows.values():
+        row["config_hash"] = "other"
+    assert settle(at, again, work.identity).count("changed") == 10
     run(changed, logs)
     assert progress_of(list_places(changed), [0, 1], load_results(changed), CONFIGS).count(DONE) == 10
 

@@ -103,16 +103,22 @@ def main(words: Sequence[str]) -> int:
         return _list(report.write(study, found))
     seeds = options.seeds_of(study)
     wanted = places.list_places(study, _split(options.cells), rows)
+    logs = (LOGS / name).absolute()
+    work = engine.Work(study, found, configs, logs, options.keep_runs == "true", _say)
     if verb == "run":
-        logs = (LOGS / name).absolute()
         with engine.alone(logs), engine.quietly():
-            work = engine.Work(study, found, configs, logs, options.keep_runs == "true", _say)
             try:
                 work.run(wanted, seeds, int(options.n_jobs or 1))
             except (KeyboardInterrupt, SystemExit):
                 _say("stopped; the same command goes on")
                 raise SystemExit(interrupts.code or 1) from None
     at = progress.progress_of(wanted, seeds, found, configs)
+    if at.count(progress.CHANGED):
+        _say(
+            "words or configs are others than when it was run: composing tells which runs are, some 10 places a second"
+        )
+        with engine.quietly():
+            at = progress.settle(at, found, work.identity)
     _say(progress.describe(study, at, found))
     return 1 if verb == "run" and at.count(results.FAILED) else 0
 

@@ -57,6 +57,13 @@ class Work:
             left = (len(todo) - number) * median(walls) / n_jobs if walls else 0.0
             self.say(f"[{number}/{len(todo)}] {_describe(row)}{f', {spell_s(left)} left' if left else ''}")
 
+    def identity(self, place: Place) -> dict[str, str] | None:
+        """Return what tells the place's runs from others, whatever their seed; None where they would be refused."""
+        try:
+            return identity_of(composed(Task(place.words, 0, self.configs, self.logs, self.study.metric, self.keep)))
+        except FedcohortError:
+            return None
+
     def _find_new(self, todo: Sequence[tuple[Place, int]]) -> Iterator[tuple[Place, int, Task | Outcome]]:
         """Yield what is to be done of each run; an outcome where it is known without training."""
         for place, seed in todo:

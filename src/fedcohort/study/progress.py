@@ -1,6 +1,6 @@
 """How far a study is: which runs are done, refused, failed or missing, and how long the rest may take."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -41,6 +41,23 @@ def progress_of(places: Sequence[Place], seeds: Sequence[int], found: Results, c
         row = found.rows.get(place.key(seed))
         how[place.key(seed)] = _how(row, stamps[place.cell, place.row], commit, dirty)
     return Progress(runs, how)
+
+
+def settle(at: Progress, found: Results, identity: Callable[[Place], Mapping[str, str] | None]) -> Progress:
+    """Tell apart, of what may have changed, the runs that are the same: they are done.
+
+    identity: of a place's runs, whatever their seed (`study.play.identity_of`); None where they would be refused. It is
+        asked once for each place.
+    """
+    how, known = dict(at.how), dict[tuple[str, str], Mapping[str, str] | None]()
+    for place, seed in at.runs:
+        own, key = (place.cell, place.row), place.key(seed)
+        if how[key] == CHANGED:
+            known[own] = known[own] if own in known else identity(place)
+            wanted = known[own]
+            same = wanted is not None and all(found.rows[key][name] == value for name, value in wanted.items())
+            how[key] = DONE if same else CHANGED
+    return Progress(at.runs, how)
 
 
 def _how(row: Row | None, stamp: str, commit: str, dirty: bool) -> str:
