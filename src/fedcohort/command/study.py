@@ -21,7 +21,8 @@ keep_runs=false      true keeps the folders of the runs, in logs/studies/<name>/
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -106,12 +107,8 @@ def main(words: Sequence[str]) -> int:
     logs = (LOGS / name).absolute()
     work = engine.Work(study, found, configs, logs, options.keep_runs == "true", _say)
     if verb == "run":
-        with engine.alone(logs), engine.quietly():
-            try:
-                work.run(wanted, seeds, int(options.n_jobs or 1))
-            except (KeyboardInterrupt, SystemExit):
-                _say("stopped; the same command goes on")
-                raise SystemExit(interrupts.code or 1) from None
+        with _training(logs):
+            work.run(wanted, seeds, int(options.n_jobs or 1))
     at = progress.progress_of(wanted, seeds, found, configs)
     if at.count(progress.CHANGED):
         _say(
@@ -132,13 +129,20 @@ def _tune(study: Study, rows: Sequence[str] | None, configs: Path, n_jobs: int) 
     for row in rows or ():
         ranges.choice("selectors", row, *known)
     logs = (LOGS / study.name).absolute()
+    with _training(logs):
+        tune.Tuning(study, study.space, configs, logs, _say).run(rows or known, n_jobs)
+    return 0
+
+
+@contextmanager
+def _training(logs: Path) -> Iterator[None]:
+    """Be the only process at work on the study, say little, and leave with the signal's code where one comes."""
     with engine.alone(logs), engine.quietly():
         try:
-            tune.Tuning(study, study.space, configs, logs, _say).run(rows or known, n_jobs)
+            yield
         except (KeyboardInterrupt, SystemExit):
             _say("stopped; the same command goes on")
             raise SystemExit(interrupts.code or 1) from None
-    return 0
 
 
 def _report_leaderboard(verb: str, name: str) -> int:

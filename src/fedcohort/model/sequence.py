@@ -10,14 +10,26 @@ from fedcohort.model import glorot
 BOUND = 0.1  # of uniform initial weights
 
 
-class NextSymbol(nn.Module):
-    """Symbols [B, length] -> embedding -> LSTMs -> logits [B, symbols] of the last step; TensorFlow's weights."""
+class SymbolLstm(nn.Module):
+    """Symbols [B, length] -> embedding -> LSTMs -> dense; what it is for decides which steps it reads."""
 
     def __init__(self, symbols: int, embedding: int, hidden: int, layers: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(symbols, embedding)
         self.lstm = nn.LSTM(embedding, hidden, layers, batch_first=True)
         self.dense = nn.Linear(hidden, symbols)
+
+    def read(self, x: Tensor) -> Tensor:
+        """Return the states of the last LSTM after each step, [B, length, hidden]."""
+        steps: Tensor = self.lstm(self.embedding(x.long()))[0]
+        return steps
+
+
+class NextSymbol(SymbolLstm):
+    """Logits [B, symbols] after the last step; TensorFlow's weights."""
+
+    def __init__(self, symbols: int, embedding: int, hidden: int, layers: int) -> None:
+        super().__init__(symbols, embedding, hidden, layers)
         nn.init.xavier_uniform_(self.embedding.weight)
         glorot.draw(self)
         self._draw_gates(hidden, layers)
@@ -37,19 +49,15 @@ class NextSymbol(nn.Module):
             first[hidden : 2 * hidden] = 1.0
 
     def forward(self, x: Tensor) -> Tensor:
-        steps, _ = self.lstm(self.embedding(x.long()))
-        logits: Tensor = self.dense(steps[:, -1])
+        logits: Tensor = self.dense(self.read(x)[:, -1])
         return logits
 
 
-class EachNextSymbol(nn.Module):
-    """Symbols [B, length] -> embedding -> LSTMs -> logits [B, length, symbols], of each step; weights in +-BOUND."""
+class EachNextSymbol(SymbolLstm):
+    """Logits [B, length, symbols] after each step; weights in +-BOUND."""
 
     def __init__(self, symbols: int, embedding: int, hidden: int, layers: int) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(symbols, embedding)
-        self.lstm = nn.LSTM(embedding, hidden, layers, batch_first=True)
-        self.dense = nn.Linear(hidden, symbols)
+        super().__init__(symbols, embedding, hidden, layers)
         for name, parameter in self.named_parameters():
             if name.startswith("lstm.bias"):
                 nn.init.zeros_(parameter)
@@ -57,6 +65,5 @@ class EachNextSymbol(nn.Module):
                 nn.init.uniform_(parameter, -BOUND, BOUND)
 
     def forward(self, x: Tensor) -> Tensor:
-        steps, _ = self.lstm(self.embedding(x.long()))
-        logits: Tensor = self.dense(steps)
+        logits: Tensor = self.dense(self.read(x))
         return logits
