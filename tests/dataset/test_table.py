@@ -7,7 +7,7 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from fedcohort.dataset.table import Frame, list_names, local, read
+from fedcohort.dataset.table import Frame, local, read
 from fedcohort.errors import DataError
 
 
@@ -19,20 +19,6 @@ def encoded(pixels: np.ndarray, kind: str = "PNG") -> dict[str, object]:
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, kind, lossless=True)
     return {"bytes": buffer.getvalue(), "path": None}
-
-
-@pytest.mark.parametrize(
-    ("names", "said"),
-    [
-        ([], ""),
-        (["b", "a", ""], "b, a, ''"),
-        (["x0", "x1", "age", "x7", "x8", "x9"], "x0, x1, age, x7 ... x9"),
-        (["p9", "p10", "p11", "q12"], "p9 ... p11, q12"),
-        (list("abcdefghijklmno"), "a, b, c, d, e, f, g, h, i, j, k, l, 3 more"),
-    ],
-)
-def test_names_in_a_line(names: list[str], said: str) -> None:
-    assert list_names(names) == said
 
 
 def test_a_missing_column_is_named_with_those_there_are() -> None:
@@ -106,6 +92,32 @@ def test_lists_of_lists() -> None:
 def test_lists_that_are_none(rows: list[object], message: str) -> None:
     with pytest.raises(DataError, match=message):
         frame(x=rows).arrays("x")
+
+
+def test_a_file_of_many_row_groups_is_one_column(tmp_path: Path) -> None:
+    """No two of them are in memory at a time, rows are counted on, and a type that changes on the way is carried."""
+    rows = [[1, 2], [3, 4], [5, None], [7, 8], [9, 10]]
+    pa.parquet.write_table(pa.table({"x": rows}), tmp_path / "train.parquet", row_group_size=2)
+    stored = read(tmp_path / "train.parquet")
+    with pytest.raises(DataError, match="row 2 has a value that is missing"):
+        stored.arrays("x")
+    found = stored.arrays("x", gaps=True)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, [[1, 2], [3, 4], [5, np.nan], [7, 8], [9, 10]])
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        ([7, 8, 9], r"row 2 is of \(3,\), and the first of \(2,\)"),
+        (None, "row 2 is empty"),
+        ([], "row 2 is an empty list"),
+    ],
+)
+def test_a_row_group_unlike_the_first_is_named(tmp_path: Path, last: list[int] | None, message: str) -> None:
+    pa.parquet.write_table(pa.table({"x": [[1, 2], [3, 4], last]}), tmp_path / "train.parquet", row_group_size=2)
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / "train.parquet").arrays("x")
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])

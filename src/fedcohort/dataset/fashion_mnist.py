@@ -10,14 +10,21 @@ Departures from the paper: none.
 
 from dataclasses import dataclass
 
-import numpy as np
-from jaxtyping import Float32
+from fedcohort.data.pixels import PixelScale
+from fedcohort.dataset.base import Dataset, Raw
+from fedcohort.dataset.images import Fit
+from fedcohort.dataset.pictures import Pictures, check_source, frames_of, load
 
-from fedcohort.dataset.base import Dataset, Raw, check
-from fedcohort.dataset.hub import hub
-from fedcohort.dataset.table import Frame, local, text
-
-MEAN, SD = 0.2860, 0.3530
+CLASSES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+PICTURES = Pictures(
+    name="fashion_mnist",
+    image=("image",),
+    label=("label",),
+    classes=CLASSES,
+    fit=Fit((1, 28, 28)),
+    scale=PixelScale((0.2860,), (0.3530,)),
+    original=(60_000, 10_000),
+)
 
 
 @dataclass(frozen=True)
@@ -27,29 +34,17 @@ class FashionMnist(Dataset):
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name there.
+        pixels: how they stand in memory, "float32", "uint8" (converted batch by batch), or "auto": uint8 where float32
+            would take more than 2 GB.
     """
 
     path: str | None
     hub: str
+    pixels: str
 
     def __post_init__(self) -> None:
-        text("path", self.path, optional=True)
-        text("hub", self.hub)
+        check_source(self.path, self.hub, self.pixels)
 
     def load(self, seed: int) -> Raw:
-        """float32 [N, 1, 28, 28], 10 classes, no natural clients; nothing is drawn. Raises `DataError`."""
-        train, test = hub(self.hub) if self.path is None else local(self.path)
-        labels = [frame.labels("label", n_classes=10) for frame in (train, test)]
-        return check(Raw("fashion_mnist", images(train), labels[0], images(test), labels[1], n_classes=10))
-
-
-def images(frame: Frame) -> Float32[np.ndarray, "n 1 28 28"]:
-    """The column `image`, normalised."""
-    pixels = frame.arrays("image")
-    if pixels[0].shape not in ((784,), (28, 28), (1, 28, 28)):
-        raise frame.error("image", f": column 'image' must hold grey images of 28 x 28, it holds {pixels[0].shape}")
-    x = pixels.reshape(-1, 1, 28, 28).astype(np.float32)
-    x /= 255
-    x -= np.float32(MEAN)
-    x /= np.float32(SD)
-    return x
+        """Images [N, 1, 28, 28], 10 classes, no natural clients; nothing is drawn. Raises `DataError`."""
+        return load(PICTURES, frames_of(PICTURES.name, self.path, self.hub), self.pixels)

@@ -20,8 +20,9 @@ from fedcohort import ranges
 from fedcohort.dataset import cells, own
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.labels import MOST, labels_of
+from fedcohort.dataset.naming import list_names
 from fedcohort.dataset.owners import owners_of
-from fedcohort.dataset.table import Frame, file_of, give_back, list_names, part_of, read, text
+from fedcohort.dataset.table import Frame, file_of, give_back, part_of, read, text
 from fedcohort.errors import DataError
 from fedcohort.rng import generator
 

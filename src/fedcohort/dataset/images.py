@@ -70,15 +70,17 @@ def holds_images(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(content) or pa.types.is_large_binary(content) or pa.types.is_null(content))
 
 
-def decode(column: pa.ChunkedArray) -> np.ndarray:
+def decode(column: pa.Array) -> np.ndarray:
     """Decode a column of images: uint8 [rows, channels, height, width]. Raises `BadImage`."""
-    encoded = (data.as_py() for chunk in column.chunks for data in chunk.field("bytes"))
-    images: list[np.ndarray] = []
-    for row, data in enumerate(encoded):
-        images.append(_image(row, data))
-        if images[row].shape != images[0].shape:
-            raise BadImage(row, f"is an image of {images[row].shape}, and the first is one of {images[0].shape}")
-    return np.stack(images)
+    out = np.empty((0,), np.uint8)
+    for row, data in enumerate(column.field("bytes")):
+        image = _image(row, data.as_py())
+        if not row:
+            out = np.empty((len(column), *image.shape), np.uint8)
+        elif image.shape != out.shape[1:]:
+            raise BadImage(row, f"is an image of {image.shape}, and the first is one of {out.shape[1:]}")
+        out[row] = image
+    return out
 
 
 def plain(image: "Image.Image") -> "Image.Image":

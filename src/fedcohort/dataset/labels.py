@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import cells
-from fedcohort.dataset.table import Frame, list_names
+from fedcohort.dataset.naming import list_names
+from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
 MOST = 100_000  # classes; every client's counts and the network's outputs are as many

@@ -18,7 +18,8 @@ from fedcohort.dataset import cells
 from fedcohort.dataset.base import Raw, check
 from fedcohort.dataset.hub import splits
 from fedcohort.dataset.images import BadImage, Fit, holds_images
-from fedcohort.dataset.table import Frame, file_of, list_names, part_of, text
+from fedcohort.dataset.naming import list_names
+from fedcohort.dataset.table import Frame, file_of, give_back, part_of, text
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
@@ -87,6 +88,7 @@ def load(pictures: Pictures, frames: Sequence[Frame], pixels: str) -> Raw:
     """A training and a test table as they are. Raises `DataError`."""
     labels = [labels_of(frame, column_of(frame, pictures.label), pictures.classes) for frame in frames]
     images = [images_of([frame], pictures.image, pictures.fit) for frame in frames]
+    give_back()
     raw = raw_of(pictures, (images[0], labels[0]), (images[1], labels[1]), pixels)
     return check(raw)
 

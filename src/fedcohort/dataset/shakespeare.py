@@ -36,6 +36,7 @@ from fedcohort.types import Ids
 
 CHARACTERS = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 LENGTH = 80
+COPIED = 10_000  # sequences that are copied at a time
 ROLE, PARTS = ("role", "client", "character_id"), ("train",)
 
 
@@ -114,7 +115,9 @@ class Held:
         """The characters and the next one of these sequences."""
         windows = np.lib.stride_tricks.sliding_window_view(self.codes, LENGTH + 1)
         x = np.empty((len(rows), LENGTH), np.uint8)
-        x[:] = windows[self.starts[rows], :LENGTH]
+        for start in range(0, len(rows), COPIED):
+            some = slice(start, start + COPIED)
+            x[some] = windows[self.starts[rows[some]], :LENGTH]
         return x, self.codes[self.starts[rows] + LENGTH].astype(np.int64)
 
 

@@ -4,7 +4,7 @@ Every error names the option, the file, the column and, where one value is to bl
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,39 +19,19 @@ from jaxtyping import Float32
 from fedcohort import ranges
 from fedcohort.dataset import cells, images
 from fedcohort.dataset.encoding import check_utf8
+from fedcohort.dataset.naming import list_names
 from fedcohort.dataset.parquet import StoredTable, unreadable
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
 KINDS = (".parquet", ".csv")
 ROW_NUMBERS = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # how pandas writes an index without a name
-SHOWN = 12  # columns that a line about a table names
 
 
 def text(option: str, value: object, *, optional: bool = False) -> None:
     """Check that `value` is a text that is not empty."""
     if not (value is None and optional) and not (isinstance(value, str) and value.strip()):
         raise ranges.refuse(option, "text or null" if optional else "text", value)
-
-
-def list_names(names: Sequence[str], most: int = SHOWN) -> str:
-    """`age, x0 ... x7, site`: numbered neighbours in short, and no more than `most` entries."""
-    runs: list[list[str]] = []
-    for name in names:
-        if runs and _follows(runs[-1][-1], name):
-            runs[-1].append(name)
-        else:
-            runs.append([name])
-    entries = [entry for run in runs for entry in ([f"{run[0]} ... {run[-1]}"] if len(run) > 2 else run)]
-    more = [f"{len(entries) - most} more"] if len(entries) > most else []
-    return ", ".join([entry or "''" for entry in entries[:most]] + more)
-
-
-def _follows(before: str, name: str) -> bool:
-    found = [re.fullmatch(r"(.*?)(\d{1,9})", text) for text in (before, name)]
-    if found[0] is None or found[1] is None:
-        return False
-    return found[0][1] == found[1][1] and int(found[1][2]) == int(found[0][2]) + 1
 
 
 @dataclass(frozen=True)
@@ -84,15 +64,18 @@ class Frame:
 
     def column(self, name: str) -> pa.ChunkedArray:
         """The column, or `DataError` with the columns that there are."""
-        if self.table.schema.get_field_index(name) < 0:
-            raise self.error(name, f" has no column {name!r}; it has {list_names(self.names)}")
-        return self.table.column(name)
+        return self.table.column(self._known(name))
 
     def chunks(self, name: str) -> Iterator[pa.Array]:
         """The column's pieces one after the other, of a file's row groups no two at a time."""
         if isinstance(self.table, StoredTable):
-            return self.table.chunks(name)
+            return self.table.chunks(self._known(name))
         return iter(self.column(name).chunks)
+
+    def _known(self, name: str) -> str:
+        if self.table.schema.get_field_index(name) < 0:
+            raise self.error(name, f" has no column {name!r}; it has {list_names(self.names)}")
+        return name
 
     def require_full(self, name: str) -> pa.ChunkedArray:
         """The column, where no cell is empty."""
@@ -161,35 +144,54 @@ class Frame:
     def arrays(self, name: str, *, gaps: bool = False) -> np.ndarray:
         """A column of lists, [rows, ...], or of images, uint8 [rows, channels, height, width].
 
-        gaps: numbers that are missing inside of lists are NaN, and no error.
+        Whole numbers keep their type, others are float32; what a file holds is read row group by row group. gaps:
+        numbers that are missing inside of lists are NaN, and no error.
         """
-        column = self.require_full(name)
-        if images.holds_images(column.type):
+        out, start = np.empty((0,)), 0
+        for chunk in self.chunks(name):
+            if not len(chunk):
+                continue
+            part = self._arrays(name, chunk, start, gaps)
+            if not start:
+                out = np.empty((self.table.num_rows, *part.shape[1:]), part.dtype)
+            elif part.shape[1:] != out.shape[1:]:
+                raise self.blame(name, start, f"is of {part.shape[1:]}, and the first of {out.shape[1:]}")
+            if part.dtype.kind == "f" and out.dtype.kind != "f":
+                out = out.astype(np.float32)  # whole numbers, until here
+            out[start : start + len(chunk)] = part
+            start += len(chunk)
+        return out
+
+    def _arrays(self, name: str, chunk: pa.Array, start: int, gaps: bool) -> np.ndarray:
+        """The same of some rows alone. start: the first one's."""
+        if (gap := cells.empty(pa.chunked_array([chunk]))).any():
+            raise self.blame(name, start + int(gap.argmax()), "is empty", self.remedy)
+        if images.holds_images(chunk.type):
             try:
-                return images.decode(column)
+                return images.decode(chunk)
             except images.BadImage as error:
-                raise self.blame(name, error.row, str(error)) from error
-        array, dims = pa.concat_arrays(column.chunks), [len(column)]
+                raise self.blame(name, start + error.row, str(error)) from error
+        array, dims = chunk, [len(chunk)]
         while cells.is_list(array.type):
-            dims.append(self._length(name, array, len(array) // len(column)))
+            dims.append(self._length(name, array, len(array) // len(chunk), start))
             array = array.flatten()
         if len(dims) == 1 or not cells.is_number(array.type):
-            raise self.error(name, f": column {name!r} must hold lists of numbers or images, it holds {column.type}")
+            raise self.error(name, f": column {name!r} must hold lists of numbers or images, it holds {chunk.type}")
         values = array.to_numpy(zero_copy_only=False).reshape(dims)
         if values.dtype.kind not in "iu":
-            values = cells.numbers(pa.chunked_array([array])).reshape(dims)
+            values = cells.numbers(pa.chunked_array([array])).astype(np.float32).reshape(dims)
             if not gaps and (bad := np.isnan(values.reshape(len(values), -1)).any(1)).any():
                 what = "has a value that is missing, NaN or infinite"
-                raise self.blame(name, int(bad.argmax()), what, self.remedy + self.for_numbers)
+                raise self.blame(name, start + int(bad.argmax()), what, self.remedy + self.for_numbers)
         return np.asarray(values)
 
-    def _length(self, name: str, array: pa.Array, each: int) -> int:
+    def _length(self, name: str, array: pa.Array, each: int, start: int) -> int:
         """That of all lists in `array`, of which there are `each` in a row."""
         lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
         if len(lengths) and lengths[0] == 0:
-            raise self.blame(name, 0, "is an empty list")
+            raise self.blame(name, start, "is an empty list")
         if (lengths != lengths[0]).any():
-            row = int((lengths != lengths[0]).argmax()) // each
+            row = start + int((lengths != lengths[0]).argmax()) // each
             raise self.blame(name, row, "has a list of another length than the first")
         return int(lengths[0])
 

@@ -22,7 +22,7 @@ from jaxtyping import Float32
 
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.hub import hub
-from fedcohort.dataset.table import Frame, local, text
+from fedcohort.dataset.table import Frame, give_back, local, text
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
@@ -114,4 +114,5 @@ def read_windows(frame: Frame) -> Float32[np.ndarray, "n 9 128"]:
             what = f": column {name!r} must hold lists of {SAMPLES} numbers, it holds {values.shape[1:]}"
             raise frame.error(name, what)
         x[:, channel] = values
+    give_back()
     return x

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
-from fedcohort.dataset.table import list_names, part_of
+from fedcohort.dataset.naming import list_names
+from fedcohort.dataset.table import part_of
 from fedcohort.errors import DataError
 from fedcohort.proxy.base import Proxy, draw_rows, foreign
 
