@@ -31,8 +31,11 @@ def run(
     trained: Sequence[Mapping[int, float]],
     n_train: Sequence[int] = (1, 1),
     failed: Sequence[Sequence[int]] = (),
+    server: Sequence[float] = (),
 ) -> list[State]:
     """States after each round. losses: (robust, val) of each w_t. trained: {client: seconds} of each round's cohort.
+
+    server: its validation loss of each w_t.
 
     Ends with a selection of everybody, so that a fresh context has learnt from the last measurement.
     """
@@ -44,7 +47,8 @@ def run(
     for t, (measured, seconds) in enumerate(zip(losses, [*trained, *nobody], strict=True)):
         probes = answers(*measured)
         chosen = sorted({*seconds, *(failed[t] if t < len(failed) else ())}) or [0]
-        ctx = context(t, len(chosen), K, available=chosen)
+        own = {"server_val_loss": server[t]} if server else {}
+        ctx = context(t, len(chosen), K, available=chosen, signals=own)
         state = selector.select(state, ctx, probes if fresh else {})[1]
         gone = [k for k in chosen if k not in seconds]
         durations = {"duration": list(seconds.values())}

@@ -28,9 +28,9 @@ def check_relabelling(selector: Any) -> None:
     state = selector.init(_population(world, selector.needs, new))
     for round, step in enumerate(steps):
         ctx = world.context(round, selector.needs)
-        static = {w: _moved(v, new) for w, v in ctx.signals.items()}
+        signals = {w: _moved(v, new) if np.ndim(v) else v for w, v in ctx.signals.items()}
         draws = Relabelled(ctx.rng, new)
-        ctx = replace(ctx, available=np.sort(new[ctx.available]), signals=static, rng=draws)
+        ctx = replace(ctx, available=np.sort(new[ctx.available]), signals=signals, rng=draws)
         selector.plan(state, ctx)
         answers = {w: _relabelled(p, new) for w, p in step.blocking.items()}
         selection, state = selector.select(state, ctx, answers)

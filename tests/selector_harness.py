@@ -10,7 +10,7 @@ import torch
 
 import fedcohort.signal
 from fedcohort import rng
-from fedcohort.signal.base import Derived, Probed, RawUpdate, Reported, Static, find
+from fedcohort.signal.base import Derived, Probed, RawUpdate, Reported, ServerMeasured, Static, find
 from fedcohort.state import pack, unpack
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 from signal_kinds import BareLab, derived
@@ -75,8 +75,8 @@ class Spied(Signals):
 class World:
     """Answers are keyed by (seed, word, round), so that what a client says doesn't depend on who else is asked.
 
-    available: ids in a round. lost: those of a cohort that fail. corrupt: changes what clients say about themselves,
-    static signals excepted, which `facts` changes. read: the words that were read or probed.
+    available: ids in a round. lost: those of a cohort that fail. corrupt: changes what clients say about themselves and
+    the server measures, static signals excepted, which `facts` changes. read: the words that were read or probed.
     """
 
     n_clients: int = 12
@@ -98,18 +98,18 @@ class World:
             return self.corrupt(word, made_up)
         return np.stack([self.corrupt(word, column) for column in made_up.T], axis=1)
 
-    def static(self, needs: frozenset[str]) -> Signals:
-        """Every static signal there is; only those in `needs` can be read."""
-        return Spied(
-            {word: self.values(word) for word in EVERY_WORD if isinstance(find(word), Static)}, needs, self.read
-        )
+    def static(self, needs: frozenset[str], **own: float) -> Signals:
+        """Every static signal there is, and the server's own; only those in `needs` can be read."""
+        facts = {word: self.values(word) for word in EVERY_WORD if isinstance(find(word), Static)}
+        return Spied({**facts, **own}, needs, self.read)
 
     def population(self, needs: frozenset[str]) -> Population:
         return Population(self.n_clients, 4, self.cohort, self.static(needs))
 
     def context(self, round: int, needs: frozenset[str]) -> RoundContext:
         here = None if self.available is None else self.available(round)
-        return context(round, self.cohort, self.n_clients, here, self.static(needs), self.seed)
+        own = {w: float(self.values(w, round).max()) for w in EVERY_WORD if isinstance(find(w), ServerMeasured)}
+        return context(round, self.cohort, self.n_clients, here, self.static(needs, **own), self.seed)
 
     def answer(self, probe: Probe, round: int) -> ProbeResult:
         assert isinstance(find(probe.signal), Probed)

@@ -1,4 +1,4 @@
-"""A signal as the kind that a test knows it to be: `find` alone says that it is one of six."""
+"""A signal as the kind that a test knows it to be: `find` alone says that it is one of seven."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -66,6 +66,9 @@ class BareLab(Lab):
         raise NotImplementedError
 
     def losses_after(self, update: Tensor, clients: Ids) -> Values:
+        raise NotImplementedError
+
+    def server_loss(self) -> float:
         raise NotImplementedError
 
     def server_loss_after(self, update: Tensor) -> float:

@@ -80,9 +80,22 @@ def words(group: str) -> list[str]:
     return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml") if node(group, path.stem))
 
 
+@cache
+def aliases(group: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    """The words that are another one with other options: that one, and the options."""
+    found = {}
+    for path in sorted((CONFIGS / group).glob("*.yaml")):
+        loaded = loaded_from(path)
+        first, *_ = loaded.get("defaults", [""])
+        if isinstance(first, str) and first.endswith(f"@{group}") and group in loaded:
+            found[path.stem] = first.partition("@")[0], plain(loaded, resolve=False)[group]
+    return found
+
+
 def make(group: str, word: str, **changes: Any) -> Any:
     """The part with its yaml's defaults, and `changes`."""
-    return instantiate({**node(group, word), **changes}, _convert_="all")
+    of, own = aliases(group).get(word, (word, {}))
+    return instantiate({**node(group, of), **copy.deepcopy(own), **changes}, _convert_="all")
 
 
 def make_a(kind: type[P], group: str, word: str, **changes: Any) -> P:

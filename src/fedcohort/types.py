@@ -69,7 +69,7 @@ class RoundContext:
 
     Attributes:
         available: sorted ids of the clients that are ready.
-        signals: as in `Population`.
+        signals: as in `Population`; and the numbers that the server itself has measured of w_t, where declared.
         rng: the method's own generator, keyed by (seed, purpose, round), made afresh each round.
         units: of local work that everybody does unless told otherwise (local epochs, or steps, as in `ClientUpdate`).
     """

@@ -104,6 +104,10 @@ def test_facts_are_read_and_not_only_drawn_again(tmp_path: Path) -> None:
             "selector=fedpns reads server_loss, which .*: whole updates are not logged$",
         ),
         (
+            ("selector=flash_progress",),
+            "selector=flash_progress reads .*server_val_loss, which .*: what the server measures itself is not logged$",
+        ),
+        (
             ("selector=hcsfed", "selector.variant=feddiverse_paper"),
             "selector=hcsfed reads update, which .*: whole updates are not logged$",
         ),

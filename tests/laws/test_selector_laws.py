@@ -16,10 +16,10 @@ from known import known
 from relabelling import check_relabelling
 from selector_harness import World, cohorts, play, play_round, reorder, restore
 from selector_toys import BREAKERS, TOYS
+from yaml_words import aliases, words
 from yaml_words import make as made
-from yaml_words import words
 
-WORDS = [*words("selector"), *TOYS]
+WORDS = [*words("selector"), *aliases("selector"), *TOYS]
 ROUNDS = 8
 every = pytest.mark.parametrize("word", WORDS)
 

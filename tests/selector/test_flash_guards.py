@@ -48,14 +48,14 @@ def test_a_reward_is_of_one_round_only() -> None:
         state = selector.select(state, context(t, 2, 2, available=here), probes)[1]
         if t < 3:
             state = selector.observe(state, outcome(t, here, duration=[1.0] * len(here)))[1]
-    np.testing.assert_allclose(state.r, [0.2, 0.4], rtol=1e-12)  # client 0's is still round 0's
+    np.testing.assert_allclose(state.known.r, [0.2, 0.4], rtol=1e-12)  # client 0's is still round 0's
 
 
 def test_failed_clients_teach_nothing_and_do_not_set_the_time() -> None:
     """Client 0 fails in round 0: only client 1's row, over its own 2 s."""
     state = run(flash(context="fresh", **RAW), STORY[:2], [{1: 2.0}, {1: 1.0}], failed=[[0]])[1]
     np.testing.assert_allclose(ridge(state).V, np.eye(4) + np.outer([1, 1, 0, 0], [1, 1, 0, 0]), rtol=1e-14)
-    np.testing.assert_allclose(state.r, [0.0, 0.25], rtol=1e-12)
+    np.testing.assert_allclose(state.known.r, [0.0, 0.25], rtol=1e-12)
 
 
 def test_a_client_that_was_never_timed_stands_at_the_mean() -> None:
@@ -83,7 +83,7 @@ def test_a_round_without_anybody_postpones_the_reward() -> None:
     state = run(selector, STORY[:1], SECONDS[:1])[0]
     state = selector.select(state, context(1, 2, 2, available=[]), {})[1]
     state = selector.select(state, context(2, 2, 2), answers(*STORY[1]))[1]
-    np.testing.assert_allclose(state.r, [0.1, 0.25], rtol=1e-12)
+    np.testing.assert_allclose(state.known.r, [0.1, 0.25], rtol=1e-12)
     np.testing.assert_array_equal(ridge(state).V, np.eye(4))  # they are round 0's contexts still
 
 

@@ -50,6 +50,14 @@ def test_who_has_no_context_has_none_and_changes_nobodys() -> None:
     assert np.isnan(whiten(np.full((2, 3), np.nan))).all()
 
 
+def test_a_feature_that_is_no_measurement_spoils_nobodys_context() -> None:
+    """Its square would overflow: from 1e12 on it counts as none."""
+    X = np.array([[1.0, 0.0], [1e300, 1.0], [3.0, 0.0], [1.0, 10.0], [3.0, 10.0]])
+    Z = whiten(X)
+    assert np.isnan(Z[1]).all()
+    np.testing.assert_allclose(Z[[0, 2, 3, 4]], whiten(X[[0, 2, 3, 4]]))
+
+
 def test_it_keeps_away_from_wrong_labels_where_flash_does_not(tmp_path: Path) -> None:
     """40 % of the clients have 90 % of wrong labels: .36 of a random cohort's labels are wrong."""
     words = ("clients=30", "cohort=6", "rounds=18", "model=mlp", "eval.clients_every=0", "heterogeneity=noise_bimodal")

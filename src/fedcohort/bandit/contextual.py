@@ -6,7 +6,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.bandit import linucb, neural, restless, ridge
+from fedcohort.bandit import calibrated, linucb, neural, restless, ridge
+from fedcohort.bandit.calibrated import Noisy
 from fedcohort.bandit.neural import Net
 from fedcohort.bandit.restless import Hidden
 from fedcohort.bandit.ridge import Ridge
@@ -15,6 +16,7 @@ from fedcohort.types import Values
 B = TypeVar("B")
 Rows = Float64[np.ndarray, "_n _d"]
 Draws = np.random.Generator
+Belief = Ridge | Noisy | Net | Hidden
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,35 @@ class LinUCB(Linear):
         width = np.full(len(X), np.nan)
         width[good] = linucb.width(belief, X[good])
         return _sum_parts(X @ ridge.estimate(belief), gamma * width), belief
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """Thompson sampling with the noise estimated (`calibrated.py`): gamma is scale x sigma.
+
+    Attributes:
+        lam: ridge.
+        scale: 1 for the posterior itself, 0 for a greedy choice.
+    """
+
+    lam: float
+    scale: float
+
+    def prior(self, d: int, rng: Draws | None) -> Noisy:
+        return Noisy(ridge.prior(d, self.lam))
+
+    def judge(self, belief: Noisy, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Judged, Noisy]:
+        width = self.scale * calibrated.sigma(belief)
+        return Thompson(self.lam).judge(belief.ridge, X, width, round, rng)[0], belief
+
+    def choose(self, belief: Noisy, X: Rows) -> Noisy:
+        return belief
+
+    def learn(self, belief: Noisy, X: Rows, r: Values) -> Noisy:
+        return calibrated.learn(belief, X, r)
+
+    def coefficients(self, belief: Noisy) -> tuple[Values, Values]:
+        return ridge.estimate(belief.ridge), calibrated.sigma(belief) * ridge.deviation(belief.ridge)
 
 
 @dataclass(frozen=True)

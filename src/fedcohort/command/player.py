@@ -9,7 +9,7 @@ from fedcohort.errors import IncompatibleConfig
 from fedcohort.record.replayable import LoggedRound, RunLog
 from fedcohort.rng import Draws
 from fedcohort.selector.base import Selector
-from fedcohort.signal.base import Computed, Derived, Measured, RawUpdate, Signal, Static, find
+from fedcohort.signal.base import Computed, Derived, Measured, RawUpdate, ServerMeasured, Signal, Static, find
 from fedcohort.types import (
     Advice,
     Population,
@@ -114,4 +114,6 @@ def explain_unlogged(log: RunLog, signal: Signal) -> str:
     if isinstance(signal, Derived) and signal.pairs:
         now = wide(log)
         return "" if now is None else f"rows of {len(now.arrived)} numbers are too long for it (round {now.t + 1})"
+    if isinstance(signal, ServerMeasured):
+        return "what the server measures itself is not logged"
     return "whole updates are not logged" if isinstance(signal, Derived | RawUpdate) else ""

@@ -1,12 +1,16 @@
-"""What the server hears of the clients: what they measured, as they tell it under the run's attack."""
+"""What the server hears of w_t: what clients measured, as they tell it under the run's attack, and what it measured."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from fedcohort.attack.base import Answers, Attack
+from fedcohort.errors import FedcohortError, UndeclaredSignal
+from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import generator
-from fedcohort.types import ClientUpdate, Ids
+from fedcohort.round.workload import among
+from fedcohort.signal.base import Lab, Measured, Probed, ServerMeasured, find
+from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
 
 class ClientClaims:
@@ -37,3 +41,39 @@ class ClientClaims:
             return float(self.hear(signal, np.array([update.client]), np.array([read(update)]))[0])
 
         return hear_update if self.liars.any() else read
+
+
+class Hearing:
+    """Asks about w_t: clients, who answer as their claims have it, and the server's own data.
+
+    Args:
+        needs: the signals that the selector declares.
+    """
+
+    def __init__(self, needs: frozenset[str], lab: Lab, claims: ClientClaims, stopwatch: Stopwatch) -> None:
+        self.needs, self.lab, self.claims, self.stopwatch = needs, lab, claims, stopwatch
+        self.own = {w: signal for w in sorted(needs) if isinstance(signal := find(w), ServerMeasured)}
+
+    def ask(self, probe: Probe, available: Ids, t: int) -> ProbeResult:
+        """Ask what the selector wants to know. Raises where it may not."""
+        if probe.signal not in self.needs:
+            raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")
+        signal = find(probe.signal)
+        if not isinstance(signal, Probed) or not among(probe.clients, available):
+            raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
+        with self.stopwatch.stage("probe"):
+            if isinstance(signal, Measured):
+                values = signal.measure(self.lab, probe.clients, probe.options)
+            else:
+                values = signal.compute(self.lab, t, probe.clients, probe.options)
+        return ProbeResult(probe.clients, self.claims.hear(probe.signal, probe.clients, values))
+
+    def ask_measured(self, word: str, signal: Measured, clients: Ids) -> Values:
+        """Measure a signal that the aggregator probes, as `clients` claim it, [len(clients)]."""
+        with self.stopwatch.stage("probe"):
+            return self.claims.hear(word, clients, signal.measure(self.lab, clients, {}))
+
+    def measure_own(self) -> Mapping[str, float]:
+        """Return what the server measures for the selector itself, by word."""
+        with self.stopwatch.stage("probe"):
+            return {word: signal.measure(self.lab) for word, signal in self.own.items()}

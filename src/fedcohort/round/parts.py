@@ -134,10 +134,11 @@ class Populations:
     cohort: int
     facts: Mapping[str, np.ndarray]
 
-    def signals(self, needs: frozenset[str], reader: str) -> Signals:
+    def signals(self, needs: frozenset[str], reader: str, own: Mapping[str, float] = MappingProxyType({})) -> Signals:
+        """Return what `reader` may know. own: what the server has measured of w_t itself, by word."""
         found = {word: find(word) for word in needs}
         values = {word: self.facts[s.fact] for word, s in found.items() if isinstance(s, Static)}
-        return Signals(values, needs, reader)
+        return Signals({**values, **own}, needs, reader)
 
     def asking(self, deadline: Deadline[Any]) -> "Populations":
         """Return the populations of a selector, which is asked for as many clients as the deadline has it."""

@@ -9,7 +9,6 @@ import numpy as np
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import DeadlineOutcome, PaceContext, settle
 from fedcohort.device.base import Timing
-from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.flat import Layout
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ledger import Charge
@@ -17,16 +16,16 @@ from fedcohort.rng import Draws
 from fedcohort.round.chance import uniform
 from fedcohort.round.clock import Clock, Stretch
 from fedcohort.round.cost import CostModel, Rates
-from fedcohort.round.hearing import ClientClaims
+from fedcohort.round.hearing import ClientClaims, Hearing
 from fedcohort.round.parts import Parts, Populations, ServerState
 from fedcohort.round.sampling import Chosen, SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
-from fedcohort.round.workload import AskedWork, among, ask_work, verify
-from fedcohort.signal.base import Lab, Measured, Probed, find
+from fedcohort.round.workload import AskedWork, ask_work, verify
+from fedcohort.signal.base import Lab
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.upload import Kept
-from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
+from fedcohort.types import Ids, ProbeResult, RoundContext, Selection, Values
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class RoundPlanner:
         self.clock = Clock(parts.availability, draws, settings.window_s)
         self.asked = parts.deadline.ask(settings.cohort)
         self.populations = Populations.over(federation, settings.cohort, cost_model.device_facts(draws))
-        self.signals = self.populations.signals(parts.selector.needs, "the selector")
+        self.hearing = Hearing(parts.selector.needs, lab, self.claims, stopwatch)
 
     def open(self, t: int, state: ServerState, store: ClientStore) -> PlannedRound:
         draws = Draws(self.settings.seed, self.federation.n_clients, t)
@@ -99,12 +98,12 @@ class RoundPlanner:
             cohort=self.asked,
             n_clients=self.federation.n_clients,
             available=available,
-            signals=self.signals,
+            signals=self.populations.signals(self.hearing.needs, "the selector", self.hearing.measure_own()),
             rng=draws.generator("selector"),
             units=self.cost_model.units,
         )
         probes = list(self.parts.selector.plan(state.selector, ctx)) if len(available) else []
-        answers = {probe.signal: self._ask(probe, available, t) for probe in probes}
+        answers = {probe.signal: self.hearing.ask(probe, available, t) for probe in probes}
         blocking = {p.signal: answers[p.signal] for p in probes if not p.concurrent}
         concurrent = {p.signal: answers[p.signal] for p in probes if p.concurrent}
         selection, selector_state = self.parts.selector.select(state.selector, ctx, blocking)
@@ -158,29 +157,11 @@ class RoundPlanner:
             looked=pace.looked,
             answers=answers,
             concurrent=concurrent,
-            measured={w: self._ask_measured(w, s, arriving) for w, s in rates.probed.items()},
+            measured={w: self.hearing.ask_measured(w, s, arriving) for w, s in rates.probed.items()},
             charge=charge + spent,
             waited_s=waited_s,
             twin=uniform(available, len(selection.clients), draws),
         )
-
-    def _ask(self, probe: Probe, available: Ids, t: int) -> ProbeResult:
-        if probe.signal not in self.parts.selector.needs:
-            raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")
-        signal = find(probe.signal)
-        if not isinstance(signal, Probed) or not among(probe.clients, available):
-            raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
-        with self.stopwatch.stage("probe"):
-            if isinstance(signal, Measured):
-                values = signal.measure(self.lab, probe.clients, probe.options)
-            else:
-                values = signal.compute(self.lab, t, probe.clients, probe.options)
-        return ProbeResult(probe.clients, self.claims.hear(probe.signal, probe.clients, values))
-
-    def _ask_measured(self, word: str, signal: Measured, clients: Ids) -> Values:
-        """Measure a signal that the aggregator probes, as `clients` claim it, [len(clients)]."""
-        with self.stopwatch.stage("probe"):
-            return self.claims.hear(word, clients, signal.measure(self.lab, clients, {}))
 
     def _weights(self, selection: Selection, used: Ids, owned: Ids) -> Values:
         return used.astype(np.float64) if selection.plain else self.parts.agg.weights(used, owned)

@@ -13,8 +13,8 @@ Departures from the paper (selector=flash_literal takes back credit and scale, a
 - credit=causal: r_t is what S_{t-1} brought about, so it is regressed on the contexts that chose S_{t-1}; Alg. 1
   credits it to S_t (literal, with r_0 = 0);
 - reward=client, in flash_literal too: L is each client's on its T_i, as in Sec. II-C and Eq. 3. Alg. 1 (line 20) has
-  one number, of a validation set, which says nothing about a client; reward=global has one, of the T_i. Ratios are
-  over a client's first answer, L(w_0) if it was there in round 0, for the paper's L^1;
+  one number, of a validation set, which says nothing about a client; reward=global has one, of the T_i (`rewards.py`).
+  Ratios are over a client's first answer, L(w_0) if it was there in round 0, for the paper's L^1;
 - scale=running: tau and r are divided by the running means of their sizes; raw rewards drown in gamma_t;
 - tau_i in the context is a client's own last duration, because the maximum is the same for all; the reward is over the
   slowest arrival (reward_tau=round) or the client's own (client); a probe that lasts longer counts in neither;
@@ -24,14 +24,15 @@ Departures from the paper (selector=flash_literal takes back credit and scale, a
   makes a client rest for a while (`backoff.py`).
 context=lagged is Alg. 1: w_t, probed beside the training of round t, chooses S_{t+1}; fresh asks before choosing S_t.
 
-form=whitened (selector=flash_whitened, of no paper) has contexts centred, decorrelated and scaled over the clients,
-with an intercept: the two ratios are nearly one feature, and without an intercept a draw of theta ranks clients along
-one line, forwards or backwards. gamma_t is then for contexts of size 1, as its theory has them.
+Repairs, of no paper, each a word of its own: form=whitened (selector=flash_whitened, `contexts.whiten`);
+reward=progress (flash_progress, `rewards.py`); bandit=calibrated (flash_calibrated, `bandit/calibrated.py`);
+credit=answered (flash_answered) learns from everybody who answered about both models, on the contexts of S_{t-1}'s
+round, as all these answers are paid for anyway: r_t(i) is then what became of i's loss, whoever trained.
 
 Ablations: features leaves some of the context out (Fig. 4c-d) and makes d smaller, in gamma_t too unless
-gamma_dim=fixed4; the duration stays in the reward. bandit=linucb, neural, restless change the estimator alone: LinUCB
-on the same posterior, NeuralUCB and a hidden Markov bandit (`fedcohort.bandit`). The last two don't read gamma_t, and
-are our stand-ins for [5] (Cao et al. 2022, which we could not read) and [4] (Yemini et al., which chooses actions).
+gamma_dim=fixed4; the duration stays in the reward. bandit=linucb, neural, restless change the estimator alone
+(`bandit/contextual.py`). The last two don't read gamma_t, and are our stand-ins for [5] (Cao et al. 2022, which we
+could not read) and [4] (Yemini et al., which chooses actions).
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,45 +43,39 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.bandit import ridge
-from fedcohort.bandit.contextual import Bandit, LinUCB, Neural, Restless, Thompson
-from fedcohort.bandit.neural import Net
-from fedcohort.bandit.restless import Hidden
-from fedcohort.bandit.ridge import Ridge
-from fedcohort.selector import backoff
+from fedcohort.bandit.contextual import Bandit, Belief, Calibrated, LinUCB, Neural, Restless, Thompson
+from fedcohort.selector import backoff, contexts, rewards
 from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import Selector, answers, top
-from fedcohort.selector.contexts import FEATURES, UNKNOWN, Baseline, Contexts, Pending, Unit, whiten
+from fedcohort.selector.contexts import FEATURES, Contexts, Measurements, Pending
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 
 @dataclass(frozen=True)
 class State:
-    """Per client: train, val: the loss ratios.
+    """What FLASH knows between rounds.
 
     Attributes:
-        loss: robust loss of the last model measured, NaN without an answer.
-        gain: reward at that measurement, whoever it is credited to.
-        r: last reward credited.
-        tau: last duration, seconds.
+        posterior: what the bandit believes.
+        known: what clients' contexts are made of.
+        loss: robust loss of the last model measured, NaN without an answer, [n_clients].
+        gain: reward at the last measurement, whoever it is credited to, [n_clients].
         X: contexts of the next selection.
         p: n_k / sum of n (equal shares unless reward=global).
         round_tau: duration of the last round, seconds.
-        tau_unit, r_unit: the scales of tau and r.
+        server_loss: the server's validation loss of the last model, NaN unless reward=progress.
+        pending: rows that wait for their reward.
         rests: of who failed.
     """
 
-    posterior: Ridge | Net | Hidden
-    train: Baseline
-    val: Baseline
+    posterior: Belief
+    known: Measurements
     loss: Values
     gain: Values
-    r: Values
-    tau: Values
     X: Contexts
     p: Values
     round_tau: float = float("nan")
-    tau_unit: Unit = UNKNOWN
-    r_unit: Unit = UNKNOWN
+    server_loss: float = float("nan")
     pending: Pending | None = None
     rests: Backoff = backoff.NOBODY
 
@@ -121,8 +116,9 @@ class Flash(Selector[State]):
 
     def __post_init__(self) -> None:
         ranges.choice("context", self.context, "lagged", "fresh")
-        ranges.choice("credit", self.credit, "causal", "literal")
-        ranges.choice("reward", self.reward, "client", "global")
+        ranges.choice("credit", self.credit, "causal", "literal", "answered")
+        ranges.choice("reward", self.reward, "client", "global", "progress")
+        rewards.check(self.reward, self.credit)
         ranges.choice("change", self.change, "abs", "signed")
         ranges.choice("reward_tau", self.reward_tau, "round", "client")
         ranges.choice("scale", self.scale, "running", "first_round", "none")
@@ -132,7 +128,7 @@ class Flash(Selector[State]):
         ranges.words("features", self.features, *FEATURES)
         ranges.choice("form", self.form, "raw", "whitened")
         ranges.choice("gamma_dim", self.gamma_dim, "kept", "fixed4")
-        ranges.choice("bandit", self.bandit, "thompson", "linucb", "neural", "restless")
+        ranges.choice("bandit", self.bandit, "thompson", "linucb", "neural", "restless", "calibrated")
         ranges.integer("pairs", self.pairs, "[1, 1000]")
         ranges.integer("fit_steps", self.fit_steps, "[1, inf)")
         ranges.integer("states", self.states, "[2, 100]")
@@ -143,19 +139,14 @@ class Flash(Selector[State]):
 
     @property
     def needs(self) -> frozenset[str]:
-        shares = {"n_train"} if self.reward == "global" else set()
         val = {"val_loss"} if "val_ratio" in self.features else set()
-        return frozenset({"robust_loss", "duration"} | shares | val)
+        robust = {"robust_loss"} if self.reward != "progress" or "train_ratio" in self.features else set()
+        return frozenset({"duration"} | robust | val | rewards.NEEDS[self.reward])
 
     @property
     def kept(self) -> tuple[str, ...]:
         """The features in use, in their order."""
         return tuple(name for name in FEATURES if name in self.features)
-
-    @property
-    def width(self) -> int:
-        """The length of a context."""
-        return len(self.kept) + (self.form == "whitened")
 
     @property
     def estimator(self) -> Bandit[Any]:
@@ -164,28 +155,30 @@ class Flash(Selector[State]):
             "linucb": LinUCB(self.lam),
             "neural": Neural(self.lam, self.gamma_scale, self.pairs, self.fit_steps, self.fit_lr),
             "restless": Restless(self.lam, self.states, self.explore),
+            "calibrated": Calibrated(self.lam, self.gamma_scale),
         }
         return estimators[self.bandit]
 
     def init(self, population: Population) -> State:
         K = population.n_clients
         n = population.signals["n_train"].astype(float) if self.reward == "global" else np.ones(K)
-        unknown, blank = np.full(K, np.nan), Baseline(np.full(K, np.nan), np.ones(K))
-        posterior, X = self.estimator.prior(self.width, None), np.tile([1.0, 1.0, 0.0, 0.0], (K, 1))
-        p = n / max(n.sum(), 1.0)
-        return State(posterior, blank, blank, unknown, unknown, np.zeros(K), unknown, self._mask(X), p)
+        known, unknown = Measurements.none(K), np.full(K, np.nan)
+        X, p = contexts.form(known.contexts(), self.kept, self.form), n / max(n.sum(), 1.0)
+        return State(self.estimator.prior(X.shape[1], None), known, unknown, unknown, X, p)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         lagged = self.context == "lagged"
         robust = {"alpha": self.alpha, "beta": self.beta, "A": self.A}
-        probes = (Probe("robust_loss", ctx.available, robust, concurrent=lagged),)
-        return (*probes, Probe("val_loss", ctx.available, concurrent=lagged)) if "val_loss" in self.needs else probes
+        asked: tuple[tuple[str, dict[str, float]], ...] = (("robust_loss", robust), ("val_loss", {}))
+        return [Probe(word, ctx.available, options, lagged) for word, options in asked if word in self.needs]
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        if self.reward == "progress":
+            state = self._share(state, float(ctx.signals["server_val_loss"]))
         if self.context == "fresh" and probes:  # there are none where nobody is available
             state = self._measure(state, probes)
         if ctx.round == 0:
-            state = replace(state, posterior=self.estimator.prior(self.width, ctx.rng))
+            state = replace(state, posterior=self.estimator.prior(state.X.shape[1], ctx.rng))
             return Selection(ctx.available, uncapped=True), state
         d = len(FEATURES if self.gamma_dim == "fixed4" else self.kept)  # Alg. 1 draws S_{t+1} with gamma_t
         gamma = self.gamma_scale * ridge.exploration(ctx.round - 1, ctx.n_clients, d, self.lam, self.delta)
@@ -205,65 +198,54 @@ class Flash(Selector[State]):
             gain = np.zeros(len(arrived)) if first else state.gain[arrived]
             state = self._credit(state, Pending(arrived, state.X[arrived], first), gain)
             return None, self._time(state, outcome)  # x_t holds tau_{t-1} and r_{t-1}, so it stays as it was measured
-        state = self._time(replace(state, pending=Pending(arrived, chosen_by[arrived], first)), outcome)
-        return None, replace(state, X=self._contexts(state))
+        rows = np.arange(len(chosen_by)) if self.credit == "answered" else arrived
+        state = self._time(replace(state, pending=Pending(rows, chosen_by[rows], first)), outcome)
+        return None, self._renew(state)
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         means, deviations = self.estimator.coefficients(state.posterior)
         return {n: (float(mean), float(sd)) for n, mean, sd in zip(self.kept, means, deviations, strict=False)}
 
     def _measure(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
-        """Pay the pending cohort its reward, now that w_t was measured, and make new contexts."""
+        """Take in the clients' losses of w_t, which a reward may follow from, and make new contexts."""
         robust, val = answers(probes, "robust_loss"), answers(probes, "val_loss")
         loss = robust.dense(len(state.loss))
         loss[~np.isfinite(loss)] = np.nan
-        state = replace(state, train=state.train.after(robust), val=state.val.after(val))
-        state = replace(state, loss=loss, gain=self._gain(state, loss))
-        if state.pending is not None:
-            state = self._credit(state, state.pending, state.gain[state.pending.clients])
-        return replace(state, X=self._contexts(state))
+        fall = state.loss - loss
+        known = replace(state.known, train=state.known.train.after(robust), val=state.known.val.after(val))
+        state = replace(state, known=known, loss=loss)
+        if self.reward != "progress":
+            state = self._pay(state, rewards.pool(fall, state.p) if self.reward == "global" else fall)
+        return self._renew(state)
 
-    def _gain(self, state: State, loss: Values) -> Values:
-        """Loss change per second since the model before, per client; NaN where it can't be known."""
-        change = state.loss - loss
-        if self.reward == "global":
-            both = np.isfinite(change)
-            share = state.p[both].sum()
-            change = np.full_like(loss, state.p[both] @ change[both] / share if share > 0 else np.nan)
-        tau = state.tau if self.reward_tau == "client" else np.full_like(loss, state.round_tau)
-        gain = np.full_like(loss, np.nan)
-        np.divide(np.abs(change) if self.change == "abs" else change, tau, out=gain, where=tau > 0)
-        return gain
+    def _share(self, state: State, loss: float) -> State:
+        """Share out the fall of the server's loss to w_t, which is known before anybody is asked or chosen."""
+        fall = rewards.share(state.server_loss - loss, state.pending, len(state.loss))
+        state = self._pay(replace(state, server_loss=loss), fall)
+        return self._renew(state)
+
+    def _pay(self, state: State, fall: Values) -> State:
+        """Reward the pending cohort, now that its w_t was measured; NaN is a fall that can't be known."""
+        seconds = state.known.tau if self.reward_tau == "client" else np.full_like(fall, state.round_tau)
+        gain = rewards.per_second(fall, seconds, self.change)
+        state, rows = replace(state, gain=gain, pending=None), state.pending
+        return state if rows is None else self._credit(state, rows, gain[rows.clients])
 
     def _credit(self, state: State, rows: Pending, gain: Values) -> State:
         """Remember clients' rewards, and regress them on their contexts."""
-        known = np.isfinite(gain)
-        clients, gain = rows.clients[known], gain[known]
-        r = state.r.copy()
-        r[clients] = gain
-        unit = state.r_unit.after(np.abs(gain), self.scale)
-        posterior = state.posterior
+        some = np.isfinite(gain)
+        clients, gain = rows.clients[some], gain[some]
+        known, posterior = state.known.rewarded(clients, gain, self.scale), state.posterior
         if not (rows.first and self.skip_first_update):
-            posterior = self.estimator.learn(posterior, rows.X[known], gain / unit.value())
-        return replace(state, posterior=posterior, r=r, r_unit=unit)
+            posterior = self.estimator.learn(posterior, rows.X[some], gain / known.r_unit.value())
+        return replace(state, posterior=posterior, known=known)
 
     def _time(self, state: State, outcome: RoundOutcome) -> State:
-        """Keep the durations of those who arrived: per client, the round's, and their mean."""
-        seconds = np.where(np.isfinite(outcome.signals["duration"]), outcome.signals["duration"], np.nan)
-        tau = state.tau.copy()
-        tau[outcome.clients] = np.where(np.isnan(seconds), tau[outcome.clients], seconds)
-        known = seconds[~np.isnan(seconds)]
-        round_tau = float(known.max()) if len(known) else float("nan")
-        return replace(state, tau=tau, round_tau=round_tau, tau_unit=state.tau_unit.after(known, self.scale))
+        """Keep the durations of those who arrived, and the round's, that of the slowest."""
+        seconds = outcome.signals["duration"]
+        slowest = float(max(seconds[np.isfinite(seconds)], default=np.nan))
+        return replace(state, known=state.known.timed(outcome.clients, seconds, self.scale), round_tau=slowest)
 
-    def _contexts(self, state: State) -> Contexts:
-        """x(i) for every client, NaN where a feature is not finite."""
-        timed = np.isfinite(state.tau)
-        tau = np.where(timed, state.tau, state.tau[timed].mean() if timed.any() else 0.0) / state.tau_unit.value()
-        X = np.column_stack([state.train.ratio, state.val.ratio, tau, state.r / state.r_unit.value()])
-        return self._mask(np.where(np.isfinite(X), X, np.nan))
-
-    def _mask(self, X: Contexts) -> Contexts:
-        columns = [FEATURES.index(name) for name in self.kept]
-        kept = np.ascontiguousarray(X[:, columns])  # as a resume finds it, to the last bit
-        return whiten(kept) if self.form == "whitened" else kept
+    def _renew(self, state: State) -> State:
+        """Make the contexts of the next selection."""
+        return replace(state, X=contexts.form(state.known.contexts(), self.kept, self.form))

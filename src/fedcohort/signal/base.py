@@ -1,8 +1,9 @@
-"""What a client can be asked for. A word is a file here: `signal/<word>.py` with a module-level `signal`.
+"""What a client can be asked for, or the server measures itself.
 
-Every signal states what it costs (bytes up, forward passes) and what it reveals about a client; the ledger charges it.
-`wants` is what must hold of the run, or nothing. `knowable` is false of what no
-server could be told: whoever reads it is a yardstick, and is marked as one at start-up and in tables.
+A word is a file here: `signal/<word>.py` with a module-level `signal`. Every signal states what it costs (bytes up,
+forward passes) and what it reveals about a client; the ledger charges it. `wants` is what must hold of the run, or
+nothing. `knowable` is false of what no server could be told: whoever reads it is a yardstick, and is marked as one at
+start-up and in tables.
 """
 
 import importlib
@@ -64,6 +65,10 @@ class Lab(Protocol):
 
     def losses_after(self, update: "Tensor", clients: Ids) -> Values:
         """Return the mean cross-entropy over each T_k of w_t + update, in nats, [len(clients)]."""
+        ...
+
+    def server_loss(self) -> float:
+        """Return the mean cross-entropy of w_t on the server's validation set, in nats."""
         ...
 
     def server_loss_after(self, update: "Tensor") -> float:
@@ -132,6 +137,20 @@ class Computed:
 
 
 @dataclass(frozen=True)
+class ServerMeasured:
+    """A signal that the server measures of w_t on its own data: one number, known before it asks anybody.
+
+    A selector finds it in its round's context. No client is asked, none can lie about it. measure(lab) -> the number;
+    every process measures all of it.
+    """
+
+    reveals: str
+    measure: "Callable[[Lab], float]"
+    bytes_up: int = 0
+    wants: Want | None = None
+
+
+@dataclass(frozen=True)
 class RawUpdate:
     """The signal that is the update itself, y - w_t, float64 [arrived, P].
 
@@ -175,7 +194,7 @@ class Reported:
     passes: float = 0.0
 
 
-Signal = Static | Measured | Computed | Reported | RawUpdate | Derived
+Signal = Static | Measured | Computed | Reported | RawUpdate | Derived | ServerMeasured
 Probed = Measured | Computed
 
 

@@ -136,6 +136,14 @@ class FederationLab:
         return over_ranks(self._move(update), clients, (self.federation.train, cross_entropy))[0]
 
     @torch.no_grad()
+    def server_loss(self) -> float:
+        network, data = self.server.network, self.federation.server_val
+        network.eval()
+        rows = torch.arange(len(data.y)).split(count_at_once(network, data.x))
+        losses = [self.targets.losses(network(data.x[some]), data.y[some]).double() for some in rows]
+        return float(torch.cat(losses).mean())
+
+    @torch.no_grad()
     def server_loss_after(self, update: Tensor) -> float:
         network, data = self._move(update), self.federation.server_val
         network.eval()

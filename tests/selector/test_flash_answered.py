@@ -1,0 +1,58 @@
+"""FLASH that learns from everybody who answered, by hand."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.selector.flash import Flash
+from flash_toy import NAN, RAW, SECONDS, STORY, flash, ridge, run
+from selector_harness import World, cohorts, play
+from yaml_words import make_a
+
+
+def answered(**changes: object) -> Flash:
+    return make_a(Flash, "selector", "flash_answered", **changes)
+
+
+@pytest.mark.parametrize(("asked", "x0"), [("fresh", [0.8, 0.9, 1.0, 0.1]), ("lagged", [1.0, 1.0, 1.0, 0.0])])
+def test_both_are_learnt_from_where_one_has_trained(asked: str, x0: list[float]) -> None:
+    """The story of flash_toy: in round 1 client 1 alone trains, in 1 s, and client 0's loss falls from .8 to .75.
+
+    Its row is the context that it was not chosen by: its ratios, its 1 s, its reward of round 0.
+    """
+    ours = run(answered(context=asked, **RAW), STORY, SECONDS)[-1]
+    chosen = run(flash(context=asked, **RAW), STORY, SECONDS)[-1]
+    np.testing.assert_allclose(ridge(ours).V, ridge(chosen).V + np.outer(x0, x0), rtol=1e-13)
+    np.testing.assert_allclose(ridge(ours).b, ridge(chosen).b + 0.05 * np.array(x0), rtol=1e-12)
+    np.testing.assert_allclose(ours.known.r, [0.05, 0.4], rtol=1e-12)
+    np.testing.assert_allclose(chosen.known.r, [0.1, 0.4], rtol=1e-12)
+
+
+def test_who_did_not_answer_both_times_teaches_nothing() -> None:
+    story = [STORY[0], STORY[1], ([NAN, 0.1], [0.9, 0.6])]
+    ours, chosen = (run(make(**RAW), story, SECONDS)[-1] for make in (answered, flash))
+    np.testing.assert_array_equal(ridge(ours).V, ridge(chosen).V)
+    np.testing.assert_array_equal(ours.known.r, chosen.known.r)
+
+
+def test_where_everybody_trains_it_is_flash() -> None:
+    ours, theirs = (play(make(), World(cohort=12), 6) for make in (answered, flash))
+    assert cohorts(ours) == cohorts(theirs)
+    np.testing.assert_array_equal(ridge(ours[-1].after).V, ridge(theirs[-1].after).V)
+
+
+def test_no_more_is_asked_for() -> None:
+    assert answered().needs == flash().needs
+
+
+@pytest.mark.parametrize("reward", ["global", "progress"])
+def test_one_number_for_all_says_nothing_of_each(reward: str) -> None:
+    message = {
+        "global": "reward must be client with credit=answered, which learns from each answer, got 'global'",
+        "progress": "credit must be causal with reward=progress, which those who took part share, got 'answered'",
+    }
+    with pytest.raises(OptionError, match=re.escape(message[reward])):
+        replace(answered(), reward=reward)

@@ -1,0 +1,54 @@
+"""FLASH whose exploration is as wide as its rewards are noisy; the estimate is in tests/bandit/test_calibrated.py."""
+
+import numpy as np
+import pytest
+
+from fedcohort.bandit import calibrated
+from fedcohort.selector.flash import Flash
+from flash_toy import RAW, SECONDS, STORY, flash, run, theta
+from known import known
+from selector_harness import World, play
+from yaml_words import make_a
+
+
+def ours(**changes: object) -> Flash:
+    return make_a(Flash, "selector", "flash_calibrated", **changes)
+
+
+def test_the_noise_of_the_story() -> None:
+    """Rewards .1, .25 and .4 of flash_toy's story on (1, 1, 0, 0) twice and (.5, .6, 2, .25).
+
+    sum r^2 = .2325; sigma^2 = (1 + .2325 - b'theta) / 4 with the posterior that FLASH has.
+    """
+    state = run(ours(context="fresh", **RAW), STORY, SECONDS)[-1]
+    same = run(flash(context="fresh", **RAW), STORY, SECONDS)[-1]
+    belief = state.posterior
+    assert isinstance(belief, calibrated.Noisy)
+    x = np.array([0.5, 0.6, 2.0, 0.25])
+    b = np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x
+    assert belief.squares == pytest.approx(0.2325, rel=1e-12)
+    assert calibrated.sigma(belief) ** 2 == pytest.approx((1.2325 - b @ theta(same)) / 4, rel=1e-12)
+
+
+@pytest.mark.parametrize("gamma_scale", [1.0, 0.5])
+def test_a_draw_is_sigma_wide_whatever_gamma_is(gamma_scale: float) -> None:
+    """score = x'theta_hat + gamma_scale sigma x'C^-T z; FLASH's own gamma_t is 6 and more times as wide."""
+    world = World()
+    for step in play(ours(gamma_scale=gamma_scale, delta=1e-9), world, 6)[1:]:
+        belief = step.before.posterior
+        z = world.context(step.ctx.round, frozenset()).rng.standard_normal(4)
+        width = gamma_scale * calibrated.sigma(belief)
+        C = np.linalg.cholesky(belief.ridge.V)
+        expected = step.before.X @ (np.linalg.solve(belief.ridge.V, belief.ridge.b) + width * np.linalg.solve(C.T, z))
+        np.testing.assert_allclose(known(step.selection.scores), expected, rtol=1e-9)
+    assert calibrated.sigma(belief) < 1.5
+
+
+def test_trace_is_theta_with_the_deviation_that_is_believed() -> None:
+    selector = ours(context="fresh", **RAW)
+    state = run(selector, STORY, SECONDS)[-1]
+    plain = flash(context="fresh", **RAW)
+    unit = plain.trace(run(plain, STORY, SECONDS)[-1])
+    for name, (mean, sd) in selector.trace(state).items():
+        assert mean == pytest.approx(unit[name][0], rel=1e-12)
+        assert sd == pytest.approx(calibrated.sigma(state.posterior) * unit[name][1], rel=1e-12)  # type: ignore[arg-type]

@@ -1,0 +1,58 @@
+"""The server's own loss of w_t, against torch alone; who is told it, and that it costs nobody anything."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from engine_toy import federation_of, network_of, trainer_of
+from fedcohort.host.stopwatch import Stopwatch
+from fedcohort.round.hearing import ClientClaims, Hearing
+from fedcohort.round.parts import Populations
+from fedcohort.signal.base import ServerMeasured, find
+from fedcohort.training import evaluate
+from fedcohort.training.evaluate import FederationLab
+from run_harness import go
+from yaml_words import make
+
+WORD = "server_val_loss"
+
+
+def made() -> FederationLab:
+    federation = federation_of()
+    trainer = trainer_of(federation, network_of(), batch=4)
+    return FederationLab(trainer.server, trainer.worker, federation, trainer.update_of)
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 10**6])
+def test_it_is_the_mean_over_the_servers_samples(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are looked at at once; the models stay as they are."""
+    lab, signal = made(), find(WORD)
+    assert isinstance(signal, ServerMeasured)
+    held, before = lab.federation.server_val, (lab.server.w.clone(), lab.worker.w.clone())
+    monkeypatch.setattr(evaluate, "count_at_once", lambda network, x: at_once)
+    with torch.no_grad():
+        expected = F.cross_entropy(lab.server.network(held.x).double(), held.y).item()
+    assert signal.measure(lab) == pytest.approx(expected, rel=1e-6)
+    assert torch.equal(lab.server.w, before[0])
+    assert torch.equal(lab.worker.w, before[1])
+
+
+def test_who_declares_it_is_told_and_nobody_else_is_measured_for() -> None:
+    lab, claims = made(), ClientClaims(make("attack", "none"), 0, 3)
+    assert Hearing(frozenset({"loss"}), lab, claims, Stopwatch()).measure_own() == {}
+    own = Hearing(frozenset({"loss", WORD}), lab, claims, Stopwatch()).measure_own()
+    assert own == {WORD: lab.server_loss()}
+    told = Populations(3, 2, 1, {}).signals(frozenset({WORD}), "the selector", own)
+    assert dict(told) == own
+
+
+def test_it_is_free_and_no_client_can_lie_about_it(tmp_path: Path) -> None:
+    """A FLASH with the server's loss for a reward and without losses in its context asks clients for nothing."""
+    words = ("selector=flash_progress", "selector.features=[duration,prev_reward]", "eval.clients_every=0")
+    honest = go(tmp_path / "honest", *words)
+    assert honest.last.metrics["comm/probe_bytes"] == 0
+    lying = go(tmp_path / "lying", *words, "attack=loss_inflation", "attack.fraction=0.5")
+    np.testing.assert_array_equal(lying.last.clients["reward"], honest.last.clients["reward"])
