@@ -123,7 +123,7 @@ def test_no_pair_and_one_pair() -> None:
     assert [one.low, one.high, one.n] == pytest.approx([2.0, 2.0, 1])
     assert render_target.ratio_words(one) == "2.00 (n=1 common seeds: no interval, no test; n=1)"
     same = speed_up({0: met(4), 1: met(8)}, {0: met(8), 1: met(16)})
-    assert render_target.ratio_words(same) == "2.00 (the same ratio for every seed: no test; n=2)"
+    assert render_target.ratio_words(same) == "2.00 (the same ratio for every seed: no interval, no test; n=2)"
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,16 @@
 """What a study keeps of a run's curve, in closed form."""
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fedcohort.study.measure import Trajectory, summarise
+from fedcohort.record import provenance
+from fedcohort.record.journal import Journal
+from fedcohort.study.measure import Trajectory, measure, summarise
+from observe.made_up import info, report
 
 
 def curve(*values: float) -> Trajectory:
@@ -25,6 +30,34 @@ def test_late_last_and_best() -> None:
 def test_a_run_shorter_than_late_leaves_out_the_first_model() -> None:
     assert summarise(curve(0.1, 0.5, 0.7), 10, None)["late"] == pytest.approx(0.6)
     assert summarise(curve(0.1), 10, None)["late"] == 0.1
+
+
+@pytest.mark.parametrize("target", [0.6, 0.7, 0.9])
+def test_a_target_met_exactly_is_met_before_and_after_it_is_kept(target: float) -> None:
+    """Curves are kept in single precision, where 0.7 and 0.9 are a little less, and 0.6 a little more."""
+    found = curve(0.1, target - 1e-4, target)
+    kept = Trajectory(found.steps, found.value.astype(np.float32).astype(float), found.virtual_s, found.bytes)
+    assert [summarise(each, 2, target)["rounds_to_target"] for each in (found, kept)] == [2.0, 2.0]
+
+
+def test_a_diverged_end_is_part_of_the_curve(tmp_path: Path) -> None:
+    """Rounds 0 and 1 gave numbers, round 2 none, round 3 wasn't evaluated: it cost what it cost all the same."""
+    journal, facts = Journal(), info(tmp_path / "run", rounds=3)
+    journal.start(facts)
+    for step, value in enumerate((0.5, 0.6, math.nan, None)):
+        measured = {} if value is None else {"clients/jain": value}
+        metrics = {
+            **measured,
+            "time/virtual_s": 10.0 * step,
+            "comm/down_bytes": 1.0 * step,
+            "comm/up_bytes": 2.0 * step,
+        }
+        journal.observe(replace(report(step), metrics=metrics))
+    provenance.note_start(facts.folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
+    own, found = measure(facts.folder, "clients/jain")
+    assert found.steps.tolist() == [0.0, 1.0, 2.0]
+    assert math.isnan(summarise(found, 10, None)["late"])
+    assert (own["rounds"], own["virtual_s"], own["bytes"]) == (3, 30.0, 9.0)
 
 
 def test_what_it_took_to_the_target() -> None:
