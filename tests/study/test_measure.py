@@ -10,6 +10,7 @@ import pytest
 from fedcohort.record import provenance
 from fedcohort.record.journal import Journal
 from fedcohort.study.measure import Trajectory, measure, summarise
+from fedcohort.study.places import clock_of
 from observe.made_up import info, report
 
 
@@ -25,6 +26,26 @@ def test_late_last_and_best() -> None:
     assert found["best"] == 0.9
     assert math.isnan(found["target"])
     assert math.isnan(found["rounds_to_target"])
+
+
+def test_by_a_clock_the_last_sixth_of_its_time_counts() -> None:
+    """Of 60 s the last ten: one model until 54 s, the next from there, and what comes at 61 s is too late."""
+    found = Trajectory(*(np.array(x, float) for x in ([0, 1, 2, 3], [0.1, 0.5, 0.8, 0.9], [0, 30, 54, 61], [0] * 4)))
+    assert summarise(found, 10, None, 60.0)["late"] == pytest.approx(0.4 * 0.5 + 0.6 * 0.8)
+    # a fast run that had done all of its rounds at 40 s is as good as it was then; a slow one has its first model
+    assert summarise(curve(0.1, 0.5, 0.7, 0.4, 0.6), 2, None, 60.0)["late"] == pytest.approx(0.6)
+    assert summarise(curve(0.1, 0.5), 2, None, 9.0)["late"] == pytest.approx(0.1)
+    # rounds alone don't say who is better: three of the slow one's are its whole run
+    slow = Trajectory(np.arange(4.0), np.array([0.1, 0.3, 0.6, 0.8]), np.array([0.0, 20.0, 40.0, 50.0]), np.zeros(4))
+    fast = Trajectory(np.arange(4.0), np.array([0.1, 0.8, 0.8, 0.8]), np.array([0.0, 50.0, 55.0, 60.0]), np.zeros(4))
+    assert summarise(slow, 3, None)["late"] < summarise(fast, 3, None)["late"]
+    assert summarise(slow, 3, None, 60.0)["late"] == pytest.approx(summarise(fast, 3, None, 60.0)["late"])
+
+
+def test_a_clock_is_read_off_the_words() -> None:
+    assert clock_of(["rounds=120", "until.virtual_s=300", "seed=0"]) == 300.0
+    assert clock_of(["until.virtual_s=300", "until.virtual_s=null"]) is None
+    assert clock_of(["rounds=120", "until.acc=0.9"]) is None
 
 
 def test_a_run_shorter_than_late_leaves_out_the_first_model() -> None:

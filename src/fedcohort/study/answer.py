@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.study.definition import BOUND, METHOD, YARDSTICK, Study
 from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
+from fedcohort.study.places import clock_of
 from fedcohort.study.sheets import spell_mean
 
 WON, UNUSED, NOTHING, OPEN = KINDS = ("won", "unused", "nothing", "open")
@@ -151,9 +152,9 @@ def rank_methods(study: Study, verdict: Verdict) -> list[str]:
 def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     """Return what has to be known to read the tables, a line each."""
     least = study.least * u.factor
-    late = f"the mean of {study.metric} over the last {study.late} evaluated rounds"
+    late = f"the mean of {study.metric} over the last {study.late} evaluated rounds of a run{tell_clock(study)}"
     return [
-        f"A result is {late} of a run; differences are to {study.baseline} on the same seed, which shares data, "
+        f"A result is {late}; differences are to {study.baseline} on the same seed, which shares data, "
         "partition and first model, with 95 % intervals of the paired t.",
         f"▲ and ▼: a difference whose p, corrected by Holm for the row's regimes, is below {study.alpha:g}, "
         f"of {least:g} {points(u, least)} or more, over {study.enough} seeds or more. {warn_of_many(study, verdict)}",
@@ -168,6 +169,13 @@ def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         "many did.",
         *tell_tuned(study),
     ]
+
+
+def tell_clock(study: Study) -> str:
+    """Say what a result is where a clock ends runs; "" where none does."""
+    if not any(clock_of((*study.common, *cell.words)) for cell in study.cells.values()):
+        return ""
+    return ", or, where a clock ends them (until.virtual_s), over the last sixth of its time, of the newest model"
 
 
 def warn_of_many(study: Study, verdict: Verdict) -> str:

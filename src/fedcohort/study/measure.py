@@ -23,6 +23,8 @@ SPENT = {  # by the run's end, evaluated there or not: the sum of these metrics
     "probe_bytes": ("comm/probe_bytes",),
 }
 
+LATE_SHARE = 1 / 6  # of a clock's time, as 10 rounds are of 60
+
 
 @dataclass(frozen=True)
 class Trajectory:
@@ -53,10 +55,12 @@ def read_trajectory(folder: Path, metric: str) -> Trajectory:
     return Trajectory(rows.index.to_numpy(dtype=float), rows[metric].to_numpy(), cost.get(CLOCK, zero), load)
 
 
-def summarise(found: Trajectory, late: int, target: float | None) -> dict[str, Any]:
+def summarise(found: Trajectory, late: int, target: float | None, clock_s: float | None = None) -> dict[str, Any]:
     """Return what follows from the curve: late mean, last and best value, and what it took to the target.
 
     late: how many evaluated rounds at the end are averaged; where there are fewer, all but the first model's own.
+    clock_s: where the run ends by a clock (`until.virtual_s`), that: the late mean is over its last sixth then. As many
+        rounds would be most of a slow run, and the end of a fast one.
     target: met in single precision, as curves are kept: 0.9 is below 0.9 there.
     """
     trained = found.value[found.steps > 0]
@@ -65,7 +69,7 @@ def summarise(found: Trajectory, late: int, target: float | None) -> dict[str, A
     at = None if target is None else find_first(kept, float(np.float32(target)))
     unknown = math.nan
     return {
-        "late": float(own[-late:].mean()),
+        "late": float(own[-late:].mean()) if clock_s is None else mean_over_time(found, clock_s),
         "last": float(own[-1]),
         "best": float(found.value.max()),
         "target": unknown if target is None else float(target),
@@ -73,6 +77,20 @@ def summarise(found: Trajectory, late: int, target: float | None) -> dict[str, A
         "virtual_s_to_target": unknown if at is None else float(found.virtual_s[at]),
         "bytes_to_target": unknown if at is None else float(found.bytes[at]),
     }
+
+
+def mean_over_time(found: Trajectory, clock_s: float) -> float:
+    """Return the mean over the last sixth of `clock_s` virtual seconds, in which the newest model counts.
+
+    A model is there from the end of its round, in time, until that of the next one; what came after `clock_s` is too
+    late, and a run that ended before by its number of rounds stays as good as it was.
+    """
+    since, begin = (1 - LATE_SHARE) * clock_s, found.virtual_s.copy()
+    begin[:1] = -math.inf  # before the first evaluation there was that model, too
+    end = np.append(begin[1:], math.inf)
+    seconds = np.minimum(end, clock_s) - np.maximum(begin, since)
+    there = seconds > 0
+    return float(np.average(found.value[there], weights=seconds[there]))
 
 
 def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:

@@ -141,8 +141,9 @@ def _power(study: Study, verdict: Verdict, u: MetricUnit) -> str:
 def _cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     least = study.least * u.factor
     return [
-        "A rank is among the methods of a regime, of late-round means over the seeds that all of them have; 1 is best. "
-        "Its interval comes from weighing the seeds at random (Bayesian bootstrap, 2000 draws), those of a study alike "
+        f"A rank is among the methods of a regime, of means over the last evaluated rounds{answer.tell_clock(study)}, "
+        "and over the seeds that all of them have; 1 is best. Its interval "
+        "comes from weighing the seeds at random (Bayesian bootstrap, 2000 draws), those of a study alike "
         "in all of its regimes: what other seeds would give here. The picture's bars, Friedman's test and Nemenyi's "
         "distance, say what other regimes of this kind would.",
         f"▲ and ▼, beats and loses: a difference to {study.baseline} on the same seeds whose p, corrected by Holm for "
