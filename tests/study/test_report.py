@@ -62,6 +62,13 @@ def test_there_may_be_something_to_win_where_one_yardstick_can_not_tell(tmp_path
     assert "- equal: not settled by 3 seeds (+0.1 [" in (tmp_path / "README.md").read_text()
 
 
+def test_nothing_is_said_of_a_baseline_that_was_not_run(tmp_path: Path) -> None:
+    study = write(tmp_path, **{**ROWS, "selectors": ["flash", "powd", "oort"]})
+    of = {"flash": [0.8, 0.8, 0.8], "powd": [0.7, 0.7, 0.7], "oort": [0.6, 0.6, 0.6]}
+    report.write(study, made_up(study, {"equal": of, "noisy": of}))
+    assert "to be beaten" not in (tmp_path / "README.md").read_text()
+
+
 def test_the_html_asks_nobody(tmp_path: Path) -> None:
     study = write(tmp_path, title="a < b & c", **ROWS)
     report.write(study, made_up(study, LATE))

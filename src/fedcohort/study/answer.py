@@ -130,7 +130,7 @@ def points(u: MetricUnit, count: float = 2) -> str:
 def rank_methods(study: Study, verdict: Verdict) -> list[str]:
     """Say who ranks best over the regimes, and whether the baseline is beaten."""
     ranks, base = verdict.ranks, study.baseline
-    if ranks is None:
+    if ranks is None or base not in ranks.mean:
         return []
     names = list(ranks.mean)
     where = f"Over {len(ranks.cells)} regimes"
