@@ -84,6 +84,17 @@ def test_which_way_is_better() -> None:
     assert not any(map(lower_is_better, (ACC, "clients/acc_worst5", "clients/jain", "round/arrived")))
 
 
+def test_a_clock_that_ended_runs_says_when_their_last_rounds_did() -> None:
+    """A budget is reached in a round, which ends beyond it: by the last values slow rounds have had more time."""
+    tags, budget = {"rounds_done": "3", "ended_by": "until.virtual_s"}, {"until.virtual_s": "3600"}
+    runs = [
+        replace(each, tags=tags, params={**each.params, **budget}, metrics={**each.metrics, "time/virtual_s": seconds})
+        for each, seconds in zip(both([0.1, 0.2], [0.3, 0.4]), (3600.0, 3660.0, 4500.0, 3601.0), strict=True)
+    ]
+    (line,) = notes_with(sort(runs, "selector", None, ACC), "ended by")
+    assert line == "ended by until.virtual_s=3600: 4 runs, after 3 rounds, whose last ended at 60 min 0 s to 75 min 0 s"
+
+
 # --- runs ------------------------------------------------------------------------------------------------------------
 def test_missing_seeds_are_named() -> None:
     found = sort([*both([0.1, 0.2], [0.3, 0.4]), run("random", 2, 0.5)], "selector", None, ACC)
