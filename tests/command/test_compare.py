@@ -43,13 +43,20 @@ def test_a_difference_is_paired_over_common_seeds() -> None:
     [
         ({5: 1.0}, 0, "n=0 common seeds: no interval, no test"),
         ({0: 2.0}, 1, "n=1 common seeds: no interval, no test"),
-        ({0: 1.3, 1: 2.3}, 2, "the same difference for every seed: no test"),
+        ({0: 1.3, 1: 2.3}, 2, "the same difference for every seed: no interval, no test"),
     ],
 )
 def test_a_difference_that_can_not_be_tested_says_so(values: Mapping[int, float], n: int, why: str) -> None:
     found = difference(values, {0: 1.0, 1: 2.0})
     assert (found.over.n, found.why) == (n, why)
     assert math.isnan(found.p)
+
+
+def test_no_difference_to_a_diverged_run_is_tested() -> None:
+    found = difference({0: math.nan, 1: 2.0}, {0: 1.0, 1: 2.0})
+    assert (found.why, math.isnan(found.p)) == ("a value is not finite: no interval, no test", True)
+    runs = both([0.1, 0.2], [math.nan, 0.3])
+    assert "| ucb | +nan, a value is not finite: no interval, no test (n=2) |" in render.markdown(table(runs))
 
 
 def test_bold_is_what_is_clear_of_all_others() -> None:
@@ -73,7 +80,19 @@ def test_a_single_seed_is_never_bold() -> None:
 def test_which_way_is_better() -> None:
     lower = ("test/loss", "clients/loss_mean", "clients/acc_var", "time/virtual_s", "comm/up_bytes", "select/share_max")
     assert all(map(lower_is_better, lower))
+    assert all(map(lower_is_better, ("attack/weight", "select/class_imbalance", "round/waited_s", "round/closed_s")))
     assert not any(map(lower_is_better, (ACC, "clients/acc_worst5", "clients/jain", "round/arrived")))
+
+
+def test_a_clock_that_ended_runs_says_when_their_last_rounds_did() -> None:
+    """A budget is reached in a round, which ends beyond it: by the last values slow rounds have had more time."""
+    tags, budget = {"rounds_done": "3", "ended_by": "until.virtual_s"}, {"until.virtual_s": "3600"}
+    runs = [
+        replace(each, tags=tags, params={**each.params, **budget}, metrics={**each.metrics, "time/virtual_s": seconds})
+        for each, seconds in zip(both([0.1, 0.2], [0.3, 0.4]), (3600.0, 3660.0, 4500.0, 3601.0), strict=True)
+    ]
+    (line,) = notes_with(sort(runs, "selector", None, ACC), "ended by")
+    assert line == "ended by until.virtual_s=3600: 4 runs, after 3 rounds, whose last ended at 60 min 0 s to 75 min 0 s"
 
 
 # --- runs ------------------------------------------------------------------------------------------------------------

@@ -103,9 +103,10 @@ def never(low: float) -> Time:
     [
         ([met(4), met(5), met(5)], [met(8), never(20), met(15)], 3.0, 3.0),  # 2, 3, and more than 4
         ([met(4), met(5), met(5)], [met(8), never(20), never(15)], 3.0, math.inf),  # 2, and more than 3 and 4
-        ([met(4), never(5)], [met(8), met(20)], 0.0, 2.0),  # 2, and less than 4: the first of two is the median
+        ([met(4), never(5)], [met(8), met(20)], 0.0, 8**0.5),  # 2, and less than 4: the geometric mean of two
+        ([met(4), never(5), met(1), met(1)], [met(8), met(20), met(3), met(5)], 6**0.5, 12**0.5),  # 2, < 4, 3, 5
         ([met(4), never(5), met(1)], [never(8), met(20), met(3)], 2.0, 4.0),  # more than 2, less than 4, and 3
-        ([never(4), met(5)], [never(8), met(20)], 0.0, 4.0),  # anything, and 4
+        ([never(4), met(5)], [never(8), met(20)], 0.0, math.inf),  # anything, and 4
         ([never(4)], [never(8)], 0.0, math.inf),
         ([met(0), met(5)], [met(8), met(20)], 0.0, math.inf),  # w_0 meets it: no ratio
     ],
@@ -123,7 +124,7 @@ def test_no_pair_and_one_pair() -> None:
     assert [one.low, one.high, one.n] == pytest.approx([2.0, 2.0, 1])
     assert render_target.ratio_words(one) == "2.00 (n=1 common seeds: no interval, no test; n=1)"
     same = speed_up({0: met(4), 1: met(8)}, {0: met(8), 1: met(16)})
-    assert render_target.ratio_words(same) == "2.00 (the same ratio for every seed: no test; n=2)"
+    assert render_target.ratio_words(same) == "2.00 (the same ratio for every seed: no interval, no test; n=2)"
 
 
 @pytest.mark.parametrize(

@@ -44,4 +44,8 @@ def test_histories_are_read_at_once(tmp_path: Path) -> None:
     assert found is not None, f"mlflow {version('mlflow')} has other tables: comparisons of many runs take minutes"
     assert sorted(map(str, found)) == sorted(str((run, m.key, m.step, m.value)) for m in values)
     assert [value for _, name, step, value in found if (name, step) == ("a", 0)] == [1.0, 2.0]
+    client.log_batch(run, [Metric("d", float("inf"), 5, 0), Metric("e", -float("inf"), 5, 0)])
+    ends = compat.read_histories(client, [run], ["d", "e"])
+    assert sorted(value for *_, value in ends or []) == [-float("inf"), float("inf")], "MLflow keeps 1.8e308"
+    assert [compat.read_value(value) for value in client.get_run(run).data.metrics.values()].count(float("inf")) == 1
     assert compat.read_histories(SimpleNamespace(), [run], ["a"]) is None  # type: ignore[arg-type]

@@ -65,6 +65,7 @@ def test_the_verdict() -> None:
         "bytes": {"down": 1e6, "up": 2e6, "probe": None},
         "status": "finished",
         "rounds": 3,
+        "evaluated": 3,
         "rounds_asked": 9,
         "end": "until.acc=0.7 is reached (0.75)",
     }

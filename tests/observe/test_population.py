@@ -91,3 +91,16 @@ def test_heterogeneity_is_called_what_it_is(
     choices: dict[str, str], config: dict[str, dict[str, object]], said: str
 ) -> None:
     assert population.heterogeneity(info(Path("run"), choices=choices, config=config)) == said
+
+
+def test_rare_classes_are_not_taken_for_skew() -> None:
+    """Dealt by chance, 20 samples of 100 classes of which the rarest is a hundred times rarer than the most frequent.
+
+    One rare sample is much of X^2: against chi-square itself one client in seven would count as skewed.
+    """
+    shares = 100 ** (-np.arange(100) / 99)
+    counts = np.random.default_rng(0).multinomial(20, shares / shares.sum(), size=2000)
+    assert population.find_skewed(counts).mean() < 0.01
+    one_class = np.diag(np.full(100, 20))
+    assert population.find_skewed(np.concatenate([counts, one_class]))[-100:].all()
+    assert not population.find_skewed(np.eye(10, dtype=np.int64)).any(), "one sample of equal classes tells nothing"

@@ -11,10 +11,11 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.observe import console
+from fedcohort.observe.page import verdict
 from fedcohort.observe.summary import Summary
 from fedcohort.record import card
 from fedcohort.record.journal import Journal
-from fedcohort.record.observer import Observer
+from fedcohort.record.observer import Observer, RunInfo
 from observe.made_up import info, play, report
 
 
@@ -74,19 +75,40 @@ def test_a_resumed_run_counts_the_processes_before_it(tmp_path: Path, monkeypatc
 
 
 def test_the_last_measured_value_is_the_final_one(tmp_path: Path) -> None:
+    rounds = [{"test/acc": 0.5, "test/loss": 2.0}, {"test/acc": 0.7, "test/loss": float("inf")}, {"comm/up_bytes": 9.0}]
+    found = play_metrics(info(tmp_path / "run", rounds=2), *rounds)
+    assert found["final"] == {"test/acc": 0.7, "test/loss": None, "comm/up_bytes": 9.0}
+    assert found["best"] == {"test/acc": {"value": 0.7, "round": 1}}
+    assert found["bytes"] == {"down": None, "up": 9.0, "probe": None}
+
+
+def play_metrics(facts: RunInfo, *rounds: dict[str, float]) -> dict[str, Any]:
+    """The summary of a run whose rounds, from 0 on, measured these."""
     journal, summary = watchers()
-    facts = info(tmp_path / "run", rounds=2)
     for watcher in (journal, summary):
         watcher.start(facts)
-    rounds = [{"test/acc": 0.5, "test/loss": 2.0}, {"test/acc": 0.7, "test/loss": float("inf")}, {"comm/up_bytes": 9.0}]
     for step, metrics in enumerate(rounds):
         journal.observe(dataclasses.replace(report(step), metrics=metrics))
     for watcher in (journal, summary):
         watcher.finish("finished")
-    found = written(facts.folder)
-    assert found["final"] == {"test/acc": 0.7, "test/loss": None, "comm/up_bytes": 9.0}
-    assert found["best"] == {"test/acc": {"value": 0.7, "round": 1}}
-    assert found["bytes"] == {"down": None, "up": 9.0, "probe": None}
+    return written(facts.folder)
+
+
+def test_a_diverged_run_says_so(tmp_path: Path) -> None:
+    """The loss of round 1 isn't the final one: that was measured, and is no number."""
+    rounds = [{"test/acc": 0.1, "test/loss": loss} for loss in (2.3, 2.0, float("nan"), float("nan"))]
+    found = play_metrics(info(tmp_path / "run", rounds=3), *rounds)
+    assert found["final"] == {"test/acc": 0.1, "test/loss": None}
+    assert "the model has diverged: test/loss is nan at round 3, last finite at round 1" in found["warnings"]
+    sound = play_metrics(info(tmp_path / "sound", rounds=1), {"test/loss": 2.3}, {"test/loss": 2.0})
+    assert not any("diverged" in line for line in sound["warnings"])
+
+
+def test_an_accuracy_of_an_earlier_round_has_its_round(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = play_metrics(info(tmp_path / "run", rounds=2), {"test/acc": 0.1}, {"test/acc": 0.5}, {"comm/up_bytes": 1.0})
+    assert (found["evaluated"], found["rounds"]) == (1, 2)
+    assert "test accuracy (round 1)" in capsys.readouterr().out
+    assert verdict(found).startswith("**50.0 %** test accuracy at round 1, best 50.0 % at round 1")
 
 
 def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +127,7 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "15 MB",
         "1.92 TFLOP",
     )
-    assert cells["share of selections, least and most"] == "0.0 % to 5.0 %"
+    assert cells["rounds that a client was selected in, least and most"] == "0.0 % to 5.0 %"
     assert cells["fingerprint"] == report(6).fingerprint
     assert f"folder  {tmp_path / 'run'}" in said
 

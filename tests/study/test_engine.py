@@ -10,8 +10,9 @@ from fedcohort.errors import CheckpointError
 from fedcohort.record.history import read
 from fedcohort.startup import compose
 from fedcohort.startup.run import run as train
-from fedcohort.study import engine
+from fedcohort.study import engine, report
 from fedcohort.study.engine import Work, alone
+from fedcohort.study.measure import mean_over_time
 from fedcohort.study.places import list_places, with_own
 from fedcohort.study.play import Outcome, Task
 from fedcohort.study.progress import describe, progress_of, settle
@@ -92,6 +93,18 @@ def test_a_row_names_the_words_that_repeat_it(tmp_path: Path) -> None:
     assert row["rounds_to_target"] == reached
     assert row["virtual_s_to_target"] == pytest.approx(own.metrics["time/virtual_s"][reached], rel=1e-6)
     assert row["bytes"] == own.metrics["comm/down_bytes"][3] + own.metrics["comm/up_bytes"][3]
+
+
+def test_a_clocks_regime_is_measured_by_its_time(tmp_path: Path) -> None:
+    """From the run and from the file alike; the page says so, and other regimes' last rounds are what they were."""
+    words = ["heterogeneity=iid", "device=shifted_exponential", "until.virtual_s=1000"]
+    study = write(tmp_path / "tiny", cells={"timed": {"words": words}}, seeds=[0])
+    found = run(study, tmp_path / "logs")
+    key = ("timed", "random", 0)
+    assert found.rows[key]["late"] == pytest.approx(mean_over_time(found.curves[key], 1000.0))
+    assert found.rows[key]["late"] != pytest.approx(float(found.curves[key].value[-2:].mean()))
+    report.write(study, found)
+    assert "where a clock ends them (until.virtual_s), over the last sixth" in (study.folder / "README.md").read_text()
 
 
 def test_a_study_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,10 @@ import math
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 from fedcohort.study.judge import judge
+from fedcohort.study.results import load
 from study.tiny import made_up, write
 
 BASE = [0.80, 0.81, 0.82]
@@ -97,6 +99,38 @@ def test_a_yardstick_that_was_just_begun_is_not_the_best(tmp_path: Path) -> None
     assert judge(study, made_up(study, {"equal": one})).cells["equal"].best == "oracle_clean"
     few = {**one, "oracle_clean": [0.9]}
     assert judge(study, made_up(study, {"equal": few})).cells["equal"].best == "oracle_diverse"
+
+
+def test_a_share_is_of_a_gap_that_its_seeds_have(tmp_path: Path) -> None:
+    """Two seeds are too few for it, and on the three of `mine` the yardstick, good on the others, wins nothing."""
+    study = write(tmp_path, **(ROWS | {"seeds": list(range(9))}))
+    gaps = [-0.01, -0.01, -0.02, 0.1, 0.11, 0.1, 0.1, 0.1, 0.1]
+    late = {"random": [0.8] * 9, "oracle_clean": [0.8 + gap for gap in gaps], "mine": [0.81, 0.82, 0.83]}
+    cell = judge(study, made_up(study, {"equal": {**late, "flash": [0.9, 0.91]}})).cells["equal"]
+    assert cell.pays
+    assert [cell.rows[row].closed for row in ("mine", "flash")] == pytest.approx([math.nan] * 2, nan_ok=True)
+    assert cell.rows["oracle_clean"].closed == 1.0
+
+
+def test_equal_differences_are_no_test_in_single_precision_either(tmp_path: Path) -> None:
+    """Three seeds, each 1/60 better: as written to curves.parquet they differ in the eighth digit."""
+    study = write(tmp_path, **ROWS)
+    late = {"random": [0.70, 0.80, 0.90], "flash": [x + 1 / 60 for x in (0.70, 0.80, 0.90)]}
+    made_up(study, {"equal": late}).save()
+    flash = judge(study, load(study)).cells["equal"].rows["flash"]
+    assert flash.over is not None
+    assert flash.over.over.mean == pytest.approx(1 / 60)
+    assert (math.isnan(flash.over.p), flash.sign) == (True, 0)
+
+
+def test_a_diverged_run_ranks_last(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    late = {**LATE, "noisy": {**LATE["noisy"], "flash": [0.9, math.nan, 0.9]}}
+    ranks = judge(study, made_up(study, late)).ranks
+    assert ranks is not None
+    # in `equal` flash, random, powd; in `noisy` random and powd share 1 and 2, and flash is third
+    assert dict(ranks.mean) == {"random": 1.75, "flash": 2.0, "powd": 2.25}
+    assert ranks.p == pytest.approx(stats.friedmanchisquare([1, 3], [2, 1.5], [3, 1.5]).pvalue)
 
 
 def test_what_is_missing(tmp_path: Path) -> None:

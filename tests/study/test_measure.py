@@ -1,11 +1,17 @@
 """What a study keeps of a run's curve, in closed form."""
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fedcohort.study.measure import Trajectory, summarise
+from fedcohort.record import provenance
+from fedcohort.record.journal import Journal
+from fedcohort.study.measure import Trajectory, measure, summarise
+from fedcohort.study.places import clock_of
+from observe.made_up import info, report
 
 
 def curve(*values: float) -> Trajectory:
@@ -22,9 +28,57 @@ def test_late_last_and_best() -> None:
     assert math.isnan(found["rounds_to_target"])
 
 
+def test_by_a_clock_the_last_sixth_of_its_time_counts() -> None:
+    """Of 60 s the last ten: one model until 54 s, the next from there, and what comes at 61 s is too late."""
+    found = Trajectory(*(np.array(x, float) for x in ([0, 1, 2, 3], [0.1, 0.5, 0.8, 0.9], [0, 30, 54, 61], [0] * 4)))
+    assert summarise(found, 10, None, 60.0)["late"] == pytest.approx(0.4 * 0.5 + 0.6 * 0.8)
+    # a fast run that had done all of its rounds at 40 s is as good as it was then; a slow one has its first model
+    assert summarise(curve(0.1, 0.5, 0.7, 0.4, 0.6), 2, None, 60.0)["late"] == pytest.approx(0.6)
+    assert summarise(curve(0.1, 0.5), 2, None, 9.0)["late"] == pytest.approx(0.1)
+    # rounds alone don't say who is better: three of the slow one's are its whole run
+    slow = Trajectory(np.arange(4.0), np.array([0.1, 0.3, 0.6, 0.8]), np.array([0.0, 20.0, 40.0, 50.0]), np.zeros(4))
+    fast = Trajectory(np.arange(4.0), np.array([0.1, 0.8, 0.8, 0.8]), np.array([0.0, 50.0, 55.0, 60.0]), np.zeros(4))
+    assert summarise(slow, 3, None)["late"] < summarise(fast, 3, None)["late"]
+    assert summarise(slow, 3, None, 60.0)["late"] == pytest.approx(summarise(fast, 3, None, 60.0)["late"])
+
+
+def test_a_clock_is_read_off_the_words() -> None:
+    assert clock_of(["rounds=120", "until.virtual_s=300", "seed=0"]) == 300.0
+    assert clock_of(["until.virtual_s=300", "until.virtual_s=null"]) is None
+    assert clock_of(["rounds=120", "until.acc=0.9"]) is None
+
+
 def test_a_run_shorter_than_late_leaves_out_the_first_model() -> None:
     assert summarise(curve(0.1, 0.5, 0.7), 10, None)["late"] == pytest.approx(0.6)
     assert summarise(curve(0.1), 10, None)["late"] == 0.1
+
+
+@pytest.mark.parametrize("target", [0.6, 0.7, 0.9])
+def test_a_target_met_exactly_is_met_before_and_after_it_is_kept(target: float) -> None:
+    """Curves are kept in single precision, where 0.7 and 0.9 are a little less, and 0.6 a little more."""
+    found = curve(0.1, target - 1e-4, target)
+    kept = Trajectory(found.steps, found.value.astype(np.float32).astype(float), found.virtual_s, found.bytes)
+    assert [summarise(each, 2, target)["rounds_to_target"] for each in (found, kept)] == [2.0, 2.0]
+
+
+def test_a_diverged_end_is_part_of_the_curve(tmp_path: Path) -> None:
+    """Rounds 0 and 1 gave numbers, round 2 none, round 3 wasn't evaluated: it cost what it cost all the same."""
+    journal, facts = Journal(), info(tmp_path / "run", rounds=3)
+    journal.start(facts)
+    for step, value in enumerate((0.5, 0.6, math.nan, None)):
+        measured = {} if value is None else {"clients/jain": value}
+        metrics = {
+            **measured,
+            "time/virtual_s": 10.0 * step,
+            "comm/down_bytes": 1.0 * step,
+            "comm/up_bytes": 2.0 * step,
+        }
+        journal.observe(replace(report(step), metrics=metrics))
+    provenance.note_start(facts.folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
+    own, found = measure(facts.folder, "clients/jain")
+    assert found.steps.tolist() == [0.0, 1.0, 2.0]
+    assert math.isnan(summarise(found, 10, None)["late"])
+    assert (own["rounds"], own["virtual_s"], own["bytes"]) == (3, 30.0, 9.0)
 
 
 def test_what_it_took_to_the_target() -> None:

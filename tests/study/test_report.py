@@ -24,6 +24,7 @@ def test_the_page_opens_with_the_answer(tmp_path: Path) -> None:
         in opening
     )
     assert "won by flash (+10.0)" in opening
+    assert "were all 2 like random, a mark by chance somewhere would be expected of up to 0.1 of them" in text
     assert "The greedy oracle is myopic and no upper bound" in text
     assert "| flash | 83.0 [80.5, 85.5] (n=3) | +2.0 [-0.5, +4.5] | 0.074 | 20 % | 1.0 ± 0.0 |" in text
     assert "- all of 2 seeds in noisy: full, oracle_diverse\n" in text
@@ -51,6 +52,21 @@ def test_nothing_to_win_is_said_where_it_is_so(tmp_path: Path) -> None:
         "equal: nothing to win here, or less than 1 point (+0.0 [-0.1, +0.2], oracle_clean)"
         in (tmp_path / "README.md").read_text()
     )
+
+
+def test_there_may_be_something_to_win_where_one_yardstick_can_not_tell(tmp_path: Path) -> None:
+    """The one with the largest mean is surely small; the other's interval reaches far beyond a point."""
+    study = write(tmp_path, **ROWS)
+    of = {"random": [0.8] * 3, "oracle_clean": [0.801, 0.802, 0.801], "oracle_diverse": [0.84, 0.77, 0.79]}
+    report.write(study, made_up(study, {"equal": of}))
+    assert "- equal: not settled by 3 seeds (+0.1 [" in (tmp_path / "README.md").read_text()
+
+
+def test_nothing_is_said_of_a_baseline_that_was_not_run(tmp_path: Path) -> None:
+    study = write(tmp_path, **{**ROWS, "selectors": ["flash", "powd", "oort"]})
+    of = {"flash": [0.8, 0.8, 0.8], "powd": [0.7, 0.7, 0.7], "oort": [0.6, 0.6, 0.6]}
+    report.write(study, made_up(study, {"equal": of, "noisy": of}))
+    assert "to be beaten" not in (tmp_path / "README.md").read_text()
 
 
 def test_the_html_asks_nobody(tmp_path: Path) -> None:

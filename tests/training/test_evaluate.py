@@ -16,6 +16,11 @@ def test_jains_index() -> None:
     assert jain(np.zeros(3)) == 1.0
 
 
+@pytest.mark.parametrize("lost", [np.nan, np.inf])
+def test_a_diverged_model_is_not_fair(lost: float) -> None:
+    assert np.isnan(jain(np.array([1.0, lost])))
+
+
 def test_tails_are_five_percent_rounded_up() -> None:
     values = np.arange(50) / 50.0
     assert tails(values) == pytest.approx((np.mean([0, 1, 2]) / 50, np.mean([47, 48, 49]) / 50))

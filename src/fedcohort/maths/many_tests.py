@@ -50,11 +50,16 @@ def count_seeds(spread: float, worth: float, alpha: float, power: float = POWER)
 
 
 def rank_rows(values: Float64[np.ndarray, "blocks treatments"]) -> Float64[np.ndarray, "blocks treatments"]:
-    """Rank each row's values, 1 for the largest; ties share their mean rank."""
+    """Rank each row's values, 1 for the largest; ties share their mean rank, and what is no number is last."""
     from scipy.stats import rankdata
 
-    ranks: Float64[np.ndarray, "blocks treatments"] = rankdata(-values, axis=1)
+    ranks: Float64[np.ndarray, "blocks treatments"] = rankdata(-_known(values), axis=1)
     return ranks
+
+
+def _known(values: Float64[np.ndarray, "blocks treatments"]) -> Float64[np.ndarray, "blocks treatments"]:
+    """The values, those of diverged runs below all others."""
+    return np.where(np.isnan(values), -np.inf, values)
 
 
 def friedman_p(values: Float64[np.ndarray, "blocks treatments"]) -> float:
@@ -62,9 +67,10 @@ def friedman_p(values: Float64[np.ndarray, "blocks treatments"]) -> float:
     from scipy.stats import friedmanchisquare
 
     blocks, treatments = values.shape
-    if treatments < 3 or blocks < 2 or not np.ptp(values, axis=1).any():
+    known = _known(values)
+    if treatments < 3 or blocks < 2 or (known == known[:, :1]).all():
         return math.nan
-    return float(friedmanchisquare(*values.T).pvalue)
+    return float(friedmanchisquare(*known.T).pvalue)
 
 
 def critical_distance(treatments: int, blocks: int, alpha: float) -> float:

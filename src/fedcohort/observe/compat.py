@@ -4,6 +4,7 @@ All of it was read in MLflow 3.17.2.
 """
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +51,15 @@ def read_histories(client: "MlflowClient", runs: Sequence[str], names: Sequence[
     with engine.connect() as connection:
         for start in range(0, len(runs), AT_ONCE):
             rows = connection.execute(asked.where(SqlMetric.run_uuid.in_(runs[start : start + AT_ONCE])))
-            found += [(run, name, step, math.nan if is_nan else value) for run, name, step, value, is_nan in rows]
+            found += [
+                (run, name, step, math.nan if is_nan else read_value(value)) for run, name, step, value, is_nan in rows
+            ]
     return found
+
+
+def read_value(value: float) -> float:
+    """Return what was logged: MLflow keeps an infinity as the largest number there is (MLflow 3.17.2)."""
+    return math.copysign(math.inf, value) if abs(value) == sys.float_info.max else value
 
 
 def is_locked(error: BaseException) -> bool:

@@ -52,7 +52,8 @@ def write(info: RunInfo, history: History, drawn: Sequence[Path], status: str | 
 def verdict(summary: Mapping[str, Any]) -> str:
     """`**93.3 %** test accuracy; best 95.3 % at round 49; ... Finished after 50 of 50 rounds: ...`, in Markdown."""
     final, best = summary["final"], summary["best"].get(reached.HEADLINE)
-    said = [f"**{units.percent(final[reached.HEADLINE])}** test accuracy"] if reached.HEADLINE in final else []
+    last = f" at round {summary['evaluated']}" if summary["evaluated"] != summary["rounds"] else ""
+    said = [f"**{units.percent(final[reached.HEADLINE])}** test accuracy{last}"] if reached.HEADLINE in final else []
     said += [f"best {units.percent(best['value'])} at round {best['round']}"] if best else []
     said += [f"worst 5 % of clients {units.percent(w)}"] if (w := final.get("clients/acc_worst5")) is not None else []
     said += [f"{units.seconds(clock)} of virtual time"] if (clock := summary.get("virtual_s")) else []

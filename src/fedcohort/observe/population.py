@@ -13,6 +13,7 @@ from fedcohort.types import Values
 
 CHANCE = 0.001  # of the clients that random dealing made, those that count as skewed
 SKEWED = 0.02  # of the clients, from which their classes are said to differ
+ZERO = 1e-9  # of a variance
 UNLIKE = 1.15  # largest over smallest, from which numbers differ to the eye
 NOISY = 0.02  # between the cleanest and the noisiest client
 
@@ -128,7 +129,9 @@ def count_classes(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
 def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
     """Return which clients' classes depart from the federation's by more than chance.
 
-    Pearson's chi-square of a client's counts against the federation's shares, whatever the client's size.
+    Pearson's X^2 of a client's n counts against the federation's shares p of C classes. Under chance its mean is C - 1
+    and its variance v = 2 (C - 1) + (sum_c 1 / p_c - C^2 - 2 C + 2) / n (Haldane 1937), which rare classes make much
+    larger than chi-square's where clients are small: it is compared with the multiple of a chi-square that has both.
     """
     from scipy.special import chdtri
 
@@ -138,7 +141,11 @@ def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
         return np.zeros(len(class_counts), dtype=bool)
     expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
     distance = ((counts - expected) ** 2 / np.where(expected > 0, expected, 1.0)).sum(axis=1)
-    above: np.ndarray = distance > chdtri(freedom, CHANCE)
+    C, n = counts.shape[1], np.maximum(counts.sum(axis=1), 1.0)
+    variance = 2 * freedom + ((counts.sum() / counts.sum(axis=0)).sum() - C * C - 2 * C + 2) / n
+    some = variance > ZERO  # else all samples tell the same: one of equally frequent classes
+    v = np.where(some, variance, 1.0)
+    above: np.ndarray = some & (distance > v / (2 * freedom) * chdtri(2 * freedom**2 / v, CHANCE))
     return above
 
 

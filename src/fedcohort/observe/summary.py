@@ -25,6 +25,7 @@ log = logging.getLogger("fedcohort")
 NAME = "summary.json"
 BEST = (reached.HEADLINE, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
 MORE = "callback.summary.full=true"
+LOSSES = ("test/loss", "server_val/loss", "clients/loss_mean")
 WORST = "clients/acc_worst5"
 SHARE = 0.9  # of its best, whose cost is worth a line at first
 WALL = "wall time (this machine)"
@@ -88,11 +89,10 @@ class Summary(Observer):
 def summarise(info: RunInfo, history: History, status: str, now_ms: int | None = None) -> dict[str, Any]:
     """Return everything that `summary.json` holds.
 
-    `final` is the last value of each metric that was measured at all. now_ms: when the run has ended, None for now.
+    `final` is the last value of each metric that was measured at all, `evaluated` the last round that measured the
+    headline. now_ms: when the run has ended, None for now.
     """
-    final = {
-        str(name): float(series.iloc[-1]) for name, column in history.metrics.items() if len(series := column.dropna())
-    }
+    final = history.final
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     spent = Spent().go_on(history.steps[-1] if history.steps else 0, final)
     return {
@@ -106,6 +106,7 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         "rounds_without_update": sum(step > 0 for step in history.steps) - len(_fruitful(history)),
         "warnings": warnings(info, history),
         "final": final,
+        "evaluated": history.measured.get(reached.HEADLINE, [None])[-1],
         "best": {name: best for name in BEST if (best := _best(history, name))},
         "reached": reached.shares_of_best(history),
         "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
@@ -132,7 +133,23 @@ def _fruitful(history: History) -> list[int]:
 
 
 def warnings(info: RunInfo, history: History) -> list[str]:
-    """What makes the run's numbers say nothing about its method: no update ever came, or none moved the model."""
+    """What makes the run's numbers say nothing about its method: no update came or moved the model, or it diverged."""
+    return [*_idle(info, history), *_diverged(history)]
+
+
+def _diverged(history: History) -> list[str]:
+    """Say that the last loss isn't finite, though an accuracy always is."""
+    lost = {name: value for name in LOSSES if not math.isfinite(value := history.final.get(name, 0.0))}
+    if not lost:
+        return []
+    name = next(iter(lost))
+    column = history.metrics[name]
+    known = column.index[np.isfinite(column.to_numpy())]
+    last = f"last finite at round {known[-1]}" if len(known) else "never finite"
+    return [f"the model has diverged: {name} is {lost[name]} at round {history.measured[name][-1]}, {last}"]
+
+
+def _idle(info: RunInfo, history: History) -> list[str]:
     rounds = [step for step in history.steps if step]
     if not rounds:
         return []
@@ -175,7 +192,8 @@ def show(summary: Mapping[str, Any], *, full: bool) -> None:
 def rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The lines for a first look; a metric that was never measured has none."""
     final = summary["final"]
-    found = [("test accuracy", units.percent(final["test/acc"]))] if "test/acc" in final else []
+    last = f" (round {summary['evaluated']})" if summary["evaluated"] != summary["rounds"] else ""
+    found = [(f"test accuracy{last}", units.percent(final["test/acc"]))] if "test/acc" in final else []
     if best := summary["best"].get("test/acc"):
         found.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
     found += [(label, text(final[name])) for label, name, text in ROWS if name == WORST and name in final]
@@ -199,7 +217,7 @@ def more_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     found += [(label, text(final[name])) for label, name, text in ROWS if name in final and name not in shown]
     if "select/share_min" in final and "select/share_max" in final:
         low, high = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
-        found.append(("share of selections, least and most", f"{low} to {high}"))
+        found.append(("rounds that a client was selected in, least and most", f"{low} to {high}"))
     if "select/departure" in final:
         mine, chance = (units.number(final[f"select/departure{end}"]) for end in ("", "_uniform"))
         found.append(("departure from uniform selection", f"{mine} (chance: {chance})"))

@@ -42,17 +42,28 @@ class Line:
 
 @dataclass(frozen=True)
 class History:
-    """The committed steps of a run, in order. metrics: one row a step (the index), one column a metric."""
+    """The committed steps of a run, in order.
+
+    Attributes:
+        metrics: one row a step (the index), one column a metric; NaN where it wasn't measured, or wasn't a number.
+        measured: by metric, the steps that measured it, whatever came out: a diverged model's loss is NaN.
+    """
 
     folder: Path
     steps: Sequence[int]
     times: Sequence[int]
     metrics: "pd.DataFrame"
+    measured: Mapping[str, Sequence[int]]
     trace: Sequence[Mapping[str, tuple[float, float]]]
     fingerprints: Sequence[str]
     cohorts: Sequence[Sequence[int]]
     arrived: Sequence[Sequence[int]]
     presence: Mapping[int, str]
+
+    @property
+    def final(self) -> dict[str, float]:
+        """The last value of each metric that was measured at all; NaN where that is what came out."""
+        return {name: float(self.metrics[name].loc[steps[-1]]) for name, steps in self.measured.items()}
 
     def available(self, step: int) -> Bool[np.ndarray, "clients"] | None:
         """Whether each client was there; None where only the per-client table knows, which then has everybody's row."""
@@ -125,12 +136,17 @@ def read(folder: Path) -> History:
     if not path.exists():
         raise CheckpointError(f"{folder} is not the folder of a run: it holds no {NAME}")
     found, _ = lines(path)
+    measured: dict[str, list[int]] = {}
+    for line in found:
+        for name in line.metrics:
+            measured.setdefault(name, []).append(line.step)
     index = pd.Index([line.step for line in found], name="step", dtype="int64")
     return History(
         folder=folder,
         steps=[line.step for line in found],
         times=[line.time_ms for line in found],
         metrics=pd.DataFrame([dict(line.metrics) for line in found], index=index, dtype=float),
+        measured=measured,
         trace=[line.trace for line in found],
         fingerprints=[line.fingerprint for line in found],
         cohorts=[line.cohort for line in found],

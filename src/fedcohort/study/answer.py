@@ -4,8 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from fedcohort.observe.comparison.shown import MetricUnit
-from fedcohort.study.definition import BOUND, Study
+from fedcohort.study.definition import BOUND, METHOD, YARDSTICK, Study
 from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
+from fedcohort.study.places import clock_of
 from fedcohort.study.sheets import spell_mean
 
 WON, UNUSED, NOTHING, OPEN = KINDS = ("won", "unused", "nothing", "open")
@@ -21,7 +22,7 @@ def answer(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     for kind, found in by_kind.items():
         lines += [f"- {_of_cell(study, kind, cell, u)}{_losers(cell, study.baseline, u)}." for cell in found]
     return [
-        count_regimes(study, by_kind) + _so_far(study, cells),
+        count_regimes(study, by_kind, u) + _so_far(study, cells),
         "\n".join(lines),
         *rank_methods(study, verdict),
     ]
@@ -33,14 +34,14 @@ def sort_regimes(study: Study, cells: Sequence[CellVerdict]) -> dict[str, list[C
 
 
 def kind_of(study: Study, cell: CellVerdict) -> str:
-    """Which of KINDS the cell is; nothing to win: the gap's interval ends below what a difference is worth."""
+    """Which of KINDS the cell is; nothing to win: no yardstick's interval reaches beyond what a difference is worth."""
     if cell.winners():
         return WON
     if cell.pays:
         return UNUSED
-    if cell.gap is None or cell.gap.over.n < study.enough or not cell.gap.over.high <= study.worth:
-        return OPEN
-    return NOTHING
+    overs = [over_of(row) for row in cell.rows.values() if row.role == YARDSTICK]
+    known = [over for over in overs if over.n >= study.enough]
+    return NOTHING if known and all(over.high <= study.worth for over in known) else OPEN
 
 
 def _of_cell(study: Study, kind: str, cell: CellVerdict, u: MetricUnit) -> str:
@@ -52,10 +53,10 @@ def _of_cell(study: Study, kind: str, cell: CellVerdict, u: MetricUnit) -> str:
     if cell.gap is None:
         return f"{label}: not known, as no yardstick was run beside {study.baseline}"
     gap = f"{spell_mean(cell.gap.over, u, sign=True)}, {cell.best}"
-    worth = f"{study.worth * u.factor:g} {points(u, study.worth * u.factor)}"
+    worth = spell_worth(study, u)
     if kind == NOTHING:
         return f"{label}: nothing to win here, or less than {worth} ({gap})"
-    need = f"; {cell.seeds} would show {worth}" if cell.seeds else ""
+    need = f"; to show that a method wins {worth} takes {cell.seeds}" if cell.seeds else ""
     n = cell.gap.over.n
     return f"{label}: not settled by {n} seed{'s' if n > 1 else ''} ({gap}){need}"
 
@@ -73,7 +74,12 @@ def _label(study: Study, cell: CellVerdict) -> str:
     return study.cells[cell.cell].label
 
 
-def count_regimes(study: Study, by_kind: Mapping[str, Sequence[CellVerdict]]) -> str:
+def spell_worth(study: Study, u: MetricUnit) -> str:
+    """`1 point`: the difference that the number of seeds is told for."""
+    return f"{study.worth * u.factor:g} {points(u, study.worth * u.factor)}"
+
+
+def count_regimes(study: Study, by_kind: Mapping[str, Sequence[CellVerdict]], u: MetricUnit) -> str:
     """Count the regimes of each kind."""
     counts = {kind: len(found) for kind, found in by_kind.items()}
     n, base = sum(counts.values()), study.baseline
@@ -84,7 +90,7 @@ def count_regimes(study: Study, by_kind: Mapping[str, Sequence[CellVerdict]]) ->
     if counts[UNUSED]:
         parts.append(f"In {counts[UNUSED]} a yardstick beats it, and no method does: there is something to win there.")
     if counts[NOTHING]:
-        parts.append(f"In {counts[NOTHING]} there is nothing to win: {base} is as good as the best yardstick.")
+        parts.append(f"In {counts[NOTHING]} the yardsticks win nothing, or less than {spell_worth(study, u)}.")
     if counts[OPEN]:
         parts.append(f"In {counts[OPEN]} the seeds don't settle it.")
     return " ".join(parts)
@@ -124,7 +130,7 @@ def points(u: MetricUnit, count: float = 2) -> str:
 def rank_methods(study: Study, verdict: Verdict) -> list[str]:
     """Say who ranks best over the regimes, and whether the baseline is beaten."""
     ranks, base = verdict.ranks, study.baseline
-    if ranks is None:
+    if ranks is None or base not in ranks.mean:
         return []
     names = list(ranks.mean)
     where = f"Over {len(ranks.cells)} regimes"
@@ -132,35 +138,53 @@ def rank_methods(study: Study, verdict: Verdict) -> list[str]:
     if not ranks.p < study.alpha:
         test = f"p = {ranks.p:.2f}" if math.isfinite(ranks.p) else "no test"
         return [
-            f"{where} {best}, but Friedman's test doesn't tell the methods apart ({test}): **{base} is not beaten**."
+            f"{where} {best}, but Friedman's test doesn't tell the methods apart ({test}): "
+            f"**{base} isn't shown to be beaten**."
         ]
     better = [name for name in names if ranks.mean.get(base, 0.0) - ranks.mean[name] >= ranks.distance]
     if not better:
-        return [f"{where} {best}; **{base} is not beaten**: no rank is better by the distance of {ranks.distance:.1f}."]
+        far = f"no rank is better by the distance of {ranks.distance:.1f}"
+        return [f"{where} {best}; **{base} isn't shown to be beaten**: {far}."]
     rank = "rank" if len(better) > 1 else "ranks"
     return [f"{where} {', '.join(better)} {rank} better than {base}, by {ranks.distance:.1f} or more."]
 
 
 def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     """Return what has to be known to read the tables, a line each."""
-    worth, least = study.worth * u.factor, study.least * u.factor
-    late = f"the mean of {study.metric} over the last {study.late} evaluated rounds"
+    least = study.least * u.factor
+    late = f"the mean of {study.metric} over the last {study.late} evaluated rounds of a run{tell_clock(study)}"
     return [
-        f"A result is {late} of a run; differences are to {study.baseline} on the same seed, which shares data, "
+        f"A result is {late}; differences are to {study.baseline} on the same seed, which shares data, "
         "partition and first model, with 95 % intervals of the paired t.",
         f"▲ and ▼: a difference whose p, corrected by Holm for the row's regimes, is below {study.alpha:g}, "
-        f"of {least:g} {points(u, least)} or more, over {study.enough} seeds or more. "
-        "Nothing is corrected for the number of methods.",
+        f"of {least:g} {points(u, least)} or more, over {study.enough} seeds or more. {warn_of_many(study, verdict)}",
         "‡ is a yardstick, no method: it reads what no server can know. The gap is that of the yardstick that did best "
         "on these very seeds, which flatters it a little.",
         "The greedy oracle is myopic and no upper bound: it takes who helps the next model most. Full participation, "
         "and the bound, the same federation without its heterogeneity, may lie well above it.",
-        f"Seeds: how many show a true difference of {worth:g} {points(u, worth)} with a chance of 80 %, from the "
-        "median spread of the methods' paired differences; the formula is in `maths/many_tests.py`.",
+        f"Seeds: how many show a true difference of {spell_worth(study, u)} with a chance of 80 %, from the median "
+        f"spread of the methods' paired differences, in one test at {study.alpha:g}: a mark, which Holm corrects, "
+        "takes more. The formula is in `maths/many_tests.py`.",
         "To target: median rounds and virtual time to the regime's target; where half of the seeds never met it, how "
         "many did.",
         *tell_tuned(study),
     ]
+
+
+def tell_clock(study: Study) -> str:
+    """Say what a result is where a clock ends runs; "" where none does."""
+    if not any(clock_of((*study.common, *cell.words)) for cell in study.cells.values()):
+        return ""
+    return ", or, where a clock ends them (until.virtual_s), over the last sixth of its time, of the newest model"
+
+
+def warn_of_many(study: Study, verdict: Verdict) -> str:
+    """Say what the marks of many methods come to by chance; Holm's level holds for each row."""
+    m = len({row.row for cell in verdict.cells.values() for row in cell.rows.values() if row.role == METHOD})
+    return (
+        f"Nothing is corrected for the number of methods: were all {m} like {study.baseline}, a mark by chance "
+        f"somewhere would be expected of up to {m * study.alpha:.2g} of them."
+    )
 
 
 def tell_tuned(study: Study) -> list[str]:

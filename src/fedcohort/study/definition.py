@@ -65,7 +65,8 @@ class Study:
         folder: of the study.
         words: of each row, by its name; those of the bounds are in the cells.
         roles: of each row: method, yardstick, beside or baseline.
-        late: evaluated rounds at a run's end whose mean is its result.
+        late: evaluated rounds at a run's end whose mean is its result; where `until.virtual_s` ends it, the mean is
+            over the last sixth of that time instead (`measure.mean_over_time`).
         alpha: the level at which a difference counts, after Holm.
         least: a difference that is smaller doesn't count, however sure it is; in the metric's own unit.
         enough: paired seeds below which nothing is said: two that happen to be alike have no spread.

@@ -15,7 +15,7 @@ from fedcohort.host import messages
 from fedcohort.record import provenance
 from fedcohort.study.definition import Study
 from fedcohort.study.measure import summarise
-from fedcohort.study.places import Place, digest_of, stamp_of
+from fedcohort.study.places import Place, clock_of, digest_of, stamp_of
 from fedcohort.study.play import Outcome, Task, composed, identity_of, play
 from fedcohort.study.progress import CHANGED, MISSING, progress_of, spell_s
 from fedcohort.study.results import DONE, FAILED, REFUSED, Results, Row
@@ -118,7 +118,7 @@ class Work:
         row["words"] = " ".join((*place.words, f"seed={seed}"))
         if outcome.curve is not None:
             row |= identity_of(composed(task))
-            row |= summarise(outcome.curve, self.study.late, cell.target)
+            row |= summarise(outcome.curve, self.study.late, cell.target, clock_of(place.words))
         self.found.put(row, outcome.curve)
         self.found.save()
         return self.found.rows[place.key(seed)]

@@ -5,7 +5,8 @@
              win.least or more, and there are win.seeds of them
     gap      the d of the yardstick whose mean d is largest, of those with win.seeds seeds where there are any; there is
              something to win where that passes in the same way
-    closed   mean d of a row / mean d of that yardstick, over the seeds that all three have; given where there is a gap
+    closed   mean d of a row / mean d of that yardstick, over the seeds that all three have; given where there is a gap,
+             on these seeds too, and they are win.seeds or more
     rank     of a method or the baseline among all that have half of the baseline's seeds or more, by seed, over the
              seeds that all of them have; 1 is best
     seeds    `maths.many_tests.count_seeds` of the median deviation of the methods' d
@@ -186,7 +187,7 @@ def _judge_cell(
             over=own.get(row),
             p=adjusted.get((cell, row), math.nan),
             sign=signs.get(row, 0),
-            closed=_closed(runs, row, best, study.baseline) if pays and best and row in own else math.nan,
+            closed=_closed(study, runs, row, best) if pays and best and row in own else math.nan,
             rank=ranks.get(row),
             costs={name: float(np.mean([facts[name] for facts in of.values()])) for name in COSTS},
             target={name: _median(of, f"{name}_to_target") for name in ("rounds", "virtual_s", "bytes")},
@@ -204,14 +205,15 @@ def _sign(study: Study, over: Mean, p: float) -> int:
     return int(np.sign(over.mean)) if counts else 0
 
 
-def _closed(runs: Runs, row: str, best: str, baseline: str) -> float:
-    """Return the share of the gap that the row closes, over common seeds."""
-    common = set(runs[row]) & set(runs[best]) & set(runs[baseline])
-    if not common:
+def _closed(study: Study, runs: Runs, row: str, best: str) -> float:
+    """Return the share of the gap that the row closes, over common seeds; NaN where these show none."""
+    base = study.baseline
+    common = set(runs[row]) & set(runs[best]) & set(runs[base])
+    if len(common) < study.enough:
         return math.nan
-    level = {name: _mean_of(runs[name], common) for name in (row, best, baseline)}
-    gap = level[best] - level[baseline]
-    return (level[row] - level[baseline]) / gap if gap else math.nan
+    level = {name: _mean_of(runs[name], common) for name in (row, best, base)}
+    gap = level[best] - level[base]
+    return (level[row] - level[base]) / gap if gap > 0 else math.nan
 
 
 def _median(runs: Mapping[int, Row], name: str) -> float:

@@ -15,7 +15,15 @@ from fedcohort.record import card, provenance
 from fedcohort.record.history import read
 from fedcohort.types import Values
 
-SPENT = {"client_flops": "comp/client_flops", "server_flops": "comp/server_flops", "probe_bytes": "comm/probe_bytes"}
+SPENT = {  # by the run's end, evaluated there or not: the sum of these metrics
+    "virtual_s": (CLOCK,),
+    "bytes": (DOWN, UP),
+    "client_flops": ("comp/client_flops",),
+    "server_flops": ("comp/server_flops",),
+    "probe_bytes": ("comm/probe_bytes",),
+}
+
+LATE_SHARE = 1 / 6  # of a clock's time, as 10 rounds are of 60
 
 
 @dataclass(frozen=True)
@@ -37,27 +45,31 @@ class Trajectory:
 
 def read_trajectory(folder: Path, metric: str) -> Trajectory:
     """Read the curve of the run in `folder`. Raises `OptionError` where it has no such metric."""
-    metrics = read(folder).metrics
-    if metric not in metrics:
-        raise OptionError(f"metric must be one of {', '.join(map(str, metrics))}, got {metric!r}")
-    rows = metrics[metrics[metric].notna()]
+    history = read(folder)
+    if metric not in history.measured:
+        raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
+    rows = history.metrics[history.metrics.index.isin(history.measured[metric])]
     cost = {name: rows[name].ffill().fillna(0.0).to_numpy() for name in (CLOCK, DOWN, UP) if name in rows}
     zero = np.zeros(len(rows))
     load = cost.get(DOWN, zero) + cost.get(UP, zero)
     return Trajectory(rows.index.to_numpy(dtype=float), rows[metric].to_numpy(), cost.get(CLOCK, zero), load)
 
 
-def summarise(found: Trajectory, late: int, target: float | None) -> dict[str, Any]:
+def summarise(found: Trajectory, late: int, target: float | None, clock_s: float | None = None) -> dict[str, Any]:
     """Return what follows from the curve: late mean, last and best value, and what it took to the target.
 
     late: how many evaluated rounds at the end are averaged; where there are fewer, all but the first model's own.
+    clock_s: where the run ends by a clock (`until.virtual_s`), that: the late mean is over its last sixth then. As many
+        rounds would be most of a slow run, and the end of a fast one.
+    target: met in single precision, as curves are kept: 0.9 is below 0.9 there.
     """
     trained = found.value[found.steps > 0]
     own = trained if len(trained) else found.value
-    at = None if target is None else find_first(found.value, target)
+    kept = found.value.astype(np.float32).astype(np.float64)
+    at = None if target is None else find_first(kept, float(np.float32(target)))
     unknown = math.nan
     return {
-        "late": float(own[-late:].mean()),
+        "late": float(own[-late:].mean()) if clock_s is None else mean_over_time(found, clock_s),
         "last": float(own[-1]),
         "best": float(found.value.max()),
         "target": unknown if target is None else float(target),
@@ -67,11 +79,25 @@ def summarise(found: Trajectory, late: int, target: float | None) -> dict[str, A
     }
 
 
+def mean_over_time(found: Trajectory, clock_s: float) -> float:
+    """Return the mean over the last sixth of `clock_s` virtual seconds, in which the newest model counts.
+
+    A model is there from the end of its round, in time, until that of the next one; what came after `clock_s` is too
+    late, and a run that ended before by its number of rounds stays as good as it was.
+    """
+    since, begin = (1 - LATE_SHARE) * clock_s, found.virtual_s.copy()
+    begin[:1] = -math.inf  # before the first evaluation there was that model, too
+    end = np.append(begin[1:], math.inf)
+    seconds = np.minimum(end, clock_s) - np.maximum(begin, since)
+    there = seconds > 0
+    return float(np.average(found.value[there], weights=seconds[there]))
+
+
 def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
     """Return what the run in `folder` cost and where it comes from, and its curve."""
     found = read_trajectory(folder, metric)
     history = read(folder)
-    final = {name: _last(history.metrics, column) for name, column in SPENT.items()}
+    spent = {name: sum(history.final.get(each, 0.0) for each in metrics) for name, metrics in SPENT.items()}
     start: Mapping[str, Any] = provenance.starts(folder)[-1]
     facts = {
         "commit": start["commit"],
@@ -79,14 +105,8 @@ def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
         "sources": start["sources"],
         "versions": json.dumps(start["versions"], sort_keys=True),
         "rounds": int(history.steps[-1]),
-        "virtual_s": float(found.virtual_s[-1]),
-        "bytes": float(found.bytes[-1]),
         "fingerprint": history.fingerprints[-1],
         "yardstick": card.load(folder).tags.get("yardstick", ""),
-        **final,
+        **spent,
     }
     return facts, found
-
-
-def _last(metrics: Any, column: str) -> float:  # noqa: ANN401 - a pandas frame, imported late
-    return float(metrics[column].dropna().iloc[-1]) if column in metrics and metrics[column].notna().any() else 0.0

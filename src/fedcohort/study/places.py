@@ -8,6 +8,7 @@ from pathlib import Path
 from fedcohort.errors import OptionError
 from fedcohort.study.definition import BASELINE, BOUND, Study, Words
 
+CLOCK = "until.virtual_s"  # the option that ends runs by a clock
 LEAN = (  # a run costs its rounds: no figures, no tracker, no evaluation of all clients
     *("logger=none", "callback.figures=null", "callback.summary=null", "callback.progress=null"),
     *("eval.clients_every=0", "checkpoint.every_s=30"),
@@ -69,6 +70,12 @@ def merge(*parts: Iterable[str]) -> Words:
         words.pop(key, None)
         words[key] = word
     return tuple(words.values())
+
+
+def clock_of(words: Iterable[str]) -> float | None:
+    """Return the virtual seconds at which runs of these words end, None where no clock ends them."""
+    ends = [word.partition("=")[2] for word in words if word.lstrip("+").startswith(f"{CLOCK}=")]
+    return float(ends[-1]) if ends and ends[-1] != "null" else None
 
 
 def stamp_of(words: Words, configs: str) -> str:

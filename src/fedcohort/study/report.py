@@ -129,7 +129,7 @@ def _map_of(study: Study, verdict: Verdict, u: MetricUnit) -> RegimeMap:
         if counts
         else ""
     )
-    note = f"late-round means of {study.metric}, {seeds}; methods | yardsticks | beside"
+    note = f"late means of {study.metric}, {seeds}; methods | yardsticks | beside"
     labels = [study.cells[cell.cell].label for cell in cells]
     shown = [cut for cut in dict.fromkeys(cuts) if 0 < cut < len(rows)]
     return RegimeMap(labels, rows, values, clear, shown, answer.points(u), study.baseline, note)

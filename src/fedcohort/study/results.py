@@ -16,6 +16,7 @@ from fedcohort.errors import DataError
 from fedcohort.record.folder import write_atomically
 from fedcohort.study.definition import METHOD, YARDSTICK, Study
 from fedcohort.study.measure import Trajectory, summarise
+from fedcohort.study.places import clock_of
 
 RESULTS, CURVES = "results.parquet", "curves.parquet"
 DONE, REFUSED, FAILED = "done", "refused", "failed"
@@ -119,7 +120,9 @@ def load(study: Study) -> Results:
             if row["metric"] != study.metric or key not in found.curves:
                 continue
             cell = study.cells.get(row["cell"])
-            row |= summarise(found.curves[key], study.late, cell.target if cell else None)
+            row |= summarise(
+                found.curves[key], study.late, cell.target if cell else None, clock_of(row["words"].split())
+            )
         found.rows[key] = {**_empty(), **row}
     return found
 

@@ -41,11 +41,11 @@ def write(known: Leaderboard) -> list[Path]:
     tables.append(sheets.sheet_of_cells(study, verdict, u))
     page = Page(
         study=study,
-        opening=_open(study, verdict, main),
+        opening=_open(study, verdict, main, u),
         pictures=draw(study, verdict, u),
         overview=tables,
         cells=(),
-        cautions=_cautions(study, u),
+        cautions=_cautions(study, verdict, u),
         missing=_list_missing(known, verdict, own),
         refused=(),
         origin=_origin(known),
@@ -107,7 +107,7 @@ def _place_line(own: Board, row: str) -> tuple[str, ...]:
     return (row, mean, *(spell_rank(*places[row]) for places in own.places.values()))
 
 
-def _open(study: Study, verdict: Verdict, main: Board | None) -> list[str]:
+def _open(study: Study, verdict: Verdict, main: Board | None, u: MetricUnit) -> list[str]:
     cells = list(verdict.cells.values())
     if not cells or main is None:
         return ["There is nothing to rank yet: the studies have no runs of two methods in one regime."]
@@ -118,9 +118,11 @@ def _open(study: Study, verdict: Verdict, main: Board | None) -> list[str]:
     lines = [
         f"{count(len(main.ranks.mean), 'selector')}, {count(len(main.places), 'regime')}, {span} in each.",
         *answer.rank_methods(study, verdict),
-        answer.count_regimes(study, by_kind),
+        answer.count_regimes(study, by_kind, u),
     ]
-    return [*lines, f"**{study.baseline} is not beaten** in: {'; '.join(unbeaten)}."] if unbeaten else lines
+    return (
+        [*lines, f"**No method is shown to beat {study.baseline}** in: {'; '.join(unbeaten)}."] if unbeaten else lines
+    )
 
 
 def _power(study: Study, verdict: Verdict, u: MetricUnit) -> str:
@@ -136,16 +138,17 @@ def _power(study: Study, verdict: Verdict, u: MetricUnit) -> str:
     )
 
 
-def _cautions(study: Study, u: MetricUnit) -> list[str]:
+def _cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     least = study.least * u.factor
     return [
-        "A rank is among the methods of a regime, of late-round means over the seeds that all of them have; 1 is best. "
-        "Its interval comes from weighing the seeds at random (Bayesian bootstrap, 2000 draws), those of a study alike "
+        f"A rank is among the methods of a regime, of means over the last evaluated rounds{answer.tell_clock(study)}, "
+        "and over the seeds that all of them have; 1 is best. Its interval "
+        "comes from weighing the seeds at random (Bayesian bootstrap, 2000 draws), those of a study alike "
         "in all of its regimes: what other seeds would give here. The picture's bars, Friedman's test and Nemenyi's "
         "distance, say what other regimes of this kind would.",
         f"▲ and ▼, beats and loses: a difference to {study.baseline} on the same seeds whose p, corrected by Holm for "
         f"all regimes of this page, is below {study.alpha:g}, of {least:g} {answer.points(u, least)} or more, over "
-        f"{study.enough} seeds or more. Nothing is corrected for the number of methods.",
+        f"{study.enough} seeds or more. {answer.warn_of_many(study, verdict)}",
         "‡ is a yardstick, no method: it reads what no server can know, and has no rank.",
         "A method that has fewer than half as many runs as the baseline stands in a table of its own, among the others "
         "in its regimes, on its seeds.",

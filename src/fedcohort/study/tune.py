@@ -26,8 +26,8 @@ from fedcohort.record.folder import write_atomically
 from fedcohort.study import space
 from fedcohort.study.definition import Study, Words
 from fedcohort.study.engine import Say, begin
-from fedcohort.study.measure import summarise
-from fedcohort.study.places import LEAN, merge
+from fedcohort.study.measure import LATE_SHARE, summarise
+from fedcohort.study.places import LEAN, clock_of, merge
 from fedcohort.study.play import Outcome, Task, composed, play
 from fedcohort.study.results import DONE
 from fedcohort.study.space import Choice, Range, Space
@@ -113,19 +113,26 @@ class Tuning:
 
     def _value(self, row: str, words: Words, players: Player) -> float | None:
         """Return the mean of the trial's runs, None where one of them was refused or has failed."""
-        outcomes = players(self._tasks(row, words))
+        tasks = self._tasks(row, words)
+        outcomes = players(tasks)
         if lost := next((each for each in outcomes if each.status != DONE), None):
             self.say(f"{row} {' '.join(words)}: {lost.status}: {lost.reason}")
             return None
-        late = [summarise(each.curve, self.study.late, None)["late"] for each in outcomes if each.curve is not None]
+        late = [
+            summarise(each.curve, self.study.late, None, clock_of(task.words))["late"]
+            for task, each in zip(tasks, outcomes, strict=True)
+            if each.curve is not None
+        ]
         value = float(np.mean(late))
         return value if math.isfinite(value) else None
 
     def _stamp(self, row: str) -> str:
         """Return what tells trials of one search from those of another: all but how many there are."""
-        asked = [[task.words, task.seed] for task in self._tasks(row, ())]
+        tasks = self._tasks(row, ())
+        asked = [[task.words, task.seed] for task in tasks]
         ranges_ = {name: asdict(each) for name, each in self.space.rows[row].items()}
-        text = json.dumps([asked, ranges_, self.space.metric, self.study.late])
+        timed = [LATE_SHARE] if any(clock_of(task.words) for task in tasks) else []
+        text = json.dumps([asked, ranges_, self.space.metric, self.study.late, *timed])
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
     def _write(self, row: str, stamp: str, tried: Sequence[Mapping[str, Any]]) -> None:

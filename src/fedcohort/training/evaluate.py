@@ -180,7 +180,12 @@ def tails(values: Values, share: float = 0.05) -> tuple[float, float]:
 
 
 def jain(losses: Values) -> float:
-    """Jain's fairness index (UCB-CS Eq. 3): (sum F)^2 / (K sum F^2), 1 where all losses are equal."""
+    """Jain's fairness index (UCB-CS Eq. 3): (sum F)^2 / (K sum F^2), 1 where all losses are equal.
+
+    NaN where a loss is not finite: a diverged model is fair to nobody.
+    """
+    if not np.isfinite(losses).all():
+        return float("nan")
     square = float((losses**2).sum())
     return float(losses.sum() ** 2 / (len(losses) * square)) if square > 0 else 1.0
 

@@ -1,6 +1,7 @@
 """What a comparison says in words, and the picture that it is sorted for."""
 
 import csv
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -37,10 +38,21 @@ def test_who_is_ahead_behind_and_not_told() -> None:
 
 
 def test_an_interval_that_touches_zero_tells_nothing() -> None:
-    """Differences 0 and x: mean x / 2, half 12.7 * x / 2. The same for every seed: an interval of no length."""
+    """Differences 0 and x: mean x / 2, half 12.7 * x / 2."""
     assert [gap.side for gap in verdict.list_gaps(of({"random": (0.2, 0.2), "ucb": (0.2, 0.3)}))] == [0]
+
+
+def test_the_same_difference_on_all_seeds_has_no_interval() -> None:
+    """Two runs that happen to be alike have no spread: that is said, and no interval of no length."""
     assert [gap.side for gap in verdict.list_gaps(of({"random": (0.2, 0.2), "ucb": (0.2, 0.2)}))] == [0]
-    assert [gap.side for gap in verdict.list_gaps(of({"random": (0.2, 0.2), "ucb": (0.25, 0.25)}))] == [1]
+    found = of({"random": (0.2, 0.2), "ucb": (0.25, 0.25)})
+    (gap,) = verdict.list_gaps(found)
+    assert (gap.side, math.isnan(gap.low), math.isnan(gap.high)) == (1, True, True)
+    assert verdict.tell(found) == [
+        "test/acc: ucb is ahead of random by 5.0 points on each of 2 seeds, without an interval."
+    ]
+    (row,) = (row for row in csv.DictReader(render.render_csv(found).splitlines()) if row["selector"] == "ucb")
+    assert (row["diff_ci95_low"], row["diff_ci95_high"], row["diff_p"]) == ("", "", "")
 
 
 def test_all_renderings_open_with_it() -> None:

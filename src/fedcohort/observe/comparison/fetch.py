@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.errors import OptionError, TrackingError
+from fedcohort.observe import compat
 from fedcohort.observe.comparison.tracked import Run
 from fedcohort.observe.tracking import membership, record, server
 from fedcohort.ranges import refuse
@@ -92,7 +93,7 @@ def _read(run: "entities.Run") -> Run:
         started_ms=run.info.start_time or 0,
         params=_params(run.data.params, tags),
         tags=tags,
-        metrics=run.data.metrics,
+        metrics={name: compat.read_value(value) for name, value in run.data.metrics.items()},
     )
 
 

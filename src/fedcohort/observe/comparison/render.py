@@ -123,8 +123,10 @@ def _gap(table: Table, gap: Difference | None) -> str:
     middle = f"{gap.over.mean * factor:+.{d}f}"
     if gap.over.n < 2:
         return f"{middle} ({gap.why})"
+    if gap.why:
+        return f"{middle}, {gap.why} (n={gap.over.n})"
     interval = f"[{gap.over.low * factor:+.{d}f}, {gap.over.high * factor:+.{d}f}]"
-    return f"{middle} {interval}, {gap.why or p_value(gap.p)} (n={gap.over.n})"
+    return f"{middle} {interval}, {p_value(gap.p)} (n={gap.over.n})"
 
 
 def latex(table: Table, beside: Sequence[Sheet] = ()) -> str:

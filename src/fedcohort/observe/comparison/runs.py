@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fedcohort.errors import TrackingError
+from fedcohort.observe import units
 from fedcohort.observe.comparison.order import natural
 from fedcohort.observe.comparison.tracked import SEED, Run, commit, differences, label, settings
+from fedcohort.observe.reached import CLOCK
 from fedcohort.observe.tracking.record import ASKED, BUDGET, DONE, FORCED, YARDSTICK
 from fedcohort.ranges import refuse
 
@@ -155,14 +157,17 @@ class _Sorter:
         stopped = [run for run in found if not run.ended_by]
         labels = [f"{label(run)} ({run.tags[DONE]} of {run.params[ASKED]} rounds)" for run in stopped]
         self.differences += [f"ended early: {', '.join(labels)}"] if labels else []
-        ended: dict[str, list[int]] = {}
+        ended: dict[str, list[Run]] = {}
         for run in (run for run in found if run.ended_by):
             why = ", ".join(f"{name}={run.params.get(name, '?')}" for name in run.ended_by)
-            ended.setdefault(why, []).append(int(run.tags[DONE]))
-        for why, rounds in ended.items():
-            after = f"{min(rounds)} to {max(rounds)}" if len(set(rounds)) > 1 else str(rounds[0])
-            runs = f"{len(rounds)} runs" if len(rounds) > 1 else "1 run"
-            self.differences.append(f"ended by {why}: {runs}, after {after} rounds")
+            ended.setdefault(why, []).append(run)
+        for why, of in ended.items():
+            count = f"{len(of)} runs" if len(of) > 1 else "1 run"
+            clock = sorted(run.metrics[CLOCK] for run in of if CLOCK in run.metrics and "virtual_s" in why)
+            late = f", whose last ended at {units.seconds(clock[0])} to {units.seconds(clock[-1])}" if clock else ""
+            rounds = sorted({int(run.tags[DONE]) for run in of})
+            after = f"{rounds[0]} to {rounds[-1]}" if len(rounds) > 1 else str(rounds[0])
+            self.differences.append(f"ended by {why}: {count}, after {after} rounds{late}")
 
     def seeds(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
         everywhere = {seed for runs in cells.values() for seed in runs}

@@ -70,7 +70,7 @@ def _ask(client: "MlflowClient", runs: Sequence[Run], names: Sequence[str]) -> l
 
     def history(run: Run, name: str) -> list[compat.Reading]:
         values = server.patient(lambda: client.get_metric_history(run.id, name))
-        return [(run.id, name, each.step, each.value) for each in values]
+        return [(run.id, name, each.step, compat.read_value(each.value)) for each in values]
 
     wanted = [(run, name) for run in runs for name in names if name in run.metrics]
     with ThreadPoolExecutor(AT_A_TIME) as pool:

@@ -7,16 +7,20 @@ paired t-test of scipy.stats, two-sided.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fedcohort.observe.comparison.runs import Cell, Sorted
 from fedcohort.ranges import refuse
 
-LOWER = ("loss", "_var", "share_max", "dropped_nonfinite", "dropped_step")  # endings of metrics of which less is better
-COSTS = ("time/", "comm/", "comp/")
+LOWER = (  # endings of metrics of which less is better
+    *("loss", "_var", "share_max", "dropped_nonfinite", "dropped_step", "class_imbalance"),
+    *("waited_s", "closed_s", "announced_s"),
+)
+COSTS = ("time/", "comm/", "comp/", "attack/")  # beginnings of others: what liars got is a cost, too
 LEVEL = 0.95
+SAME = 1e-6  # of the values: less spread of differences is that of the single precision in which curves are kept
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Difference:
     """The difference to the baseline over common seeds.
 
     Attributes:
+        over: no interval where all seeds have the same difference: no spread is known, and not that there is none.
         p: of the paired t-test, NaN where it can't be done.
         why: the reason.
     """
@@ -117,8 +122,13 @@ def difference(values: Mapping[int, float], base: Mapping[int, float]) -> Differ
     over = mean(gaps)
     if len(common) < 2:
         return Difference(over, math.nan, f"n={len(common)} common seeds: no interval, no test")
-    if over.std <= 1e-12 * abs(over.mean):  # t is 0 / 0, or infinite but for rounding
-        return Difference(over, math.nan, "the same difference for every seed: no test")
+    if not math.isfinite(over.mean):
+        return Difference(over, math.nan, "a value is not finite: no interval, no test")
+    if over.std <= SAME * max(
+        abs(of[seed]) for of in (values, base) for seed in common
+    ):  # t is 0 / 0, or infinite but for rounding
+        why = "the same difference for every seed: no interval, no test"
+        return Difference(replace(over, half=math.nan), math.nan, why)
     test = stats.ttest_rel([values[seed] for seed in common], [base[seed] for seed in common])
     return Difference(over, float(test.pvalue))
 

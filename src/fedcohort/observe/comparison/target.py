@@ -9,8 +9,9 @@ T_s is more than what the axis read at its last measurement, C_s, and nothing el
     speed-up            r_s = T_s of the baseline / T_s of the cell, over common seeds; its geometric mean, with the
                         interval and the paired t-test of `table.difference` on log r_s
     censored pairs      baseline censored: r_s > C / T;  cell censored: r_s < T / C;  both: r_s may be anything.
-                        Where there are any, the median (the ceil(n / 2)-th smallest r_s) is bounded as the time of a
-                        cell is, instead of the mean; no interval and no test can be given
+                        Where there are any, the median (of an even number the geometric mean of the middle two) is
+                        bounded instead of the mean, by that of the lower and of the upper ends; no interval and no
+                        test can be given
 
 target=best_of:a,b is, on each seed, the best of the last values of the runs of a and b on that seed: where a and b are
 rows, within each column, where they are columns, within each row. (FedBalancer's is that of the best variant of FedAvg
@@ -247,7 +248,7 @@ def speed_up(times: Mapping[int, Time], base: Mapping[int, Time]) -> SpeedUp:
     low = [math.log(b.low / t.high) if t.met else -math.inf for b, t in pairs]
     high = [math.log(b.high / t.low) if b.met else math.inf for b, t in pairs]
     if censored:
-        least, most = (math.exp(sorted(ends)[math.ceil(n / 2) - 1]) for ends in (low, high))
+        least, most = (math.exp(float(np.median(ends))) for ends in (low, high))
         return SpeedUp(least, most, None, n, censored, f"{censored} of {n} pairs are censored: no interval, no test")
     logs = difference(
         {seed: math.log(base[seed].low) for seed in common}, {seed: math.log(times[seed].low) for seed in common}

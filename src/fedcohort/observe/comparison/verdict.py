@@ -1,7 +1,8 @@
 """What a comparison comes to, in words: who is ahead of the baseline, who behind, and of whom that can't be said.
 
 A row is ahead where the 95 % interval of its paired differences to the baseline is all on the better side of zero,
-behind where it is all on the other. Anything else is no proof that the two are equal: these seeds can't tell.
+behind where it is all on the other. Anything else is no proof that the two are equal: these seeds can't tell. Where two
+seeds or more have the very same difference there is no interval, and the sentence says that.
 """
 
 import math
@@ -66,10 +67,11 @@ def points(table: Table) -> str:
 
 
 def _side(gap: Difference) -> int:
-    """Return the side of zero on which all of the interval is; 0 where it has both, or there is none."""
-    low, high = gap.over.low, gap.over.high
-    if gap.over.n < 2 or not math.isfinite(low):
+    """Return the side of zero on which all of the interval, or all equal differences, are; 0 where it has both."""
+    over = gap.over
+    if over.n < 2:
         return 0
+    low, high = (over.low, over.high) if math.isfinite(over.half) else (over.mean, over.mean)
     return 1 if low > 0 else -1 if high < 0 else 0
 
 
@@ -81,11 +83,8 @@ def _sentence(gaps: Sequence[Gap], base: Cell, table: Table) -> str:
         named = same if len(same) <= MOST else same[:MOST] if side > 0 else same[-MOST:]
         for gap in named:
             by = number(abs(gap.mean), places)
-            ends = sorted((abs(gap.low), abs(gap.high)))
-            inside = ", ".join(number(end, places) for end in ends)
-            parts.append(
-                f"{spell(gap.cell)} is {WORDS[side]} {name} by {f'{by} {what}'.strip()} [{inside}], {gap.n} seeds"
-            )
+            how = f"{spell(gap.cell)} is {WORDS[side]} {name} by {f'{by} {what}'.strip()}"
+            parts.append(f"{how} {_sure(gap, places)}")
         if len(named) < len(same):
             parts.append(f"{len(same) - len(named)} more are {WORDS[side]} {name}, by less")
     if untold := [spell(gap.cell) for gap in gaps if gap.side == 0 and gap.n > 1]:
@@ -93,6 +92,13 @@ def _sentence(gaps: Sequence[Gap], base: Cell, table: Table) -> str:
     if single := [spell(gap.cell) for gap in gaps if gap.n < 2]:
         parts.append(f"of {', '.join(single)} nothing can be said: one seed in common with {name}")
     return f"{table.metric}: {'; '.join(parts)}."
+
+
+def _sure(gap: Gap, places: int) -> str:
+    if not math.isfinite(gap.low):
+        return f"on each of {gap.n} seeds, without an interval"
+    low, high = sorted((abs(gap.low), abs(gap.high)))
+    return f"[{number(low, places)}, {number(high, places)}], {gap.n} seeds"
 
 
 def _places(gaps: Sequence[Gap]) -> int:
