@@ -70,7 +70,7 @@ def test_the_exact_peak_is_no_worse_than_any_grid_s() -> None:
 
 @pytest.mark.parametrize("grid", [0.1, 0.3, 0.7, 1 / 3, 2.5])
 def test_a_grid_s_peak_is_the_best_of_all_its_deadlines(grid: float) -> None:
-    """Every deadline of it up to the last completion, one by one; completions stand on the grid as well as beside it."""
+    """Every deadline of it up to the last completion, one by one; completions stand on the grid and beside it."""
     rng = np.random.default_rng(1)
     for _ in range(200):
         finish = np.maximum(0.1, rng.exponential(9.0, 6).round(1))

@@ -1,4 +1,4 @@
-"""The laws of a cohort, of every form of every selector: each other choice, flag and null of its options, one by one."""
+"""The laws of a cohort, of every form of every selector: each other choice, flag and null of an option."""
 
 import re
 from collections.abc import Iterator

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from fedcohort.state import pack
-from fedcohort.types import Ids, Selection
+from fedcohort.types import Ids
 from known import known
 from relabelling import check_relabelling
 from selector_harness import World, check_choice, cohorts, half_lost, play, play_round, reorder, restore, some

@@ -121,7 +121,7 @@ class FedBalancer(Deadline[State]):
 def peak(finish: Values, grid: float | None = None) -> float:
     """Return the deadline that most clients a second are done by; the shortest of several, 0 for nobody.
 
-    Of a grid's deadlines only the first after a completion can be it: those that follow are longer, for no more clients.
+    Of a grid's deadlines only the first after a completion can be it: the next are longer, for no more clients.
 
     Args:
         finish: seconds at which each would be done, [m].
