@@ -127,9 +127,7 @@ def check_aliases(composition: Composed) -> None:
                 asked = f"{other}={_spell(chosen)} was asked for: leave {other} out, or choose another {group}"
                 raise IncompatibleConfig(f"{meant}, but {asked}")
             if option and not _takes(composition.config[node], option):
-                raise IncompatibleConfig(
-                    f"{meant}, and {node}={composition.choices[node]} has none: choose another {node}"
-                )
+                raise IncompatibleConfig(f"{meant}, and {node}={composition.choices[node]} has none: choose another")
 
 
 def _takes(node: Mapping[str, Any], option: str) -> bool:
