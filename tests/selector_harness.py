@@ -122,7 +122,7 @@ class World:
         failed = np.intersect1d(selection.clients, np.array(self.lost(round, selection.clients), np.int64))
         arrived = np.setdiff1d(selection.clients, failed)
         values = {w: self.values(w, round)[arrived] for w in EVERY_WORD if isinstance(find(w), Reported | RawUpdate)}
-        values |= {w: pairs_of(w, values["update"]) for w in sorted(needs) if has_pairs(w)}
+        values |= {w: derive(w, values["update"]) for w in sorted(needs) if isinstance(find(w), Derived)}
         return RoundOutcome(round, selection, arrived, failed, Spied(values, needs, self.read), probes, 1.0)
 
 
@@ -173,10 +173,14 @@ def has_pairs(word: str) -> bool:
     return isinstance(signal, Derived) and signal.pairs
 
 
-def pairs_of(word: str, updates: np.ndarray) -> np.ndarray:
-    """What the server works out of these updates, without a model or data."""
-    made: np.ndarray = derived(word).make(BareLab(), torch.from_numpy(updates))
-    return made
+class SumLab(BareLab):
+    def server_loss_after(self, update: torch.Tensor) -> float:
+        return float(update.sum())
+
+
+def derive(word: str, updates: np.ndarray) -> Any:
+    """What the server works out of these updates, without a model: a loss on its data is the sum of the update."""
+    return derived(word).make(SumLab(), torch.from_numpy(updates))
 
 
 def reorder(word: str, values: np.ndarray, order: Ids) -> np.ndarray:
@@ -192,7 +196,7 @@ def play_round(selector: Any, state: Any, world: World, round: int) -> Step:
     concurrent = {probe.signal: world.answer(probe, round) for probe in probes if probe.concurrent}
     selection, chosen = selector.select(state, ctx, blocking)
     result = world.outcome(round, selection, concurrent, selector.needs)
-    after = selector.observe(chosen, result)[1]
+    after = selector.observe(chosen, result)[1] if len(selection.clients) else chosen
     return Step(state, ctx, probes, blocking, selection, chosen, result, after)
 
 
@@ -218,3 +222,20 @@ def listed(clients: Ids) -> list[int]:
 
 def cohorts(steps: Sequence[Step]) -> list[list[int]]:
     return [listed(step.selection.clients) for step in steps]
+
+
+def some(round: int) -> list[int]:
+    """Ever other clients, of ever other number."""
+    return [k for k in range(12) if (k * 7 + round * 5) % 11 < 3 + round % 5]
+
+
+def half_lost(round: int, cohort: Ids) -> Ids:
+    return cohort[round % 2 :: 2]
+
+
+def check_choice(selection: Selection, available: Ids, cohort: int) -> None:
+    chosen = selection.clients
+    assert chosen.dtype == np.int64
+    assert np.array_equal(chosen, np.unique(chosen)), "sorted and distinct"
+    assert np.isin(chosen, available).all()
+    assert len(chosen) == (len(available) if selection.uncapped else min(cohort, len(available)))

@@ -68,6 +68,22 @@ def test_the_exact_peak_is_no_worse_than_any_grid_s() -> None:
         assert rate(peak(finish)) >= max(rate(peak(finish, grid)) for grid in (0.1, 1.0, 7.0)) - 1e-12
 
 
+@pytest.mark.parametrize("grid", [0.1, 0.3, 0.7, 1 / 3, 2.5])
+def test_a_grid_s_peak_is_the_best_of_all_its_deadlines(grid: float) -> None:
+    """Every deadline of it up to the last completion, one by one; completions stand on the grid and beside it."""
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        finish = np.maximum(0.1, rng.exponential(9.0, 6).round(1))
+        tried = grid * np.arange(1, np.ceil(finish.max() / grid) + 2)
+        done = (finish <= tried[:, None]).sum(1)
+        assert peak(finish, grid) == tried[np.argmax(done / tried)]
+
+
+def test_a_fine_grid_takes_no_longer() -> None:
+    """10^14 deadlines up to the last completion: what is tried is as many as there are clients."""
+    assert peak(np.array([3.0, 4.0, 100.0]), 1e-12) == pytest.approx(4.0, rel=1e-9)
+
+
 @pytest.mark.parametrize(("ddlr", "deadline"), [(1.0, 11.0), (0.5, 7.0), (0.0, 3.0)])
 def test_between_one_epoch_and_all(ddlr: float, deadline: float) -> None:
     """T(1) = (2, 3, 9): 2/3 a second at 3. T(5) = (6, 11, 41): 2/11 at 11. The deadline is 3 + 8 ddlr."""

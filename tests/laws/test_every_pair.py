@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from covering import covering
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.startup.assemble import Composed
 from run_harness import Ran, collect_words, compose_words, play
@@ -31,31 +32,9 @@ LIGHT = {  # as much work as two rounds need
 }
 JOBS = 16  # test cases that the runs are dealt over
 
-Pair = tuple[int, int, int, int]  # group, word, another group, its word
-
 
 def aliases(group: str) -> list[str]:
     return sorted({path.stem for path in (CONFIGS / group).glob("*.yaml")} - set(words(group)))
-
-
-def covering(sizes: list[int]) -> Iterator[list[int]]:
-    """Rows of word numbers in which every pair occurs: each takes an open pair, then what closes most others."""
-    columns = range(len(sizes))
-    pairs = itertools.combinations(columns, 2)
-    left: set[Pair] = {(a, i, b, j) for a, b in pairs for i in range(sizes[a]) for j in range(sizes[b])}
-    while left:
-        a, i, b, j = min(left)
-        row = {a: i, b: j}
-        for column in columns:
-            if column not in row:
-                row[column] = max(range(sizes[column]), key=lambda word: len(_closed(row, column, word, left)))
-        left -= {(a, row[a], b, row[b]) for a, b in itertools.combinations(columns, 2)}
-        yield [row[column] for column in columns]
-
-
-def _closed(row: dict[int, int], column: int, word: int, left: set[Pair]) -> list[Pair]:
-    found = [(c, w, column, word) if c < column else (column, word, c, w) for c, w in row.items()]
-    return [pair for pair in found if pair in left]
 
 
 @cache

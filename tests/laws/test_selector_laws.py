@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from fedcohort.state import pack
-from fedcohort.types import Ids, Selection
+from fedcohort.types import Ids
 from known import known
 from relabelling import check_relabelling
-from selector_harness import World, cohorts, play, play_round, reorder, restore
+from selector_harness import World, check_choice, cohorts, half_lost, play, play_round, reorder, restore, some
 from selector_toys import BREAKERS, TOYS
 from yaml_words import aliases, words
 from yaml_words import make as made
@@ -27,15 +27,6 @@ every = pytest.mark.parametrize("word", WORDS)
 def make(group: str, word: str) -> Any:
     """A word of the yaml files, or one of the toys: the commonest bandits, which no law may refuse."""
     return TOYS[word] if word in TOYS else made(group, word)
-
-
-def some(round: int) -> list[int]:
-    """Ever other clients, of ever other number."""
-    return [k for k in range(12) if (k * 7 + round * 5) % 11 < 3 + round % 5]
-
-
-def half_lost(round: int, cohort: Ids) -> Ids:
-    return cohort[round % 2 :: 2]
 
 
 def same(a: Any, b: Any) -> bool:
@@ -52,14 +43,6 @@ def _text(payload: Any) -> str:
     if isinstance(payload, torch.Tensor):
         return str((payload.dtype, payload.shape, payload.numpy().tobytes()))
     return repr(payload)
-
-
-def check_choice(selection: Selection, available: Ids, cohort: int) -> None:
-    chosen = selection.clients
-    assert chosen.dtype == np.int64
-    assert np.array_equal(chosen, np.unique(chosen)), "sorted and distinct"
-    assert np.isin(chosen, available).all()
-    assert len(chosen) == (len(available) if selection.uncapped else min(cohort, len(available)))
 
 
 @every

@@ -60,12 +60,12 @@ def test_a_summary_of_an_older_fedcohort_lacks_what_that_did_not_know(tmp_path: 
 def test_the_verdict() -> None:
     summary = {
         "final": {"test/acc": 0.5, "clients/acc_worst5": 0.25},
+        "earlier": {},
         "best": {"test/acc": {"value": 0.75, "round": 2}},
         "virtual_s": 90.0,
         "bytes": {"down": 1e6, "up": 2e6, "probe": None},
         "status": "finished",
         "rounds": 3,
-        "evaluated": 3,
         "rounds_asked": 9,
         "end": "until.acc=0.7 is reached (0.75)",
     }
@@ -73,6 +73,7 @@ def test_the_verdict() -> None:
         "**50.0 %** test accuracy, best 75.0 % at round 2, worst 5 % of clients 25.0 %, 90 s of virtual time, 3 MB. "
         "Finished after 3 of 9 rounds: until.acc=0.7 is reached (0.75)."
     )
+    assert verdict({**summary, "earlier": {"test/acc": 2}}).startswith("**50.0 %** test accuracy of round 2, best")
     nothing = {**summary, "final": {}, "best": {}, "virtual_s": None, "bytes": {}, "end": "", "status": "interrupted"}
     assert verdict(nothing) == "Interrupted after 3 of 9 rounds."
 

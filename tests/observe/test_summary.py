@@ -11,7 +11,6 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.observe import console
-from fedcohort.observe.page import verdict
 from fedcohort.observe.summary import Summary
 from fedcohort.record import card
 from fedcohort.record.journal import Journal
@@ -78,6 +77,7 @@ def test_the_last_measured_value_is_the_final_one(tmp_path: Path) -> None:
     rounds = [{"test/acc": 0.5, "test/loss": 2.0}, {"test/acc": 0.7, "test/loss": float("inf")}, {"comm/up_bytes": 9.0}]
     found = play_metrics(info(tmp_path / "run", rounds=2), *rounds)
     assert found["final"] == {"test/acc": 0.7, "test/loss": None, "comm/up_bytes": 9.0}
+    assert found["earlier"] == {"test/acc": 1, "test/loss": 1}
     assert found["best"] == {"test/acc": {"value": 0.7, "round": 1}}
     assert found["bytes"] == {"down": None, "up": 9.0, "probe": None}
 
@@ -104,11 +104,20 @@ def test_a_diverged_run_says_so(tmp_path: Path) -> None:
     assert not any("diverged" in line for line in sound["warnings"])
 
 
-def test_an_accuracy_of_an_earlier_round_has_its_round(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = play_metrics(info(tmp_path / "run", rounds=2), {"test/acc": 0.1}, {"test/acc": 0.5}, {"comm/up_bytes": 1.0})
-    assert (found["evaluated"], found["rounds"]) == (1, 2)
-    assert "test accuracy (round 1)" in capsys.readouterr().out
-    assert verdict(found).startswith("**50.0 %** test accuracy at round 1, best 50.0 % at round 1")
+def test_a_value_of_an_earlier_round_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With eval.every=2 the third round isn't evaluated; what was told once, of the data, has no round."""
+    watch = watchers()
+    for watcher in watch:
+        watcher.start(info(tmp_path / "run", rounds=3))
+    evaluated = {"test/acc": 0.5, "test/loss": 2.0, "clients/acc_worst5": 0.25}
+    for step, metrics in enumerate([{**evaluated, "skew/global_ci": 0.1}, {}, evaluated, {"time/virtual_s": 30.0}]):
+        watch[0].observe(dataclasses.replace(report(step), metrics=metrics))
+    for watcher in watch:
+        watcher.finish("finished")
+    said = capsys.readouterr().out
+    for label in ("test accuracy, of round 2 ", "clients: worst 5 %, of round 2 ", "test loss, of round 2 "):
+        assert f"│ {label}" in said
+    assert "│ class imbalance of all data  " in said
 
 
 def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import Population, RoundOutcome, Selection
 from known import known
 from run_harness import go
-from selector_harness import World, context, ids, pairs_of, play
+from selector_harness import World, context, derive, ids, play
 from signal_kinds import derived, reported
 from yaml_words import make_a
 
@@ -29,7 +29,7 @@ def pns(**changes: Any) -> FedPns:
 
 
 def arrived(clients: list[int], updates: np.ndarray, steps: list[float] | None = None) -> RoundOutcome:
-    signals = {"update_gram": pairs_of("update_gram", updates), "steps": np.array(steps or [1.0] * len(clients), float)}
+    signals = {"update_gram": derive("update_gram", updates), "steps": np.array(steps or [1.0] * len(clients), float)}
     return RoundOutcome(0, Selection(ids(*clients)), ids(*clients), ids(), signals, {}, 1.0)
 
 

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fedcohort.signal.base import Derived, find
 from fedcohort.signal.update_gram import COLUMNS, gram
-from selector_harness import pairs_of
+from selector_harness import derive
 from signal_kinds import derived
 
 NAN, INF = float("nan"), float("inf")
@@ -34,18 +34,18 @@ def made(m: int, P: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
 
 
 def test_by_hand() -> None:
-    found = pairs_of("update_gram", np.array([[3.0, 4.0], [1.0, 0.0], [0.0, -2.0]]))
+    found = derive("update_gram", np.array([[3.0, 4.0], [1.0, 0.0], [0.0, -2.0]]))
     assert found.tolist() == [[25.0, 3.0, -8.0], [3.0, 1.0, 0.0], [-8.0, 0.0, 4.0]]
-    assert pairs_of("update_gram", np.empty((0, 5))).shape == (0, 0)
+    assert derive("update_gram", np.empty((0, 5))).shape == (0, 0)
 
 
 @pytest.mark.parametrize("P", [1, COLUMNS, 2 * COLUMNS + 5])
 def test_slices_make_the_whole(P: int) -> None:
     U = made(5, P)
     H = U.numpy() @ U.numpy().T
-    found = pairs_of("update_gram", U.numpy())
+    found = derive("update_gram", U.numpy())
     np.testing.assert_allclose(found, H, rtol=0, atol=1e-12 * np.diag(H).max())
-    assert found.tobytes() == pairs_of("update_gram", U.numpy()).tobytes()
+    assert found.tobytes() == derive("update_gram", U.numpy()).tobytes()
 
 
 def test_in_float64_and_without_a_copy() -> None:
@@ -63,7 +63,7 @@ def test_in_float64_and_without_a_copy() -> None:
 def test_an_update_that_is_no_number_shows_in_its_row(bad: float) -> None:
     U = made(4, 2 * COLUMNS).numpy()
     U[2, 7] = bad
-    found = pairs_of("update_gram", U)
+    found = derive("update_gram", U)
     others = [0, 1, 3]
     assert not np.isfinite(found[2, 2])
     assert np.isfinite(found[np.ix_(others, others)]).all()

@@ -144,6 +144,10 @@ CASES = [
     ("selector=powd selector.candidates=51", "all clients, or null, got 51"),
     # legal alone
     ("agg=fedprox deadline.partial_work=false", "agg=fedprox stands for deadline.partial_work=true, but"),
+    (
+        "agg=fedprox deadline=over_commit",
+        "agg=fedprox stands for deadline.partial_work=true, and deadline=over_commit has none: choose",
+    ),
     ("agg=fedprox deadline=fixed deadline.partial_work=false", "but deadline.partial_work=false was asked for"),
 ]
 

@@ -121,13 +121,18 @@ class FedBalancer(Deadline[State]):
 def peak(finish: Values, grid: float | None = None) -> float:
     """Return the deadline that most clients a second are done by; the shortest of several, 0 for nobody.
 
+    Of a grid's deadlines only the first after a completion can be it: the next are longer, for no more clients.
+
     Args:
         finish: seconds at which each would be done, [m].
         grid: seconds between the deadlines to try, from one on; null tries every completion.
     """
     if not len(finish):
         return 0.0
-    last = float(finish.max())
-    tried = np.sort(finish) if grid is None else grid * np.arange(1, max(1, int(np.ceil(last / grid))) + 1)
-    done = np.searchsorted(np.sort(finish), tried, side="right")
+    ends = np.sort(finish)
+    tried = ends
+    if grid is not None:
+        steps = np.ceil(ends / grid) + np.array([[-1.0], [0.0], [1.0]])  # the quotient was rounded
+        tried = grid * np.unique(np.maximum(1.0, steps))
+    done = np.searchsorted(ends, tried, side="right")
     return float(tried[np.argmax(done / tried)])

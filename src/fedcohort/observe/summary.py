@@ -5,6 +5,7 @@ import logging
 import math
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ LOSSES = ("test/loss", "server_val/loss", "clients/loss_mean")
 WORST = "clients/acc_worst5"
 SHARE = 0.9  # of its best, whose cost is worth a line at first
 WALL = "wall time (this machine)"
+EVALUATIONS = ("test/", "server_val/", "clients/")  # every `eval.every` and `eval.clients_every` rounds
 COSTS = ("time/", "comm/", "comp/")
 ROWS = (
     ("test accuracy of the worst group", "test/acc_worst_group", units.percent),
@@ -89,10 +91,11 @@ class Summary(Observer):
 def summarise(info: RunInfo, history: History, status: str, now_ms: int | None = None) -> dict[str, Any]:
     """Return everything that `summary.json` holds.
 
-    `final` is the last value of each metric that was measured at all, `evaluated` the last round that measured the
-    headline. now_ms: when the run has ended, None for now.
+    `final` is the last value of each metric that was measured at all, `earlier` the round of those evaluations that the
+    last round didn't make. now_ms: when the run has ended, None for now.
     """
     final = history.final
+    last = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATIONS)}
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     spent = Spent().go_on(history.steps[-1] if history.steps else 0, final)
     return {
@@ -106,7 +109,7 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         "rounds_without_update": sum(step > 0 for step in history.steps) - len(_fruitful(history)),
         "warnings": warnings(info, history),
         "final": final,
-        "evaluated": history.measured.get(reached.HEADLINE, [None])[-1],
+        "earlier": {name: step for name, step in last.items() if step < history.steps[-1]},
         "best": {name: best for name in BEST if (best := _best(history, name))},
         "reached": reached.shares_of_best(history),
         "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
@@ -189,14 +192,19 @@ def show(summary: Mapping[str, Any], *, full: bool) -> None:
     out.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)
 
 
+def date(summary: Mapping[str, Any], name: str) -> str:
+    """`, of round 20`, where the last value of a metric is not of the last round (`eval.every`)."""
+    step = summary["earlier"].get(name)
+    return "" if step is None else f", of round {step}"
+
+
 def rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The lines for a first look; a metric that was never measured has none."""
-    final = summary["final"]
-    last = f" (round {summary['evaluated']})" if summary["evaluated"] != summary["rounds"] else ""
-    found = [(f"test accuracy{last}", units.percent(final["test/acc"]))] if "test/acc" in final else []
+    final, when = summary["final"], partial(date, summary)
+    found = [(f"test accuracy{when('test/acc')}", units.percent(final["test/acc"]))] if "test/acc" in final else []
     if best := summary["best"].get("test/acc"):
         found.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
-    found += [(label, text(final[name])) for label, name, text in ROWS if name == WORST and name in final]
+    found += [(label + when(name), text(final[name])) for label, name, text in ROWS if name == WORST and name in final]
     found.append(("rounds", f"{summary['rounds']} of {summary['rounds_asked']}"))
     found += [reached.describe(each) for each in summary["reached"] if each["share"] == SHARE]
     found += [(label, text(final[name])) for label, name, text in ROWS if name == reached.CLOCK and name in final]
@@ -210,11 +218,12 @@ def rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def more_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The lines that `rows` leaves out."""
-    final = summary["final"]
-    found = [("test loss", units.number(final["test/loss"]))] if "test/loss" in final else []
+    final, when = summary["final"], partial(date, summary)
+    found = [(f"test loss{when('test/loss')}", units.number(final["test/loss"]))] if "test/loss" in final else []
     found += [reached.describe(each) for each in summary["reached"] if each["share"] != SHARE]
     shown = (WORST, reached.CLOCK)
-    found += [(label, text(final[name])) for label, name, text in ROWS if name in final and name not in shown]
+    rest = [row for row in ROWS if row[1] in final and row[1] not in shown]
+    found += [(label + when(name), text(final[name])) for label, name, text in rest]
     if "select/share_min" in final and "select/share_max" in final:
         low, high = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
         found.append(("rounds that a client was selected in, least and most", f"{low} to {high}"))

@@ -17,7 +17,8 @@ step that did not measure it.
     finish_s                 virtual seconds from the broadcast to the answer, for the units done, of the selected
     down_s, infer_s          virtual seconds, with those away, of its download and of the forward passes asked of it,
     train_s, up_s            of its training (the units done; where it is late, those asked) and of its upload
-    weight                   share in the aggregate, of those that arrived; they add up to 1
+    weight                   what the update weighed in the aggregate, of those that arrived; they add up to 1 where
+                             that is a mean, unlike in FedNova, FedMGDA+, q-FFL and TERM, and under unbiased selection
     train_loss               nats; mean cross-entropy of its mini-batches, each before its step, of those that arrived
     signal_*                 what a client answered or sent of `fedcohort/signal/`; answers to probes are about the
                              model before the round, and null too where a client answered NaN; a row of up to 64

@@ -70,8 +70,9 @@ class Selector(Part, Protocol[S]):
     def observe(self, state: S, outcome: RoundOutcome) -> tuple[Advice | None, S]:
         """Learn from those who arrived, and who failed, before the aggregation. It must not draw.
 
-        A round in which nobody arrives must teach something, too: no run may hang on clients that never come. Either
-        the method counts failures by itself, or `backoff.py` lets such clients rest.
+        A round in which nobody was selected isn't told; one in which nobody arrives must teach something, too: no run
+        may hang on clients that never come. Either the method counts failures by itself, or `backoff.py` lets such
+        clients rest.
         """
         return None, state
 

@@ -167,8 +167,8 @@ class HcsFed(Selector[State]):
         return Selection(np.sort(clients), chance, {"stratum": part, "norm": norm}, chance)
 
     def _strangers(self, strangers: Ids, m: int, ctx: RoundContext) -> int:
-        """Draws for those not known yet, m N / K on average; none where everybody was asked."""
-        if self.probes:
+        """Draws for those not known yet, m N / K on average; none where everybody was asked, or nobody is there."""
+        if self.probes or not len(strangers):
             return 0
         return min(len(strangers), int(m * len(strangers) / len(ctx.available) + ctx.rng.random()))
 

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,9 +114,7 @@ def check_numbers(config: Mapping[str, Any]) -> None:
 
 
 def check_aliases(composition: Composed) -> None:
-    """Refuse a word beside an alias that stands for another: `agg=fedavgm` is FedAvg with server=momentum.
-
-    Raises `IncompatibleConfig`.
+    """Raise `IncompatibleConfig` for a word beside an alias that stands for another: `agg=fedavgm` for server=momentum.
 
     What an alias stands for is a word of another group, or, with a dot, the value of one of its options.
     """
@@ -123,11 +122,19 @@ def check_aliases(composition: Composed) -> None:
         for other, word in wanted.items():
             node, _, option = other.partition(".")
             chosen = composition.config[node].get(option) if option else composition.choices.get(node)
+            meant = f"{group}={composition.choices[group]} stands for {other}={_spell(word)}"
             if chosen != word:
-                raise IncompatibleConfig(
-                    f"{group}={composition.choices[group]} stands for {other}={_spell(word)}, "
-                    f"but {other}={_spell(chosen)} was asked for: leave {other} out, or choose another {group}"
-                )
+                asked = f"{other}={_spell(chosen)} was asked for: leave {other} out, or choose another {group}"
+                raise IncompatibleConfig(f"{meant}, but {asked}")
+            if option and not _takes(composition.config[node], option):
+                raise IncompatibleConfig(f"{meant}, and {node}={composition.choices[node]} has none: choose another")
+
+
+def _takes(node: Mapping[str, Any], option: str) -> bool:
+    """Whether a part is built from the option; what is wrong with its `_target_` is said where it is built."""
+    with suppress(Exception):
+        return option in inspect.signature(get_method(node["_target_"])).parameters
+    return True
 
 
 def _spell(value: object) -> str:

@@ -1,0 +1,99 @@
+"""Every word of the groups that pace, code and lie with every word of the others: sums are right, and so is a resume.
+
+Selectors, aggregators and objectives, whose pairs are another test's, take turns. A refusal at start-up names its
+reason; any other exception is a fault.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from covering import covering
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.types import RoundReport
+from run_harness import Ran, collect_words, compose_words, play, same_bits
+from yaml_words import words
+
+GROUPS = ("samples", "deadline", "availability", "device", "client", "regulariser", "codec", "attack")
+TURNS = ("selector", "agg", "objective")
+TINY = (
+    *("clients=6", "cohort=3", "client.epochs=2", "split.limit=240", "model=logreg", "proxy=noise", "proxy.n=20"),
+    *("checkpoint.every_s=0", "deadline.window_s=5", "heterogeneity=noise15"),
+)
+LIGHT = {
+    "availability=diurnal": ("availability.day_s=60",),
+    "agg=feddf": ("agg.steps=20",),
+    "agg=rhfl": ("agg.batches=1",),
+    "selector=feddiverse": ("selector.epochs=1",),
+    "samples=oort_balancer": ("client.steps=3",),
+}
+JOBS = 8  # test cases that the runs are dealt over
+ROWS = [
+    [f"{group}={words(group)[i]}" for group, i in zip(GROUPS, row, strict=True)]
+    + [f"{group}={words(group)[n % len(words(group))]}" for group in TURNS]
+    for n, row in enumerate(covering([len(words(group)) for group in GROUPS]))
+]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of devices, and one of intervals in which they are ready, for the words that read one."""
+    folder = tmp_path_factory.mktemp("tables")
+    rows = [f"{k},{1 + k / 10},{20 + k},{10 + k}" for k in range(6)]
+    (folder / "device.csv").write_text("\n".join(["client,seconds,down,up", *rows]) + "\n")
+    rows = [f"{k},{40 * i + 9 * k},{40 * i + 9 * k + 25}" for k in range(6) for i in range(9)]
+    (folder / "availability.csv").write_text("\n".join(["client,start_s,end_s", *rows]) + "\n")
+    return folder
+
+
+def typed(row: list[str], tables: Path) -> list[str]:
+    files = [f"{word.split('=')[0]}.path={tables / word.split('=')[0]}.csv" for word in row if word.endswith("=trace")]
+    return [*TINY, *row, *files, *(more for word in row for more in LIGHT.get(word, ()))]
+
+
+def run(logs: Path, *overrides: str) -> Ran:
+    return play(compose_words(*collect_words(logs, *overrides)))
+
+
+def check_sums(ran: Ran) -> None:
+    """Nobody is lost, nobody comes after the end, no clock runs backwards, and means are of the table's columns."""
+    times = np.zeros(len(ran.info.n_train))
+    for before, after in zip(ran.reports, ran.reports[1:], strict=False):
+        check_round(before, after, 4 * ran.info.n_params)
+        times[after.cohort] += 1
+        assert after.metrics["select/share_max"] == times.max() / after.step
+        assert after.metrics["select/share_min"] == times.min() / after.step
+
+
+def check_round(before: RoundReport, after: RoundReport, model_bytes: int) -> None:
+    table, metrics = after.clients, after.metrics
+    rise = {name: metrics[name] - before.metrics[name] for name in metrics if name.startswith(("time/", "comm/"))}
+    assert set(after.arrived) <= set(after.cohort) <= set(np.flatnonzero(table["available"]))
+    late = int((table["units"][after.cohort] == 0).sum())
+    assert len(after.cohort) == len(after.arrived) + late + metrics["round/dropped_nonfinite"]
+    closed = metrics.get("round/closed_s", 0.0)
+    assert (table["finish_s"][after.arrived] <= closed * (1 + 1e-9)).all()
+    assert rise["time/virtual_s"] >= (metrics["round/waited_s"] + closed + 5 * bool(len(after.cohort))) * (1 - 1e-9)
+    assert rise["comm/down_bytes"] >= model_bytes * len(after.cohort)
+    assert rise["comm/up_bytes"] >= 0
+    assert (table["weight"][after.arrived] >= 0).all()
+    assert metrics["clients/acc_mean"] == pytest.approx(np.nanmean(table["test_acc"]))
+    assert metrics["clients/acc_worst5"] <= metrics["clients/acc_mean"] <= metrics["clients/acc_best5"]
+    assert metrics["clients/loss_mean"] == pytest.approx(table["loss"].mean())
+
+
+@pytest.mark.parametrize("job", range(JOBS))
+def test_what_is_logged_adds_up_and_a_resume_has_equal_bits(job: int, tables: Path, tmp_path: Path) -> None:
+    for number, row in list(enumerate(ROWS))[job::JOBS]:
+        words_of_row = typed(row, tables)
+        try:
+            whole = run(tmp_path / f"{number}", *words_of_row, "rounds=3")
+        except IncompatibleConfig:
+            continue
+        check_sums(whole)
+        if number % 3 == 0:
+            run(tmp_path / f"{number}-stopped", *words_of_row, "rounds=1", "client_store.limit_gb=0")
+            resumed = run(tmp_path / f"{number}-stopped", *words_of_row, "rounds=3", "resume=true")
+            assert same_bits(whole, resumed), row
+            assert dict(whole.last.metrics) == dict(resumed.last.metrics), row

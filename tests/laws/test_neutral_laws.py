@@ -1,0 +1,68 @@
+"""What makes no difference in whole runs: options that do nothing, a choice among all, another unit of time."""
+
+from pathlib import Path
+
+import pytest
+
+from run_harness import Ran, go
+from yaml_words import words
+
+TINY = (
+    *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "split.limit=240", "heterogeneity=noise15"),
+    *("model=mlp", "model.hidden=[8]", "proxy=noise"),
+)
+NEUTRAL = (
+    "deadline=fixed deadline.k=1e6",
+    "deadline=fixed deadline.k=1e6 deadline.partial_work=true",
+    "deadline=smartpc_quorum deadline.share=1",
+    "deadline=over_commit deadline.factor=1",
+    "samples=random samples.fraction=1",
+    "codec=subsample codec.rho=1",
+    "availability=bernoulli availability.p=1",
+    "attack=loss_inflation attack.factor=1 attack.shift=0",
+    "regulariser=prox regulariser.mu=0",
+    "server=momentum server.beta=0",
+    "agg=feddf agg.steps=0",
+    "eval.clients_sample=6",
+)
+WITHOUT = {  # what a selector asks beside whom it chooses
+    "feddiverse": ("selector.pretrain=0", "selector.epochs=1"),
+    "fedpns": ("selector.keep=1",),
+    "pyramidfl": ("selector.overcommit=1", "selector.beta=0", "selector.low=0", "selector.high=0"),
+}
+SAID = ("test/", "server_val/", "clients/", "time/")
+
+
+def said(ran: Ran, *of: str) -> list[dict[str, float]]:
+    return [{k: v for k, v in report.metrics.items() if k.startswith(of)} for report in ran.reports]
+
+
+def test_options_that_do_nothing_change_no_bit(tmp_path: Path) -> None:
+    plain = go(tmp_path / "plain", *TINY, "selector=powd")
+    for number, typed in enumerate(NEUTRAL):
+        other = go(tmp_path / f"{number}", *TINY, "selector=powd", *typed.split())
+        assert [report.fingerprint for report in plain.reports] == [report.fingerprint for report in other.reports], (
+            typed
+        )
+        assert said(plain, *SAID) == said(other, *SAID), typed
+
+
+def test_whoever_chooses_everybody_chooses_alike(tmp_path: Path) -> None:
+    everybody = (*TINY, "cohort=6", "agg=scaffold", "server=momentum")
+    full = go(tmp_path / "full", *everybody, "selector=full")
+    for word in words("selector"):
+        ran = go(tmp_path / word, *everybody, f"selector={word}", *WITHOUT.get(word, ()))
+        assert ran.last.fingerprint == full.last.fingerprint, word
+        assert said(ran, "test/", "clients/") == said(full, "test/", "clients/"), word
+
+
+@pytest.mark.parametrize("typed", ["selector=flash deadline=fixed", "selector=oort deadline=fedbalancer deadline.w=1"])
+def test_the_unit_of_time_changes_times_alone(tmp_path: Path, typed: str) -> None:
+    """Of eight: a power of two, which no rounding tells from one."""
+    one, eight = (go(tmp_path / unit, *TINY, *typed.split(), f"device.unit_s={unit}") for unit in ("1", "8"))
+    assert [report.fingerprint for report in one.reports] == [report.fingerprint for report in eight.reports]
+    times = [
+        (a.metrics["time/virtual_s"], b.metrics["time/virtual_s"])
+        for a, b in zip(one.reports, eight.reports, strict=True)
+    ]
+    assert all(8 * a == b for a, b in times)

@@ -1,0 +1,57 @@
+"""The laws of a cohort, of every form of every selector: each other choice, flag and null of an option."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from selector_harness import World, check_choice, half_lost, play, some
+from yaml_words import CONFIGS, make, node, words
+
+OPTION = re.compile(r"^ *(?P<name>\w+): *.*? +# (?P<range>[^;\n]+)", re.MULTILINE)
+WORLDS = (
+    World(available=some, lost=half_lost),
+    World(available=lambda t: [] if t % 3 != 1 else some(t)),
+    World(available=lambda t: [] if t < 2 else [t % 12]),
+    World(cohort=40, available=some),
+    World(n_clients=1, cohort=1),
+    World(lost=lambda t, cohort: cohort),
+)
+ROUNDS = 8
+
+
+def alternatives(text: str) -> list[Any]:
+    """What a range comment lists, and null where it may be."""
+    listed: list[Any] = []
+    if text.startswith("one of "):
+        listed = re.split(", | or ", text.removeprefix("one of ").strip())
+    elif text.startswith("true or false"):
+        listed = [True, False]
+    listed = [None if value == "null" else value for value in listed]
+    return [*listed, None] if text.strip().endswith(" or null") and None not in listed else listed
+
+
+def forms(word: str) -> Iterator[dict[str, Any]]:
+    """Changes of one option each to what the yaml has."""
+    default = node("selector", word)
+    for found in OPTION.finditer((CONFIGS / "selector" / f"{word}.yaml").read_text()):
+        others = [value for value in alternatives(found["range"]) if value != default[found["name"]]]
+        yield from ({found["name"]: value} for value in others)
+
+
+FORMS = [(word, change) for word in words("selector") for change in forms(word)]
+
+
+def test_there_are_forms() -> None:
+    assert ("hcsfed", {"variant": "feddiverse_paper"}) in FORMS
+    assert ("flash", {"bandit": "restless"}) in FORMS
+    assert ("pyramidfl", {"pacer": "none"}) in FORMS
+
+
+@pytest.mark.parametrize(("word", "change"), FORMS, ids=str)
+def test_a_cohort_is_available_distinct_and_complete(word: str, change: dict[str, Any]) -> None:
+    selector = make("selector", word, **change)
+    for world in WORLDS:
+        for step in play(selector, world, ROUNDS):
+            check_choice(step.selection, step.ctx.available, world.cohort)
