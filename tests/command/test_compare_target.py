@@ -12,9 +12,10 @@ import pytest
 from compare_toy import ACC, run
 from fedcohort.errors import OptionError
 from fedcohort.observe.comparison import render_target
+from fedcohort.observe.comparison.goals import Goal, parse
 from fedcohort.observe.comparison.runs import ONE, Cell, sort
 from fedcohort.observe.comparison.series import Series
-from fedcohort.observe.comparison.target import SpeedUp, TargetTable, Time, parse, speed_up, tabulate
+from fedcohort.observe.comparison.target import SpeedUp, TargetTable, Time, speed_up, tabulate
 from fedcohort.observe.comparison.tracked import Run
 
 STEP_S = {"random": 10.0, "ucb": 4.0, "oort": 5.0}  # virtual seconds of a round
@@ -152,7 +153,7 @@ BEST = {  # the last values of seed 0 are .7 and .6, those of seed 1 .5 and .9
 
 def test_the_best_of_some_words_is_a_target_of_each_seed() -> None:
     table = timed(BEST, "best_of:random,oort")
-    assert table.goals["ucb", ONE] == {0: 0.7, 1: 0.9}
+    assert table.goals["ucb", ONE] == {0: Goal(0.7, ("random", ONE)), 1: Goal(0.9, ("oort", ONE))}
     assert {seed: time.low for seed, time in table.entries["ucb", ONE].times.items()} == {0: 4.0, 1: 8.0}
     assert table.entries["random", ONE].times == {0: met(10.0), 1: never(20.0)}
     text = render_target.markdown(table)
@@ -162,6 +163,27 @@ def test_the_best_of_some_words_is_a_target_of_each_seed() -> None:
     lacking = timed({**BEST, "oort": [BEST["oort"][0], []]}, "best_of:random,oort")
     assert sorted(lacking.entries["ucb", ONE].times) == [0]
     assert "no target: ucb on seed 1, where one of random, oort has no value" in lacking.notes
+
+
+def test_speed_ups_over_whoever_set_the_target() -> None:
+    """Seed 0: random meets .7 after 10 s, ucb after 4; seed 1: oort meets .9 after 10 s, ucb after 8. 2.5 and 1.25."""
+    table = timed(BEST, "best_of:random,oort", baseline=None)
+    found = table.entries["ucb", ONE].over_best
+    assert found is not None
+    assert found.low == pytest.approx(math.sqrt(2.5 * 1.25))
+    random = table.entries["random", ONE].over_best  # 1, and less than 10 / 20
+    assert random is not None
+    assert (random.low, random.censored) == (0.0, 1)
+    assert random.high == pytest.approx(math.sqrt(0.5))
+    assert "### Times as fast as the one of random,oort that set the target on each seed" in render_target.markdown(
+        table
+    )
+    lines = list(csv.DictReader(io.StringIO(render_target.render_csv(table))))
+    (own,) = (line for line in lines if line["selector"] == "ucb" and not line["seed"])
+    assert (own["baseline"], own["pairs"]) == ("best_of:random,oort", "2")
+    assert float(own["speedup_low"]) == pytest.approx(math.sqrt(2.5 * 1.25))
+    assert timed(REACHED).entries["ucb", ONE].over_best is None
+    assert "set the target" not in render_target.markdown(timed(BEST, "best_of:random"))  # that is the baseline
 
 
 def test_markdown_latex_and_csv() -> None:
@@ -230,6 +252,6 @@ def test_best_of_columns_and_a_baseline_of_rows_do_not_go_together() -> None:
     of = {cell: {0: series([0.1, 0.5, 0.6 if cell[1] == "fedavg" else 0.9], STEP_S[cell[0]])} for cell in found.cells}
     names = ("selector", "agg", ACC)
     table = tabulate(found, of, names, "best_of:fedavg", "virtual_s", "fedavg", 1)
-    assert table.goals["ucb", "scaffold"] == {0: 0.6}
+    assert table.goals["ucb", "scaffold"] == {0: Goal(0.6, ("ucb", "fedavg"))}
     with pytest.raises(OptionError, match=r"baseline must be one of fedavg, scaffold, among which target=best_of:"):
         tabulate(found, of, names, "best_of:fedavg", "virtual_s", "random", 1)

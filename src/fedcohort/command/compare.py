@@ -34,7 +34,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.observe.comparison import fetch, files, target
+from fedcohort.observe.comparison import fetch, files, goals
 from fedcohort.observe.comparison.publish import publish
 from fedcohort.observe.comparison.question import Question, answer
 from fedcohort.observe.comparison.series import AXES
@@ -70,7 +70,7 @@ class Options:
         ranges.choice("report", self.report, "true", "false")
         ranges.choice("axis", self.axis, *AXES)
         if self.target is not None:
-            target.parse(self.target)
+            goals.parse(self.target)
         split_metrics(self.metric)
         if self.cols == self.rows:
             raise ranges.refuse("cols", f"another parameter than rows={self.rows}, or null", self.cols)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fedcohort.errors import TrackingError
-from fedcohort.observe.comparison import beside, fetch, runs, series, target
+from fedcohort.observe.comparison import beside, fetch, goals, runs, series, target
 from fedcohort.observe.comparison.beside import Costs
 from fedcohort.observe.comparison.runs import Cell, Sorted
 from fedcohort.observe.comparison.series import Series
@@ -64,7 +64,7 @@ class Answer:
     @property
     def goal(self) -> float | None:
         """The target, where it is one number."""
-        wanted = target.parse(self.question.target) if self.question.target is not None else None
+        wanted = goals.parse(self.question.target) if self.question.target is not None else None
         return wanted if isinstance(wanted, float) else None
 
 

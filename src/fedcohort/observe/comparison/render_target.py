@@ -4,12 +4,14 @@ import csv
 import io
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from fedcohort.observe import units
+from fedcohort.observe.comparison.goals import BEST_OF
 from fedcohort.observe.comparison.render import p_value, sheet_of, tabular
 from fedcohort.observe.comparison.sheet import ODD, YARDSTICK, Sheet, exact, tex
 from fedcohort.observe.comparison.shown import unit_of
-from fedcohort.observe.comparison.target import BEST_OF, SpeedUp, TargetEntry, TargetTable
+from fedcohort.observe.comparison.target import SpeedUp, TargetEntry, TargetTable
 
 NAMES = {
     "virtual_s": "virtual time",
@@ -34,7 +36,7 @@ def title(table: TargetTable) -> str:
 def goal(table: TargetTable) -> str:
     """`test/acc >= 84 %`, or the words of `best_of` with the range of what they came to."""
     u = unit_of(table.metric, 1.0)
-    values = sorted(value * u.factor for of in table.goals.values() for value in of.values())
+    values = sorted(goal.value * u.factor for of in table.goals.values() for goal in of.values())
     shown = f"{values[0]:.4g}" if values else "–"
     if len(values) > 1 and values[-1] != values[0]:
         shown += f" to {values[-1]:.4g}"
@@ -80,22 +82,44 @@ def _bounds(found: SpeedUp) -> str:
 
 
 def sheets(table: TargetTable) -> list[Sheet]:
-    """A table of times, and one of speed-ups where there is a baseline."""
-    found = [sheet_of(table, "times", title(table), lambda entry: time_words(table, entry))]
-    if table.baseline is not None:
-        found.append(sheet_of(table, "speedups", _ratio_title(table), lambda entry: ratio_words(entry.speed_up)))
-    return found
+    """A table of times, and one of speed-ups over each of `_bases`."""
+    times = sheet_of(table, "times", title(table), lambda entry: time_words(table, entry))
+    return [times, *(sheet_of(table, *base.names, base.words) for base in _bases(table))]
 
 
 def markdown(table: TargetTable, beside: Sequence[str] = ()) -> str:
-    """A table of times, one of speed-ups where there is a baseline, and the notes; beside: those on the runs."""
+    """A table of times, those of speed-ups, and the notes; beside: those on the runs."""
     out = [line for sheet in sheets(table) for line in (f"### {sheet.title}", "", sheet.markdown(), "")]
     out += [f"- {line}" for line in [*remarks(table), *beside]]
     return "\n".join(out).rstrip() + "\n"
 
 
-def _ratio_title(table: TargetTable) -> str:
-    return f"Times as fast as {table.baseline}: geometric mean over common seeds [95 % interval], paired t-test of logs"
+@dataclass(frozen=True)
+class Base:
+    """What runs are so many times as fast as. names: of its sheet, and its title. word: of `baseline` in the CSV."""
+
+    word: str
+    names: tuple[str, str]
+    of: Callable[[TargetEntry], SpeedUp | None]
+
+    def words(self, entry: TargetEntry) -> str:
+        return ratio_words(self.of(entry))
+
+    def tex(self, entry: TargetEntry) -> str:
+        return tex(self.words(entry))
+
+
+def _bases(table: TargetTable) -> list[Base]:
+    """The baseline, and the run that set the target on each seed."""
+    how = "geometric mean over common seeds [95 % interval], paired t-test of logs"
+    found = []
+    if table.baseline is not None:
+        names = ("speedups", f"Times as fast as {table.baseline}: {how}")
+        found.append(Base(table.baseline, names, lambda entry: entry.speed_up))
+    if (words := table.target.removeprefix(BEST_OF)) not in (table.target, table.baseline):
+        names = ("over_best", f"Times as fast as the one of {words} that set the target on each seed: {how}")
+        found.append(Base(table.target, names, lambda entry: entry.over_best))
+    return found
 
 
 def remarks(table: TargetTable) -> list[str]:
@@ -115,11 +139,11 @@ def remarks(table: TargetTable) -> list[str]:
 
 
 def latex(table: TargetTable, beside: Sequence[str] = ()) -> str:
-    """A `tabular` of the same, for booktabs; speed-ups in a second one, the notes below."""
+    """A `tabular` of the same, for booktabs; speed-ups in further ones, the notes below."""
     out = ["% needs \\usepackage{booktabs}"]
     out += tabular(table, lambda entry: tex(time_words(table, entry)), title(table))
-    if table.baseline is not None:
-        out += ["", *tabular(table, lambda entry: tex(ratio_words(entry.speed_up)), _ratio_title(table))]
+    for base in _bases(table):
+        out += ["", *tabular(table, base.tex, base.names[1])]
     out += ["", "\\par\\footnotesize", *(f"{tex(line)}\\\\" for line in [*remarks(table), *beside])]
     return "\n".join(out) + "\n"
 
@@ -127,29 +151,33 @@ def latex(table: TargetTable, beside: Sequence[str] = ()) -> str:
 def render_csv(table: TargetTable) -> str:
     """Render one line a cell and seed, then the cell's own with an empty seed: in seconds, bytes, operations or rounds.
 
+    The cell's own line is there once for each baseline: best_of:a,b is whichever set the target.
+
     `low` and `high` are between what the time, or the speed-up, lies; high is empty where it has no bound.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    names = ["metric", "axis", "seed", "target", "reached", "n", "low", "high", "odd", "yardstick"]
-    gains = ["baseline", "speedup_low", "speedup_high", "ci95_low", "ci95_high", "p", "pairs", "censored_pairs"]
-    writer.writerow([table.rows_name, table.cols_name or "column", *names, *gains])
+    columns = ["metric", "axis", "seed", "target", "reached", "n", "low", "high", "odd", "yardstick"]
+    told = ["baseline", "speedup_low", "speedup_high", "ci95_low", "ci95_high", "p", "pairs", "censored_pairs"]
+    writer.writerow([table.rows_name, table.cols_name or "column", *columns, *told])
     for (row, col), entry in table.entries.items():
         own = [row, col, table.metric, table.axis]
         marks = [str(entry.odd).lower(), str(entry.yardstick).lower()]
         for seed, time in entry.times.items():
-            ends, wanted = exact(time.low, time.high), exact(table.goals[row, col][seed])
+            ends, wanted = exact(time.low, time.high), exact(table.goals[row, col][seed].value)
             writer.writerow([*own, seed, *wanted, int(time.met), 1, *ends, *marks, *[""] * 8])
         ends = exact(entry.low, entry.high)
-        writer.writerow([*own, "", "", entry.met, len(entry.times), *ends, *marks, *_gains(table, entry.speed_up)])
+        gained = [_gains(base, base.of(entry)) for base in _bases(table)]
+        for gains in gained or [[""] * 8]:
+            writer.writerow([*own, "", "", entry.met, len(entry.times), *ends, *marks, *gains])
     return out.getvalue()
 
 
-def _gains(table: TargetTable, found: SpeedUp | None) -> list[object]:
+def _gains(base: Base, found: SpeedUp | None) -> list[object]:
     if found is None:
         return [""] * 8
     over = found.logs.over if found.logs is not None else None
     interval = exact(math.exp(over.low), math.exp(over.high)) if over is not None else ["", ""]
     p = exact(found.logs.p) if found.logs is not None else [""]
     low = exact(found.low) if found.low > 0 else [""]
-    return [table.baseline, *low, *exact(found.high), *interval, *p, found.n, found.censored]
+    return [base.word, *low, *exact(found.high), *interval, *p, found.n, found.censored]

@@ -13,10 +13,8 @@ T_s is more than what the axis read at its last measurement, C_s, and nothing el
                         bounded instead of the mean, by that of the lower and of the upper ends; no interval and no
                         test can be given
 
-target=best_of:a,b is, on each seed, the best of the last values of the runs of a and b on that seed: where a and b are
-rows, within each column, where they are columns, within each row. (FedBalancer's is that of the best variant of FedAvg
-at the end of the window: give all runs one window by until.virtual_s.) A seed that one of them lacks has no target, and
-is left out.
+Where the target is best_of:a,b (`goals`), speed-ups are also over the run that set it on each seed, which has always
+met it. (FedBalancer's Table 1 has these.)
 """
 
 import math
@@ -26,14 +24,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fedcohort.errors import OptionError
-from fedcohort.observe.comparison.runs import Cell, Sorted, spell
+from fedcohort.observe.comparison import goals
+from fedcohort.observe.comparison.goals import Goal
+from fedcohort.observe.comparison.runs import Cell, Sorted
 from fedcohort.observe.comparison.series import Series
 from fedcohort.observe.comparison.table import Difference, base_of, difference, mean
 from fedcohort.observe.comparison.tracked import label
 from fedcohort.observe.reached import find_first
-from fedcohort.ranges import refuse
 
-BEST_OF = "best_of:"
 ROUND = 1e-9  # of a share: two times that close are one
 
 
@@ -83,6 +81,7 @@ class TargetEntry:
         times: by seed.
         low, high: the time of the cell lies between them.
         speed_up: None where the cell has no baseline.
+        over_best: over the run that set the target on each seed; None where it is a number.
         odd, yardstick: as in `table.Entry`.
     """
 
@@ -90,6 +89,7 @@ class TargetEntry:
     low: float
     high: float
     speed_up: SpeedUp | None
+    over_best: SpeedUp | None
     odd: bool
     yardstick: bool
 
@@ -119,21 +119,8 @@ class TargetTable:
     rows: Sequence[str]
     cols: Sequence[str]
     entries: Mapping[Cell, TargetEntry]
-    goals: Mapping[Cell, Mapping[int, float]]
+    goals: Mapping[Cell, Mapping[int, Goal]]
     notes: Sequence[str] = field(default_factory=list)
-
-
-def parse(target: str) -> float | list[str]:
-    """The number, or the words after `best_of:`. Raises `OptionError`."""
-    if target.startswith(BEST_OF) and (words := [word for word in target.removeprefix(BEST_OF).split(",") if word]):
-        return words
-    try:
-        value = float(target)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise refuse("target", "a number, or best_of: and values of rows or of cols, as best_of:random,oort", target)
-    return value
 
 
 def tabulate(
@@ -149,32 +136,29 @@ def tabulate(
 
     Raises `OptionError` for a target that can't be read, and for an axis that a run has no reading of.
     """
-    wanted = parse(target)
+    wanted = goals.parse(target)
     _check_axis(found, histories, axis)
-    notes: list[str] = []
-    if isinstance(wanted, float):
-        goals = {cell: dict.fromkeys(of, wanted) for cell, of in histories.items()}
-    else:
-        goals = _best_of(found, histories, wanted, sign, notes)
-        _check_baseline(found, wanted, baseline)
+    set_goals, notes = goals.set_all(found, histories, wanted, baseline, sign)
     times = {
-        cell: {seed: _time(of[seed], goal, axis, sign) for seed, goal in goals[cell].items()}
+        cell: {seed: _time(of[seed], goal.value, axis, sign) for seed, goal in set_goals[cell].items()}
         for cell, of in histories.items()
     }
     entries = {}
     for cell, of in times.items():
         base = base_of(cell, baseline, found)
         compared = base is not None and base in times and base != cell
+        best = {seed: times[goal.by][seed] for seed, goal in set_goals[cell].items() if goal.by is not None}
         entries[cell] = TargetEntry(
             of,
             *_half(of),
             speed_up(of, times[base]) if compared and base is not None else None,
+            None if isinstance(wanted, float) else speed_up(of, best),
             cell in found.odd,
             cell in found.yardsticks,
         )
     rows, cols, metric = names
     shape = (rows, cols, metric, axis, target, sign, baseline, found.rows, found.cols)
-    return TargetTable(*shape, entries, goals, list(dict.fromkeys(notes)))
+    return TargetTable(*shape, entries, set_goals, notes)
 
 
 def _check_axis(found: Sorted, histories: Mapping[Cell, Mapping[int, Series]], axis: str) -> None:
@@ -187,38 +171,6 @@ def _check_axis(found: Sorted, histories: Mapping[Cell, Mapping[int, Series]], a
                 raise OptionError(f"axis=virtual_s needs a clock, and {label(run)} has none{device}")
             if not np.isfinite(x).all():
                 raise OptionError(f"axis={axis} isn't known of {label(run)}: it was never logged")
-
-
-def _check_baseline(found: Sorted, words: Sequence[str], baseline: str | None) -> None:
-    """A word of the other direction would be timed to another target than the cell that is compared with it."""
-    if baseline is not None and (baseline in found.rows) != (words[0] in found.rows):
-        allowed = found.rows if words[0] in found.rows else found.cols
-        raise refuse("baseline", f"one of {', '.join(allowed)}, among which target={BEST_OF} chooses", baseline)
-
-
-def _best_of(
-    found: Sorted,
-    histories: Mapping[Cell, Mapping[int, Series]],
-    words: Sequence[str],
-    sign: int,
-    notes: list[str],
-) -> dict[Cell, dict[int, float]]:
-    """The targets of each cell, by seed; what has none is noted."""
-    known = found.cols if words[0] in found.cols and words[0] not in found.rows else found.rows
-    if odd := [word for word in words if word not in known]:
-        raise refuse("target", f"{BEST_OF} and one or more of {', '.join(known)}", f"{BEST_OF}{','.join(odd)}")
-    goals: dict[Cell, dict[int, float]] = {}
-    for cell, of in histories.items():
-        named = [(word, cell[1]) if known is found.rows else (cell[0], word) for word in words]
-        goals[cell] = {}
-        for seed in of:
-            last = [histories[each][seed].value[-1:] for each in named if seed in histories.get(each, {})]
-            values = sign * np.concatenate([*last, np.empty(0)])
-            if len(values) == len(named) and np.isfinite(values).all():
-                goals[cell][seed] = sign * float(values.max())
-            else:
-                notes.append(f"no target: {spell(cell)} on seed {seed}, where one of {', '.join(words)} has no value")
-    return goals
 
 
 def _time(series: Series, goal: float, axis: str, sign: int) -> Time:
