@@ -1,4 +1,4 @@
-"""The low half, a yardstick of FLASH's context: a cohort by chance out of those whose training loss has fallen most.
+"""The low half, a plain rule on FLASH's context: a cohort by chance out of those whose training loss has fallen most.
 
     ratio_i = L_i(w_t) / L_i(w_0)     L the mean cross-entropy on T_i, of w_t since i first answered
     S = m of the max(m, ceil(share A)) lowest of the A available clients, drawn by chance      (`pool.py`)
@@ -38,7 +38,7 @@ class State:
 
 @dataclass(frozen=True)
 class LowRatio(Selector[State]):
-    """The yardstick, with its option. A score is the negative ratio.
+    """The rule, with its option. A score is the negative ratio.
 
     Attributes:
         share: of the available clients that are drawn from, those of the lowest ratios.
