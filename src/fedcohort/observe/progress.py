@@ -35,6 +35,7 @@ class Progress(Observer):
         self._lines_every = lines_every
         self._rounds = 0
         self._seen: dict[str, float] = {}
+        self._evaluated = 0
         self._console: Console | None = None
         self._bar: Bar | None = None
         self._task: TaskID | None = None
@@ -51,10 +52,12 @@ class Progress(Observer):
     def observe(self, report: RoundReport) -> None:
         """Advance. A metric that this round did not measure keeps its last value."""
         self._seen.update({name: report.metrics[name] for name in SHOWN if name in report.metrics})
+        if SHOWN[0] in report.metrics:
+            self._evaluated = report.step
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=report.step, facts=short_facts(report, self._seen))
         elif report.step % self._lines_every == 0 or report.step == self._rounds:
-            self._line(f"round {report.step}/{self._rounds}  {facts(report, self._seen)}")
+            self._line(f"round {report.step}/{self._rounds}  {facts(report, self._seen, self._evaluated)}")
 
     def finish(self, status: str) -> None:
         """Close the bar."""
@@ -68,10 +71,14 @@ class Progress(Observer):
         self._console.file.flush()  # a log file is read while it grows
 
 
-def facts(report: RoundReport, before: dict[str, float]) -> str:
-    """`cohort 10 arrived 10  test/acc 0.873  test/loss 0.41  virtual 20 min 34 s`."""
+def facts(report: RoundReport, before: dict[str, float], evaluated: int) -> str:
+    """`cohort 10 arrived 10  test/acc 0.873  test/loss 0.41  virtual 20 min 34 s`.
+
+    evaluated: the round that measured them, which is named where it is an earlier one.
+    """
+    of = "" if evaluated == report.step else f" of round {evaluated}"
     parts = [f"cohort {len(report.cohort)} arrived {len(report.arrived)}"]
-    parts += [f"{name} {before[name]:.3g}" for name in ("test/acc", "test/loss") if name in before]
+    parts += [f"{name} {before[name]:.3g}{of}" for name in ("test/acc", "test/loss") if name in before]
     if "time/virtual_s" in before:
         parts.append(f"virtual {units.seconds(before['time/virtual_s'])}")
     return "  ".join(parts)
