@@ -17,4 +17,5 @@ rows() {
 rows fedavg
 rows scaffold agg=scaffold
 rows qffl agg=qffl
-rows lowrank codec=lowrank
+# FedBalancer's code projects the finished update; trained in few directions, at this learning rate, models diverge
+rows lowrank codec=lowrank codec.mode=posthoc codec.dist=uniform01
