@@ -2,7 +2,7 @@
 # FedDiverse, Table I's CMNIST_GSC: worst-group accuracy. FedNova has all clients in every round, as in the paper.
 # Five paired seeds, 25 rounds.
 . "$(dirname "$0")/setup.sh"
-run() { sweep experiment=feddiverse_cmnist "${mnist[@]}" "$@"; }
+run() { sweep experiment=feddiverse_cmnist_cpu "${mnist[@]}" "$@"; }
 run selector=random,round_robin,fedpns,hcsfed,feddiverse
 run selector=powd selector.candidate=uniform
 run selector=full agg=fednova server=momentum

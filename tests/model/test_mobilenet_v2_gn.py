@@ -47,7 +47,8 @@ def test_widths_round_as_the_authors_do(width: float, stem: int, last: int, mill
 
 def test_images_are_halved_five_times() -> None:
     network: Any = build(**TINY)
-    assert network.features(torch.zeros(1, 3, 32, 32)).shape[2:] == (1, 1)
+    for side in (17, 28, 32):
+        assert network.features(torch.zeros(1, 3, side, side)).shape[2:] == (1, 1)
     assert network.features(torch.zeros(1, 3, 224, 224)).shape[2:] == (7, 7)
     assert build(4, shape=(1, 64, 48), **TINY)(torch.rand(2, 1, 64, 48)).shape == (2, 4)
 
@@ -154,5 +155,5 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         MobileNetV2(1.0, "group", 16, None)
     with pytest.raises(OptionError, match=r"^weights must be the path of a file, or null, got 'nowhere.pt'$"):
         MobileNetV2(1.0, "group", 8, "nowhere.pt")
-    with pytest.raises(IncompatibleConfig, match=r"^model=mobilenet_v2_gn needs images .* of at least 32x32, .* 28\]$"):
-        build(shape=(1, 28, 28))
+    with pytest.raises(IncompatibleConfig, match=r"^model=mobilenet_v2_gn needs images .* of at least 17x17, .* 16\]$"):
+        build(shape=(1, 28, 16))

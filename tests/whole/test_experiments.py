@@ -82,11 +82,18 @@ def roles(folder: Path) -> str:
     return str(folder)
 
 
+def figures(folder: Path) -> str:
+    for part, n in (("train", 480), ("test", 80)):
+        write(folder, part, image=[encode(image) for image in noise(n, (1, 28, 28))], label=(np.arange(n) % 10).tolist())
+    return str(folder)
+
+
 DATA: dict[str, tuple[Callable[[Path], str], tuple[str, ...]]] = {
     "flash_cifar10_cpu": (lambda folder: objects(folder, 10), ("clients=10",)),
     "flash_femnist_cpu": (writers, ("clients=10",)),
     "feddiverse_waterbirds_cpu": (birds, ("dataset.size=16",)),
     "feddiverse_spawrious_cpu": (lambda folder: dogs(folder, 100), ("dataset.size=16",)),
+    "feddiverse_cmnist_cpu": (figures, ("clients=6",)),
     "fedmaba_cifar10_cpu": (lambda folder: objects(folder, 10), ("clients=6",)),
     "fedmaba_cifar100_cpu": (lambda folder: objects(folder, 100), ("clients=6",)),
     "fedbalancer_femnist_cpu": (writers, ("dataset.users=1.0",)),

@@ -6,8 +6,8 @@ as torchvision calls them. A file of a network with batch norm is taken, too, wi
 weights, scales and shifts are then those of the file, and what group norm makes of them is not what they were trained
 for.
 
-Departures from the paper: images may be smaller, down to 32 x 32, of which one pixel is left at the end; the classifier
-has no dropout. FedDiverse doesn't say how many groups it has: eight divide the channels of every layer at every width.
+Departures from the paper: images may be smaller, down to 17 x 17, of which one pixel is left at the end (FedDiverse trains
+it on MNIST's 28 x 28); the classifier has no dropout. FedDiverse doesn't say how many groups it has: eight divide the channels of every layer at every width.
 Details are in `model.inverted`.
 """
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CHANNELS = (32, 16, 24, 32, 64, 96, 160, 320)  # of the stem and the stages, at width 1
 LAST, EXPAND, MULTIPLE = 1280, 6, 8
+LEAST = 17  # pixels: each of five halvings then has two to make one of
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class MobileNetV2(Model):
         return (*(_round(self.width * channels) for channels in CHANNELS), _round(max(1.0, self.width) * LAST))
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        channels, *_ = require_images("mobilenet_v2_gn", shape, 32)
+        channels, *_ = require_images("mobilenet_v2_gn", shape, LEAST)
         from fedcohort.model import inverted, pretrained  # noqa: PLC0415 - torch only once the words are right
 
         network = inverted.make(channels, n_classes, self.widths, self.norm, self.groups)
