@@ -84,7 +84,9 @@ def roles(folder: Path) -> str:
 
 def figures(folder: Path) -> str:
     for part, n in (("train", 480), ("test", 80)):
-        write(folder, part, image=[encode(image) for image in noise(n, (1, 28, 28))], label=(np.arange(n) % 10).tolist())
+        write(
+            folder, part, image=[encode(image) for image in noise(n, (1, 28, 28))], label=(np.arange(n) % 10).tolist()
+        )
     return str(folder)
 
 

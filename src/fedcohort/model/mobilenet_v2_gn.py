@@ -6,9 +6,9 @@ as torchvision calls them. A file of a network with batch norm is taken, too, wi
 weights, scales and shifts are then those of the file, and what group norm makes of them is not what they were trained
 for.
 
-Departures from the paper: images may be smaller, down to 17 x 17, of which one pixel is left at the end (FedDiverse trains
-it on MNIST's 28 x 28); the classifier has no dropout. FedDiverse doesn't say how many groups it has: eight divide the channels of every layer at every width.
-Details are in `model.inverted`.
+Departures from the paper: images may be smaller, down to 17 x 17, of which one pixel is left at the end (FedDiverse
+trains it on MNIST's 28 x 28); the classifier has no dropout. FedDiverse doesn't say how many groups it has: eight
+divide the channels of every layer at every width. Details are in `model.inverted`.
 """
 
 from dataclasses import dataclass
