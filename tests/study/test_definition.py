@@ -25,6 +25,8 @@ from yaml_words import CONFIGS, ROOT
         ({"seeds": [-1]}, "seeds must be a list of integers in [0, inf), got [-1]"),
         ({"win": {"alpha": 2}}, "win.alpha must be a number in (0, 1), got 2"),
         ({"win": {"beta": 2}}, "win has no option 'beta'; its options are alpha, least, seeds, worth"),
+        ({"baseline": ""}, "baseline must be a word of selector, or `name: [overrides]`, got ''"),
+        ({"baseline": {"a": [], "b": []}}, "baseline must be a word of selector, or `name: [overrides]`, got "),
         ({"selectors": "flash"}, "selectors must be a list of words of selector"),
         ({"selectors": ["flash", "flash"]}, "selectors: flash is there twice"),
         ({"yardsticks": ["random"]}, "yardsticks: random is there twice"),
@@ -72,6 +74,16 @@ def test_rows_cells_and_bounds_are_places(tmp_path: Path) -> None:
     assert not any(word.startswith("label_noise") for word in places["noisy", "bound:clean"])
 
 
+def test_the_baseline_has_words_of_its_own_which_bounds_are_run_with(tmp_path: Path) -> None:
+    mean = {"mean": ["agg=fedavg", "server.lr=0.5"]}
+    study = write(tmp_path, baseline=mean, selectors=[{"fair": ["agg=qffl"]}])
+    assert (study.baseline, study.role_of("mean")) == ("mean", "baseline")
+    places = {(place.cell, place.row): place.words for place in list_places(study, ["noisy"])}
+    assert list(places) == [("noisy", "mean"), ("noisy", "fair"), ("noisy", "bound:clean")]
+    assert {"agg=fedavg", "server.lr=0.5"} <= set(places["noisy", "mean"]) & set(places["noisy", "bound:clean"])
+    assert "server.lr=0.5" not in places["noisy", "fair"]
+
+
 def test_of_words_with_one_key_the_last_counts() -> None:
     assert merge(["a=1", "b=2"], ["+a=3"], ["c=4", "b=5"]) == ("+a=3", "c=4", "b=5")
 
@@ -91,8 +103,9 @@ def test_our_own_studies_name_words_that_are_there(path: Path) -> None:
         return
     study = load(path.parent)
     for words in study.words.values():
-        (word,) = (each.removeprefix("selector=") for each in words if each.startswith("selector="))
-        assert (CONFIGS / "selector" / f"{word}.yaml").exists()
+        found = [each.split("=") for each in words if each.startswith(("selector=", "agg="))]
+        assert found
+        assert all((CONFIGS / group / f"{word}.yaml").exists() for group, word in found)
     assert list_places(study)
 
 

@@ -2,7 +2,7 @@
 
     title, question   texts
     common            words of every run: [dataset=digits, rounds=60]
-    baseline          the word that all others are compared with
+    baseline          the row that all others are compared with: a word of selector, or as below
     selectors         methods: `flash`, or `flash_wide: [selector=flash, selector.gamma=2]`
     yardsticks        the same, of those that read what no server can know: the best of them says what there is to win
     beside            the same, shown but no part of that: `full` trains everybody, `worst` chooses badly
@@ -34,6 +34,7 @@ METHOD, YARDSTICK, BESIDE, BASELINE, LIMIT = "method", "yardstick", "beside", "b
 DEFAULTS = {"common": [], "yardsticks": [], "beside": [], "metric": "test/acc", "late": 10, "target": None, "win": {}}
 DEFAULTS |= {"tune": None}
 NEEDED = ("title", "question", "baseline", "selectors", "cells", "seeds")
+ONE, MANY = "a word of selector, or `name: [overrides]`", "a list of words of selector, or of `name: [overrides]`"
 Words = tuple[str, ...]
 
 
@@ -117,7 +118,7 @@ def load(folder: Path) -> Study:
 def _read(folder: Path, given: Mapping[str, Any]) -> Study:
     check_keys(given, NEEDED, (*NEEDED, *DEFAULTS))
     node = {**DEFAULTS, **given}
-    for key in ("title", "question", "baseline", "metric"):
+    for key in ("title", "question", "metric"):
         ranges.text(key, node[key])
     if lower_is_better(node["metric"]):
         raise ranges.refuse("metric", "one of which more is better", node["metric"])
@@ -133,7 +134,7 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
         title=node["title"],
         question=node["question"],
         common=read_words("common", node["common"]),
-        baseline=node["baseline"],
+        baseline=next(iter(rows)),
         words=rows,
         roles=roles,
         cells=cells,
@@ -147,29 +148,29 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
 
 
 def _rows(node: Mapping[str, Any]) -> tuple[dict[str, Words], dict[str, str]]:
-    """Return the words of each row, and what it is."""
-    rows: dict[str, Words] = {node["baseline"]: (f"selector={node['baseline']}",)}
-    roles = {node["baseline"]: BASELINE}
+    """Return the words of each row, and what it is; the baseline is the first."""
+    base, words = _row("baseline", node["baseline"], ONE)
+    rows, roles = {base: words}, {base: BASELINE}
     for key, role in (("selectors", METHOD), ("yardsticks", YARDSTICK), ("beside", BESIDE)):
         given = node[key]
         if not isinstance(given, Sequence) or isinstance(given, str):
-            raise ranges.refuse(key, "a list of words of selector, or of `name: [overrides]`", given)
+            raise ranges.refuse(key, MANY, given)
         for each in given:
-            name, words = _row(key, each)
+            name, words = _row(key, each, MANY)
             if name in rows:
                 raise OptionError(f"{key}: {name} is there twice")
             rows[name], roles[name] = words, role
     return rows, roles
 
 
-def _row(key: str, given: object) -> tuple[str, Words]:
+def _row(key: str, given: object, allowed: str) -> tuple[str, Words]:
     if isinstance(given, str) and given.isidentifier():
         return given, (f"selector={given}",)
     if isinstance(given, Mapping) and len(given) == 1:
         ((name, words),) = given.items()
         if str(name).isidentifier():
             return str(name), read_words(f"{key}.{name}", words)
-    raise ranges.refuse(key, "a list of words of selector, or of `name: [overrides]`", given)
+    raise ranges.refuse(key, allowed, given)
 
 
 def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
