@@ -19,6 +19,7 @@ from yaml_words import CONFIGS, ROOT
         ({"colour": 1}, "there is no option 'colour'; there are "),
         ({"title": ""}, "title must be a text that is not empty, got ''"),
         ({"metric": "test/loss"}, "metric must be one of which more is better, got 'test/loss'"),
+        ({"metric": "clients/jain"}, "metric=clients/jain needs eval.clients_every=1 or more in common: "),
         ({"late": 0}, "late must be an integer in [1, inf), got 0"),
         ({"seeds": []}, "seeds must be a list of one or more seeds, none twice, got []"),
         ({"seeds": [1, 1]}, "seeds must be a list of one or more seeds, none twice, got [1, 1]"),

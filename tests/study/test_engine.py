@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fedcohort.errors import CheckpointError
@@ -18,6 +19,8 @@ from fedcohort.study.play import Outcome, Task
 from fedcohort.study.progress import describe, progress_of, settle
 from fedcohort.study.results import DONE, FAILED, REFUSED, Results, with_roles
 from fedcohort.study.results import load as load_results
+from pictures_toy import encode, noise
+from pictures_toy import write as save
 from study.tiny import run, write
 from yaml_words import CONFIGS
 
@@ -26,6 +29,31 @@ LIMITED = {"greedy": ["selector=oracle_greedy", "selector.limit=5"]}  # of twelv
 
 def forbid(task: Task) -> Outcome:
     raise AssertionError(f"{task.words} is done again")
+
+
+def test_data_that_were_missing_are_looked_for_again(tmp_path: Path) -> None:
+    """A folder that isn't there yet is no fault of the words: the next call tries once more."""
+    common = [
+        "dataset=mnist",
+        f"dataset.path={tmp_path / 'mnist'}",
+        "clients=12",
+        "cohort=4",
+        "rounds=1",
+        "model=logreg",
+    ]
+    study = write(tmp_path / "studies" / "tiny", common=common, cells={"equal": {"words": ["heterogeneity=iid"]}})
+    said = list[str]()
+    first = run(study, tmp_path / "logs", [0], said)
+    assert {row["status"] for row in first.rows.values()} == {FAILED}
+    assert "dataset.path" in first.rows["equal", "random", 0]["reason"]
+    (tmp_path / "mnist").mkdir()
+    images = [encode(image) for image in noise(120, (1, 28, 28))]
+    for part in ("train", "test"):
+        save(tmp_path / "mnist", part, image=images, label=(np.arange(120) % 10).tolist())
+    said.clear()
+    second = run(study, tmp_path / "logs", [0], said)
+    assert said[0] == "0 of 2 runs are done, 2 to do"
+    assert {row["status"] for row in second.rows.values()} == {DONE}
 
 
 def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ METHOD, YARDSTICK, BESIDE, BASELINE, LIMIT = "method", "yardstick", "beside", "b
 DEFAULTS = {"common": [], "yardsticks": [], "beside": [], "metric": "test/acc", "late": 10, "target": None, "win": {}}
 DEFAULTS |= {"tune": None}
 NEEDED = ("title", "question", "baseline", "selectors", "cells", "seeds")
+CLIENTS = "eval.clients_every="  # the rounds that evaluate all clients
 ONE, MANY = "a word of selector, or `name: [overrides]`", "a list of words of selector, or of `name: [overrides]`"
 Words = tuple[str, ...]
 
@@ -122,6 +123,11 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
         ranges.text(key, node[key])
     if lower_is_better(node["metric"]):
         raise ranges.refuse("metric", "one of which more is better", node["metric"])
+    common = read_words("common", node["common"])
+    if node["metric"].startswith("clients/") and not any(word.startswith(CLIENTS) for word in common):
+        raise OptionError(
+            f"metric={node['metric']} needs {CLIENTS}1 or more in common: runs of a study have 0, which is no round"
+        )
     ranges.integer("late", node["late"], "[1, inf)")
     ranges.number("target", node["target"], "(-inf, inf)", optional=True)
     rows, roles = _rows(node)
@@ -133,7 +139,7 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
         folder=folder,
         title=node["title"],
         question=node["question"],
-        common=read_words("common", node["common"]),
+        common=common,
         baseline=next(iter(rows)),
         words=rows,
         roles=roles,

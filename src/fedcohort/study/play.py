@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from fedcohort.errors import DataError, FedcohortError, IncompatibleConfig, OptionError, UndeclaredSignal
+from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError, UndeclaredSignal
 from fedcohort.record.folder import config_hash
 from fedcohort.round.budget import Budget
 from fedcohort.startup import compose, refusals, run
@@ -18,7 +18,7 @@ from fedcohort.study.definition import Words
 from fedcohort.study.measure import Trajectory, measure
 from fedcohort.study.results import DONE, FAILED, REFUSED
 
-REFUSALS = (OptionError, IncompatibleConfig, DataError, UndeclaredSignal)
+REFUSALS = (OptionError, IncompatibleConfig, UndeclaredSignal)  # by the words; data that are missing may come
 OWN = ("resume=true",)  # a run that a kill broke off goes on, one that wasn't written down is not done again
 
 
