@@ -1,7 +1,8 @@
 """The results page: python benchmarks/papers/page.py writes benchmarks/papers/README.md
 
-One section a script: what it does (its opening comment), what came out (tables, in the folder of the script's name),
-and what we make of it (notes.md there, written by hand). Before them all of it in a few lines (summary.md, by hand).
+One section a script: what it does (its opening comment), what any selector could have won there (the answer of the
+study that asks so), what we make of it (notes.md, by hand), and what came out (tables, in the folder of the script's
+name). Before them all of it in a few lines (summary.md, by hand).
 """
 
 import re
@@ -27,6 +28,15 @@ ORDER: tuple[str, ...] = ("ucb_cs_table1", "ucb_cs_fig3", "flash_settings", "fla
 ORDER += ("flash_table1_robust", "regret", "feddiverse", "feddiverse_ablation", "fedmaba_table2", "fedmaba_term")
 ORDER += ("fedmaba_full", "fedmaba_alpha", "drift", "fedbalancer_har", "fedbalancer_ablation", "fedbalancer_fashion")
 ORDER += ("anchors",)
+STUDIES = HERE.parents[1] / "studies"
+GAPS = {  # the study that says what there was to win
+    "ucb_cs_table1": "paper_ucb_cs_fairness",
+    "ucb_cs_fig3": "paper_ucb_cs",
+    "flash_settings": "paper_flash",
+    "regret": "paper_regret",
+    "feddiverse": "spurious_cmnist",
+    "fedmaba_table2": "paper_fedmaba",
+}
 
 
 def _under(word: str, text: str) -> str:
@@ -34,11 +44,22 @@ def _under(word: str, text: str) -> str:
     return re.sub(r"^### ", f"### {word}: ", text.strip(), count=1, flags=re.MULTILINE)
 
 
+def gap(study: str) -> list[str]:
+    """Return what the study's page answers, before its first picture; nothing where it wasn't run."""
+    page = STUDIES / study / "README.md"
+    if not page.exists():
+        return []
+    _, question, answer = page.read_text().split("\n\n", 2)
+    return [f"[What there was to win](../../studies/{study}/README.md): {question}", answer.partition("\n\n![")[0]]
+
+
 def section(name: str) -> str:
     """A script's section; without results it says so."""
     lines = (HERE / f"{name}.sh").read_text().splitlines()[1:]
     comment = lines[: next(i for i, line in enumerate(lines) if not line.startswith("#"))]
     parts = [f"## {name}", " ".join(line.removeprefix("# ") for line in comment)]
+    bare = len(parts)
+    parts += gap(GAPS[name]) if name in GAPS else []
     notes = HERE / name / "notes.md"
     if notes.exists():
         parts.append(notes.read_text().strip())
@@ -49,7 +70,7 @@ def section(name: str) -> str:
         tables = (found[each], found[each].with_name("target.md"))
         parts += [_under(each, table.read_text()) for table in tables if table.exists()]
     parts += [path.read_text().strip() for path in sorted((HERE / name).glob("*.md")) if path.name != "notes.md"]
-    return "\n\n".join(parts if len(parts) > 2 else [*parts, "Not run yet."])
+    return "\n\n".join(parts if len(parts) > bare else [*parts, "Not run yet."])
 
 
 if __name__ == "__main__":
