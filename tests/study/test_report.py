@@ -54,6 +54,41 @@ def test_nothing_to_win_is_said_where_it_is_so(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ({"flash": [0.9, 0.91, 0.92]}, "**A method beats random.**"),
+        (
+            {"oracle_clean": [0.9, 0.91, 0.92]},
+            "**No method is shown to beat random.** A yardstick beats it: there is something to win.",
+        ),
+        (
+            {"oracle_clean": [0.8, 0.801, 0.8]},
+            "**No method is shown to beat random.** The yardsticks win nothing, or less than 1 point.",
+        ),
+        (
+            {"oracle_clean": [0.7, 0.9, 0.8]},
+            "**No method is shown to beat random.** The seeds don't settle it.",
+        ),
+    ],
+)
+def test_a_single_regime_is_not_counted(tmp_path: Path, rows: dict[str, list[float]], said: str) -> None:
+    study = write(tmp_path, **ROWS)
+    report.write(study, made_up(study, {"equal": {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.79, 0.8], **rows}}))
+    assert f"\n\n{said}\n\n- " in (tmp_path / "README.md").read_text()
+
+
+def test_a_bound_says_what_is_lost_where_no_yardstick_was_run(tmp_path: Path) -> None:
+    """.9, .92, .88 over .8 each: 10 points, deviation 2, times 4.303 / sqrt(3): 4.97."""
+    study = write(tmp_path, **ROWS)
+    of = {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.79, 0.8], "bound:clean": [0.9, 0.92, 0.88]}
+    report.write(study, made_up(study, {"noisy": of}))
+    text = (tmp_path / "README.md").read_text()
+    assert (
+        "- noisy: not known, as no yardstick was run beside random; its bound, clean, is +10.0 [+5.0, +15.0]." in text
+    )
+
+
 def test_there_may_be_something_to_win_where_one_yardstick_can_not_tell(tmp_path: Path) -> None:
     """The one with the largest mean is surely small; the other's interval reaches far beyond a point."""
     study = write(tmp_path, **ROWS)

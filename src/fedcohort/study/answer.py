@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from fedcohort.observe.comparison.shown import MetricUnit
-from fedcohort.study.definition import BOUND, METHOD, YARDSTICK, Study
+from fedcohort.study.definition import BOUND, LIMIT, METHOD, YARDSTICK, Study
 from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
 from fedcohort.study.places import clock_of
 from fedcohort.study.sheets import spell_mean
@@ -51,7 +51,7 @@ def _of_cell(study: Study, kind: str, cell: CellVerdict, u: MetricUnit) -> str:
     if kind == UNUSED:
         return f"**{label}**: {_gap(cell, u)}; no method is shown to beat {study.baseline}"
     if cell.gap is None:
-        return f"{label}: not known, as no yardstick was run beside {study.baseline}"
+        return f"{label}: not known, as no yardstick was run beside {study.baseline}{_bound(cell, u)}"
     gap = f"{spell_mean(cell.gap.over, u, sign=True)}, {cell.best}"
     worth = spell_worth(study, u)
     if kind == NOTHING:
@@ -83,6 +83,8 @@ def count_regimes(study: Study, by_kind: Mapping[str, Sequence[CellVerdict]], u:
     """Count the regimes of each kind."""
     counts = {kind: len(found) for kind, found in by_kind.items()}
     n, base = sum(counts.values()), study.baseline
+    if n == 1:
+        return _of_one(next(kind for kind, count in counts.items() if count), study, u)
     if counts[WON]:
         parts = [f"**A method beats {base} in {counts[WON]} of {n} regimes.**"]
     else:
@@ -96,9 +98,29 @@ def count_regimes(study: Study, by_kind: Mapping[str, Sequence[CellVerdict]], u:
     return " ".join(parts)
 
 
+def _of_one(kind: str, study: Study, u: MetricUnit) -> str:
+    if kind == WON:
+        return f"**A method beats {study.baseline}.**"
+    why = {
+        UNUSED: "A yardstick beats it: there is something to win.",
+        NOTHING: f"The yardsticks win nothing, or less than {spell_worth(study, u)}.",
+        OPEN: "The seeds don't settle it.",
+    }
+    return f"**No method is shown to beat {study.baseline}.** {why[kind]}"
+
+
+def _bound(cell: CellVerdict, u: MetricUnit) -> str:
+    """Name the bound that is furthest away, where no yardstick says what there is to win."""
+    bounds = [row for row in cell.rows.values() if row.role == LIMIT]
+    if not bounds:
+        return ""
+    most = max(bounds, key=lambda row: over_of(row).mean)
+    return f"; its bound, {most.row.removeprefix(BOUND)}, is {spell_mean(over_of(most), u, sign=True)}"
+
+
 def _gap(cell: CellVerdict, u: MetricUnit) -> str:
     if cell.gap is None or cell.best is None:
-        return "what there is to win isn't known, as no yardstick was run"
+        return f"what there is to win isn't known, as no yardstick was run{_bound(cell, u)}"
     if not cell.pays:
         return (
             f"the best yardstick, {cell.best}, isn't clear of 0 after Holm ({spell_mean(cell.gap.over, u, sign=True)})"
