@@ -30,6 +30,7 @@ class Facts:
         loss_lists: clients keep a list of their samples' losses.
         plain_server: the server's step is a multiple of the aggregator's direction.
         clean_labels: no label was changed.
+        cohort: clients a round.
         everybody: all clients take part in every round.
         batch_norm: the network has batch norm that keeps its statistics.
         images: samples are images.
@@ -52,6 +53,7 @@ class Facts:
     loss_lists: bool
     attributes: bool | None = None
     clean_labels: bool | None = None
+    cohort: int | None = None
     everybody: bool | None = None
     batch_norm: bool | None = None
     images: bool | None = None

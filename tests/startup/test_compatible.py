@@ -183,6 +183,12 @@ RHFL = ("agg=rhfl", "proxy=noise")
         (("agg=afl", "cohort=50", "deadline=fixed", CLEAN), [f"agg=afl {OFTEN}"]),
         (("agg=fedmaba", "agg.sync=literal", CLEAN), [f"agg=fedmaba {OFTEN}"]),
         (("agg=fedmaba", "agg.sync=literal", "agg.alpha=0", CLEAN), []),
+        (
+            ("selector=fedpns", "cohort=4"),
+            ["selector=fedpns keeps ceil(keep x cohort) of a cohort, which is all of it"],
+        ),
+        (("selector=fedpns", "cohort=5"), []),
+        (("selector=fedpns", "cohort=4", "selector.keep=0.75"), []),
         (("availability=diurnal",), []),
         (
             ("availability=diurnal", "device=instant"),

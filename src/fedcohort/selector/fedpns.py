@@ -20,7 +20,8 @@ Departures from the paper:
 - their first cohort is picked by hand, half of it with IID data; here it is drawn as every other;
 - their inner products are rounded to two decimals; here they are not;
 - E is their sum over A, not a mean: the mean labels more clients;
-- keep_min is a share of those who arrived, 8 of 10 in the code; failed clients count as never selected;
+- keep_min is a share of those who arrived, rounded up, 8 of 10 in the code (where that is everybody, nobody is ever
+  labelled, and the method draws as `random` does: the start of a run says so); failed clients count as never selected;
 - a client that fails three times in a row rests for a while (`backoff.py`), as it shares what others lose;
 - the clients kept are weighed as the aggregator weighs them, a plain mean in the code;
 - prob is at least 1e-8, so that even a client that lost all comes back where others are away.
@@ -35,12 +36,17 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.part import Facts, Want
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import TIE, Selector, draw
 from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 FLOOR = 1e-8  # of a probability
+IDLE = (
+    "{who} keeps ceil(keep x cohort) of a cohort, which is all of it: nobody is left out, and clients are drawn as "
+    "with selector=random. Choose a larger cohort, or a lower selector.keep"
+)
 Gram = Float64[np.ndarray, "m m"]
 
 
@@ -87,6 +93,18 @@ class FedPns(Selector[State]):
     def needs(self) -> frozenset[str]:
         return frozenset({"update_gram", "steps", "server_loss"} if self.loss_check else {"update_gram", "steps"})
 
+    @property
+    def prefers(self) -> frozenset[Want]:
+        return frozenset({Want(self._labels, IDLE)})
+
+    def _labels(self, run: Facts) -> bool | None:
+        """Whether anybody can be left out of a cohort."""
+        return None if run.cohort is None else self._least(run.cohort) < run.cohort
+
+    def _least(self, arrived: int) -> int:
+        """How many of those who arrived are aggregated at least."""
+        return math.ceil(self.keep * arrived - 1e-9)
+
     def init(self, population: Population) -> State:
         K = population.n_clients
         return State(np.full(K, 1 / K), np.zeros(K, np.int64), np.zeros(K, np.int64))
@@ -103,7 +121,7 @@ class FedPns(Selector[State]):
         H = per_step(outcome.signals["update_gram"], outcome.signals["steps"])
         rows = np.argsort(outcome.clients)  # ties go by id, whatever the order of arrival
         rows = rows[np.isfinite(np.diag(H))[rows]]
-        least = math.ceil(self.keep * len(outcome.clients) - 1e-9)
+        least = self._least(len(outcome.clients))
         worse = self._check(outcome, rows) if self.loss_check else None
         labels, out = against(scale(H[np.ix_(rows, rows)]), least - (len(outcome.clients) - len(rows)), worse)
         selected, labelled = state.selected.copy(), state.labelled.copy()

@@ -60,6 +60,7 @@ def with_data(known: Facts, parts: Parts, cohort: int, federation: "Federation")
         classes=federation.targets.single,
         client_val=bool((np.diff(federation.val.offsets) > 0).all()),
         clean_labels=not federation.noise_rate.any(),
+        cohort=cohort,
         everybody=everybody and parts.availability.always and not parts.deadline.bounded,
     )
 
