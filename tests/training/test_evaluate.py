@@ -1,5 +1,7 @@
 """Named metrics, by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -43,6 +45,13 @@ def test_each_client_has_its_own_mean() -> None:
     assert values[2] == 3.5
     (some,) = mean_over_samples(network, shard(), np.array([2]), [value])
     assert some.tolist() == [3.5]
+
+
+def test_answers_are_in_the_order_of_who_was_asked() -> None:
+    """Rows 0 to 5 have the label of their number: the means are 0.5, NaN and 3.5, also where all are asked."""
+    held = replace(shard(), y=torch.arange(6))
+    (values,) = mean_over_samples(nn.Identity(), held, np.array([2, 0, 1]), [lambda logp, y: y])
+    np.testing.assert_array_equal(values, [3.5, 0.5, np.nan])
 
 
 def test_one_clients_nan_stays_its_own() -> None:
