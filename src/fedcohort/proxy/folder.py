@@ -3,7 +3,8 @@
     python train.py agg=feddf dataset=folder dataset.path=my_data proxy=folder proxy.path=my_public_data
 
 A sample takes the shape of the run's; columns of the same names are put into the order of the run's. Where the run's
-inputs are standardised, these are by the same mean and deviation. They must be others than the clients' own (`proxy.base.foreign`).
+inputs are standardised, these are by the same mean and deviation. They must be others than the clients' own
+(`proxy.base.foreign`).
 """
 
 from collections.abc import Sequence
