@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Change = Callable[[Image.Image], Image.Image]
 
-DEEP = ("I", "F")  # how the modes of images begin that have 16 or 32 bits a pixel, of which Pillow cuts off all above 255
+DEEP = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
 
 
 class BadImage(Exception):
@@ -100,7 +100,7 @@ def _image(row: int, data: bytes | None, change: "Change" = plain) -> np.ndarray
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(io.BytesIO(data)) as image:
                 if image.mode.startswith(DEEP):
-                    raise BadImage(row, f"has more than 8 bits a pixel (mode {image.mode}), and 8 are meant: convert it")
+                    raise BadImage(row, f"has more than 8 bits a pixel (mode {image.mode}), and 8 are meant")
                 pixels = np.asarray(change(image))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         reason = str(error).splitlines()[0].partition(" <_io")[0]
