@@ -62,6 +62,19 @@ def test_a_perceptron_reads_no_bytes() -> None:
     assert find_chain(FlatModel(convolutions()), SCALE) is not None
 
 
+class Doubled(nn.Sequential):
+    """Its layers are a chain's, what it makes of them is not."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = super().forward(2 * x)
+        return out
+
+
+def test_a_network_with_a_forward_of_its_own_is_no_chain() -> None:
+    """It would be trained without it, and evaluated with it."""
+    assert find_chain(FlatModel(Doubled(nn.Flatten(), nn.Linear(4, 2)))) is None
+
+
 def test_a_linear_model_has_no_front_and_one_layer() -> None:
     kinds = {
         "linear": perceptron(),

@@ -62,9 +62,11 @@ class ChainedNetwork:
 def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNetwork | None:
     """Find the chain that the network is, or ends in after a Flatten; None where there is none.
 
+    A subclass of Sequential may do with its layers what it likes, and is none.
+
     pixels: what bytes become where inputs are bytes; then the front converts them, as the network does.
     """
-    modules = list(model.network) if isinstance(model.network, nn.Sequential) else [model.network]
+    modules = list(model.network) if type(model.network) is nn.Sequential else [model.network]
     flattens = [i for i, m in enumerate(modules) if type(m) is nn.Flatten and (m.start_dim, m.end_dim) == (1, -1)]
     at = flattens[-1] + 1 if flattens else 0
     linear, between = modules[at::2], modules[at + 1 :: 2]
