@@ -55,6 +55,17 @@ def test_a_digit_is_in_the_channel_of_its_colour(folder: Path) -> None:
     np.testing.assert_array_equal(raw.test_y, i % 10 >= 5)
 
 
+def test_pixels_in_the_unit_interval_are_the_same_images(folder: Path, tmp_path: Path) -> None:
+    """They were divided by 255 a second time, so that all images were as good as black."""
+    for part in ("train", "test"):
+        table = pa.parquet.read_table(folder / f"{part}.parquet").to_pydict()
+        table["image"] = [np.array(image, np.float32) / 255 for image in table["image"]]
+        pa.parquet.write_table(pa.table(table), tmp_path / f"{part}.parquet")
+    whole, divided = made(folder).load(0), made(tmp_path).load(0)
+    np.testing.assert_array_equal(divided.train_x, whole.train_x)
+    np.testing.assert_array_equal(divided.test_x, whole.test_x)
+
+
 def test_every_client_has_mainly_one_of_the_three() -> None:
     """share .9: 1 - H(.9, .1) / ln 2 = .531004, for the one imbalance or correlation that a client has."""
     counts = made().groups(np.array([30_000, 30_000]), np.random.default_rng(0))

@@ -52,6 +52,7 @@ def test_what_is_no_label_is_refused_by_row(tmp_path: Path, labels: Any, said: s
         (LETTERS, [0, 1, 2, 0], ("cat", "dog", "eel")),
         (pa.array(LETTERS).dictionary_encode(), [0, 1, 2, 0], ("cat", "dog", "eel")),
         ([str(c) for c in [10, 2, 1, 0, 3, 4, 5, 6, 7, 8, 9] * 4][:40], [10, 2, 1, 0], ()),
+        ([f"+{c}" for c in THREES], [0, 1, 2, 0], ()),
         ([float(c) for c in THREES], [0, 1, 2, 0], ()),
         ([k % 2 == 0 for k in range(40)], [1, 0, 1, 0], ()),
     ],

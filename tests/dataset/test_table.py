@@ -146,6 +146,9 @@ def test_images_that_are_none() -> None:
     other = encoded(np.zeros((4, 5), np.uint8))
     with pytest.raises(DataError, match=r"row 1 is an image of \(1, 4, 5\), and the first is one of \(1, 4, 4\)"):
         frame(image=[good, other]).arrays("image")
+    deep = encoded(np.full((4, 4), 1000, np.uint16))
+    with pytest.raises(DataError, match=r"row 1 has more than 8 bits a pixel \(mode I;16\), and 8 are meant"):
+        frame(image=[good, deep]).arrays("image")
 
 
 def test_truncated_files_are_named(tmp_path: Path) -> None:

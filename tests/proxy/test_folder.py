@@ -10,7 +10,11 @@ import torch
 
 from engine_toy import federation_of
 from fedcohort.errors import DataError, OptionError
+from fedcohort.label_noise.none import NoNoise
+from fedcohort.partition.iid import Iid
 from fedcohort.proxy.folder import Folder
+from fedcohort.startup.split import build
+from folder_toy import folder as own
 from run_harness import go
 
 X = np.random.default_rng(5).normal(size=(8, 5)).astype(np.float32)
@@ -25,6 +29,18 @@ def test_its_numbers_are_inputs_in_the_order_of_the_file(tmp_path: Path) -> None
     x = public(tmp_path, where="text").inputs(federation_of(), 0)
     assert torch.equal(x, torch.from_numpy(X))
     assert len(replace(public(tmp_path), n=3).inputs(federation_of(), 0)) == 3
+
+
+def test_columns_of_the_runs_names_are_in_the_runs_order(tmp_path: Path) -> None:
+    """The run's e, d, c, b, a are the file's last to first; with other names a sample is what stands there."""
+    for part in ("train", "test"):
+        rows = np.random.default_rng(len(part) + 9).normal(size=(40, 5))
+        pd.DataFrame(rows, columns=list("edcba")).assign(label=np.arange(40) % 2).to_csv(tmp_path / f"{part}.csv")
+    run = build(own(tmp_path).load(0), Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1).to("cpu")
+    (tmp_path / "public").mkdir()
+    held = public(tmp_path / "public")
+    assert torch.equal(held.inputs(run, 0), torch.from_numpy(X[:, ::-1].copy()))
+    assert torch.equal(held.inputs(replace(run, columns=tuple("edcbx")), 0), torch.from_numpy(X))
 
 
 def test_it_is_standardised_as_the_runs_own_inputs_are(tmp_path: Path) -> None:

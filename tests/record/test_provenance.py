@@ -104,6 +104,16 @@ def test_the_package_is_the_whole_one() -> None:
     assert "selector/flash.py" not in found
 
 
+def test_a_home_is_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`dataset.path=~/data` is read: no shell expands it in an option."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "data").mkdir()
+    (before,) = provenance.files({"dataset": {"path": "~/data"}})
+    (tmp_path / "data" / "train.csv").write_bytes(b"x")
+    assert list(provenance.files({"dataset": {"path": "~/data"}})) != [before]
+    assert list(provenance.files({"dataset": {"path": "~nobody-of-this-name/data"}})) == []
+
+
 def test_a_folder_is_what_its_files_hold(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"one")
     config = {"dataset": {"path": str(tmp_path)}, "model": {"weights": "not there"}}

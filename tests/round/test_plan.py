@@ -144,6 +144,14 @@ def test_a_probe_that_is_not_declared_is_refused(tmp_path: Path, monkeypatch: py
         go(tmp_path)
 
 
+def test_two_probes_of_a_signal_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers are told by signal: those of the first were lost, and paid."""
+    monkeypatch.setattr(Random, "needs", frozenset({"loss"}))
+    monkeypatch.setattr(Random, "plan", lambda self, state, ctx: [Probe("loss", ctx.available[:k]) for k in (2, 3)])
+    with pytest.raises(FedcohortError, match="probes 'loss' more than once in a round"):
+        go(tmp_path)
+
+
 def test_a_plain_round_weighs_by_the_samples_trained_on() -> None:
     """As agg=fedavg would, whatever the aggregator's rule is: equal weights, here."""
     planner = SimpleNamespace(parts=SimpleNamespace(agg=make("agg", "fedavg", weighting="uniform")))

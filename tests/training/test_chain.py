@@ -62,6 +62,24 @@ def test_a_perceptron_reads_no_bytes() -> None:
     assert find_chain(FlatModel(convolutions()), SCALE) is not None
 
 
+class Doubled(nn.Sequential):
+    """Its layers are a chain's, what it makes of them is not."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self:
+            x = layer(2 * x)
+        return x
+
+
+def test_a_network_with_a_forward_of_its_own_is_no_chain() -> None:
+    """It would be trained without it, and evaluated with it."""
+    assert find_chain(FlatModel(Doubled(nn.Flatten(), nn.Linear(4, 2)))) is None
+    for place in ("", "1"):
+        network = nn.Sequential(nn.Flatten(), nn.Linear(4, 2))
+        network.get_submodule(place).register_forward_pre_hook(lambda module, inputs: (2 * inputs[0],))
+        assert find_chain(FlatModel(network)) is None
+
+
 def test_a_linear_model_has_no_front_and_one_layer() -> None:
     kinds = {
         "linear": perceptron(),

@@ -56,6 +56,19 @@ class Bigrams(nn.Module):
         return out
 
 
+def test_dense_layers_of_each_place_are_trained() -> None:
+    """They look like a perceptron's, whose gradients are written by hand for one class a sample."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(80, 5, 4)).astype(np.float32), rng.integers(-1, 6, (80, 5))
+    raw = Raw("toy", x, y, x[:20], y[:20], 6, targets=PLACES)
+    deal = (make("partition", "iid"), make("label_noise", "none"))
+    held = build(raw, *deal, seed=0, clients=4, server_val=0.1, client_val=0.1)
+    network = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 6))
+    trainer = trainer_of(held, network, batch=6)
+    losses = trainer.train(task_of(1), {}).sample_loss
+    assert np.isfinite(losses).all()
+
+
 @pytest.mark.parametrize("words", [("ce", ()), ("flash_robust", ()), ("gce", make("agg", "scaffold").hooks)])
 def test_clients_side_by_side_end_where_each_alone_does(words: tuple[str, Any]) -> None:
     rng = np.random.default_rng(0)

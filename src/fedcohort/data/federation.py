@@ -72,7 +72,7 @@ class Federation:
             class.
         server_test_attribute: int64. Both None where the dataset's attributes are not known.
         proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
-        class_names, standard, scale: see `dataset.base.Raw`.
+        class_names, columns, standard, scale: see `dataset.base.Raw`.
         checksum: of the data as they were loaded (`dataset.checksum`).
         feature_noise: how much each client's inputs are disturbed, [K], or None where nobody's are.
         client_map: a hash of whose each training sample is, 16 hexadecimal digits; "" where nobody made one.
@@ -92,6 +92,7 @@ class Federation:
     server_test_attribute: Ids | None = None
     proxy: Tensor | None = None
     class_names: Sequence[str] = ()
+    columns: Sequence[str] = ()
     standard: tuple[np.ndarray, np.ndarray] | None = None
     scale: PixelScale | None = None
     checksum: str = ""
@@ -170,6 +171,7 @@ class Federation:
             server_test_attribute=self.server_test_attribute,
             proxy=None if self.proxy is None else self.proxy.to(device),
             class_names=self.class_names,
+            columns=self.columns,
             standard=self.standard,
             scale=self.scale,
             checksum=self.checksum,

@@ -29,6 +29,7 @@ class Raw:
             0, or None where nobody knows; both or neither.
         inputs: what a sample's numbers are and what was left out, for people; empty where the dataset's name says it.
         class_names: what each class is called in the data, empty where they have whole numbers alone.
+        columns: the columns of numbers that a sample is made of, in order; empty where it is made of something else.
         pooled_test: whether the test split is the server's alone, so that no client has a share of it.
         standard: the mean and the standard deviation that each feature of a sample was standardised by, float32 [...],
             or None.
@@ -51,6 +52,7 @@ class Raw:
     train_attribute: Ids | None = None
     test_attribute: Ids | None = None
     class_names: Sequence[str] = ()
+    columns: Sequence[str] = ()
     pooled_test: bool = False
     standard: tuple[np.ndarray, np.ndarray] | None = None
     scale: PixelScale | None = None

@@ -19,11 +19,13 @@ print how many clients are of which kind, nor the shares.
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float32, Float64, Int64, UInt8
 
 from fedcohort import ranges
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.hub import hub
+from fedcohort.dataset.images import Fit
+from fedcohort.dataset.pictures import images_of
 from fedcohort.dataset.table import Frame, local, text
 from fedcohort.errors import DataError, OptionError
 from fedcohort.rng import generator
@@ -133,12 +135,9 @@ def binary(frame: Frame) -> Ids:
     return (frame.labels("label", n_classes=10) >= 5).astype(np.int64)
 
 
-def pixels(frame: Frame) -> np.ndarray:
-    """The column `image`, [N, 28, 28]."""
-    images = frame.arrays("image")
-    if images[0].shape not in ((784,), (28, 28), (1, 28, 28)):
-        raise frame.error("image", f": column 'image' must hold grey images of 28 x 28, it holds {images[0].shape}")
-    return images.reshape(-1, 28, 28)
+def pixels(frame: Frame) -> UInt8[np.ndarray, "n 28 28"]:
+    """The column `image`: what `dataset=mnist` reads, too."""
+    return images_of([frame], ("image",), Fit((1, 28, 28)))[:, 0]
 
 
 def paint(images: np.ndarray, colour: Ids) -> Float32[np.ndarray, "n 2 28 28"]:

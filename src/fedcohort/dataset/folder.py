@@ -117,6 +117,7 @@ class Folder(Dataset):
             *owners,
             inputs=self._words(train, names, train_x.shape[1:], remarks),
             class_names=tuple(labels.names),
+            columns=tuple(names) if self.features is None else (),
             pooled_test=self.test == "server",
             standard=standard,
             single_use=True,

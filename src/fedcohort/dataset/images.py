@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     Change = Callable[[Image.Image], Image.Image]
 
+DEEP = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
+
 
 class BadImage(Exception):
     """The image of `row` can't be used; the message says why, after the words "row 3"."""
@@ -97,6 +99,8 @@ def _image(row: int, data: bytes | None, change: "Change" = plain) -> np.ndarray
         with warnings.catch_warnings():  # an image of billions of pixels is warned of, or refused
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(io.BytesIO(data)) as image:
+                if image.mode.startswith(DEEP):
+                    raise BadImage(row, f"has more than 8 bits a pixel (mode {image.mode}), and 8 are meant")
                 pixels = np.asarray(change(image))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         reason = str(error).splitlines()[0].partition(" <_io")[0]

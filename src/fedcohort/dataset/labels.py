@@ -120,7 +120,7 @@ def _values(frame: Frame, name: str) -> np.ndarray:
 def _texts(frame: Frame, name: str, column: "pa.ChunkedArray") -> np.ndarray:
     whole = np.asarray(pc.match_substring_regex(column, WHOLE).to_numpy(), dtype=bool)
     if whole.all():
-        return np.asarray(column.cast(pa.int64()).to_numpy())
+        return np.asarray(pc.utf8_ltrim(column, "+").cast(pa.int64()).to_numpy())  # Arrow reads no "+1"
     if 2 * whole.sum() >= len(whole):
         row = int((~whole).argmax())
         what = f"holds {column[row].as_py()[: cells.LONGEST]!r} among whole numbers: labels are all of one kind"

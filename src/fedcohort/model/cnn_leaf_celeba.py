@@ -9,9 +9,11 @@ LEAF calls batch norm with `training=True` always, so that it keeps no statistic
 it comes in, when it is evaluated, too. What a sample is taken for depends on its neighbours then, and a server averages
 nothing of batch norm but scales and shifts.
 
-Departures from LEAF: LEAF evaluates each client's samples as one batch; here an evaluation's batch is hundreds of
-samples or more, of one client after the other. LEAF's pixels are 0 to 255 and its loss is a sum over the batch: the
-first batch norm takes the former away, the latter is a learning rate times the batch size.
+A client's samples are evaluated as one batch, as in LEAF, whoever else is evaluated; those of the server a thousand at
+a time.
+
+Departures from LEAF: its pixels are 0 to 255 and its loss is a sum over the batch: the first batch norm takes the
+former away, the latter is a learning rate times the batch size.
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,9 @@
 
     python train.py agg=feddf dataset=folder dataset.path=my_data proxy=folder proxy.path=my_public_data
 
-A sample takes the shape of the run's. Where the run's inputs are standardised, these are by the same mean and
-deviation. They must be others than the clients' own (`proxy.base.foreign`).
+A sample takes the shape of the run's; columns of the same names are put into the order of the run's. Where the run's
+inputs are standardised, these are by the same mean and deviation. They must be others than the clients' own
+(`proxy.base.foreign`).
 """
 
 from collections.abc import Sequence
@@ -50,6 +51,8 @@ class Folder(Proxy):
         frame = part_of(self.path, "train", "proxy.path")
         names = [name for name in frame.names if name not in self.leave_out and frame.is_number(name)]
         names = [name for name in names if not frame.is_row_number(name)]
+        if sorted(names) == sorted(federation.columns):
+            names = list(federation.columns)
         found = frame.numbers(names) if self.features is None else frame.arrays(self.features)
         x = found.astype(np.float32) / np.float32(self.scale)
         shape = tuple(federation.server_test.x.shape[1:])

@@ -120,7 +120,7 @@ def files(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
     for key, value in config.items():
         if isinstance(value, Mapping):
             yield from files(value, f"{prefix}{key}.")
-        elif key in FILES and isinstance(value, str) and (path := Path(value)).exists():
+        elif key in FILES and isinstance(value, str) and (path := Path(os.path.expanduser(value))).exists():
             yield f"{prefix}{key}", _digest(path)
 
 

@@ -1,6 +1,6 @@
 """What the server hears of w_t: what clients measured, as they tell it under the run's attack, and what it measured."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -53,6 +53,13 @@ class Hearing:
     def __init__(self, needs: frozenset[str], lab: Lab, claims: ClientClaims, stopwatch: Stopwatch) -> None:
         self.needs, self.lab, self.claims, self.stopwatch = needs, lab, claims, stopwatch
         self.own = {w: signal for w in sorted(needs) if isinstance(signal := find(w), ServerMeasured)}
+
+    def ask_all(self, probes: Sequence[Probe], available: Ids, t: int) -> dict[str, ProbeResult]:
+        """Ask what the selector wants to know in a round, and return the answers by signal. Raises where it may not."""
+        words = [probe.signal for probe in probes]
+        if twice := [word for word in words if words.count(word) > 1]:
+            raise FedcohortError(f"the selector probes {twice[0]!r} more than once in a round: ask all at once")
+        return {probe.signal: self.ask(probe, available, t) for probe in probes}
 
     def ask(self, probe: Probe, available: Ids, t: int) -> ProbeResult:
         """Ask what the selector wants to know. Raises where it may not."""

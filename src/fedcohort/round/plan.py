@@ -103,7 +103,7 @@ class RoundPlanner:
             units=self.cost_model.units,
         )
         probes = list(self.parts.selector.plan(state.selector, ctx)) if len(available) else []
-        answers = {probe.signal: self.hearing.ask(probe, available, t) for probe in probes}
+        answers = self.hearing.ask_all(probes, available, t)
         blocking = {p.signal: answers[p.signal] for p in probes if not p.concurrent}
         concurrent = {p.signal: answers[p.signal] for p in probes if p.concurrent}
         selection, selector_state = self.parts.selector.select(state.selector, ctx, blocking)

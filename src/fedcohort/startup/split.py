@@ -91,6 +91,7 @@ def build(
         group_counts=_group_counts(raw, train, seen_train),
         server_test_attribute=raw.test_attribute,
         class_names=raw.class_names,
+        columns=raw.columns,
         standard=raw.standard,
         scale=raw.scale,
         checksum=checksum,

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort.client.base import Client
-from fedcohort.data.pixels import PixelScale
+from fedcohort.data.pixels import Conversion, PixelScale
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction
 from fedcohort.objective.base import Objective
@@ -62,9 +62,11 @@ class ChainedNetwork:
 def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNetwork | None:
     """Find the chain that the network is, or ends in after a Flatten; None where there is none.
 
+    A subclass of Sequential, or a layer with a hook, may do with its inputs what it likes, and is none.
+
     pixels: what bytes become where inputs are bytes; then the front converts them, as the network does.
     """
-    modules = list(model.network) if isinstance(model.network, nn.Sequential) else [model.network]
+    modules = list(model.network) if type(model.network) is nn.Sequential else [model.network]
     flattens = [i for i, m in enumerate(modules) if type(m) is nn.Flatten and (m.start_dim, m.end_dim) == (1, -1)]
     at = flattens[-1] + 1 if flattens else 0
     linear, between = modules[at::2], modules[at + 1 :: 2]
@@ -73,6 +75,7 @@ def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNet
         and all(type(m) is nn.Linear and m.bias is not None for m in linear)
         and all(type(m) is nn.ReLU for m in between)
         and all(p.requires_grad for p in model.network.parameters())
+        and not any(is_hooked(m) for m in (model.network, *modules[at:]))
     )
     if not fits:
         return None
@@ -83,6 +86,12 @@ def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNet
         pixels.attach(front)
     tensors: list[Tensor] = [] if front is None else list(front.parameters())
     return ChainedNetwork(front, tensors, [layer_of(m) for m in linear if isinstance(m, nn.Linear)])
+
+
+def is_hooked(module: nn.Module) -> bool:
+    """Whether more than its `forward` happens when it is called; that bytes become numbers is the front's affair."""
+    hooks = (*module._forward_pre_hooks.values(), *module._forward_hooks.values())
+    return any(not isinstance(hook, Conversion) for hook in hooks)
 
 
 def layer_of(module: nn.Linear) -> Layer:

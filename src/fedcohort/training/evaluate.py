@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort.data.federation import Federation, Rows, Shard
-from fedcohort.flat import FlatModel
+from fedcohort.flat import FlatModel, has_batch_norm, keeps_statistics
 from fedcohort.ranks import rank, ranks, reduce_sum, share_of
 from fedcohort.rng import generator
 from fedcohort.training.chunks import count_at_once
@@ -38,20 +39,30 @@ def mean_over_samples(
     """
     was_training = network.training
     network.eval()
-    everybody = len(clients) == len(shard.offsets) - 1
+    everybody = np.array_equal(clients, np.arange(len(shard.offsets) - 1))
     rows = None if everybody else torch.from_numpy(rows_of(shard.offsets, clients)).to(shard.y.device)
-    n_rows = len(shard.y) if rows is None else len(rows)
-    chunk = count_at_once(network, shard.x)
+    counts = np.diff(shard.offsets)[clients]
     parts: list[list[Tensor]] = [[] for _ in functions]
-    for start in range(0, n_rows, chunk):
-        x, y = _piece(shard, rows, start, start + chunk)
+    for start, stop in pairwise(_cuts(network, shard, counts)):
+        x, y = _piece(shard, rows, start, stop)
         logp = F.log_softmax(network(x), -1)
         for part, function in zip(parts, functions, strict=True):
             part.append(shard.targets.each(function)(logp, y).double())
     network.train(was_training)
-    counts = np.diff(shard.offsets)[clients]
     segment = np.repeat(np.arange(len(clients)), counts)
     return [_segment_mean(part, segment, counts) for part in parts]
+
+
+def _cuts(network: nn.Module, shard: Shard, counts: Ids) -> Sequence[int]:
+    """Where one forward pass over clients of `counts` rows ends, and the next begins.
+
+    A network that norms by the batch, and keeps no statistics, sees each client's rows by themselves: what a client
+    answers doesn't depend on who else is asked.
+    """
+    n_rows = int(counts.sum())
+    if has_batch_norm(network) and not keeps_statistics(network):
+        return [0, *np.cumsum(counts[counts > 0]).tolist()]
+    return [*range(0, n_rows, count_at_once(network, shard.x)), n_rows]
 
 
 def _piece(shard: Shard, rows: Tensor | None, start: int, stop: int) -> tuple[Tensor, Tensor]:

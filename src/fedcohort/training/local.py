@@ -61,7 +61,7 @@ class LocalTrainer:
         self.hooks, self.seed = hooks, seed
         self.weighs = weigher(hooks) is not None
         self.augmentation = None if augmentation is None or augmentation.identity else augmentation
-        closed_form &= not (federation.is_symbolic or worker.bf16 or self.weighs)
+        closed_form &= federation.targets.single and not (federation.is_symbolic or worker.bf16 or self.weighs)
         self.chain = find_chain(worker, federation.scale) if closed_form else None
         self.response = Response(client, regularisers)
         self.rng = Rekeyed()

@@ -40,6 +40,11 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     (tmp_path / "raw" / "train").mkdir(parents=True)
     with pytest.raises(DataError, match="raw/train has no folders of images"):
         imagefolder.plan(tmp_path / "raw", None)
+    (tmp_path / "raw" / "train" / "eel").mkdir()
+    (tmp_path / "raw" / "train" / "eel" / "0.tiff").write_bytes(b"")
+    with pytest.raises(DataError, match=r"train/eel holds no images \(.bmp, .jpeg, .*\), but 0.tiff: convert"):
+        imagefolder.plan(tmp_path / "raw", None)
+    (tmp_path / "raw" / "train" / "eel" / "0.tiff").unlink()
     file = tmp_path / "raw" / "train" / "cat" / "0.png"
     save(file)
     file.write_bytes(file.read_bytes()[:50])

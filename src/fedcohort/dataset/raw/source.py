@@ -42,8 +42,15 @@ def folders_in(source: Path, folder: Path) -> list[Path]:
 
 
 def images_in(source: Path, folder: Path) -> list[Path]:
-    """The images in a folder, by name. Raises `DataError` for links that lead out of the source."""
-    found = [path for path in _visible(folder) if path.suffix.lower() in IMAGES]
+    """The images in a folder, by name.
+
+    Raises `DataError` for links that lead out of the source, and where there is something, but no image.
+    """
+    there = list(_visible(folder))
+    found = [path for path in there if path.suffix.lower() in IMAGES]
+    if there and not found:
+        kinds = ", ".join(sorted(IMAGES))
+        raise DataError(f"{folder} holds no images ({kinds}), but {there[0].name}: convert or move what it holds")
     return [inside(source, path.relative_to(source)) for path in found]
 
 
