@@ -2,11 +2,13 @@
 
 import ctypes
 import gc
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fedcohort.host import memory
+from run_harness import go
 
 
 class Library:
@@ -41,3 +43,27 @@ def test_children_share_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     gc.unfreeze()
     assert library.asked == [("malloc_trim", 0)]
     assert frozen > 1000  # objects of the interpreter and of torch
+
+
+def resident() -> int:
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="the C library has no malloc_trim")
+def test_what_was_freed_is_given_back() -> None:
+    """2,000 blocks of 50 kB below one that stays: the C library keeps them, as they aren't at its heap's end."""
+    blocks = [b"x" * 50_000 for _ in range(2_000)]
+    held = resident()
+    last = blocks[-1]
+    blocks.clear()
+    memory.give_back()
+    assert held - resident() > 80_000_000
+    assert len(last) == 50_000
+
+
+def test_a_run_gives_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = list[str]()
+    monkeypatch.setattr(memory, "give_back", lambda: said.append("given back"))
+    go(tmp_path, "rounds=1", "selector=random")
+    assert said == ["given back"]

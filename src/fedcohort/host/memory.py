@@ -26,5 +26,10 @@ def share_with_children() -> None:
     """
     gc.collect()
     gc.freeze()
+    give_back()
+
+
+def give_back() -> None:
+    """Return what is free to the system, as after a run of many in one process: what was kept would grow with them."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.errors import FedcohortError, OptionError
-from fedcohort.host import disk, slurm, task
+from fedcohort.host import disk, memory, slurm, task
 from fedcohort.host.interrupt import interrupts
 from fedcohort.observe.tracking import membership
 from fedcohort.record import folder, provenance
@@ -45,7 +45,10 @@ def run(composition: Composed, job: SweepJob | None = None) -> Path:
     Raises `FedcohortError`; `SystemExit` or `interrupt.Stop` with the code of a signal.
     """
     with interrupts.on():
-        return _run(composition, job)
+        try:
+            return _run(composition, job)
+        finally:
+            memory.give_back()  # a sweep's process and a study's have hundreds of runs
 
 
 def _run(composition: Composed, job: SweepJob | None) -> Path:
