@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agg_harness import arrivals, gather, population, update_of, workshop
+from agg_harness import Score, arrivals, gather, population, update_of, workshop
 from fedcohort.agg.base import Direction
 from fedcohort.agg.rhfl import EQUAL_ABSENCE, State, confidence, peers
 from fedcohort.errors import IncompatibleConfig
@@ -127,6 +127,24 @@ def aligned(x: list[float], **options: Any) -> float:
     found, _ = step(agg, State(np.array([2.0, 2.0])), {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
     assert known(found.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
     return float(found.displacement) / (2 * omega - 1)
+
+
+class Bytes(Score):
+    """The model, of inputs that it makes numbers itself."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x.double())
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.float64])
+def test_inputs_may_be_bytes_or_symbols(dtype: torch.dtype) -> None:
+    # As `aligned` with a proxy of 1: weights are no inputs, and 0.62 as a byte is 0.
+    omega = 1 / (1 + math.exp(-0.5))
+    bench = workshop(1, torch.ones((1, 1), dtype=dtype), Bytes(1))
+    state = State(np.array([2.0, 2.0]))
+    found, _ = step(make("agg", "rhfl", lr=0.01), state, {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
+    assert known(found.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
+    assert float(found.displacement) == pytest.approx((2 * omega - 1) * 2.99, abs=1e-6)
 
 
 def test_models_step_towards_each_other() -> None:

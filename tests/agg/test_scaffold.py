@@ -106,3 +106,11 @@ def test_a_client_that_did_nothing_changes_nothing() -> None:
     )
     assert float(sent.uploads["delta_c"]) == 0.0
     assert float(sent.stored["c"]) == 0.25
+
+
+def test_what_a_client_keeps_comes_to_the_model() -> None:
+    """Rows of files and of checkpoints are on the host, in float32, wherever the model is and in whatever precision."""
+    agg = make("agg", "scaffold")
+    w = torch.zeros(2, dtype=torch.float64, device="meta")
+    drift = agg.hooks[0].begin(w, agg.broadcast(agg.init(population(2), 2)), {"c": torch.ones(2)}, JOB)
+    assert (drift.c_i.device, drift.c_i.dtype) == (w.device, w.dtype)

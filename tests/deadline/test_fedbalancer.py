@@ -129,9 +129,20 @@ def test_warm_up_as_released_until_more_than_half_are_known() -> None:
     """T = mean(6, 11, 41) = 58/3, and a second's look; two of three known end it."""
     part = fedbalancer(warmup=True)
     state = part.observe(part.init(population()), told((0,), (10,)))
-    assert part.announce(state, context(infer=1.0)) == pytest.approx(58 / 3 + 2)
+    looking = context(infer=1.0)
+    assert part.announce(state, replace(looking, expected_all=context().expected)) == pytest.approx(58 / 3 + 1)
+    # An aggregator's probe is a second of everybody's whole job, and the same second of those selected.
+    assert part.announce(state, looking) == pytest.approx(58 / 3 + 1)
     state = part.observe(state, told((1,), (10,)))
     assert part.announce(state, context()) == pytest.approx(11.0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_nobody_looks_in_a_round_that_nobody_is_there_for() -> None:
+    nobody = Timing(*(np.empty(0) for _ in range(4)))
+    ctx = replace(context(infer=1.0), selected=np.empty(0, dtype=np.int64), expected=nobody)
+    part = fedbalancer(warmup=True)
+    assert part.announce(part.init(population()), ctx) == pytest.approx(58 / 3)
 
 
 def test_partial_epochs() -> None:

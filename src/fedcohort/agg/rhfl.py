@@ -134,7 +134,7 @@ class Rhfl(Aggregator[State]):
 
     def _align(self, bench: ServerModels, models: list[nn.Module], omega: Values) -> Values:
         """Train the models towards each other; 1 for each, 0 where its predictions are not finite."""
-        share = torch.from_numpy(omega).to(bench.proxy)
+        share = torch.from_numpy(omega).to(trainable(models[0])[0])  # inputs may be bytes, or symbols
         optimizers = [torch.optim.Adam(trainable(network), lr=self.lr) for network in models]
         n = len(bench.proxy)
         count = -(-n // self.batch) if self.batches is None else self.batches

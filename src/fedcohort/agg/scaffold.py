@@ -76,7 +76,7 @@ class ControlVariate:
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        c_i = stored["c"] if "c" in stored else torch.zeros_like(w)
+        c_i = stored["c"].to(w) if "c" in stored else torch.zeros_like(w)  # files and checkpoints are read on the host
         return _Drift(self.control, w, down["c"].to(w), c_i)
 
 

@@ -92,7 +92,7 @@ class FedBalancer(Deadline[State]):
         """Return the deadline in seconds (Alg. 4)."""
         known = int(np.isfinite(state.over).sum())
         if self.warmup and 2 * known <= len(state.over) and known <= MANY:
-            return float(ctx.expected_all.finish(ctx.units).mean() + ctx.expected.infer.mean())
+            return whole_job(ctx)
         n, over = state.n_train[ctx.selected], state.over[ctx.selected]
         epoch = ctx.expected.unit * np.maximum(np.where(np.isnan(over), n, over), 1) / n
         travel = ctx.expected.probe() + ctx.expected.up
@@ -116,6 +116,15 @@ class FedBalancer(Deadline[State]):
         over = state.over.copy()
         over[outcome.clients] = told["loss_count"]
         return replace(state, pace=pace, over=over)
+
+
+def whole_job(ctx: PaceContext) -> float:
+    """Return the mean seconds of everybody's whole job, with those of the selected clients' forward passes.
+
+    These are an aggregator's probes, which everybody's job has as well, and looks, which some of those selected take.
+    """
+    whole = float((ctx.expected_all.finish(ctx.units) - ctx.expected_all.infer).mean())
+    return whole + float(ctx.expected.infer.mean()) if len(ctx.selected) else whole
 
 
 def peak(finish: Values, grid: float | None = None) -> float:

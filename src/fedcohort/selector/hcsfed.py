@@ -15,6 +15,8 @@ Departures from the paper:
 - the paper's number of strata is not certain to us: 10 or so; FedDiverse's three and 1e-5 are from its text;
 - sketches of values are sorted: k-means numbers its groups at random. Sorted ones compare how a gradient's values are
   distributed, not where they are; compress=shared_projection does that;
+- with fewer places than strata those of the largest targets have one each, the same in every round: whoever is in
+  another stratum never trains (strata <= cohort is what stratified sampling means);
 - quotas are not in FedDiverse's text; the remainder of m / H goes to the largest strata, as does what has no room;
 - the paper's strata hold for the whole run, as does recluster=null. Otherwise an old sketch counts until the new one is
   there, from the next time that a client is available (feddiverse_paper: from its next update);
