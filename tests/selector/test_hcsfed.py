@@ -1,5 +1,6 @@
 """HCSFed: who is asked, drawn and weighed, by hand; the mathematics is in tests/bandit."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from fedcohort.selector.hcsfed import HcsFed, State, shares
 from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import ProbeResult, RoundOutcome, Selection
 from known import known
+from run_harness import go
 from selector_harness import World, cohorts, context, ids, play, restore
 from signal_kinds import computed
 from yaml_words import make_a
@@ -173,9 +175,11 @@ def test_those_without_an_answer_come_last() -> None:
 
 
 def test_the_number_of_strata() -> None:
-    """10, or 3 in FedDiverse's version; never more than there are different clients."""
+    """10, or 3 in FedDiverse's version; never more than places in a cohort, or different clients."""
     far = np.stack([np.arange(20.0) ** 3, np.zeros(20)], axis=1)
-    assert len(np.unique(asked(4, sketches=far, strata=None)[1].stratum)) == 10
+    assert len(np.unique(asked(12, sketches=far, strata=None)[1].stratum)) == 10
+    assert len(np.unique(asked(4, sketches=far, strata=None)[1].stratum)) == 4
+    assert len(np.unique(asked(4, sketches=far, strata=5)[1].stratum)) == 5
     assert len(np.unique(asked(4, sketches=np.ones((20, 2)), strata=None)[1].stratum)) == 1
     state = feddiverse_state(far)
     assert len(np.unique(state.stratum)) == 3
@@ -259,3 +263,10 @@ def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
         np.testing.assert_array_equal(row, sketch(gradient, 0.1, way, generator(0, "signal/sketch")))
     assert np.abs(found[0] - found[1]).max() > 0
     assert (signal.bytes_up, signal.passes) == (4, 3)
+
+
+def test_everybody_has_a_chance_in_a_cohort_of_three(tmp_path: Path) -> None:
+    """Six clients of a class each: with ten strata for three places the same three would come in every round."""
+    words = ("clients=6", "cohort=3", "rounds=30", "heterogeneity=iid", "partition=label_shards", "partition.shards=1")
+    ran = go(tmp_path, "selector=hcsfed", "model=logreg", "client.epochs=1", *words)
+    assert {int(client) for report in ran.reports for client in report.cohort} == set(range(6))

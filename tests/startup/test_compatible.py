@@ -188,6 +188,12 @@ RHFL = ("agg=rhfl", "proxy=noise")
             ["selector=fedpns keeps ceil(keep x cohort) of a cohort, which is all of it"],
         ),
         (("selector=fedpns", "cohort=5"), []),
+        (("selector=hcsfed", "cohort=3"), []),
+        (("selector=hcsfed", "cohort=3", "selector.strata=3"), []),
+        (
+            ("selector=hcsfed", "cohort=3", "selector.strata=4"),
+            ["selector=hcsfed has more strata than a cohort has places"],
+        ),
         (("selector=fedpns", "cohort=4", "selector.keep=0.75"), []),
         (("availability=diurnal",), []),
         (

@@ -15,8 +15,8 @@ Departures from the paper:
 - the paper's number of strata is not certain to us: 10 or so; FedDiverse's three and 1e-5 are from its text;
 - sketches of values are sorted: k-means numbers its groups at random. Sorted ones compare how a gradient's values are
   distributed, not where they are; compress=shared_projection does that;
-- with fewer places than strata those of the largest targets have one each, the same in every round: whoever is in
-  another stratum never trains (strata <= cohort is what stratified sampling means);
+- strata=null are no more than the cohort: with fewer places than strata (which `strata` may ask for) those of the
+  largest targets have one each, the same in every round, and whoever is in another never trains;
 - quotas are not in FedDiverse's text; the remainder of m / H goes to the largest strata, as does what has no room;
 - the paper's strata hold for the whole run, as does recluster=null. Otherwise an old sketch counts until the new one is
   there, from the next time that a client is available (feddiverse_paper: from its next update);
@@ -35,6 +35,7 @@ from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
 from fedcohort.maths import kmeans, sketch, strata
+from fedcohort.part import Facts, Want
 from fedcohort.rng import generator
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
@@ -44,6 +45,10 @@ from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundCo
 NOBODY = -1  # the stratum of those not known
 LIMIT = 1e12
 KEY = 0  # all clients compress with the same draws, whenever they are asked and in all runs
+TOO_MANY = (
+    "{who} has more strata than a cohort has places: those of the largest targets have one each, the same in every "
+    "round, and whoever is in another never trains. Choose selector.strata=null"
+)
 STRATA = {"paper": 10, "feddiverse_paper": 3}
 
 
@@ -94,6 +99,14 @@ class HcsFed(Selector[State]):
         return self.agg == "stratified"
 
     @property
+    def prefers(self) -> frozenset[Want]:
+        return frozenset({Want(self._fits, TOO_MANY)})
+
+    def _fits(self, run: Facts) -> bool | None:
+        """Whether every stratum has a place in a cohort."""
+        return None if run.cohort is None else self.strata is None or self.strata <= run.cohort
+
+    @property
     def needs(self) -> frozenset[str]:
         return frozenset({"compressed_gradient" if self.probes else "update"})
 
@@ -116,7 +129,7 @@ class HcsFed(Selector[State]):
         if not self.probes and ctx.round == 0:
             return Selection(ctx.available, uncapped=True), state
         if state.stale:
-            state = replace(state, stratum=self._stratify(state, ctx.rng), stale=False)
+            state = replace(state, stratum=self._stratify(state, ctx), stale=False)
         return self._draw(state, backoff.ready(state.rests, ctx)), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
@@ -136,15 +149,15 @@ class HcsFed(Selector[State]):
     def _weighs(self, state: State, outcome: RoundOutcome) -> bool:
         return self.agg == "stratified" and len(outcome.clients) > 0 and bool((state.stratum != NOBODY).any())
 
-    def _stratify(self, state: State, rng: np.random.Generator) -> Ids:
+    def _stratify(self, state: State, ctx: RoundContext) -> Ids:
         """Return the stratum of each client."""
         known = np.flatnonzero(np.isfinite(state.X).all(1))
         stratum = np.full(len(state.X), NOBODY)
-        H = STRATA[self.variant] if self.strata is None else self.strata
+        H = min(STRATA[self.variant], ctx.cohort) if self.strata is None else self.strata
         if len(known):
             X = state.X[known]
             distinct = len(np.unique(X, axis=0))
-            stratum[known] = kmeans.clusters(X, min(H, distinct), rng)
+            stratum[known] = kmeans.clusters(X, min(H, distinct), ctx.rng)
         return stratum
 
     def _draw(self, state: State, ctx: RoundContext) -> Selection:
