@@ -89,6 +89,24 @@ def test_a_blocking_poll_takes_time_of_its_own(tmp_path: Path, context: str, lon
     assert all(a > b + 1e-9 for a, b in zip(took, slowest, strict=True)) == longer
 
 
+@pytest.mark.parametrize(("words", "travels"), [("powd", 0), ("powd agg=scaffold", 1), ("random", 1), ("flash", 1)])
+def test_the_model_travels_once_a_round(tmp_path: Path, words: str, travels: int) -> None:
+    """At 100 bytes a second down, 1,000 up and .01 s a sample.
+
+    Who was asked for a loss before the round has w_t, and downloads what the job needs besides (SCAFFOLD's c, which is
+    as long); FLASH's questions go to everybody with the job, so that those selected have one download for both.
+    """
+    rows = [f"{k},.01,100,1000" for k in range(K)]
+    (tmp_path / "devices.csv").write_text("\n".join(["client,seconds,down,up", *rows]))
+    trace = ("device=trace", f"device.path={tmp_path / 'devices.csv'}", "device.unit=bytes/s")
+    ran = go(tmp_path / "logs", *f"selector={words}".split(), *trace)
+    for report in ran.reports[1:]:
+        chosen = np.asarray(report.cohort)
+        up = 2 if "scaffold" in words else 1
+        job = EPOCHS * 0.01 * ran.info.n_train[chosen] + up * MODEL / 1000
+        np.testing.assert_allclose(report.clients["finish_s"][chosen], travels * MODEL / 100 + job)
+
+
 def test_a_whole_job_is_n_sample_times(tmp_path: Path) -> None:
     # E[T] = (alpha + lambda) n, whatever the number of epochs (FLASH Sec. IV-B)
     for epochs in (1, 5):

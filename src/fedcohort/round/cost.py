@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Bool
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -132,12 +133,21 @@ class CostModel:
         after = rates.passes_after * self.federation.n_train[clients]
         return sum((self.samples_in(s, clients) for s in rates.probed.values()), after)
 
-    def work(self, used: Ids, inferred: Values, rates: Rates, up: Values | float) -> Workload:
+    def work(
+        self,
+        used: Ids,
+        inferred: Values,
+        rates: Rates,
+        up: Values | float,
+        has_model: Bool[np.ndarray, "_n"] | bool = False,
+    ) -> Workload:
         """Return the workload of a whole job, in sample-times: E epochs over n samples are n of them.
 
         A forward pass is a third of an epoch.
 
-        A job that weighs its samples is as much longer as that takes forward passes. up: bytes of the answers.
+        A job that weighs its samples is as much longer as that takes forward passes.
+
+        up: bytes of the answers; has_model: whose w_t has come with a question of the same round.
         """
         reference = self.units if self.parts.client.steps is None else 1
         ones = np.ones(len(used))
@@ -145,7 +155,7 @@ class CostModel:
             load=self.count_seen(used, 1) * (rates.step_passes / 3.0) / reference,
             infer_load=inferred / (3.0 * reference),
             units=self.units,
-            bytes_down=rates.down_bytes * ones,
+            bytes_down=(rates.down_bytes - self.bare.down_bytes * np.asarray(has_model)) * ones,
             bytes_up=up * ones,
             epochs=reference,
         )
@@ -164,6 +174,15 @@ class CostModel:
             "pass_units": passes,
         }
 
+    def count_asked(self, probes: Sequence[Probe]) -> Values:
+        """Return the forward passes that each client is asked for, in samples, [n_clients]."""
+        inferred = np.zeros(self.federation.n_clients)
+        for probe in probes:
+            signal = find(probe.signal)
+            if isinstance(signal, Probed):
+                inferred[probe.clients] += self.samples_in(signal, probe.clients, probe.options)
+        return inferred
+
     def probe_s(self, probes: Sequence[Probe], draws: Draws, stretch: Stretch = unstretched) -> float:
         """Return the virtual seconds that a phase of probes lasts, which `stretch` makes of those of the work.
 
@@ -171,11 +190,7 @@ class CostModel:
         """
         if not probes:
             return 0.0
-        inferred = np.zeros(self.federation.n_clients)
-        for probe in probes:
-            signal = find(probe.signal)
-            if isinstance(signal, Probed):
-                inferred[probe.clients] += self.samples_in(signal, probe.clients, probe.options)
+        inferred = self.count_asked(probes)
         polled = np.flatnonzero(inferred)
         if not len(polled):
             return 0.0

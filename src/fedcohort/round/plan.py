@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from jaxtyping import Bool
 
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import DeadlineOutcome, PaceContext, settle
@@ -110,12 +111,14 @@ class RoundPlanner:
         verify(selection, available, self.asked, self.federation.n_clients, self.parts.codec)
         before_s = waited_s + (self.clock.window_s if len(selection.clients) else 0.0)
         began = state.spent.virtual_s + before_s
-        wait_s = self.cost_model.probe_s([p for p in probes if not p.concurrent], draws, self.clock.since(began))
+        asked_before = [p for p in probes if not p.concurrent]
+        wait_s = self.cost_model.probe_s(asked_before, draws, self.clock.since(began))
         stretch = self.clock.since(began + wait_s)
         beside_s = self.cost_model.probe_s([p for p in probes if p.concurrent], draws, stretch)
         rates = self.cost_model.rates(selection.plain)
         work = ask_work(selection, self.cost_model.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
-        pace = self._pace(t, work, rates, state, store, draws, stretch)
+        has_model = self.cost_model.count_asked(asked_before)[selection.clients] > 0
+        pace = self._pace(t, work, rates, has_model, state, store, draws, stretch)
         rows, closing = pace.chosen.rows, pace.closing
         charge = self.cost_model.round(probes, answers, work, rows, closing, selection.plain)
         train_s = closing.train_s if len(selection.clients) else 0.0
@@ -171,24 +174,28 @@ class RoundPlanner:
         t: int,
         asked: AskedWork,
         rates: Rates,
+        has_model: Bool[np.ndarray, "_n"],
         state: ServerState,
         store: ClientStore,
         draws: Draws,
         stretch: Stretch,
     ) -> "Pace":
-        """Announce a deadline, have samples chosen, let the devices run, close the round."""
+        """Announce a deadline, have samples chosen, let the devices run, close the round.
+
+        has_model: who had w_t with a question before, [cohort].
+        """
         parts, cost_model, n, selected = self.parts, self.cost_model, self.federation.n_train, asked.clients
         samples = SampleSelection(parts.samples, self.federation, parts.client.batch, store, self.lab)
         looking = samples.find_looking(state.samples, selected)
         inferred = cost_model.count_inferred(selected, rates) + np.where(np.isin(selected, looking), n[selected], 0)
-        work = cost_model.work(n[selected], inferred, rates, asked.up)
+        work = cost_model.work(n[selected], inferred, rates, asked.up, has_model)
         expected = parts.device.expect(selected, work, draws.once())
         context = PaceContext(t, selected, cost_model.units, self._whole_job(rates), expected)
         announced = parts.deadline.announce(state.deadline, context)
         with self.stopwatch.stage("probe"):
             losses = samples.look(looking)
         chosen = samples.choose(state.samples, asked, losses, announced, expected, draws)
-        work = cost_model.work(cost_model.count_used(selected, chosen.rows), inferred, rates, asked.up)
+        work = cost_model.work(cost_model.count_used(selected, chosen.rows), inferred, rates, asked.up, has_model)
         timing = parts.device.sample(selected, work, draws)
         wall = partial(stretch, selected)
         finish = wall(timing.finish(asked.units))
