@@ -78,6 +78,19 @@ def test_a_single_regime_is_not_counted(tmp_path: Path, rows: dict[str, list[flo
     assert f"\n\n{said}\n\n- " in (tmp_path / "README.md").read_text()
 
 
+def test_what_has_no_unit_is_told_in_hundredths(tmp_path: Path) -> None:
+    """Jain's index: .3 to .5 would be one digit."""
+    study = write(
+        tmp_path, **{**ROWS, "metric": "clients/jain", "common": ["eval.clients_every=1"], "win": {"worth": 0.01}}
+    )
+    of = {"random": [0.3, 0.4, 0.5], "flash": [0.35, 0.46, 0.54], "oracle_clean": [0.4, 0.52, 0.58]}
+    report.write(study, made_up(study, {"equal": of}))
+    text = (tmp_path / "README.md").read_text()
+    assert "won by flash (+5.0, 50 % of it)" in text
+    assert "there are +10.0 [+5.0, +15.0] hundredths to win (oracle_clean)" in text
+    assert "a true difference of 1 hundredth with" in text
+
+
 def test_a_bound_says_what_is_lost_where_no_yardstick_was_run(tmp_path: Path) -> None:
     """.9, .92, .88 over .8 each: 10 points, deviation 2, times 4.303 / sqrt(3): 4.97."""
     study = write(tmp_path, **ROWS)

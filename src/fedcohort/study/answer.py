@@ -146,7 +146,8 @@ def _losers(cell: CellVerdict, base: str, u: MetricUnit) -> str:
 
 def points(u: MetricUnit, count: float = 2) -> str:
     """How a difference of `count` is called: of percentages it is points."""
-    return ("points" if count != 1 else "point") if u.name == "%" else u.name or "units"
+    name = "points" if u.name == "%" else u.name
+    return name.removesuffix("s") if count == 1 and len(name) > 1 else name
 
 
 def rank_methods(study: Study, verdict: Verdict) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from fedcohort.observe.comparison.sheet import Sheet
-from fedcohort.observe.comparison.shown import MetricUnit, unit_of
+from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.figure.regimes import RegimeMap, draw_map, draw_ranks
 from fedcohort.record.folder import write_atomically
 from fedcohort.study import answer, sheets, web
@@ -38,7 +38,7 @@ class Page:
 def write(study: Study, found: Results) -> list[Path]:
     """Write all files into the study's folder, and return them."""
     study = with_roles(study, found)
-    verdict, u = judge(study, found), unit_of(study.metric)
+    verdict, u = judge(study, found), sheets.unit_of_study(study.metric)
     page = Page(
         study=study,
         opening=answer.answer(study, verdict, u),

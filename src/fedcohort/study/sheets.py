@@ -4,13 +4,19 @@ import math
 
 from fedcohort.observe import units
 from fedcohort.observe.comparison.sheet import NONE, Sheet, exact, write_csv
-from fedcohort.observe.comparison.shown import MetricUnit
+from fedcohort.observe.comparison.shown import MetricUnit, unit_of
 from fedcohort.observe.comparison.table import Mean
 from fedcohort.study.definition import BOUND, YARDSTICK, Study
 from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
 
 HEAD = ("selector", "late mean", "difference", "Holm's p", "gap closed", "rank", "virtual time", "bytes", "to target")
 MARK = {1: "▲", -1: "▼", 0: ""}
+
+
+def unit_of_study(metric: str) -> MetricUnit:
+    """Return what a study's numbers are shown in, of which pages have one digit behind the point."""
+    u = unit_of(metric)
+    return u if u.name else MetricUnit(100.0, "hundredths")
 
 
 def spell_mean(value: Mean, u: MetricUnit, *, sign: bool = False) -> str:

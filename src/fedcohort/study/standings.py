@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from fedcohort.observe.comparison.sheet import NONE, Sheet
-from fedcohort.observe.comparison.shown import MetricUnit, unit_of
+from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.study import answer, board, sheets
 from fedcohort.study.board import Board, Span
 from fedcohort.study.definition import Study
@@ -26,7 +26,7 @@ def write(known: Leaderboard) -> list[Path]:
     main = board.rank(study, late, rows, known.groups)
     verdict = judge(study, found)
     verdict = replace(verdict, ranks=main.ranks if main else None)
-    u = unit_of(next(iter(known.studies.values())).metric)
+    u = sheets.unit_of_study(next(iter(known.studies.values())).metric)
     own = {row: board.rank(study, late, [*rows, row], known.groups) for row in few}
     tables = [sheet_of_board(study, main, verdict, u)] if main else []
     tables += [sheet_of_own(study, each, row) for row, each in own.items() if each is not None]
