@@ -5,9 +5,9 @@ numbers.
 
 Charged: 3 forward passes a sample and epoch for each biased model (one, or above two classes one for each class that
 the client has) and for the attribute classifier, plus one pass of each over T_k to predict. How many samples the
-attribute classifier sees is the client's secret; those of its largest class are charged, the most it can be. With ten classes and
-five epochs that is the work of some 27 jobs of two epochs, and everybody waits for the slowest client: by a clock it
-takes as long as some 50 rounds.
+attribute classifier sees is the client's secret; those of its largest class are charged, the most it can be. With ten
+classes and five epochs that is the work of some 27 jobs of two epochs, and everybody waits for the slowest client: by
+a clock it takes as long as some 50 rounds.
 
 options: q, epochs, lr, batch (`interaction.Recipe`), and `seed`, which batch orders are keyed by.
 """
