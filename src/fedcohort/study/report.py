@@ -97,7 +97,8 @@ def draw(study: Study, verdict: Verdict, u: MetricUnit) -> list[tuple[str, str]]
         draw_map(picture, study.folder / MAP)
         drawn.append((MAP, f"difference to {study.baseline} of each selector in each regime"))
     if verdict.ranks is not None:
-        test = f"Friedman p = {verdict.ranks.p:.3f}" if math.isfinite(verdict.ranks.p) else "no test"
+        p = verdict.ranks.p
+        test = ("Friedman p < 0.001" if p < 0.0005 else f"Friedman p = {p:.3f}") if math.isfinite(p) else "no test"
         note = f"{len(verdict.ranks.cells)} regimes, {test}; a bar joins those that Nemenyi's test can't tell apart"
         draw_ranks(verdict.ranks.mean, verdict.ranks.distance, study.baseline, note, study.folder / RANKS)
         drawn.append((RANKS, "mean ranks of the methods over the regimes"))
