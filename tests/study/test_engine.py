@@ -15,7 +15,7 @@ from fedcohort.study import engine, report
 from fedcohort.study.engine import Work, alone
 from fedcohort.study.measure import mean_over_time
 from fedcohort.study.places import list_places, with_own
-from fedcohort.study.play import Outcome, Task
+from fedcohort.study.play import Outcome, Task, identity_of
 from fedcohort.study.progress import describe, progress_of, settle
 from fedcohort.study.results import DONE, FAILED, REFUSED, Results, with_roles
 from fedcohort.study.results import load as load_results
@@ -54,6 +54,27 @@ def test_data_that_were_missing_are_looked_for_again(tmp_path: Path) -> None:
     second = run(study, tmp_path / "logs", [0], said)
     assert said[0] == "0 of 2 runs are done, 2 to do"
     assert {row["status"] for row in second.rows.values()} == {DONE}
+
+
+def test_where_the_environment_has_the_data_is_no_part_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another machine has the same data in another folder: what was done here isn't done again there."""
+    words = ("dataset=mnist", "clients=12", "cohort=4", "rounds=1", "model=logreg")
+
+    def identity(*more: str) -> dict[str, str]:
+        logs = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        logs.mkdir()  # a folder of its own, as composing remembers
+        return identity_of(Task((*words, *more), 0, CONFIGS, logs, "test/acc", False))
+
+    monkeypatch.setenv("DATA", "here")
+    here = identity("dataset.path=${oc.env:DATA,null}")
+    monkeypatch.setenv("DATA", "there")
+    assert identity("dataset.path=${oc.env:DATA,null}") == here
+    monkeypatch.delenv("DATA")
+    assert identity("dataset.path=${oc.env:DATA,null}") == here
+    assert identity("dataset.path=${oc.env:DATA,null}", "rounds=2") != here
+    assert identity("dataset.path=here") not in (here, identity("dataset.path=there"))
 
 
 def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

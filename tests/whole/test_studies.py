@@ -23,4 +23,4 @@ def test_what_was_run_would_be_found_again(folder: Path, tmp_path: Path) -> None
     for place in places[::SOME]:
         seed, row = rows[place.cell, place.row]
         task = play.Task(place.words, seed, ROOT / "configs", tmp_path, study.metric, False)
-        assert play.identity_of(play.composed(task)) == {name: row[name] for name in ("config_hash", "budget")}, place
+        assert play.identity_of(task) == {name: row[name] for name in ("config_hash", "budget")}, place

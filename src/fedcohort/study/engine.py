@@ -16,7 +16,7 @@ from fedcohort.record import provenance
 from fedcohort.study.definition import Study
 from fedcohort.study.measure import summarise
 from fedcohort.study.places import Place, clock_of, digest_of, stamp_of
-from fedcohort.study.play import Outcome, Task, composed, identity_of, play
+from fedcohort.study.play import Outcome, Task, identity_of, play
 from fedcohort.study.progress import CHANGED, MISSING, progress_of, spell_s
 from fedcohort.study.results import DONE, FAILED, REFUSED, Results, Row
 
@@ -60,7 +60,7 @@ class Work:
     def identity(self, place: Place) -> dict[str, str] | None:
         """Return what tells the place's runs from others, whatever their seed; None where they would be refused."""
         try:
-            return identity_of(composed(Task(place.words, 0, self.configs, self.logs, self.study.metric, self.keep)))
+            return identity_of(Task(place.words, 0, self.configs, self.logs, self.study.metric, self.keep))
         except FedcohortError:
             return None
 
@@ -69,7 +69,7 @@ class Work:
         for place, seed in todo:
             task = Task(place.words, seed, self.configs, self.logs, self.study.metric, self.keep)
             try:
-                wanted = identity_of(composed(task))
+                wanted = identity_of(task)
             except FedcohortError as error:
                 yield place, seed, Outcome(REFUSED, str(error))
                 continue
@@ -117,7 +117,7 @@ class Work:
         row |= {"status": outcome.status, "reason": outcome.reason, "stamp": stamp_of(place.words, self.digest)}
         row["words"] = " ".join((*place.words, f"seed={seed}"))
         if outcome.curve is not None:
-            row |= identity_of(composed(task))
+            row |= identity_of(task)
             row |= summarise(outcome.curve, self.study.late, cell.target, clock_of(place.words))
         self.found.put(row, outcome.curve)
         self.found.save()

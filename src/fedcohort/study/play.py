@@ -4,8 +4,10 @@ import logging
 import shutil
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from fedcohort.study.measure import Trajectory, measure
 from fedcohort.study.results import DONE, FAILED, REFUSED
 
 REFUSALS = (OptionError, IncompatibleConfig, UndeclaredSignal)  # by the words; data that are missing may come
+ENVIRONMENT = "${oc.env:"
 OWN = ("resume=true",)  # a run that a kill broke off goes on, one that wasn't written down is not done again
 
 
@@ -69,9 +72,19 @@ def _family(words: Words, configs: Path, logs: Path) -> Callable[[int], Composed
     return compose.seeds_of((*words, *OWN, f"paths.logs={logs}"), configs)
 
 
-def identity_of(config: Composed) -> dict[str, str]:
-    """Return what tells a run from others of its seed: its hash, and its budget, which extends a run."""
-    return {"config_hash": config_hash(config.config), "budget": str(Budget.of(config.config))}
+def identity_of(task: Task) -> dict[str, str]:
+    """Return what tells a run from others of its seed: its hash, and its budget, which extends a run.
+
+    Of an option that the environment decides (`dataset.path=${oc.env:DATA,null}`) the word counts, not what it is here:
+    another machine has the same data elsewhere. Raises `FedcohortError`.
+    """
+    config = deepcopy(dict(composed(task).config))
+    for word in task.words:
+        key, _, value = word.lstrip("+").partition("=")
+        if value.startswith(ENVIRONMENT):
+            *groups, option = key.split(".")
+            reduce(getitem, groups, config)[option] = value
+    return {"config_hash": config_hash(config), "budget": str(Budget.of(config))}
 
 
 def play(task: Task) -> Outcome:
