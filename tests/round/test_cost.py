@@ -69,8 +69,10 @@ class Asks:
     needs: frozenset[str] = frozenset()
 
 
-def cost_model(needs: tuple[str, ...] = (), agg: Any = "fedavg", device: Any = None, **client: Any) -> CostModel:
-    chosen = {name: make(name, word) for name, word in WORDS.items()}
+def cost_model(
+    needs: tuple[str, ...] = (), agg: Any = "fedavg", device: Any = None, made: Any = None, **client: Any
+) -> CostModel:
+    chosen = {name: make(name, word) for name, word in WORDS.items()} | (made or {})
     chosen["client"] = make("client", "sgd", **{"epochs": 2, "batch": 8, **client})
     chosen["agg"] = make("agg", agg) if isinstance(agg, str) else agg
     parts = Parts(selector=Asks(frozenset(needs)), **{**chosen, "device": device or Link()})  # type: ignore[arg-type]
@@ -142,6 +144,25 @@ def test_samples_that_train() -> None:
     assert steps.count_seen(N, 5).tolist() == [5 * 10, 5 * 16, 5 * 16]
     assert cost_model(steps=5, batch=None).count_seen(N, 5).tolist() == [50, 100, 200]
     assert cost_model(steps=5, batch=None).count_seen(10_000 * N, 1).tolist() == (10_000 * N).tolist()
+
+
+@pytest.mark.parametrize(
+    ("samples", "deadline", "options", "numbers"),
+    [
+        ("all", "wait_for_all", {}, 0),
+        ("all", "fixed", {}, 0),  # who is late is left out, and needn't know when
+        ("all", "fixed", {"partial_work": True}, 1),
+        ("all", "fedbalancer", {"partial_work": False}, 0),
+        ("all", "fedbalancer", {"partial_work": True}, 1),
+        ("fedbalancer", "fixed", {}, 2),  # the threshold, and the deadline that samples are to fit before
+        ("fedbalancer", "fedbalancer", {"partial_work": True}, 2),  # the deadline once, whoever needs it
+    ],
+)
+def test_clients_are_told_a_deadline_where_they_use_it(
+    samples: str, deadline: str, options: dict[str, Any], numbers: int
+) -> None:
+    found = cost_model(made={"samples": make("samples", samples), "deadline": make("deadline", deadline, **options)})
+    assert found.usual.down_bytes == found.plain.down_bytes == MODEL + 4 * numbers
 
 
 @pytest.mark.parametrize(

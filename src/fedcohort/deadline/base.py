@@ -41,9 +41,8 @@ class Deadline(Part, Protocol[S]):
     Attributes:
         partial_work: whether a client that can't finish in time does as many units as fit, instead of being dropped.
         bounded: False where the server waits for everybody, so that nobody is late.
-        announces: whether clients are told a deadline before they train.
+        announces: whether there is a deadline that clients can be told before they train.
         needs: signals that `observe` reads.
-        bytes_down: of what each client is told beside the model.
     """
 
     partial_work: bool
@@ -59,10 +58,6 @@ class Deadline(Part, Protocol[S]):
     @property
     def needs(self) -> frozenset[str]:
         return frozenset()
-
-    @property
-    def bytes_down(self) -> int:
-        return 0
 
     def ask(self, cohort: int) -> int:
         """Return how many clients are asked in a round, where the run wants `cohort`: as many, or more."""

@@ -70,7 +70,6 @@ class FedBalancer(Deadline[State]):
     partial_work: bool
 
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "loss_sum", "n_used", "loss_count"})
-    bytes_down: ClassVar[int] = 4
     wants: ClassVar[frozenset[Want]] = frozenset({TIMED_DEVICE, EPOCHS})
 
     def __post_init__(self) -> None:

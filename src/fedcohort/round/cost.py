@@ -91,7 +91,7 @@ class CostModel:
         self.parts, self.federation, self.flops = parts, federation, flops
         client = parts.client
         self.units = client.epochs if client.steps is None else client.steps
-        beside = parts.samples.bytes_down + parts.deadline.bytes_down
+        beside = parts.samples.bytes_down + NUMBER * parts.tells_deadline
         self.usual = Rates.of(parts.needs(), parts.agg.needs, parts.hooks, layout, beside)
         self.plain = Rates.of(parts.needs(plain=True), (), parts.hooks_in(plain=True), layout, beside)
         self.bare = Rates.of((), (), (), layout)  # of a probe, which takes w_t alone

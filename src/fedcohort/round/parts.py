@@ -20,6 +20,7 @@ from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, memory_sizes
 from fedcohort.ledger import Charge
 from fedcohort.objective.base import Objective
+from fedcohort.part import ANNOUNCED_DEADLINE
 from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
 from fedcohort.round.chance import Chance
@@ -59,6 +60,11 @@ class Parts:
     def hooks(self) -> tuple[ClientHook, ...]:
         """All hooks, in the order in which they train; the aggregator's first: it sees the raw gradient."""
         return (*self.agg.hooks, *self.regulariser.hooks, *self.codec.hooks)
+
+    @property
+    def tells_deadline(self) -> bool:
+        """Whether clients are told when the round closes: those who do what fits of before then have to know."""
+        return self.deadline.announces and (self.deadline.partial_work or ANNOUNCED_DEADLINE in self.samples.wants)
 
     def hooks_in(self, plain: bool) -> tuple[ClientHook, ...]:
         """Return the hooks of a round: the codec's alone where it is plain (`Selection.plain`)."""

@@ -56,7 +56,7 @@ class Samples(Part, Protocol[S]):
         keeps_losses: whether clients keep a list of their samples' losses. Who has none looks at all of its samples,
             for a forward pass on w_t; later the list follows from the first local epoch of each round that arrives.
         needs: signals that `observe` reads.
-        bytes_down: of what each client is told beside the model.
+        bytes_down: of what each client is told beside the model and the deadline.
     """
 
     @property

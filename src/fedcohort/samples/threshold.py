@@ -28,6 +28,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.ledger import NUMBER
 from fedcohort.maths.pace_control import PaceControl, PaceState, utility
 from fedcohort.part import ANNOUNCED_DEADLINE, TIMED_DEVICE, Want
 from fedcohort.samples.base import CLEAN_LABELS, SampleRequest, Samples
@@ -76,7 +77,7 @@ class LossThreshold(Samples[State]):
 
     keeps_losses: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"loss_low", "loss_high", "loss_sum", "n_used"})
-    bytes_down: ClassVar[int] = 8  # the threshold and the deadline
+    bytes_down: ClassVar[int] = NUMBER  # the threshold
     wants: ClassVar[frozenset[Want]] = frozenset({ANNOUNCED_DEADLINE, TIMED_DEVICE})
     prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
 
