@@ -229,10 +229,10 @@ def test_a_phase_lasts_until_the_slowest_is_done() -> None:
     """Client 1 runs 20 and 4 samples forward, a sixth of a sample-time each for E = 2; the model alone travels."""
     found = cost_model((), "scaffold", Link(slow=10.0))
     loss, val = Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))
-    assert found.probe_s([loss, val], DRAWS) == pytest.approx(10 * (MODEL + 24 / 6))
-    assert found.probe_s([val], DRAWS) == pytest.approx(10 * (MODEL + 6 / 6))
-    assert found.probe_s([], DRAWS) == 0.0
-    assert found.probe_s([Probe("greedy_gain", ids(0, 1))], DRAWS) == 0.0
+    assert found.probe_s(found.count_asked([loss, val]), DRAWS) == pytest.approx(10 * (MODEL + 24 / 6))
+    assert found.probe_s(found.count_asked([val]), DRAWS) == pytest.approx(10 * (MODEL + 6 / 6))
+    assert found.probe_s(found.count_asked([]), DRAWS) == 0.0
+    assert found.probe_s(found.count_asked([Probe("greedy_gain", ids(0, 1))]), DRAWS) == 0.0
 
 
 def test_what_clients_tell_of_themselves_once() -> None:

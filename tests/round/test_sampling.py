@@ -141,11 +141,11 @@ def test_what_a_client_tells_of_its_list_is_heard_in_place_of_its_training(word:
 
 
 def test_what_travels_is_charged(tmp_path: Path) -> None:
-    """Down 12 bytes of threshold and deadlines; up the five numbers that either of the two reads."""
+    """Down 8 bytes of threshold and deadline; up the five numbers that either of the two reads."""
     words = ("rounds=1", "device.lam=0.001", "client.epochs=1")
     told = go(tmp_path / "a", *words, "samples=fedbalancer", "deadline=fedbalancer").last.metrics
     plain = go(tmp_path / "b", *words).last.metrics
-    assert told["comm/down_bytes"] - plain["comm/down_bytes"] == 4 * 12
+    assert told["comm/down_bytes"] - plain["comm/down_bytes"] == 4 * 8
     registered = 4 * 12  # n_train of twelve clients, for the deadline
     update = plain["comm/up_bytes"] / 4
     assert told["comm/up_bytes"] == told["round/arrived"] * (update + 4 * 5) + registered

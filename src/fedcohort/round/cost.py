@@ -183,18 +183,17 @@ class CostModel:
                 inferred[probe.clients] += self.samples_in(signal, probe.clients, probe.options)
         return inferred
 
-    def probe_s(self, probes: Sequence[Probe], draws: Draws, stretch: Stretch = unstretched) -> float:
+    def probe_s(self, asked: Values, draws: Draws, stretch: Stretch = unstretched) -> float:
         """Return the virtual seconds that a phase of probes lasts, which `stretch` makes of those of the work.
 
         That is until the slowest of those asked has run the forward passes that it was asked for.
+
+        asked: the forward passes, in samples, [n_clients].
         """
-        if not probes:
-            return 0.0
-        inferred = self.count_asked(probes)
-        polled = np.flatnonzero(inferred)
+        polled = np.flatnonzero(asked)
         if not len(polled):
             return 0.0
-        work = self.work(np.zeros_like(polled), inferred[polled], self.bare, 0.0)
+        work = self.work(np.zeros_like(polled), asked[polled], self.bare, 0.0)
         return float(stretch(polled, self.parts.device.sample(polled, work, draws).probe()).max())
 
     # --- charges ---------------------------------------------------------------------------------------------------

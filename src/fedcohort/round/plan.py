@@ -109,15 +109,16 @@ class RoundPlanner:
         concurrent = {p.signal: answers[p.signal] for p in probes if p.concurrent}
         selection, selector_state = self.parts.selector.select(state.selector, ctx, blocking)
         verify(selection, available, self.asked, self.federation.n_clients, self.parts.codec)
-        before_s = waited_s + (self.clock.window_s if len(selection.clients) else 0.0)
+        before_s = waited_s + self.clock.window_s
         began = state.spent.virtual_s + before_s
-        asked_before = [p for p in probes if not p.concurrent]
+        asked_before = self.cost_model.count_asked([p for p in probes if not p.concurrent])
         wait_s = self.cost_model.probe_s(asked_before, draws, self.clock.since(began))
         stretch = self.clock.since(began + wait_s)
-        beside_s = self.cost_model.probe_s([p for p in probes if p.concurrent], draws, stretch)
+        asked_beside = self.cost_model.count_asked([p for p in probes if p.concurrent])
+        beside_s = self.cost_model.probe_s(asked_beside, draws, stretch)
         rates = self.cost_model.rates(selection.plain)
         work = ask_work(selection, self.cost_model.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
-        has_model = self.cost_model.count_asked(asked_before)[selection.clients] > 0
+        has_model = asked_before[selection.clients] > 0
         pace = self._pace(t, work, rates, has_model, state, store, draws, stretch)
         rows, closing = pace.chosen.rows, pace.closing
         charge = self.cost_model.round(probes, answers, work, rows, closing, selection.plain)
