@@ -14,8 +14,10 @@ from fedcohort.device.base import Timing, Workload
 from fedcohort.flat import Block, Layout
 from fedcohort.ledger import Charge
 from fedcohort.rng import Draws
-from fedcohort.round.cost import CostModel, Rates, forward_flops
+from fedcohort.round.clock import Clock
+from fedcohort.round.cost import CostModel, forward_flops
 from fedcohort.round.parts import Parts, Populations
+from fedcohort.round.rates import Rates
 from fedcohort.round.workload import AskedWork
 from fedcohort.signal.base import find
 from fedcohort.types import Ids, Probe, ProbeResult
@@ -95,32 +97,6 @@ def test_a_forward_pass_multiplies_and_adds(training: bool) -> None:
     assert int(known(norm.num_batches_tracked)) == 0
 
 
-@pytest.mark.parametrize(
-    ("agg", "options", "down", "up", "passes"),
-    [
-        ("fedavg", {}, 0, 0, 3),
-        ("scaffold", {}, 1, 1, 3),
-        ("fedbio", {"variant": "first_order"}, 0, 0, 3 + 6),
-        ("fedbio", {"variant": "second_order"}, 1, 1, 3 + 12),
-    ],
-)
-def test_hooks_cost_their_vectors_and_passes(agg: str, options: Any, down: int, up: int, passes: float) -> None:
-    rates = Rates.of((), (), make("agg", agg, **options).hooks, LAYOUT)
-    assert (rates.down_bytes, rates.beside_bytes) == (FIXED + VECTOR * (1 + down), FIXED + VECTOR * up)
-    assert (rates.step_passes, rates.passes_after, rates.probed) == (passes, 0, {})
-
-
-def test_what_is_read_costs_what_it_says() -> None:
-    """Two numbers of 4 bytes travel beside an update; loss_post takes a pass after training.
-
-    An aggregator's own probe is asked for apart, and what is known at registration is paid for there.
-    """
-    rates = Rates.of({"loss_post", "steps", "n_train", "loss"}, {"loss", "steps", "n_train"}, (), LAYOUT)
-    assert rates.beside_bytes == FIXED + 2 * 4
-    assert rates.passes_after == 1.0
-    assert rates.probed == {"loss": find("loss")}
-
-
 def test_a_plain_round_reads_for_the_selector_alone() -> None:
     """SCAFFOLD's vectors, and a fair aggregator's loss, are of rounds that are not plain."""
     scaffold = cost_model(("loss_post",), "scaffold")
@@ -172,7 +148,7 @@ def test_clients_are_told_a_deadline_where_they_use_it(
         ("val_loss", {}, [2, 6]),
         ("grad_norm", {}, [3 * 10, 3 * 40]),
         ("batch_loss", {"batch": 16}, [10, 16]),
-        ("shadow_loss", {"trainers": (1, 2)}, [10, 40 + 3 * 2 * 40]),  # client 2 trains, two epochs: 3 passes a sample
+        ("shadow_loss", {"trainers": (1, 2)}, [10, 40]),
     ],
 )
 def test_samples_that_a_question_takes(word: str, options: dict[str, Any], samples: list[float]) -> None:
@@ -225,14 +201,27 @@ def test_a_client_without_samples_takes_no_pass() -> None:
     assert model.device_facts(DRAWS)["pass_units"].tolist() == [1, 0, 1]
 
 
+def phase(model: CostModel, *probes: Probe) -> float:
+    """Return the seconds that the probes take, where everybody is always there."""
+    clock = Clock(make("availability", "always"), DRAWS, 0.0)
+    return model.probe_s(model.count_asked(probes), DRAWS, 0.0, clock)
+
+
 def test_a_phase_lasts_until_the_slowest_is_done() -> None:
     """Client 1 runs 20 and 4 samples forward, a sixth of a sample-time each for E = 2; the model alone travels."""
     found = cost_model((), "scaffold", Link(slow=10.0))
     loss, val = Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))
-    assert found.probe_s(found.count_asked([loss, val]), DRAWS) == pytest.approx(10 * (MODEL + 24 / 6))
-    assert found.probe_s(found.count_asked([val]), DRAWS) == pytest.approx(10 * (MODEL + 6 / 6))
-    assert found.probe_s(found.count_asked([]), DRAWS) == 0.0
-    assert found.probe_s(found.count_asked([Probe("greedy_gain", ids(0, 1))]), DRAWS) == 0.0
+    assert phase(found, loss, val) == pytest.approx(10 * (MODEL + 24 / 6))
+    assert phase(found, val) == pytest.approx(10 * (MODEL + 6 / 6))
+    assert phase(found) == phase(found, Probe("greedy_gain", ids(0, 1))) == 0.0
+
+
+def test_a_model_that_is_thrown_away_is_waited_for() -> None:
+    """Client 0 trains two epochs (3 passes a sample) and sends its update; then all have the model and try it."""
+    found = cost_model((), "scaffold", Link(slow=10.0))
+    loss, shadow = Probe("loss", ids(0, 1, 2)), Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)})
+    assert found.count_asked([loss, shadow]).total.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
+    assert phase(found, loss, shadow) == pytest.approx(10 * (MODEL + 70 / 6 + MODEL) + 10 * (MODEL + 40 / 6))
 
 
 def test_what_clients_tell_of_themselves_once() -> None:

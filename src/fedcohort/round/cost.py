@@ -1,6 +1,6 @@
 """What a round's work comes to: bytes of a message, samples of a job, forward passes of a probe, and who pays."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -15,13 +15,13 @@ from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.device.base import Workload
 from fedcohort.flat import Layout
-from fedcohort.hook import ClientHook, weigher
 from fedcohort.ledger import NUMBER, Charge
 from fedcohort.rng import Draws
-from fedcohort.round.clock import Stretch, unstretched
+from fedcohort.round.clock import Clock, Stretch
 from fedcohort.round.parts import Parts, Populations
+from fedcohort.round.rates import Rates
 from fedcohort.round.workload import AskedWork
-from fedcohort.signal.base import Computed, Measured, Probed, Reported, Static, find
+from fedcohort.signal.base import Computed, Probed, Static, find
 from fedcohort.training.recurrent import spelled_out
 from fedcohort.types import Ids, Probe, ProbeResult, Values
 
@@ -38,46 +38,24 @@ def forward_flops(network: nn.Module, federation: Federation) -> float:
 
 
 @dataclass(frozen=True)
-class Rates:
-    """What a client's job costs beside its training, with what is read of it and with the hooks that train it.
+class Asked:
+    """The work that questions ask of clients, in samples' forward passes, each [n_clients].
 
     Attributes:
-        step_passes: forward passes that a sample in a training step costs.
-        probed: the aggregator's own probes.
-        passes_after: over T_k, by each client that has trained.
-        down_bytes: of a broadcast.
-        beside_bytes: sent up with every update.
+        passes: on w_t.
+        trained: training from w_t, of those who send their updates for a signal.
+        passes_after: on the model that comes of these updates.
     """
 
-    step_passes: float
-    probed: Mapping[str, Measured]
-    passes_after: float
-    down_bytes: int
-    beside_bytes: int
+    passes: Values
+    trained: Values
+    passes_after: Values
 
-    @classmethod
-    def of(
-        cls, read: Iterable[str], asked: Iterable[str], hooks: Sequence[ClientHook], layout: Layout, beside: int = 0
-    ) -> "Rates":
-        """Add up what is read, and what the hooks move, to the rates of a job.
-
-        Args:
-            read: signals that somebody reads.
-            asked: signals that the aggregator probes or reads.
-            hooks: those that train the clients.
-            layout: the model's.
-            beside: bytes that each client is told beside the model.
-        """
-        reports = [s for w in read if isinstance(s := find(w), Reported)]
-        fixed = NUMBER * layout.n_buffers + 8 * sum(b.size for b in layout.counters)
-        vector = NUMBER * layout.n_params
-        return cls(
-            step_passes=3.0 + (weighs.passes if (weighs := weigher(hooks)) else 0.0),
-            probed={w: s for w in sorted(asked) if isinstance(s := find(w), Measured)},
-            passes_after=float(sum(s.passes for s in reports)),
-            down_bytes=fixed + beside + vector * (1 + sum(len(h.downloads) for h in hooks)),
-            beside_bytes=fixed + vector * sum(len(h.uploads) for h in hooks) + sum(s.bytes_up for s in reports),
-        )
+    @property
+    def total(self) -> Values:
+        """All of them, [n_clients]."""
+        total: Values = self.passes + self.trained + self.passes_after
+        return total
 
 
 class CostModel:
@@ -120,9 +98,14 @@ class CostModel:
         passes = signal.passes
         each = passes(options, self.federation.label_counts[clients]) if callable(passes) else passes
         samples: Values = np.diff(offsets)[clients] * each
-        if isinstance(signal, Computed) and signal.jobs is not None:
-            works = np.isin(clients, signal.jobs(options))
-            samples = samples + 3 * works * self.count_seen(self.federation.n_train[clients], self.units)
+        return samples
+
+    def trained_for(self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})) -> Values:
+        """Return the training that the signal asks of each client, in samples' forward passes, [len(clients)]."""
+        if not isinstance(signal, Computed) or signal.jobs is None:
+            return np.zeros(len(clients))
+        works = np.isin(clients, signal.jobs(options))
+        samples: Values = 3 * works * self.count_seen(self.federation.n_train[clients], self.units)
         return samples
 
     def count_inferred(self, clients: Ids, rates: Rates) -> Values:
@@ -174,27 +157,35 @@ class CostModel:
             "pass_units": passes,
         }
 
-    def count_asked(self, probes: Sequence[Probe]) -> Values:
-        """Return the forward passes that each client is asked for, in samples, [n_clients]."""
-        inferred = np.zeros(self.federation.n_clients)
+    def count_asked(self, probes: Sequence[Probe]) -> Asked:
+        """Count the work that each client is asked for."""
+        asked = Asked(*np.zeros((3, self.federation.n_clients)))
         for probe in probes:
-            signal = find(probe.signal)
+            signal, clients = find(probe.signal), probe.clients
             if isinstance(signal, Probed):
-                inferred[probe.clients] += self.samples_in(signal, probe.clients, probe.options)
-        return inferred
+                trained = self.trained_for(signal, clients, probe.options)
+                asked.trained[clients] += trained
+                passes = asked.passes_after if trained.any() else asked.passes
+                passes[clients] += self.samples_in(signal, clients, probe.options)
+        return asked
 
-    def probe_s(self, asked: Values, draws: Draws, stretch: Stretch = unstretched) -> float:
-        """Return the virtual seconds that a phase of probes lasts, which `stretch` makes of those of the work.
+    def probe_s(self, asked: Asked, draws: Draws, began: float, clock: Clock) -> float:
+        """Return the virtual seconds that a phase of probes lasts which begins at the clock's second `began`.
 
-        That is until the slowest of those asked has run the forward passes that it was asked for.
-
-        asked: the forward passes, in samples, [n_clients].
+        That is until the slowest of those asked is done. Where some train for a signal, the others wait for their
+        updates, and then all have the model of them and run their forward passes on that.
         """
-        polled = np.flatnonzero(asked)
+        up = np.where(asked.trained > 0, self.bare.down_bytes, 0.0)
+        first = self._slowest(asked.passes + asked.trained, up, draws, clock.since(began))
+        return first + self._slowest(asked.passes_after, 0.0 * up, draws, clock.since(began + first))
+
+    def _slowest(self, samples: Values, up: Values, draws: Draws, stretch: Stretch) -> float:
+        """Return the seconds until everybody with forward passes to run, in samples [n_clients], has sent `up`."""
+        polled = np.flatnonzero(samples)
         if not len(polled):
             return 0.0
-        work = self.work(np.zeros_like(polled), asked[polled], self.bare, 0.0)
-        return float(stretch(polled, self.parts.device.sample(polled, work, draws).probe()).max())
+        work = self.work(np.zeros_like(polled), samples[polled], self.bare, up[polled])
+        return float(stretch(polled, self.parts.device.sample(polled, work, draws).finish(0)).max())
 
     # --- charges ---------------------------------------------------------------------------------------------------
     def registration(self, populations: Populations) -> Charge:
@@ -224,8 +215,7 @@ class CostModel:
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
         answers += sum(s.bytes_up for s in rates.probed.values()) * len(chosen)
         answers += sum(len(workers) for _, workers in jobs) * model
-        inferred = [self.samples_in(s, p.clients, p.options) for p in probes if isinstance(s := find(p.signal), Probed)]
-        passes = sum(float(samples.sum()) for samples in (self.count_inferred(chosen, rates), *inferred))
+        passes = float(self.count_inferred(chosen, rates).sum() + self.count_asked(probes).total.sum())
         done = np.where(closing.arrived, closing.units, request.units)
         trained = float(self.count_seen(self.count_used(chosen, rows), done).sum())
         return Charge(

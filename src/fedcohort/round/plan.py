@@ -16,9 +16,10 @@ from fedcohort.ledger import Charge
 from fedcohort.rng import Draws
 from fedcohort.round.chance import uniform
 from fedcohort.round.clock import Clock, Stretch
-from fedcohort.round.cost import CostModel, Rates
+from fedcohort.round.cost import CostModel
 from fedcohort.round.hearing import ClientClaims, Hearing
 from fedcohort.round.parts import Parts, Populations, ServerState
+from fedcohort.round.rates import Rates
 from fedcohort.round.sampling import Chosen, SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
@@ -112,14 +113,13 @@ class RoundPlanner:
         before_s = waited_s + self.clock.window_s
         began = state.spent.virtual_s + before_s
         asked_before = self.cost_model.count_asked([p for p in probes if not p.concurrent])
-        wait_s = self.cost_model.probe_s(asked_before, draws, self.clock.since(began))
-        stretch = self.clock.since(began + wait_s)
+        wait_s = self.cost_model.probe_s(asked_before, draws, began, self.clock)
         asked_beside = self.cost_model.count_asked([p for p in probes if p.concurrent])
-        beside_s = self.cost_model.probe_s(asked_beside, draws, stretch)
+        beside_s = self.cost_model.probe_s(asked_beside, draws, began + wait_s, self.clock)
         rates = self.cost_model.rates(selection.plain)
         work = ask_work(selection, self.cost_model.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
-        has_model = asked_before[selection.clients] > 0
-        pace = self._pace(t, work, rates, has_model, state, store, draws, stretch)
+        has_model = asked_before.total[selection.clients] > 0
+        pace = self._pace(t, work, rates, has_model, state, store, draws, self.clock.since(began + wait_s))
         rows, closing = pace.chosen.rows, pace.closing
         charge = self.cost_model.round(probes, answers, work, rows, closing, selection.plain)
         train_s = closing.train_s if len(selection.clients) else 0.0

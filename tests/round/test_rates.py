@@ -1,0 +1,40 @@
+"""What a job costs beside its training, on a model of known size."""
+
+from typing import Any
+
+import pytest
+
+from fedcohort.flat import Block, Layout
+from fedcohort.round.rates import Rates
+from fedcohort.signal.base import find
+from yaml_words import make
+
+P, B = 18, 2  # numbers of a 5 x 3 linear model, and of its float buffers
+LAYOUT = Layout((Block("w", (3, 5), 0), Block("b", (3,), 15)), (Block("mean", (B,), 0),), (Block("seen", (1,), 0),))
+FIXED, VECTOR = 4 * B + 8 * 1, 4 * P  # bytes: 4 a float, 8 an integer
+
+
+@pytest.mark.parametrize(
+    ("agg", "options", "down", "up", "passes"),
+    [
+        ("fedavg", {}, 0, 0, 3),
+        ("scaffold", {}, 1, 1, 3),
+        ("fedbio", {"variant": "first_order"}, 0, 0, 3 + 6),
+        ("fedbio", {"variant": "second_order"}, 1, 1, 3 + 12),
+    ],
+)
+def test_hooks_cost_their_vectors_and_passes(agg: str, options: Any, down: int, up: int, passes: float) -> None:
+    rates = Rates.of((), (), make("agg", agg, **options).hooks, LAYOUT)
+    assert (rates.down_bytes, rates.beside_bytes) == (FIXED + VECTOR * (1 + down), FIXED + VECTOR * up)
+    assert (rates.step_passes, rates.passes_after, rates.probed) == (passes, 0, {})
+
+
+def test_what_is_read_costs_what_it_says() -> None:
+    """Two numbers of 4 bytes travel beside an update; loss_post takes a pass after training.
+
+    An aggregator's own probe is asked for apart, and what is known at registration is paid for there.
+    """
+    rates = Rates.of({"loss_post", "steps", "n_train", "loss"}, {"loss", "steps", "n_train"}, (), LAYOUT)
+    assert rates.beside_bytes == FIXED + 2 * 4
+    assert rates.passes_after == 1.0
+    assert rates.probed == {"loss": find("loss")}
