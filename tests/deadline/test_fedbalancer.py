@@ -1,6 +1,7 @@
 """FedBalancer's deadline by hand: peaks of clients a second, and what moves them."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from fedcohort.deadline.fedbalancer import FedBalancer, peak
 from fedcohort.device.base import Timing
 from fedcohort.errors import OptionError
 from fedcohort.types import Population, RoundOutcome, Selection
+from run_harness import go
 
 E = 5
 ZEROS = np.zeros(3)
@@ -32,7 +34,7 @@ def context(epoch: tuple[float, ...] = (1.0, 2.0, 8.0), infer: float = 0.0) -> P
 
 def told(clients: tuple[int, ...], over: tuple[float, ...], loss_sum: float = 1.0) -> RoundOutcome:
     """Those who arrived, each with ten samples of so many nats together."""
-    ids, ones = np.array(clients), np.ones(len(clients))
+    ids, ones = np.array(clients, dtype=np.int64), np.ones(len(clients))
     signals = {"loss_count": np.array(over, dtype=float), "loss_sum": loss_sum * ones, "n_used": 10 * ones}
     return RoundOutcome(0, Selection(ids), ids, ids[:0], signals, {}, 9.0, 1.0)
 
@@ -104,6 +106,28 @@ def test_fewer_samples_above_the_threshold_take_less_time() -> None:
     state = part.observe(part.init(population()), told((0, 2), (5, 0)))
     assert part.announce(state, context()) == pytest.approx(5.0)
     assert np.isnan(state.over[1])
+
+
+def test_who_is_late_has_all_of_its_samples_again() -> None:
+    """Told of one sample each, T(5) = (1.5, 2, 41): 2 of 2 s. Nobody has done that, and it is (6, 11, 41) once more."""
+    part = fedbalancer()
+    state = part.observe(part.init(population()), told((0, 1), (1, 1)))
+    assert part.announce(state, context()) == pytest.approx(2.0)
+    late = replace(told((), ()), failed=np.arange(3))
+    after = part.observe(state, late)
+    assert part.announce(after, context()) == pytest.approx(11.0)
+    assert after.pace == state.pace
+    assert np.isnan(after.over[2]), "who never arrived isn't known"
+
+
+def test_rounds_without_arrivals_end(tmp_path: Path) -> None:
+    """As the threshold falls, what clients told is too few samples; the deadline hears that nobody was in time."""
+    words = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fedbalancer", "deadline.w=1")
+    ran = go(tmp_path, *words, "client.lr=1", "rounds=60")
+    arrived = np.array([report.metrics["round/arrived"] for report in ran.reports[1:]])
+    assert (arrived == 0).any()
+    empty = arrived == 0
+    assert not (empty[:-2] & empty[1:-1] & empty[2:]).any()
 
 
 def test_a_look_at_all_samples_takes_its_time() -> None:

@@ -1,4 +1,4 @@
-"""Every deadline: deterministic, monotone, in no unit of its own, and unmoved by an empty round."""
+"""Every deadline: deterministic, monotone, in no unit of its own, and unmoved by a first round without arrivals."""
 
 from typing import Any
 
@@ -92,11 +92,12 @@ def test_no_unit_of_its_own(deadline: Any) -> None:
         assert closing(deadline, slow, 1000 * finish) == pytest.approx(1000 * closing(deadline, ctx, finish))
 
 
-def test_an_empty_round_changes_nothing(deadline: Any) -> None:
+def test_a_first_round_without_arrivals_changes_nothing(deadline: Any) -> None:
     state, ctx = deadline.init(POPULATION), context()
     before = deadline.announce(state, ctx)
     nobody = np.empty(0, dtype=np.int64)
-    outcome = RoundOutcome(1, Selection(ctx.selected), nobody, ctx.selected, {}, {}, 9.0)
+    told = {word: np.empty(0) for word in deadline.needs}
+    outcome = RoundOutcome(1, Selection(ctx.selected), nobody, ctx.selected, told, {}, 9.0)
     assert deadline.announce(deadline.observe(state, outcome), ctx) == before
 
 

@@ -8,18 +8,20 @@ Shin, Li, Liu, Lee, "FedBalancer: Data and Pace Control for Efficient Federated 
     announce = close = dl + (dh - dl) ddlr,      ddlr: `maths/pace_control.py`
 
 |OT_i| is what client i last told (`loss_count`): samples above its threshold, or those that it trained on where no
-sample selection keeps losses; all of its samples before it first arrives. Between two completions DDL-E falls, so its
-maximum is at a completion: the first of those k / T_(k) that are largest.
+sample selection keeps losses; all of its samples before it first arrives, and after a round that it was late in.
+Between two completions DDL-E falls, so its maximum is at a completion: the first of those k / T_(k) that are largest.
 
 Departures from the paper:
 - null for `grid` tries all completions; the paper tries seconds from t = 1 on (grid=1), whatever the unit of time;
 - epochs take as long as their samples do: the paper's (|OT| - 1) / batch of a batch's time is nothing for one sample;
+- the paper doesn't say what becomes of the |OT_i| of those who are late: while the threshold falls it is too small, and
+  rounds that nobody is in time for would follow each other for good (the code adds ten seconds to all after such rounds);
 - dl and dh are put into order, as the fastest clients may have far to travel;
 - deadlines are of the selected, as in the text; Alg. 4's N is said to be their total.
 
 warmup=true does as the authors' code: until more than half of the clients, or 200, have arrived, the deadline is the
 mean of everybody's whole job and forward passes. Not done here: the code takes the mean of the last five numbers of
-samples trained for |OT|, and adds ten seconds to all after rounds that fail.
+samples trained for |OT|.
 """
 
 from collections.abc import Mapping
@@ -43,7 +45,7 @@ class State:
 
     Attributes:
         n_train: samples that each client has, [K].
-        over: |OT_i| as it was last told, [K], NaN for a client that never arrived.
+        over: |OT_i| as it was last told, or n_train of who was late since, [K]; NaN for a client that never arrived.
     """
 
     pace: PaceState
@@ -108,12 +110,11 @@ class FedBalancer(Deadline[State]):
 
     def observe(self, state: State, outcome: RoundOutcome) -> State:
         """Control the ratio (Alg. 3), and remember what those who arrived tell of their samples."""
-        if not len(outcome.clients):
-            return state
-        told = outcome.signals
+        told, late = outcome.signals, outcome.failed
         pace = self.control.observe(state.pace, utility(told["loss_sum"], told["n_used"], outcome.announced_s))
         over = state.over.copy()
         over[outcome.clients] = told["loss_count"]
+        over[late] = np.where(np.isnan(over[late]), np.nan, state.n_train[late])
         return replace(state, pace=pace, over=over)
 
 

@@ -73,7 +73,8 @@ class ServerStep:
     def close(self, planned: PlannedRound, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
         """Return what arrived, with the weights that it ended up with, and the next state.
 
-        An empty round leaves the model, the aggregator and the server optimizer as they are; time passes.
+        An empty round leaves the model, the aggregator and the server optimizer as they are; time passes, and the
+        deadline hears who was late.
         """
         if len(collected.dropped):
             log.warning(
@@ -107,10 +108,12 @@ class ServerStep:
         verify_advice(advice, self.parts.selector, len(collected.clients))
         weighing = apply_advice(collected, advice)
         if weighing.mean is not None:
-            return self._apply(planned, weighing, state)
-        if collected.mean is not None:
+            weighing, state = self._apply(planned, weighing, state)
+        elif collected.mean is not None:
             log.warning("round %d: the selector left out every update, and the model stays as it is", planned.round + 1)
-        return weighing, state
+        deadline = self.parts.deadline
+        told = self._outcome(planned, weighing, "the deadline", deadline.needs)
+        return weighing, replace(state, deadline=deadline.observe(state.deadline, told))
 
     def _nobody(self, planned: PlannedRound) -> None:
         """Warn, once a run: a deadline that is too short for everybody looks like a run that learns nothing."""
@@ -139,11 +142,9 @@ class ServerStep:
                 self.server.counters.copy_(_require(collected.counters))
             for client in kept.tolist():
                 self._keep(client, collected.stored.get(client, {}))
-        samples, deadline = self.parts.samples, self.parts.deadline
+        samples = self.parts.samples
         told = self._outcome(planned, collected, "the sample selection", samples.needs)
-        state = replace(state, samples=samples.observe(state.samples, told))
-        told = self._outcome(planned, collected, "the deadline", deadline.needs)
-        return collected, replace(state, deadline=deadline.observe(state.deadline, told))
+        return collected, replace(state, samples=samples.observe(state.samples, told))
 
     def _keep(self, client: int, stored: Mapping[str, Tensor]) -> None:
         """Have a client keep something beside what it keeps already."""
