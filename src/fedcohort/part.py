@@ -101,7 +101,7 @@ TIMED_DEVICE = Want(
 )
 ANNOUNCED_DEADLINE = Want(
     lambda run: run.announced_deadline,
-    "{who} fits samples into the time until a deadline, and {deadline} tells clients none: choose deadline=fixed or "
+    "{who} goes by the deadline that clients are told, and {deadline} tells them none: choose deadline=fixed or "
     "deadline=fedbalancer",
 )
 EPOCHS = Want(

@@ -140,6 +140,13 @@ def test_too_few_clients_are_refused_where_none_are_drawn(tmp_path: Path) -> Non
     assert len(trace(path, assign="drawn").schedule(Draws(0, 4)).waits(0)) == 4
 
 
+def test_a_client_that_is_left_out_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, {**TABLE, "client": [1 if name == 10 else name // 10 + 1 for name in TABLE["client"]]})
+    with pytest.raises(DataError, match=r"has no client 2: 1 to 1 are there, and then 3; add it, or set availability"):
+        trace(path).schedule(Draws(0, 3))
+    assert len(trace(path, assign="drawn").schedule(Draws(0, 3)).waits(0)) == 3
+
+
 def test_a_pickle_is_no_table(tmp_path: Path) -> None:
     pickled = tmp_path / "ready.pkl"
     pickled.write_bytes(pickle.dumps(TABLE))

@@ -15,6 +15,7 @@ from run_harness import go
 
 E = 5
 ZEROS = np.zeros(3)
+BOTH = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fedbalancer", "deadline.w=1")
 
 
 def fedbalancer(w: int = 20, dss: float = 0.05, grid: float | None = None, warmup: bool = False) -> FedBalancer:
@@ -122,12 +123,21 @@ def test_who_is_late_has_all_of_its_samples_again() -> None:
 
 def test_rounds_without_arrivals_end(tmp_path: Path) -> None:
     """As the threshold falls, what clients told is too few samples; the deadline hears that nobody was in time."""
-    words = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fedbalancer", "deadline.w=1")
-    ran = go(tmp_path, *words, "client.lr=1", "rounds=60")
+    ran = go(tmp_path, *BOTH, "client.lr=1", "rounds=60")
     arrived = np.array([report.metrics["round/arrived"] for report in ran.reports[1:]])
     assert (arrived == 0).any()
     empty = arrived == 0
     assert not (empty[:-2] & empty[1:-1] & empty[2:]).any()
+
+
+def test_samples_and_deadline_are_controlled_by_the_same_rounds(tmp_path: Path) -> None:
+    """With equal options ltr is 1 - ddlr, rounds without arrivals or not."""
+    ran = go(tmp_path, *BOTH, "deadline.dss=0.3", "client.lr=1", "rounds=60")
+    names = ("round/arrived", "samples/ltr", "deadline/ddlr")
+    arrived, ltr, ddlr = (np.array([report.metrics[name] for report in ran.reports[1:]]) for name in names)
+    assert (arrived == 0).any()
+    assert len(set(ltr.tolist())) > 2
+    assert ltr == pytest.approx(1 - ddlr)
 
 
 def test_a_look_at_all_samples_takes_its_time() -> None:

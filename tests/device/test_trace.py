@@ -151,6 +151,17 @@ def test_too_few_rows_are_refused_where_none_are_drawn(tmp_path: Path) -> None:
     assert trace(path, draw=True).expect(np.arange(1), job(1), Draws(0, 4)).unit.shape == (1,)
 
 
+def test_a_client_that_is_left_out_is_named(tmp_path: Path) -> None:
+    """Of clients 0, 1 and 3 the third would have the row of another; two clients don't need it, nor do drawn ones."""
+    path = write(tmp_path, {**COLUMNS, "client": [3, 0, 1]})
+    with pytest.raises(DataError, match=r"has no client 2: 0 to 1 are there, and then 3; add it, or set device.draw"):
+        trace(path).expect(np.arange(1), job(1), Draws(0, 3))
+    assert trace(path).expect(np.arange(2), job(2), Draws(0, 2)).unit.shape == (2,)
+    assert trace(path, draw=True).expect(np.arange(3), job(3), Draws(0, 3)).unit.shape == (3,)
+    ids_of_devices = write(tmp_path, {**COLUMNS, "client": [10, 70, 30]})
+    assert trace(ids_of_devices).expect(np.arange(3), job(3), Draws(0, 3)).unit.shape == (3,)
+
+
 def test_files_that_are_no_table(tmp_path: Path) -> None:
     pickled = tmp_path / "devices.pkl"
     pickled.write_bytes(pickle.dumps({1: {"computation": 1.0}}))

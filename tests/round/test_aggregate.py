@@ -180,9 +180,11 @@ def test_what_the_server_works_out_of_the_updates() -> None:
 def test_a_deadline_that_is_too_short_for_everybody_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     planned = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), closing=SimpleNamespace(train_s=2.5))
     impatient = server_step()
+    impatient.parts = SimpleNamespace(deadline=make("deadline", "fixed"))
     for _ in range(2):
         impatient._nobody(planned)
     assert caplog.text.count("round 5: none of the 2 selected clients was done when the round closed after 2.5") == 1
+    assert "as it is (raise deadline.k, or set deadline.partial_work=true)\n" in caplog.text
 
 
 @pytest.mark.parametrize("words", ["agg=scaffold", "agg=fedmaba", "server=momentum"])

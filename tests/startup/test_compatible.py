@@ -81,9 +81,9 @@ from yaml_words import make, words
         ),
         (("objective=propfair", "objective@objective.base=sce"), "objective.M must be above 9.21"),
         *(
-            ((*words, f"deadline={deadline}"), f"fits samples into the time until .* deadline={deadline}")
+            ((*words, f"deadline={deadline}"), f"goes by the deadline that clients are told, .* deadline={deadline}")
             for words in (("samples=fedbalancer",), ("samples=oort_balancer", "client.steps=5"))
-            for deadline in ("wait_for_all", "smartpc_quorum")
+            for deadline in ("wait_for_all", "smartpc_quorum", "over_commit")
         ),
         (
             ("samples=fedbalancer", "deadline=fixed", "client.steps=5"),
@@ -148,6 +148,7 @@ def test_what_can_work_runs(tmp_path: Path, words: tuple[str, ...]) -> None:
 
 
 CLEAN = "heterogeneity=noniid30"
+LISTS = ("samples=fedbalancer", "deadline=fixed")
 NOISY = "high losses draw {} to clients, and wrong labels (label_noise=beta) make losses high, too"
 OFTEN = "changes the weights of those who arrive alone, and so leans towards clients that train often"
 AWAY = "agg=rhfl compares a client's loss with that of when it last came: who stays away longer seems to learn faster"
@@ -167,6 +168,9 @@ RHFL = ("agg=rhfl", "proxy=noise")
         (("agg=term", "agg.tilt=-1"), []),
         (("agg=qffl", "agg.q=0"), []),
         (("agg=propfair",), [NOISY.format("objective=propfair")]),
+        ((*LISTS,), ["high losses draw samples=fedbalancer to samples, and wrong labels"]),
+        ((*LISTS, CLEAN), []),
+        ((*LISTS, "samples.noise=0.5", CLEAN), ["samples.noise=0.5 leaves the threshold of samples=fedbalancer lower"]),
         # weights that only those who arrive move
         (("agg=afl", CLEAN), [f"agg=afl {OFTEN}"]),
         (("agg=afl", "agg.gamma=0", CLEAN), []),
@@ -229,7 +233,7 @@ def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> 
         assert all("the network has batch norm" in line and f"whatever agg={word} makes" in line for line in found)
 
 
-GROUPS = ("selector", "agg", "codec", "objective", "availability")
+GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device")
 
 
 def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:

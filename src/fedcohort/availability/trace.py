@@ -7,9 +7,9 @@
 
     python train.py availability=trace availability.path=ready.csv availability.period_s=86400
 
-Client k is the k-th device in the order of names (numbers by size, texts by letters), or with assign=drawn one that is
-drawn for it, once a run, as FLASH's benchmark does. What is drawn here has nothing to do with what `device` draws. A
-device that is never ready has rows of a `state` other than 1.
+Client k is the k-th device in the order of names (numbers by size, texts by letters; none left out of those that count
+from 0 or 1), or with assign=drawn one that is drawn for it, once a run, as FLASH's benchmark does. What is drawn here
+has nothing to do with what `device` draws. A device that is never ready has rows of a `state` other than 1.
 
 Departures from the paper: none (of no paper). `benchmarks/fedscale_availability.py` makes such a table of FedScale's
 file, and availability=phones names the columns of the 723 phones that were seen for five days.
@@ -80,6 +80,9 @@ class Trace(Availability):
             raise DataError(f"availability.path: {self.path} has nobody who is ever ready")
         stop = np.cumsum(np.bincount(device[ready], minlength=len(counts)))
         first = np.concatenate([[0], stop[:-1]])
+        whole, missing = table.find_gap("client", self.client)
+        if self.assign == "by_id" and draws.n_clients > whole:
+            raise DataError(f"{missing}, or set availability.assign=drawn, which draws one for each client")
         mine = self._assign(first, stop, draws)
         return Schedule(start[ready], end[ready], first[mine], stop[mine], period[mine])
 

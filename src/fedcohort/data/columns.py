@@ -77,6 +77,25 @@ class Columns:
         _, device, counts = np.unique(np.array(cells.to_pylist()), return_inverse=True, return_counts=True)
         return np.argsort(device, kind="stable").astype(np.int64), counts.astype(np.int64)
 
+    def find_gap(self, option: str, column: str) -> tuple[float, str]:
+        """Find the first name that is left out of those that count from 0 or 1: who comes after it isn't who it seems.
+
+        Texts, and numbers that begin elsewhere, are no numbering.
+
+        Returns:
+            how many come before it, infinite where none is left out; and what to say of it.
+        """
+        cells = self._take(option, column)
+        if not str(cells.type).startswith(("int", "uint")):
+            return math.inf, ""
+        names = np.unique(np.array(cells.to_pylist()))
+        gaps = np.flatnonzero(np.diff(names) > 1)
+        if names[0] not in (0, 1) or not len(gaps):
+            return math.inf, ""
+        first, last, following = (int(names[i]) for i in (0, gaps[0], gaps[0] + 1))
+        there = f"{first} to {last} are there, and then {following}"
+        return float(gaps[0] + 1), f"{self.group}.{option}: {self.path} has no client {last + 1}: {there}; add it"
+
     def numbers(self, option: str, column: str, *, positive: bool = False) -> Values:
         """The cells as numbers of at least 0, or more than 0 where they are positive, float64 [rows].
 

@@ -14,8 +14,8 @@ Between two completions DDL-E falls, so its maximum is at a completion: the firs
 Departures from the paper:
 - null for `grid` tries all completions; the paper tries seconds from t = 1 on (grid=1), whatever the unit of time;
 - epochs take as long as their samples do: the paper's (|OT| - 1) / batch of a batch's time is nothing for one sample;
-- the paper doesn't say what becomes of the |OT_i| of those who are late: while the threshold falls it is too small, and
-  rounds that nobody is in time for would follow each other for good (the code adds ten seconds to all after such rounds);
+- the paper doesn't say what becomes of the |OT_i| of who is late: while the threshold falls it is too small, and rounds
+  that nobody is in time for would follow each other (the code adds ten seconds to all deadlines after such a round);
 - dl and dh are put into order, as the fastest clients may have far to travel;
 - deadlines are of the selected, as in the text; Alg. 4's N is said to be their total.
 

@@ -6,8 +6,9 @@
 
     python train.py device=trace device.path=devices.csv device.unit=kbit/s
 
-Client k is the k-th device in the order of names (numbers by size, texts by letters), or with `draw` one that is drawn
-for it, once a run. Speeds are drawn for each client and round where the table has columns of deviations.
+Client k is the k-th device in the order of names (numbers by size, texts by letters; none left out of those that count
+from 0 or 1), or with `draw` one that is drawn for it, once a run. Speeds are drawn for each client and round where the
+table has columns of deviations.
 
 Departures from the paper: none (of no paper). `benchmarks/fedscale_devices.py` makes such a table of FedScale's file.
 """
@@ -86,12 +87,23 @@ class Trace(Device):
                 f"device.path: {self.path} has {n_rows} rows, too few for {draws.n_clients} clients: device.draw=true "
                 "draws one for each"
             )
+        whole, missing = self._gap
+        if draws.n_clients > whole:
+            raise DataError(f"{missing}, or set device.draw=true, which draws a row for each client")
         return clients
+
+    @cached_property
+    def _gap(self) -> tuple[float, str]:
+        return self._table.find_gap(CLIENT, self.client)
+
+    @cached_property
+    def _table(self) -> Columns:
+        return Columns.read("device", self.path)
 
     @cached_property
     def _speeds(self) -> Speeds:
         """Of each device in the order of names: its expectations are integrated once."""
-        table = Columns.read("device", self.path)
+        table = self._table
         order, counts = table.sort(CLIENT, self.client)
         if (counts > 1).any():
             first, again = order[np.cumsum(counts)[counts.argmax()] - counts.max() :][:2]

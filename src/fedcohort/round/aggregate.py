@@ -111,19 +111,26 @@ class ServerStep:
             weighing, state = self._apply(planned, weighing, state)
         elif collected.mean is not None:
             log.warning("round %d: the selector left out every update, and the model stays as it is", planned.round + 1)
-        deadline = self.parts.deadline
-        told = self._outcome(planned, weighing, "the deadline", deadline.needs)
-        return weighing, replace(state, deadline=deadline.observe(state.deadline, told))
+        return weighing, self._pace(planned, weighing, state)
+
+    def _pace(self, planned: PlannedRound, collected: Collected, state: ServerState) -> ServerState:
+        """Have the sample selection and the deadline hear of the same rounds, those without arrivals among them."""
+        samples, deadline = self.parts.samples, self.parts.deadline
+        told = self._outcome(planned, collected, "the sample selection", samples.needs)
+        state = replace(state, samples=samples.observe(state.samples, told))
+        told = self._outcome(planned, collected, "the deadline", deadline.needs)
+        return replace(state, deadline=deadline.observe(state.deadline, told))
 
     def _nobody(self, planned: PlannedRound) -> None:
         """Warn, once a run: a deadline that is too short for everybody looks like a run that learns nothing."""
         if not self.has_warned and rank() == 0:
             log.warning(
                 "round %d: none of the %d selected clients was done when the round closed after %.3g virtual seconds; "
-                "such a round leaves the model as it is (raise deadline.k, or set deadline.partial_work=true)",
+                "such a round leaves the model as it is%s",
                 planned.round + 1,
                 len(planned.selection.clients),
                 planned.closing.train_s,
+                f" ({way_out})" if (way_out := self.parts.deadline.way_out) else "",
             )
         self.has_warned = True
 
@@ -142,9 +149,7 @@ class ServerStep:
                 self.server.counters.copy_(_require(collected.counters))
             for client in kept.tolist():
                 self._keep(client, collected.stored.get(client, {}))
-        samples = self.parts.samples
-        told = self._outcome(planned, collected, "the sample selection", samples.needs)
-        return collected, replace(state, samples=samples.observe(state.samples, told))
+        return collected, state
 
     def _keep(self, client: int, stored: Mapping[str, Tensor]) -> None:
         """Have a client keep something beside what it keeps already."""
