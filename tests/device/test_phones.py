@@ -1,18 +1,23 @@
 """Seconds of phones by hand; and FedBalancer's mean job on UCI-HAR, from its own logs."""
 
+import csv
+import gzip
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from fedcohort.device.base import Workload
+from fedcohort.deadline.base import settle
+from fedcohort.device.base import Timing, Workload
 from fedcohort.device.phones import BATCH_TIMES, LINKS, Phones
 from fedcohort.errors import OptionError
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "uci_har"
+LOGS = SHARED.parents[1] / "papers" / "tables" / "fedbalancer_har_rounds.csv.gz"
+PARTS = ("down", "infer", "unit", "up")
 COUNTS = (18820.0, 16428.0, 159.0)
 NEXUS, REDMI, PIXEL = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 E = 5
@@ -138,6 +143,48 @@ def test_the_mean_job_of_fedbalancer_on_uci_har(nexus: int, redmi: int, seconds:
     slow, middle = (phones(kind, "har").expect(np.arange(21), job(n), Draws(0, 21)) for kind in (NEXUS, REDMI))
     mean = (nexus * slow.finish(E).mean() + redmi * middle.finish(E).mean()) / 21
     assert mean == pytest.approx(seconds, rel=0.03)
+
+
+def logged(method: str, seed: int, column: str) -> Values:
+    """A column of the authors' rounds of UCI-HAR."""
+    with gzip.open(LOGS, "rt") as file:
+        rows = [row for row in csv.DictReader(file) if (row["method"], row["seed"]) == (method, str(seed))]
+    return np.array([float(row[column]) for row in rows if row[column]])
+
+
+@pytest.mark.skipif(
+    not (SHARED.is_dir() and LOGS.exists()),
+    reason="no ../shared/data/uci_har and ../shared/papers/tables beside the repository: shared, not committed",
+)
+@pytest.mark.parametrize(("seed", "nexus"), [(0, 10), (1, 15)])
+def test_rounds_last_as_long_as_in_the_authors_logs(seed: int, nexus: int) -> None:
+    """Five of 21 subjects a round, with as many slow phones as theirs; which subject has which, the logs don't say.
+
+    T with travel; rounds that wait for all; arrivals before T, and how long rounds last where late clients do what
+    fits.
+    """
+    subjects = pq.read_table(SHARED / "train.parquet", columns=["subject"]).column("subject").to_numpy()
+    work = job(np.unique(subjects, return_counts=True)[1], 6_410_008.0)  # bytes of their model
+    everybody, rng = np.arange(21), np.random.default_rng(seed)
+    deadline = logged("fedavg_1T", seed, "ddl")[0]
+    T, whole, arrived, partial = (np.empty(300) for _ in range(4))
+    for t in range(300):
+        slow, chosen = np.isin(everybody, rng.permutation(21)[:nexus]), np.sort(rng.permutation(21)[:5])
+
+        def mixed(how: str, t: int = t, slow: np.ndarray = slow) -> Timing:
+            two = [getattr(phones(kind, "har"), how)(everybody, work, Draws(t, 21, t)) for kind in (NEXUS, REDMI)]
+            return Timing(*(np.where(slow, *(getattr(of, part) for of in two)) for part in PARTS))
+
+        T[t] = mixed("expect").finish(E).mean()
+        timing = mixed("sample")
+        cohort = Timing(*(getattr(timing, part)[chosen] for part in PARTS))
+        whole[t] = settle(cohort, E, np.inf, partial_work=False).train_s
+        arrived[t] = settle(cohort, E, deadline, partial_work=False).arrived.sum()
+        partial[t] = settle(cohort, E, deadline, partial_work=True).train_s
+    assert T.mean() == pytest.approx(deadline, rel=0.03)
+    assert np.median(whole) == pytest.approx(np.median(logged("fedavg_WFA", seed, "dur")), rel=0.03)
+    assert arrived.mean() == pytest.approx(logged("fedavg_1T", seed, "ok").mean(), abs=0.2)
+    assert partial.mean() == pytest.approx(logged("fedprox_mu_0_0_1T", seed, "dur").mean(), rel=0.03)
 
 
 @pytest.mark.parametrize("proportions", [[0.0, 0.0, 0.0], [1.0, 2.0], []])

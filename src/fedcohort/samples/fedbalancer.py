@@ -15,7 +15,7 @@ Departures from the paper:
 - those of `samples/threshold.py`.
 
 as_released=true does as the authors' code: S leaves travel out and counts parts of mini-batches; the rest in
-`samples/threshold.py`. A client that never trained takes OT there, whatever would fit.
+`samples/threshold.py`. Not done: in the code a client's first round is on OT, whatever would fit.
 """
 
 import math
