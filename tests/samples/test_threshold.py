@@ -111,6 +111,15 @@ def test_losses_are_cut_before_they_are_told() -> None:
     assert told["loss_squares"] == pytest.approx(0.01 + 0.04 + 0.09 + 0.16 + 6 * 0.25)
 
 
+@pytest.mark.filterwarnings("error")
+def test_infinite_losses_are_told_without_a_warning() -> None:
+    """Of a model that diverges; the server hears numbers that are none, and leaves them out."""
+    samples = part()
+    told = samples.tell(samples.init(POPULATION), request(np.zeros(10)), np.where(LOSSES > 0.5, np.inf, LOSSES))
+    assert told["loss_low"] == 0.1
+    assert not np.isfinite(told["loss_high"])
+
+
 def test_nonsense_is_not_heard() -> None:
     samples = part(w=1, lss=0.5)
     state = samples.observe(samples.init(POPULATION), outcome((0.2, np.nan), (1.0, np.inf), 2.0))

@@ -3,7 +3,8 @@
     T = mean over all clients of the expected seconds of the full job,   announce = close = k T
 
 Departures from the paper: k T is not truncated to whole seconds, which the released code does and which breaks
-latencies in other units.
+latencies in other units. T is of training on all samples, whatever `samples` takes of them or looks at before; the code
+has those of its sample selections in the T of their rows.
 """
 
 from dataclasses import dataclass

@@ -108,7 +108,8 @@ class LossThreshold(Samples[State]):
         known = request.losses if self.as_released else losses
         known = known if self.clip is None else np.minimum(known, self.clip)
         over = known[known > state.threshold] if self.as_released else known[known >= state.threshold]
-        low, high = float(known.min()), float(np.percentile(known, HIGH))
+        with np.errstate(invalid="ignore"):  # between two infinite losses, of a model that diverges
+            low, high = float(known.min()), float(np.percentile(known, HIGH))
         told = dict(zip(TOLD, (low, high, float(len(over)), float(over @ over)), strict=True))
         if self.noise:
             drawn = request.rng("metadata").standard_normal(len(TOLD))
