@@ -14,7 +14,7 @@ import numpy as np
 
 from fedcohort.errors import DataError
 from fedcohort.record.folder import write_atomically
-from fedcohort.study.definition import METHOD, YARDSTICK, Study
+from fedcohort.study.definition import METHOD, NAME, YARDSTICK, Study
 from fedcohort.study.measure import Trajectory, summarise
 from fedcohort.study.places import clock_of
 
@@ -95,7 +95,8 @@ class Results:
 def load(study: Study) -> Results:
     """Read what there is; what follows from curves is of the study's own `late` and targets, whatever they were.
 
-    Rows of another metric, and done ones whose curve is lost, are left out. Raises `DataError` for a damaged file.
+    Done rows whose curve is lost, and refused or failed ones of another metric, are left out. Raises `DataError` for a
+    damaged file, and for done rows of another metric, which the next run would delete.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -117,12 +118,19 @@ def load(study: Study) -> Results:
     for row in rows:
         key = (row["cell"], row["selector"], row["seed"])
         if row["status"] == DONE:
-            if row["metric"] != study.metric or key not in found.curves:
+            if row["metric"] != study.metric:
+                raise DataError(
+                    f"{study.folder / RESULTS} has runs of the metric {row['metric']}, and {NAME} asks for "
+                    f"{study.metric}: put it back, make another study folder for {study.metric}, or remove {RESULTS} and {CURVES}"
+                )
+            if key not in found.curves:
                 continue
             cell = study.cells.get(row["cell"])
             row |= summarise(
                 found.curves[key], study.late, cell.target if cell else None, clock_of(row["words"].split())
             )
+        elif row["metric"] != study.metric:
+            continue
         found.rows[key] = {**_empty(), **row}
     return found
 
