@@ -6,6 +6,7 @@ import pytest
 
 from fedcohort.command import study
 from fedcohort.errors import OptionError
+from fedcohort.study import results
 from study.tiny import write
 from yaml_words import CONFIGS
 
@@ -44,6 +45,46 @@ def test_run_status_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert capsys.readouterr().out.split()[-1].endswith("cell_equal.tex")
     with pytest.raises(OptionError, match="seeds must be integers"):
         study.main(["status", "tiny", "seeds=a"])
+
+
+def test_a_page_leaves_out_runs_of_another_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They were averaged with the others, and nothing said so. What nobody can compose any more stays."""
+    tiny = write(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0])
+    (tmp_path / "studies" / "board").mkdir()
+    (tmp_path / "studies" / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {tiny: digits}\n")
+    (tmp_path / "configs").symlink_to(CONFIGS)
+    monkeypatch.chdir(tmp_path)
+    assert study.main(["run", "tiny", "selectors=round_robin,ucb_cs"]) == 0
+    found = results.load(tiny)
+    gone = {**found.rows["equal", "ucb_cs", 0], "selector": "gone", "stamp": "of its word"}
+    found.put(gone, found.curves["equal", "ucb_cs", 0])
+    for row in found.rows.values():
+        row["stamp"] = "of other configs"
+    found.save()
+    page, board = (tmp_path / "studies" / name / "README.md" for name in ("tiny", "board"))
+    capsys.readouterr()
+    assert study.main(["report", "tiny"]) == 0
+    assert "composing tells which runs are" in capsys.readouterr().out
+    assert "left out" not in page.read_text()  # the configs that they have are the same
+
+    for row in ("round_robin", "ucb_cs"):
+        found.rows["equal", row, 0]["config_hash"] = "another"
+    found.save()
+    written = (tiny.folder / results.RESULTS).read_bytes()
+    line = (
+        "2 runs whose config is another one now, or refused, left out: round_robin, ucb_cs in all regimes; "
+        "`fedcohort study run tiny` does them anew, with `selectors=ucb_cs` those of your own\n"
+    )
+    for name, told, text in (("tiny", f"- {line}", page), ("board", f"- tiny: {line}", board)):
+        assert study.main(["report", name]) == 0
+        assert told in text.read_text()
+    assert "- all of 1 seeds in each of its regimes: round_robin\n" in page.read_text()
+    assert "| gone |" in page.read_text()
+    assert "| ucb_cs |" not in page.read_text()
+    assert "- 2 runs, 0.0 hours" in page.read_text()
+    assert (tiny.folder / results.RESULTS).read_bytes() == written  # a page takes nothing away
 
 
 def test_a_leaderboard_is_reported_and_not_run(

@@ -93,7 +93,7 @@ def main(words: Sequence[str]) -> int:
     configs = Path.cwd() / "configs"
     rows = _split(options.selectors)
     if leaderboard.is_one(STUDIES / name):
-        return _report_leaderboard(verb, name)
+        return _report_leaderboard(verb, name, configs)
     study = places.with_own(load(STUDIES / name), rows, configs)
     found = results.load(study)
     if verb == "tune":
@@ -101,7 +101,7 @@ def main(words: Sequence[str]) -> int:
     if verb == "report":
         from fedcohort.study import report  # noqa: PLC0415 - scipy
 
-        return _list(report.write(study, found))
+        return _list(report.write(study, _set_apart(study, found, configs)))
     seeds = options.seeds_of(study)
     wanted = places.list_places(study, _split(options.cells), rows)
     logs = (LOGS / name).absolute()
@@ -111,9 +111,7 @@ def main(words: Sequence[str]) -> int:
             work.run(wanted, seeds, int(options.n_jobs or 1))
     at = progress.progress_of(wanted, seeds, found, configs)
     if at.count(progress.CHANGED):
-        _say(
-            "words or configs are others than when it was run: composing tells which runs are, some 10 places a second"
-        )
+        _say(progress.COMPOSING)
         with engine.quietly():
             at = progress.settle(at, found, work.identity)
     _say(progress.describe(study, at, found))
@@ -145,12 +143,20 @@ def _training(logs: Path) -> Iterator[None]:
             raise SystemExit(interrupts.code or 1) from None
 
 
-def _report_leaderboard(verb: str, name: str) -> int:
-    known = leaderboard.load(STUDIES / name)
+def _set_apart(study: Study, found: results.Results, configs: Path) -> results.Results:
+    """Leave out, for a page, the runs of another config than the study's now."""
+    work = engine.Work(study, found, configs, (LOGS / study.name).absolute(), False, _say)
+    with engine.quietly():
+        return progress.set_apart(study, found, configs, work.identity, _say)
+
+
+def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
     if verb != "report":
+        known = leaderboard.load(STUDIES / name)
         raise OptionError(f"{name} has no runs of its own, it ranks those of {', '.join(known.studies)}: {verb} these")
     from fedcohort.study import standings  # noqa: PLC0415 - scipy
 
+    known = leaderboard.load(STUDIES / name, lambda study: _set_apart(study, results.load(study), configs))
     return _list(standings.write(known))
 
 

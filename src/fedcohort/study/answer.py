@@ -4,10 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from fedcohort.observe.comparison.shown import MetricUnit
-from fedcohort.study.definition import BOUND, LIMIT, METHOD, YARDSTICK, Study
+from fedcohort.study.definition import BOUND, LIMIT, YARDSTICK, Study
 from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
-from fedcohort.study.places import clock_of
-from fedcohort.study.sheets import spell_mean
+from fedcohort.study.wording import points, spell_mean, spell_worth
 
 WON, UNUSED, NOTHING, OPEN = KINDS = ("won", "unused", "nothing", "open")
 
@@ -72,11 +71,6 @@ def _so_far(study: Study, cells: Sequence[CellVerdict]) -> str:
 
 def _label(study: Study, cell: CellVerdict) -> str:
     return study.cells[cell.cell].label
-
-
-def spell_worth(study: Study, u: MetricUnit) -> str:
-    """`1 point`: the difference that the number of seeds is told for."""
-    return f"{study.worth * u.factor:g} {points(u, study.worth * u.factor)}"
 
 
 def count_regimes(study: Study, by_kind: Mapping[str, Sequence[CellVerdict]], u: MetricUnit) -> str:
@@ -144,12 +138,6 @@ def _losers(cell: CellVerdict, base: str, u: MetricUnit) -> str:
     return f"; worse than {base}: " + ", ".join(f"{each.row} ({over_of(each).mean * u.factor:+.1f})" for each in lost)
 
 
-def points(u: MetricUnit, count: float = 2) -> str:
-    """How a difference of `count` is called: of percentages it is points."""
-    name = "points" if u.name == "%" else u.name
-    return name.removesuffix("s") if count == 1 and len(name) > 1 else name
-
-
 def rank_methods(study: Study, verdict: Verdict) -> list[str]:
     """Say who ranks best over the regimes, and whether the baseline is beaten."""
     ranks, base = verdict.ranks, study.baseline
@@ -170,74 +158,3 @@ def rank_methods(study: Study, verdict: Verdict) -> list[str]:
         return [f"{where} {best}; **{base} isn't shown to be beaten**: {far}."]
     rank = "rank" if len(better) > 1 else "ranks"
     return [f"{where} {', '.join(better)} {rank} better than {base}, by {ranks.distance:.1f} or more."]
-
-
-def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
-    """Return what has to be known to read the tables, a line each."""
-    least = study.least * u.factor
-    late = f"the mean of {study.metric} over the last {study.late} evaluated rounds of a run{tell_clock(study)}"
-    return [
-        f"A result is {late}; differences are to {study.baseline} on the same seed, which shares data, "
-        "partition and first model, with 95 % intervals of the paired t.",
-        f"▲ and ▼: a difference whose p, corrected by Holm for the row's regimes, is below {study.alpha:g}, "
-        f"of {least:g} {points(u, least)} or more, over {study.enough} seeds or more. {warn_of_many(study, verdict)}",
-        "‡ is a yardstick, no method: it reads what no server can know. The gap is that of the yardstick that did best "
-        "on these very seeds, which flatters it a little.",
-        "The greedy oracle is myopic and no upper bound: it takes who helps the next model most. Full participation, "
-        "and the bound, the same federation without its heterogeneity, may lie well above it.",
-        f"Seeds: how many show a true difference of {spell_worth(study, u)} with a chance of 80 %, from the median "
-        f"spread of the methods' paired differences, in one test at {study.alpha:g}: a mark, which Holm corrects, "
-        "takes more. The formula is in `maths/many_tests.py`.",
-        "To target: median rounds and virtual time to the regime's target; where half of the seeds never met it, how "
-        "many did.",
-        *tell_tuned(study),
-    ]
-
-
-def tell_clock(study: Study) -> str:
-    """Say what a result is where a clock ends runs; "" where none does."""
-    if not any(clock_of((*study.common, *cell.words)) for cell in study.cells.values()):
-        return ""
-    return ", or, where a clock ends them (until.virtual_s), over the last sixth of its time, of the newest model"
-
-
-def warn_of_many(study: Study, verdict: Verdict) -> str:
-    """Say what the marks of many methods come to by chance; Holm's level holds for each row."""
-    m = len({row.row for cell in verdict.cells.values() for row in cell.rows.values() if row.role == METHOD})
-    return (
-        f"Nothing is corrected for the number of methods: were all {m} like {study.baseline}, a mark by chance "
-        f"somewhere would be expected of up to {m * study.alpha:.2g} of them."
-    )
-
-
-def tell_tuned(study: Study) -> list[str]:
-    """Say who was tuned with what, a line each."""
-    if not study.tuned:
-        return ["Nobody was tuned: all methods have their default options."]
-    lines = ["Tuned, each on seeds of its own; all others have their default options:"]
-    for name, each in study.tuned.items():
-        seeds, cells = ", ".join(map(str, each.seeds)), ", ".join(each.cells)
-        lines.append(
-            f"{name}: `{' '.join(each.words)}`, the best of {each.trials} trials (seeds {seeds} in {cells}; "
-            f"{each.metric} {each.value:.4f}, {each.default:.4f} with its defaults; commit {each.commit})."
-        )
-    return lines
-
-
-def missing(study: Study, verdict: Verdict) -> list[str]:
-    """Return what the study asks for and hasn't got, a line a reason to run it again."""
-    lacks: dict[str, dict[int, list[str]]] = {}
-    for (cell, row), n in verdict.missing.items():
-        lacks.setdefault(row, {}).setdefault(n, []).append(cell)
-    rows: dict[str, list[str]] = {}
-    for row, of in lacks.items():
-        whole = sum(row.removeprefix(BOUND) in cell.bounds for cell in study.cells.values())
-        whole = whole if row.startswith(BOUND) else len(study.cells)
-        what = "; ".join(_lack(n, cells, whole, len(study.seeds)) for n, cells in sorted(of.items(), reverse=True))
-        rows.setdefault(what, []).append(row.replace(BOUND, "bound "))
-    return [f"{what}: {', '.join(names)}" for what, names in rows.items()]
-
-
-def _lack(n: int, cells: Sequence[str], whole: int, seeds: int) -> str:
-    where = "each of its regimes" if len(cells) == whole else ", ".join(cells)
-    return f"{'all' if n == seeds else n} of {seeds} seeds in {where}"

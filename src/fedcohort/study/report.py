@@ -12,10 +12,12 @@ from fedcohort.observe.comparison.sheet import Sheet
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.figure.regimes import RegimeMap, draw_map, draw_ranks
 from fedcohort.record.folder import write_atomically
-from fedcohort.study import answer, sheets, web
+from fedcohort.study import answer, cautions, sheets, web
 from fedcohort.study.definition import BESIDE, BOUND, METHOD, YARDSTICK, Study
 from fedcohort.study.judge import Verdict, judge, over_of
+from fedcohort.study.missing import list_changed, list_missing
 from fedcohort.study.results import DONE, Results, with_roles
+from fedcohort.study.wording import points, unit_of_study
 
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
 
@@ -38,7 +40,7 @@ class Page:
 def write(study: Study, found: Results) -> list[Path]:
     """Write all files into the study's folder, and return them."""
     study = with_roles(study, found)
-    verdict, u = judge(study, found), sheets.unit_of_study(study.metric)
+    verdict, u = judge(study, found), unit_of_study(study.metric)
     page = Page(
         study=study,
         opening=answer.answer(study, verdict, u),
@@ -49,8 +51,8 @@ def write(study: Study, found: Results) -> list[Path]:
             sheets.sheet_of_ranks(verdict),
         ],
         cells=[sheets.sheet_of_cell(study, cell, u) for cell in verdict.cells.values()],
-        cautions=answer.cautions(study, verdict, u),
-        missing=answer.missing(study, verdict),
+        cautions=cautions.cautions(study, verdict, u),
+        missing=[*list_missing(study, verdict), *list_changed(study, found)],
         refused=_list_refused(study, found),
         origin=_origin(study, found),
     )
@@ -133,7 +135,7 @@ def _map_of(study: Study, verdict: Verdict, u: MetricUnit) -> RegimeMap:
     note = f"late means of {study.metric}, {seeds}; methods | yardsticks | beside"
     labels = [study.cells[cell.cell].label for cell in cells]
     shown = [cut for cut in dict.fromkeys(cuts) if 0 < cut < len(rows)]
-    return RegimeMap(labels, rows, values, clear, shown, answer.points(u), study.baseline, note)
+    return RegimeMap(labels, rows, values, clear, shown, points(u), study.baseline, note)
 
 
 def _list_refused(study: Study, found: Results) -> list[str]:

@@ -46,11 +46,13 @@ class Results:
     Attributes:
         rows: by cell, row and seed; of a run that was refused or has failed, with the reason.
         curves: of those that are done.
+        changed: of those that are done, whose config is another one now, where that was asked (`progress.set_apart`).
     """
 
     folder: Path
     rows: dict[Key, Row] = field(default_factory=dict)
     curves: dict[Key, Trajectory] = field(default_factory=dict)
+    changed: frozenset[Key] = frozenset()
 
     def put(self, row: Row, curve: Trajectory | None) -> None:
         """Keep what became of a run, instead of what was known of it before."""
@@ -61,7 +63,8 @@ class Results:
             self.curves[key] = curve
 
     def done(self) -> Iterator[tuple[Key, Row]]:
-        yield from ((key, row) for key, row in self.rows.items() if row["status"] == DONE)
+        """Yield the runs that are done, in their present config as far as that is known."""
+        yield from ((key, row) for key, row in self.rows.items() if row["status"] == DONE and key not in self.changed)
 
     def save(self) -> None:
         """Write both files, all of each or what was there before."""
@@ -121,7 +124,8 @@ def load(study: Study) -> Results:
             if row["metric"] != study.metric:
                 raise DataError(
                     f"{study.folder / RESULTS} has runs of the metric {row['metric']}, and {NAME} asks for "
-                    f"{study.metric}: put it back, make another study folder for {study.metric}, or remove {RESULTS} and {CURVES}"
+                    f"{study.metric}: put it back, make another study folder for {study.metric}, or remove {RESULTS} and "
+                    f"{CURVES}"
                 )
             if key not in found.curves:
                 continue

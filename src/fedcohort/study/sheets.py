@@ -4,30 +4,14 @@ import math
 
 from fedcohort.observe import units
 from fedcohort.observe.comparison.sheet import NONE, Sheet, exact, write_csv
-from fedcohort.observe.comparison.shown import MetricUnit, unit_of
+from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.comparison.table import Mean
 from fedcohort.study.definition import BOUND, YARDSTICK, Study
 from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
+from fedcohort.study.wording import spell_mean
 
 HEAD = ("selector", "late mean", "difference", "Holm's p", "gap closed", "rank", "virtual time", "bytes", "to target")
 MARK = {1: "▲", -1: "▼", 0: ""}
-
-
-def unit_of_study(metric: str) -> MetricUnit:
-    """Return what a study's numbers are shown in, of which pages have one digit behind the point."""
-    u = unit_of(metric)
-    return u if u.name else MetricUnit(100.0, "hundredths")
-
-
-def spell_mean(value: Mean, u: MetricUnit, *, sign: bool = False) -> str:
-    """`+1.2 [+0.3, +2.1]`, without an interval where there is one value."""
-    form = "+.1f" if sign else ".1f"
-    if not math.isfinite(value.mean):
-        return NONE
-    middle = f"{value.mean * u.factor:{form}}"
-    if not math.isfinite(value.half):
-        return middle
-    return f"{middle} [{value.low * u.factor:{form}}, {value.high * u.factor:{form}}]"
 
 
 def sheet_of_cells(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:

@@ -9,13 +9,14 @@ from statistics import median
 
 from fedcohort.observe.comparison.sheet import NONE, Sheet
 from fedcohort.observe.comparison.shown import MetricUnit
-from fedcohort.study import answer, board, sheets
+from fedcohort.study import answer, board, cautions, sheets
 from fedcohort.study.board import Board, Span
 from fedcohort.study.definition import Study
 from fedcohort.study.judge import Verdict, judge, over_of
 from fedcohort.study.leaderboard import Leaderboard
+from fedcohort.study.missing import list_changed
 from fedcohort.study.report import Page, commits_of, draw, save
-from fedcohort.study.results import DONE
+from fedcohort.study.wording import count, points, unit_of_study
 
 
 def write(known: Leaderboard) -> list[Path]:
@@ -26,7 +27,7 @@ def write(known: Leaderboard) -> list[Path]:
     main = board.rank(study, late, rows, known.groups)
     verdict = judge(study, found)
     verdict = replace(verdict, ranks=main.ranks if main else None)
-    u = sheets.unit_of_study(next(iter(known.studies.values())).metric)
+    u = unit_of_study(next(iter(known.studies.values())).metric)
     own = {row: board.rank(study, late, [*rows, row], known.groups) for row in few}
     tables = [sheet_of_board(study, main, verdict, u)] if main else []
     tables += [sheet_of_own(study, each, row) for row, each in own.items() if each is not None]
@@ -97,11 +98,6 @@ def spell_rank(rank: float, span: Span) -> str:
     return f"{middle} [{low}, {high}]" if math.isfinite(span[0]) else middle
 
 
-def count(n: int, noun: str) -> str:
-    """`1 seed`, `2 seeds`."""
-    return f"{n} {noun}{'s' * (n != 1)}"
-
-
 def _place_line(own: Board, row: str) -> tuple[str, ...]:
     mean = spell_rank(own.ranks.mean[row], own.spread[row])
     return (row, mean, *(spell_rank(*places[row]) for places in own.places.values()))
@@ -130,7 +126,7 @@ def _power(study: Study, verdict: Verdict, u: MetricUnit) -> str:
     known = {cell.cell: cell.seeds for cell in verdict.cells.values() if cell.seeds}
     if not known:
         return ""
-    worth = f"{study.worth * u.factor:g} {answer.points(u, study.worth * u.factor)}"
+    worth = f"{study.worth * u.factor:g} {points(u, study.worth * u.factor)}"
     most = max(known, key=lambda cell: known[cell])
     return (
         f"Seeds that show a true difference of {worth} with a chance of 80 %: {min(known.values())} to "
@@ -141,18 +137,18 @@ def _power(study: Study, verdict: Verdict, u: MetricUnit) -> str:
 def _cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     least = study.least * u.factor
     return [
-        f"A rank is among the methods of a regime, of means over the last evaluated rounds{answer.tell_clock(study)}, "
-        "and over the seeds that all of them have; 1 is best. Its interval "
+        "A rank is among the methods of a regime, of means over the last evaluated rounds"
+        f"{cautions.tell_clock(study)}, and over the seeds that all of them have; 1 is best. Its interval "
         "comes from weighing the seeds at random (Bayesian bootstrap, 2000 draws), those of a study alike "
         "in all of its regimes: what other seeds would give here. The picture's bars, Friedman's test and Nemenyi's "
         "distance, say what other regimes of this kind would.",
         f"▲ and ▼, beats and loses: a difference to {study.baseline} on the same seeds whose p, corrected by Holm for "
-        f"all regimes of this page, is below {study.alpha:g}, of {least:g} {answer.points(u, least)} or more, over "
-        f"{study.enough} seeds or more. {answer.warn_of_many(study, verdict)}",
+        f"all regimes of this page, is below {study.alpha:g}, of {least:g} {points(u, least)} or more, over "
+        f"{study.enough} seeds or more. {cautions.warn_of_many(study, verdict)}",
         "‡ is a yardstick, no method: it reads what no server can know, and has no rank.",
         "A method that has fewer than half as many runs as the baseline stands in a table of its own, among the others "
         "in its regimes, on its seeds.",
-        *answer.tell_tuned(study),
+        *cautions.tell_tuned(study),
     ]
 
 
@@ -163,15 +159,13 @@ def _list_missing(known: Leaderboard, verdict: Verdict, own: Mapping[str, Board 
         lacks = [cell for cell, study in known.groups.items() if study == name and cell not in verdict.cells]
         if lacks:
             found.append(f"{count(len(lacks), 'regime')} of {name}: `fedcohort study run {name}`")
+    for name, study in known.studies.items():
+        found += [f"{name}: {line}" for line in list_changed(study, known.of[name])]
     return found + [f"{row}: no regime that it has in common with the others" for row in own if own[row] is None]
 
 
 def _origin(known: Leaderboard) -> list[str]:
-    counts = Counter(
-        known.groups[key[0]]
-        for key, row in known.found.rows.items()
-        if row["status"] == DONE and key[0] in known.groups
-    )
+    counts = Counter(known.groups[key[0]] for key, _ in known.found.done() if key[0] in known.groups)
     own = ", ".join(f"{name} ({counts[name]} runs)" for name in known.studies)
     return [
         f"The results of {own}; of commit {commits_of(known.found)}.",
