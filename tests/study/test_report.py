@@ -181,7 +181,7 @@ def test_results_of_another_metric_are_kept(tmp_path: Path) -> None:
     there = (tmp_path / RESULTS).read_bytes()
     said = (
         r"results\.parquet has runs of the metric test/acc, and study\.yaml asks for test/acc_worst: put it back, "
-        r"make another study folder for test/acc_worst, or remove results\.parquet and curves\.parquet"
+        r"make another study folder for test/acc_worst, or remove both results\.parquet and curves\.parquet"
     )
     with pytest.raises(DataError, match=said):
         load(write(tmp_path, metric="test/acc_worst", **ROWS))

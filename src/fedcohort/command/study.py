@@ -10,8 +10,9 @@ fedcohort study tune NAME [selectors= n_jobs=1]
     the same number of trials for each selector that has a space in study.yaml, by Optuna, on seeds that the study
     doesn't use; what it finds is in tuned.yaml, and the rows <name>_tuned of the study have it
 fedcohort study report NAME
-    README.md, report.html, map.png, ranks.png and the tables as .csv and .tex, from what is there. A study whose
-    study.yaml has `of` is a leaderboard: it has no runs, and ranks the selectors of other studies.
+    README.md, report.html, map.png, ranks.png and the tables as .csv and .tex, from what is there; runs whose config is
+    another one now are left out, and named. A study whose study.yaml has `of` is a leaderboard: it has no runs, and
+    ranks the selectors of other studies.
 
 seeds=null           those of study.yaml
 cells=null           all

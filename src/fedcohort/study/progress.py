@@ -63,7 +63,7 @@ def settle(at: Progress, found: Results, identity: Identify) -> Progress:
 
 
 def set_apart(study: Study, found: Results, configs: Path, identity: Identify, say: Callable[[str], None]) -> Results:
-    """Return the results with the done runs marked whose config is another one now, or refused: a page has none of them.
+    """Return the results with those done runs marked whose config is another one now, or refused; a page has none.
 
     Of a row that neither `study.yaml` nor `configs` has any more nobody can tell: it stays.
     """

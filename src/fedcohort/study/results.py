@@ -124,8 +124,8 @@ def load(study: Study) -> Results:
             if row["metric"] != study.metric:
                 raise DataError(
                     f"{study.folder / RESULTS} has runs of the metric {row['metric']}, and {NAME} asks for "
-                    f"{study.metric}: put it back, make another study folder for {study.metric}, or remove {RESULTS} and "
-                    f"{CURVES}"
+                    f"{study.metric}: put it back, make another study folder for {study.metric}, or remove both "
+                    f"{RESULTS} and {CURVES}"
                 )
             if key not in found.curves:
                 continue
