@@ -15,20 +15,19 @@ The yardstick is chosen by the same seeds: its gap is a little flattered, and th
 """
 
 import math
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
-from fedcohort.maths.many_tests import adjust_holm, count_seeds, critical_distance, friedman_p, rank_rows
+from fedcohort.maths.many_tests import adjust_holm, count_seeds, rank_rows
 from fedcohort.observe.comparison.table import Difference, Mean, difference, mean
-from fedcohort.study.definition import BASELINE, BOUND, METHOD, YARDSTICK, Study
+from fedcohort.study.definition import BOUND, METHOD, YARDSTICK, Study
+from fedcohort.study.ranking import RANKED, Ranks, late_of, rank, split_rows
 from fedcohort.study.results import Results, Row
 
 COSTS = ("virtual_s", "bytes", "client_flops")
-RANKED = (METHOD, BASELINE)
 
 
 @dataclass(frozen=True)
@@ -91,23 +90,6 @@ class CellVerdict:
 
 
 @dataclass(frozen=True)
-class Ranks:
-    """Methods over cells.
-
-    Attributes:
-        mean: rank of each row over the cells, 1 is best.
-        p: Friedman's.
-        distance: two mean ranks that are this far apart differ (Nemenyi).
-        cells: that have all of these rows.
-    """
-
-    mean: Mapping[str, float]
-    p: float
-    distance: float
-    cells: Sequence[str]
-
-
-@dataclass(frozen=True)
 class Verdict:
     """All of it. missing: by cell and row, how many of the study's seeds have no result."""
 
@@ -132,7 +114,7 @@ def judge(study: Study, found: Results) -> Verdict:
     }
     adjusted = _adjust(overs)
     cells = {cell: _judge_cell(study, cell, runs[cell], overs, adjusted) for cell in runs}
-    return Verdict(cells, _rank_over_cells(study, runs), _missing(study, runs))
+    return Verdict(cells, _rank_over_cells(study, found), _missing(study, runs))
 
 
 Runs = Mapping[str, Mapping[int, Row]]  # of a cell: by row and seed
@@ -232,21 +214,11 @@ def _rank_in_cell(study: Study, runs: Runs) -> dict[str, Mean]:
     return {row: mean(list(ranks[:, i])) for i, row in enumerate(rows)}
 
 
-def _rank_over_cells(study: Study, runs: Mapping[str, Runs]) -> Ranks | None:
-    """Rank the rows that have half of the baseline's runs, in the cells that have all of these, on common seeds."""
-    counts: Counter[str] = Counter()
-    for of in runs.values():
-        counts.update({row: len(each) for row, each in of.items() if study.role_of(row) in RANKED})
-    rows = [row for row in counts if 2 * counts[row] >= counts[study.baseline]]
-    common = {cell: set.intersection(*(set(of.get(row, ())) for row in rows)) for cell, of in runs.items() if rows}
-    whole = [cell for cell, seeds in common.items() if seeds]
-    if len(rows) < 3 or len(whole) < 2:
-        return None
-    values = np.array([[_mean_of(runs[cell][row], common[cell]) for row in rows] for cell in whole])
-    means = rank_rows(values).mean(axis=0)
-    found = {row: float(means[i]) for i, row in enumerate(rows)}
-    distance = critical_distance(len(rows), len(whole), study.alpha)
-    return Ranks(dict(sorted(found.items(), key=lambda item: item[1])), friedman_p(values), distance, whole)
+def _rank_over_cells(study: Study, found: Results) -> Ranks | None:
+    """Rank the main rows in the cells that they share; None for fewer than three rows or two cells."""
+    late = late_of(study, found)
+    ranks = rank(study, late, split_rows(study, late)[0])
+    return ranks if ranks and len(ranks.mean) > 2 and len(ranks.cells) > 1 else None
 
 
 def _mean_of(runs: Mapping[int, Row], seeds: Collection[int]) -> float:

@@ -9,7 +9,7 @@ from statistics import median
 
 from fedcohort.observe.comparison.sheet import NONE, Sheet
 from fedcohort.observe.comparison.shown import MetricUnit
-from fedcohort.study import answer, board, cautions, sheets
+from fedcohort.study import answer, board, cautions, ranking, sheets
 from fedcohort.study.board import Board, Span
 from fedcohort.study.definition import Study
 from fedcohort.study.judge import Verdict, judge, over_of
@@ -22,8 +22,8 @@ from fedcohort.study.wording import count, points, unit_of_study
 def write(known: Leaderboard) -> list[Path]:
     """Write all files into the leaderboard's folder, and return them."""
     study, found = known.whole, known.found
-    late = board.late_of(study, found)
-    rows, few = board.split_rows(study, late)
+    late = ranking.late_of(study, found)
+    rows, few = ranking.split_rows(study, late)
     main = board.rank(study, late, rows, known.groups)
     verdict = judge(study, found)
     verdict = replace(verdict, ranks=main.ranks if main else None)
@@ -147,7 +147,8 @@ def _cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         f"{study.enough} seeds or more. {cautions.warn_of_many(study, verdict)}",
         "‡ is a yardstick, no method: it reads what no server can know, and has no rank.",
         "A method that has fewer than half as many runs as the baseline stands in a table of its own, among the others "
-        "in its regimes, on its seeds.",
+        "in its regimes, on its seeds; so does one that no study.yaml names, unless it has half of the baseline's seeds "
+        "or more in each of the regimes that are ranked.",
         *cautions.tell_tuned(study),
     ]
 
