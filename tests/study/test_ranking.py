@@ -1,7 +1,11 @@
 """Which rows are ranked where, from made-up results."""
 
+import math
 from pathlib import Path
 
+import pytest
+
+from fedcohort.study.answer import rank_methods
 from fedcohort.study.judge import judge
 from fedcohort.study.ranking import late_of, rank, share, split_rows
 from study.tiny import made_up, write
@@ -56,3 +60,57 @@ def test_a_named_row_that_was_just_begun_is_not_ranked(tmp_path: Path) -> None:
     assert share(late, ["random", "flash"]) == {"a": SEEDS, "b": [0, 1]}
     assert rank(study, late, ["random"]) is None
     assert judge(study, found).ranks is None
+
+
+SEVEN = {name: {"words": ["heterogeneity=iid"]} for name in "abcdefg"}
+OVER = "over them (Wilcoxon's signed ranks of the regimes' differences, corrected by Holm for 2 methods)."
+
+
+def tell_ranks(folder: Path, flash: list[float], cells: int = 7, powd: float = 0.6) -> str:
+    """What the page says where `flash` is so much better than random, regime by regime."""
+    study = write(folder, cells=SEVEN, selectors=["flash", "powd"])
+    late = {
+        cell: {"random": [0.7, 0.8], "flash": [0.7 + gap, 0.8 + gap], "powd": [powd, powd]}
+        for cell, gap in zip("abcdefg"[:cells], flash, strict=False)
+    }
+    (line,) = rank_methods(study, judge(study, made_up(study, late)))
+    return line
+
+
+def test_who_beats_the_baseline_over_the_regimes(tmp_path: Path) -> None:
+    gaps = [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07]
+    # 2 / 2^7, and Holm's 2: .031; Nemenyi's distance of 1.25 is beyond the one rank that flash is ahead
+    assert tell_ranks(tmp_path, gaps) == f"Over 7 regimes flash has the best mean rank. **flash beats random** {OVER}"
+    study = write(tmp_path, cells=SEVEN, selectors=["flash", "powd"])
+    late = {cell: {"random": [0.7], "flash": [0.7 + gap], "powd": [0.6]} for cell, gap in zip(SEVEN, gaps, strict=True)}
+    ranks = judge(study, made_up(study, late)).ranks
+    assert ranks is not None
+    assert ranks.distance > 1
+    assert ranks.contests["flash"].p == pytest.approx(2 * 2 / 2**7)
+    assert ranks.contests["flash"].median == pytest.approx(0.04)
+    assert ranks.contests["powd"].median == pytest.approx(-0.1)
+
+
+def test_one_loss_in_seven_regimes_is_not_enough(tmp_path: Path) -> None:
+    # rank 3 is negative: sums of 3 or less are of the sets {}, 1, 2, 3 and 1 + 2, two-sided 10 / 2^7; powd, which loses
+    # everywhere, has the smaller p, so that Holm leaves this one
+    said = tell_ranks(tmp_path, [0.01, 0.02, -0.03, 0.04, 0.05, 0.06, 0.07])
+    assert "**random isn't shown to be beaten**: the clearest is flash (p = 0.078; Wilcoxon's signed" in said
+
+
+def test_few_regimes_can_not_show_it(tmp_path: Path) -> None:
+    said = tell_ranks(tmp_path, [0.01, 0.02, 0.03, 0.04, 0.05], cells=5)
+    # 2 methods: 2 2 / 2^6 = .0625, 2 2 / 2^7 = .031
+    assert "**random isn't shown to be beaten**: 5 regimes are too few for a test to show it, which takes 7 (W" in said
+
+
+def test_a_diverged_regime_counts_as_the_largest_loss(tmp_path: Path) -> None:
+    # the third has rank 7: sets of ranks with sums 0 to 7 are 1 1 1 2 2 3 4 5, 19 of 2^7, two-sided 38 / 128
+    said = tell_ranks(tmp_path, [0.01, 0.02, math.nan, 0.04, 0.05, 0.06, 0.07])
+    assert f"the clearest is flash (p = {38 / 128:.3f};" in said
+
+
+def test_nobody_is_ahead(tmp_path: Path) -> None:
+    said = tell_ranks(tmp_path, [-0.01] * 7)
+    assert said.endswith("**random isn't shown to be beaten**: no method is ahead of it in the median regime.")
+    assert "random itself has the best mean rank" in said

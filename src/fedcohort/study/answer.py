@@ -3,10 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from fedcohort.maths.many_tests import least_blocks
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.study.definition import BOUND, LIMIT, YARDSTICK, Study
 from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
-from fedcohort.study.wording import points, spell_mean, spell_worth
+from fedcohort.study.ranking import Ranks
+from fedcohort.study.wording import count, points, spell_mean, spell_worth
 
 WON, UNUSED, NOTHING, OPEN = KINDS = ("won", "unused", "nothing", "open")
 
@@ -143,18 +145,26 @@ def rank_methods(study: Study, verdict: Verdict) -> list[str]:
     ranks, base = verdict.ranks, study.baseline
     if ranks is None or base not in ranks.mean:
         return []
-    names = list(ranks.mean)
-    where = f"Over {len(ranks.cells)} regimes"
-    best = f"{base} itself has the best mean rank" if names[0] == base else f"{names[0]} has the best mean rank"
+    first = next(iter(ranks.mean))
+    who = f"{base} itself has the best mean rank" if first == base else f"{first} has the best mean rank"
+    opening = f"Over {len(ranks.cells)} regimes {who}"
     if not ranks.p < study.alpha:
         test = f"p = {ranks.p:.2f}" if math.isfinite(ranks.p) else "no test"
-        return [
-            f"{where} {best}, but Friedman's test doesn't tell the methods apart ({test}): "
-            f"**{base} isn't shown to be beaten**."
-        ]
-    better = [name for name in names if ranks.mean.get(base, 0.0) - ranks.mean[name] >= ranks.distance]
-    if not better:
-        far = f"no rank is better by the distance of {ranks.distance:.1f}"
-        return [f"{where} {best}; **{base} isn't shown to be beaten**: {far}."]
-    rank = "rank" if len(better) > 1 else "ranks"
-    return [f"{where} {', '.join(better)} {rank} better than {base}, by {ranks.distance:.1f} or more."]
+        opening += f", but Friedman's test doesn't tell the methods apart ({test})"
+    return [f"{opening}. {_beat(study, ranks)}"]
+
+
+def _beat(study: Study, ranks: Ranks) -> str:
+    """Say who beats the baseline over the regimes, or that nobody is shown to."""
+    base, n, m = study.baseline, len(ranks.cells), len(ranks.contests)
+    test = f"Wilcoxon's signed ranks of the regimes' differences, corrected by Holm for {count(m, 'method')}"
+    ahead = {row: each.p for row, each in ranks.contests.items() if each.median > 0}
+    if better := [row for row, p in ahead.items() if p < study.alpha]:
+        return f"**{', '.join(better)} {'beat' if len(better) > 1 else 'beats'} {base}** over them ({test})."
+    none = f"**{base} isn't shown to be beaten**"
+    if n < (need := least_blocks(m, study.alpha)):
+        return f"{none}: {count(n, 'regime')} are too few for a test to show it, which takes {need} ({test})."
+    if not ahead:
+        return f"{none}: no method is ahead of it in the median regime."
+    clearest = min(ahead, key=lambda row: ahead[row])
+    return f"{none}: the clearest is {clearest} (p = {ahead[clearest]:.3f}; {test})."

@@ -1,10 +1,13 @@
 """Who ranks where over the regimes: which rows are compared, on which seeds, and what their mean ranks say.
 
-    main    the rows of `study.yaml` that have half as many runs as the baseline, or more; and a row that it doesn't name,
-            as a method of one's own, where it has half of the baseline's seeds or more in every regime that those
-            share, and leaves seeds there that all have
-    shared  the regimes that all rows have, and in each the seeds that all of them have there
-    R(a)    mean over the shared regimes of row a's rank among the rows, of late means over the shared seeds; 1 is best
+    main      the rows of `study.yaml` that have half as many runs as the baseline, or more; and a row that it doesn't
+              name, as a method of one's own, where it has half of the baseline's seeds or more in every regime that
+              those share, and leaves seeds there that all have
+    shared    the regimes that all rows have, and in each the seeds that all of them have there
+    R(a)      mean over the shared regimes of row a's rank among the rows, by late means over the shared seeds; 1 is
+              best
+    contest   of a row with the baseline: Wilcoxon's signed ranks of their differences in the shared regimes, means over
+              the shared seeds, whose p Holm corrects for the number of rows
 
 Nobody's own row takes a regime from the others.
 """
@@ -15,13 +18,33 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.maths.many_tests import critical_distance, friedman_p, rank_rows
+from fedcohort.maths.many_tests import (
+    adjust_holm,
+    bound_gaps,
+    critical_distance,
+    friedman_p,
+    rank_rows,
+    signed_ranks_p,
+)
 from fedcohort.study.definition import BASELINE, METHOD, Study
 from fedcohort.study.results import Results
 
 RANKED = (METHOD, BASELINE)
 Late = Mapping[str, Mapping[str, Mapping[int, float]]]  # of a regime: by row and seed
 Shared = dict[str, list[int]]  # by regime, seeds
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A method against the baseline over the regimes.
+
+    Attributes:
+        p: of Wilcoxon's signed ranks, corrected by Holm for the number of methods.
+        median: of the regimes' differences, in the metric's unit.
+    """
+
+    p: float
+    median: float
 
 
 @dataclass(frozen=True)
@@ -33,12 +56,14 @@ class Ranks:
         p: Friedman's.
         distance: two mean ranks that are this far apart differ (Nemenyi).
         cells: that have all of these rows.
+        contests: of each row with the baseline, in the order of `mean`; empty where that isn't ranked.
     """
 
     mean: Mapping[str, float]
     p: float
     distance: float
     cells: Sequence[str]
+    contests: Mapping[str, Contest]
 
 
 def late_of(study: Study, found: Results) -> Late:
@@ -101,9 +126,20 @@ def rank(study: Study, late: Late, rows: Sequence[str]) -> Ranks | None:
         return None
     means = mean_over_seeds(late, rows, shared)
     overall = dict(zip(rows, rank_rows(means).mean(axis=0).tolist(), strict=True))
+    overall = dict(sorted(overall.items(), key=lambda each: each[1]))
     return Ranks(
-        mean=dict(sorted(overall.items(), key=lambda each: each[1])),
+        mean=overall,
         p=friedman_p(means),
         distance=critical_distance(len(rows), len(shared), study.alpha),
         cells=list(shared),
+        contests=_contest({row: means[:, rows.index(row)] for row in overall}, study.baseline),
     )
+
+
+def _contest(means: Mapping[str, Float64[np.ndarray, "cells"]], baseline: str) -> dict[str, Contest]:
+    """Compare each row's means with the baseline's."""
+    if baseline not in means:
+        return {}
+    gaps = {row: bound_gaps(each, means[baseline]) for row, each in means.items() if row != baseline}
+    ps = adjust_holm([signed_ranks_p(each) for each in gaps.values()])
+    return {row: Contest(p, float(np.median(each))) for (row, each), p in zip(gaps.items(), ps, strict=True)}
