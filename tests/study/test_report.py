@@ -18,13 +18,16 @@ def test_the_page_opens_with_the_answer(tmp_path: Path) -> None:
     files = report.write(study, made_up(study, LATE))
     text = (tmp_path / "README.md").read_text()
     opening = text[: text.index("![")]
-    assert "**A method beats random in 1 of 2 regimes.** In 1 a yardstick beats it, and no method does" in opening
+    assert (
+        "**A method beats random in 1 of 2 regimes** (1 of them after Holm over all 4 tests). "
+        "In 1 a yardstick beats it, and no method does" in opening
+    )
     assert (
         "- **equal**: there are +10.0 [+10.0, +10.0] points to win (oracle_clean); no method is shown to beat"
         in opening
     )
     assert "won by flash (+10.0)" in opening
-    assert "were all 2 like random, a mark by chance somewhere would be expected of up to 0.1 of them" in text
+    assert "were all 2 like random, one by chance somewhere would be expected of up to 0.1 of them" in text
     assert "The greedy oracle is myopic and no upper bound" in text
     assert "| flash | 83.0 [80.5, 85.5] (n=3) | +2.0 [-0.5, +4.5] | 0.074 | 20 % | 1.0 ± 0.0 |" in text
     assert "- all of 2 seeds in noisy: full, oracle_diverse\n" in text
@@ -57,7 +60,15 @@ def test_nothing_to_win_is_said_where_it_is_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ({"flash": [0.9, 0.91, 0.92]}, "**A method beats random.**"),
+        ({"flash": [0.9, 0.91, 0.92]}, "**A method beats random**."),
+        (  # +.04, .05, .08: p = .042, which one correction doubles
+            {"flash": [0.84, 0.85, 0.88], "powd": [0.7, 0.9, 0.8]},
+            "**A method beats random**, but none does after Holm over all 2 tests.",
+        ),
+        (
+            {"flash": [0.9, 0.91, 0.92], "powd": [0.7, 0.9, 0.8]},
+            "**A method beats random**, also after Holm over all 2 tests.",
+        ),
         (
             {"oracle_clean": [0.9, 0.91, 0.92]},
             "**No method is shown to beat random.** A yardstick beats it: there is something to win.",

@@ -4,9 +4,9 @@ Holm (1979)      sort p_(1) <= ... <= p_(m); adjusted p_(i) = max over j <= i of
 Friedman (1937)  N blocks rank k treatments, ties share their mean rank; scipy's statistic, with its correction of ties
 Nemenyi (1963)   two mean ranks differ where |R_a - R_b| >= q_alpha sqrt(k (k + 1) / (6 N)), q_alpha the quantile of the
                  studentized range of k means with infinite degrees of freedom over sqrt(2) (Demsar, JMLR 2006)
-Wilcoxon (1945)  of N blocks' differences d_i, T+ is the sum of the ranks of |d_i| where d_i > 0, ties sharing their mean
-                 rank and those of zeros split evenly (Demsar, section 3.1.3); two-sided, exact for few blocks. Its p is
-                 2 / 2^N at least
+Wilcoxon (1945)  of N blocks' differences d_i, T+ is the sum of the ranks of |d_i| where d_i > 0, ties sharing their
+                 mean rank and those of zeros split evenly (Demsar, section 3.1.3); two-sided, exact for few blocks.
+                 Its p is 2 / 2^N at least
 seeds            paired differences have mean delta and deviation s, and the statistic is delta sqrt(n) / s. It passes
                  t_{1 - alpha / 2} with chance `power` where delta sqrt(n) / s >= t_{1 - alpha / 2} + t_{power}, both
                  quantiles of n - 1 degrees: the least n >= 2 with n >= ((t_{1 - alpha / 2} + t_{power}) s / delta)^2

@@ -1,13 +1,13 @@
 """The answer of a study in words: where selection pays, what there is to win, who wins it, what isn't known."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from fedcohort.maths.many_tests import least_blocks
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.study.definition import BOUND, LIMIT, YARDSTICK, Study
-from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
 from fedcohort.study.ranking import Ranks
+from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
 from fedcohort.study.wording import count, points, spell_mean, spell_worth
 
 WON, UNUSED, NOTHING, OPEN = KINDS = ("won", "unused", "nothing", "open")
@@ -23,7 +23,7 @@ def answer(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     for kind, found in by_kind.items():
         lines += [f"- {_of_cell(study, kind, cell, u)}{_losers(cell, study.baseline, u)}." for cell in found]
     return [
-        count_regimes(study, by_kind, u) + _so_far(study, cells),
+        count_regimes(study, verdict, u) + _so_far(study, cells),
         "\n".join(lines),
         *rank_methods(study, verdict),
     ]
@@ -75,14 +75,19 @@ def _label(study: Study, cell: CellVerdict) -> str:
     return study.cells[cell.cell].label
 
 
-def count_regimes(study: Study, by_kind: Mapping[str, Sequence[CellVerdict]], u: MetricUnit) -> str:
+def count_regimes(study: Study, verdict: Verdict, u: MetricUnit) -> str:
     """Count the regimes of each kind."""
+    by_kind = sort_regimes(study, list(verdict.cells.values()))
     counts = {kind: len(found) for kind, found in by_kind.items()}
     n, base = sum(counts.values()), study.baseline
     if n == 1:
-        return _of_one(next(kind for kind, count in counts.items() if count), study, u)
+        return _of_one(next(kind for kind, found in by_kind.items() if found), study, verdict, u)
     if counts[WON]:
-        parts = [f"**A method beats {base} in {counts[WON]} of {n} regimes.**"]
+        left = sum(cell.wins_after_all(study.alpha) for cell in by_kind[WON])
+        parts = [
+            f"**A method beats {base} in {counts[WON]} of {n} regimes** "
+            f"({left} of them after Holm over all {verdict.tests} tests)."
+        ]
     else:
         parts = [f"**In none of the {n} regimes a method is shown to beat {base}.**"]
     if counts[UNUSED]:
@@ -94,9 +99,12 @@ def count_regimes(study: Study, by_kind: Mapping[str, Sequence[CellVerdict]], u:
     return " ".join(parts)
 
 
-def _of_one(kind: str, study: Study, u: MetricUnit) -> str:
+def _of_one(kind: str, study: Study, verdict: Verdict, u: MetricUnit) -> str:
     if kind == WON:
-        return f"**A method beats {study.baseline}.**"
+        (cell,) = verdict.cells.values()
+        left = "also" if cell.wins_after_all(study.alpha) else "but none does"
+        more = f", {left} after Holm over all {verdict.tests} tests" if verdict.tests > 1 else ""
+        return f"**A method beats {study.baseline}**{more}."
     why = {
         UNUSED: "A yardstick beats it: there is something to win.",
         NOTHING: f"The yardsticks win nothing, or less than {spell_worth(study, u)}.",

@@ -2,8 +2,8 @@
 
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.study.definition import METHOD, Study
-from fedcohort.study.judge import Verdict
 from fedcohort.study.places import clock_of
+from fedcohort.study.verdict import Verdict
 from fedcohort.study.wording import points, spell_worth
 
 
@@ -40,8 +40,9 @@ def warn_of_many(study: Study, verdict: Verdict) -> str:
     """Say what the marks of many methods come to by chance; Holm's level holds for each row."""
     m = len({row.row for cell in verdict.cells.values() for row in cell.rows.values() if row.role == METHOD})
     return (
-        f"Nothing is corrected for the number of methods: were all {m} like {study.baseline}, a mark by chance "
-        f"somewhere would be expected of up to {m * study.alpha:.2g} of them."
+        f"A mark isn't corrected for the number of methods: were all {m} like {study.baseline}, one by chance "
+        f"somewhere would be expected of up to {m * study.alpha:.2g} of them. The opening says how much is left after one "
+        "correction over all methods and regimes."
     )
 
 

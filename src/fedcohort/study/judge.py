@@ -2,7 +2,8 @@
 
     d_s      late mean of a row minus that of the baseline on seed s: they share data, partition and first model
     verdict  a row wins or loses in a cell where Holm's adjusted p, over the row's cells, is below win.alpha, mean d is
-             win.least or more, and there are win.seeds of them
+             win.least or more, and there are win.seeds of them; p is corrected over all methods and cells, too, which
+             says how many of the wins one correction of everything leaves
     gap      the d of the yardstick whose mean d is largest, of those with win.seeds seeds where there are any; there is
              something to win where that passes in the same way
     closed   mean d of a row / mean d of that yardstick, over the seeds that all three have; given where there is a gap,
@@ -16,7 +17,6 @@ The yardstick is chosen by the same seeds: its gap is a little flattered, and th
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
@@ -26,81 +26,9 @@ from fedcohort.observe.comparison.table import Difference, Mean, difference, mea
 from fedcohort.study.definition import BOUND, METHOD, YARDSTICK, Study
 from fedcohort.study.ranking import RANKED, Ranks, late_of, rank, split_rows
 from fedcohort.study.results import Results, Row
+from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict
 
 COSTS = ("virtual_s", "bytes", "client_flops")
-
-
-@dataclass(frozen=True)
-class RowVerdict:
-    """A row in a cell.
-
-    Attributes:
-        value: late mean over its seeds, in the metric's unit.
-        over: to the baseline; None for the baseline itself.
-        p: Holm's, over the row's cells; NaN where there is no test.
-        sign: 1 where it wins, -1 where it loses, 0 where it can't be told from the baseline.
-        closed: share of the gap, NaN where there is none.
-        rank: among methods and the baseline; None for others.
-        costs: means of what a run took, by name.
-        target: median seconds and bytes and rounds to the target over seeds, infinite where half of them never met it.
-        reached: seeds that met it.
-    """
-
-    row: str
-    role: str
-    value: Mean
-    over: Difference | None
-    p: float
-    sign: int
-    closed: float
-    rank: Mean | None
-    costs: Mapping[str, float]
-    target: Mapping[str, float]
-    reached: int
-
-
-@dataclass(frozen=True)
-class CellVerdict:
-    """A cell.
-
-    Attributes:
-        rows: those with results, in the study's order.
-        best: the yardstick with the largest mean difference; None where no yardstick has a difference.
-        gap: it, None likewise.
-        pays: whether the gap is clear of 0.
-        seeds: how many show a difference of win.worth, None where no spread is known.
-    """
-
-    cell: str
-    rows: Mapping[str, RowVerdict]
-    best: str | None
-    gap: Difference | None
-    pays: bool
-    seeds: int | None
-
-    def winners(self, *roles: str) -> list[RowVerdict]:
-        """The rows that win, best first."""
-        won = [each for each in self.rows.values() if each.sign > 0 and each.role in (roles or (METHOD,))]
-        return sorted(won, key=lambda each: -over_of(each).mean)
-
-    def losers(self) -> list[RowVerdict]:
-        """The methods that lose, worst first."""
-        lost = [each for each in self.rows.values() if each.sign < 0 and each.role == METHOD]
-        return sorted(lost, key=lambda each: over_of(each).mean)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """All of it. missing: by cell and row, how many of the study's seeds have no result."""
-
-    cells: Mapping[str, CellVerdict]
-    ranks: Ranks | None
-    missing: Mapping[tuple[str, str], int]
-
-
-def over_of(row: RowVerdict) -> Mean:
-    """The difference to the baseline; nothing where there is none."""
-    return row.over.over if row.over is not None else Mean(math.nan, math.nan, 0, math.nan)
 
 
 def judge(study: Study, found: Results) -> Verdict:
@@ -112,12 +40,14 @@ def judge(study: Study, found: Results) -> Verdict:
         for row in of
         if row != study.baseline and set(of[row]) & set(of.get(study.baseline, {}))
     }
-    adjusted = _adjust(overs)
-    cells = {cell: _judge_cell(study, cell, runs[cell], overs, adjusted) for cell in runs}
+    own, methods = _adjust(overs), [key for key in overs if study.role_of(key[1]) == METHOD]
+    over_all = dict(zip(methods, adjust_holm([overs[key].p for key in methods]), strict=True))
+    cells = {cell: _judge_cell(study, cell, runs[cell], overs, (own, over_all)) for cell in runs}
     return Verdict(cells, _rank_over_cells(study, found), _missing(study, runs))
 
 
 Runs = Mapping[str, Mapping[int, Row]]  # of a cell: by row and seed
+Place = tuple[str, str]  # cell, row
 
 
 def _by_place(study: Study, found: Results) -> dict[str, dict[str, dict[int, Row]]]:
@@ -138,9 +68,9 @@ def _late(runs: Mapping[int, Row]) -> dict[int, float]:
     return {seed: facts["late"] for seed, facts in runs.items()}
 
 
-def _adjust(overs: Mapping[tuple[str, str], Difference]) -> dict[tuple[str, str], float]:
+def _adjust(overs: Mapping[Place, Difference]) -> dict[Place, float]:
     """Correct each row's p-values for the number of its cells."""
-    found: dict[tuple[str, str], float] = {}
+    found: dict[Place, float] = {}
     for row in {row for _, row in overs}:
         keys = [key for key in overs if key[1] == row]
         found |= dict(zip(keys, adjust_holm([overs[key].p for key in keys]), strict=True))
@@ -151,9 +81,11 @@ def _judge_cell(
     study: Study,
     cell: str,
     runs: Runs,
-    overs: Mapping[tuple[str, str], Difference],
-    adjusted: Mapping[tuple[str, str], float],
+    overs: Mapping[Place, Difference],
+    corrected: tuple[Mapping[Place, float], Mapping[Place, float]],
 ) -> CellVerdict:
+    """Judge a cell. corrected: by cell and row, p after Holm over the row's cells, and of methods over all cells."""
+    adjusted, over_all = corrected
     own = {row: overs[cell, row] for row in runs if (cell, row) in overs}
     signs = {row: _sign(study, over.over, adjusted[cell, row]) for row, over in own.items()}
     yardsticks = [row for row in own if study.role_of(row) == YARDSTICK and math.isfinite(own[row].over.mean)]
@@ -168,6 +100,7 @@ def _judge_cell(
             value=mean(list(_late(of).values())),
             over=own.get(row),
             p=adjusted.get((cell, row), math.nan),
+            p_all=over_all.get((cell, row), math.nan),
             sign=signs.get(row, 0),
             closed=_closed(study, runs, row, best) if pays and best and row in own else math.nan,
             rank=ranks.get(row),

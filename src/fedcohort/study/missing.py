@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from fedcohort.study.definition import BOUND, Study
-from fedcohort.study.judge import Verdict
 from fedcohort.study.results import Results
+from fedcohort.study.verdict import Verdict
 from fedcohort.study.wording import count
 
 

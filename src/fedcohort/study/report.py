@@ -14,9 +14,10 @@ from fedcohort.observe.figure.regimes import RegimeMap, draw_map, draw_ranks
 from fedcohort.record.folder import write_atomically
 from fedcohort.study import answer, cautions, sheets, web
 from fedcohort.study.definition import BESIDE, BOUND, METHOD, YARDSTICK, Study
-from fedcohort.study.judge import Verdict, judge, over_of
+from fedcohort.study.judge import judge
 from fedcohort.study.missing import list_changed, list_missing
 from fedcohort.study.results import DONE, Results, with_roles
+from fedcohort.study.verdict import Verdict, over_of
 from fedcohort.study.wording import points, unit_of_study
 
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"

@@ -7,7 +7,7 @@ from fedcohort.observe.comparison.sheet import NONE, Sheet, exact, write_csv
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.comparison.table import Mean
 from fedcohort.study.definition import BOUND, YARDSTICK, Study
-from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
+from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
 from fedcohort.study.wording import spell_mean
 
 HEAD = ("selector", "late mean", "difference", "Holm's p", "gap closed", "rank", "virtual time", "bytes", "to target")
@@ -138,6 +138,7 @@ def numbers_csv(study: Study, verdict: Verdict) -> str:
         "diff_p",
         "diff_n",
         "holm_p",
+        "holm_p_all",
         "sign",
         "gap_closed",
         "rank",
@@ -157,7 +158,7 @@ def numbers_csv(study: Study, verdict: Verdict) -> str:
                     *exact(each.value.mean, each.value.std, over.mean, over.low, over.high),
                     *exact(each.over.p if each.over else math.nan),
                     over.n,
-                    *exact(each.p),
+                    *exact(each.p, each.p_all),
                     each.sign,
                     *exact(each.closed, rank.mean, rank.half, *each.costs.values()),
                 ]

@@ -12,10 +12,11 @@ from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.study import answer, board, cautions, ranking, sheets
 from fedcohort.study.board import Board, Span
 from fedcohort.study.definition import Study
-from fedcohort.study.judge import Verdict, judge, over_of
+from fedcohort.study.judge import judge
 from fedcohort.study.leaderboard import Leaderboard
 from fedcohort.study.missing import list_changed
 from fedcohort.study.report import Page, commits_of, draw, save
+from fedcohort.study.verdict import Verdict, over_of
 from fedcohort.study.wording import count, points, unit_of_study
 
 
@@ -107,14 +108,13 @@ def _open(study: Study, verdict: Verdict, main: Board | None, u: MetricUnit) -> 
     cells = list(verdict.cells.values())
     if not cells or main is None:
         return ["There is nothing to rank yet: the studies have no runs of two methods in one regime."]
-    by_kind = answer.sort_regimes(study, cells)
     unbeaten = [study.cells[cell.cell].label for cell in cells if not cell.winners()]
     seeds = sorted({len(of) for of in main.seeds.values()})
     span = f"{seeds[0]} to {count(seeds[-1], 'seed')}" if len(seeds) > 1 else count(seeds[0], "seed")
     lines = [
         f"{count(len(main.ranks.mean), 'selector')}, {count(len(main.places), 'regime')}, {span} in each.",
         *answer.rank_methods(study, verdict),
-        answer.count_regimes(study, by_kind, u),
+        answer.count_regimes(study, verdict, u),
     ]
     return (
         [*lines, f"**No method is shown to beat {study.baseline}** in: {'; '.join(unbeaten)}."] if unbeaten else lines
