@@ -46,15 +46,17 @@ def test_one_seed_tells_nothing(tmp_path: Path) -> None:
     assert "equal: not settled by 1 seed (+10.0, oracle_clean)" in text
 
 
-def test_nothing_to_win_is_said_where_it_is_so(tmp_path: Path) -> None:
-    study = write(tmp_path, **ROWS)
-    flat = {"equal": {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.79, 0.8], "oracle_clean": [0.801, 0.8, 0.8]}}
-    report.write(study, made_up(study, flat))
-    # mean .0333, deviation .0577 of a point, t_.975,2 = 4.303: +- .143
-    assert (
-        "equal: nothing to win here, or less than 1 point (+0.0 [-0.1, +0.2], oracle_clean)"
-        in (tmp_path / "README.md").read_text()
-    )
+def test_it_is_said_where_the_yardsticks_win_nothing(tmp_path: Path) -> None:
+    study = write(tmp_path, **{**ROWS, "beside": ["full", "worst"]})
+    flat = {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.79, 0.8], "oracle_clean": [0.801, 0.8, 0.8]}
+    rest = {"full": [0.85, 0.86, 0.87], "worst": [0.7, 0.71, 0.72], "bound:clean": [0.9, 0.92, 0.88]}
+    report.write(study, made_up(study, {"equal": flat, "noisy": {**flat, **rest}}))
+    text = (tmp_path / "README.md").read_text()
+    # mean .0333, deviation .0577 of a point, t_.975,2 = 4.303: +- .143; of `full` 6 +- 1 4.303 / sqrt(3)
+    said = "the yardsticks win nothing here, or less than 1 point (+0.0 [-0.1, +0.2], oracle_clean)"
+    assert f"- equal: {said}.\n" in text
+    # what they win is no limit where others are better
+    assert f"- noisy: {said}; bound clean is +10.0 [+5.0, +15.0]; full is +6.0 [+3.5, +8.5]" in text
 
 
 @pytest.mark.parametrize(

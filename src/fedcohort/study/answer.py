@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from fedcohort.maths.many_tests import least_blocks
 from fedcohort.observe.comparison.shown import MetricUnit
-from fedcohort.study.definition import BOUND, LIMIT, YARDSTICK, Study
+from fedcohort.study.definition import BESIDE, BOUND, LIMIT, YARDSTICK, Study
 from fedcohort.study.ranking import Ranks
 from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
 from fedcohort.study.wording import count, points, spell_mean, spell_worth
@@ -35,7 +35,7 @@ def sort_regimes(study: Study, cells: Sequence[CellVerdict]) -> dict[str, list[C
 
 
 def kind_of(study: Study, cell: CellVerdict) -> str:
-    """Which of KINDS the cell is; nothing to win: no yardstick's interval reaches beyond what a difference is worth."""
+    """Which of KINDS the cell is; nothing: no interval of a yardstick reaches beyond what a difference is worth."""
     if cell.winners():
         return WON
     if cell.pays:
@@ -56,7 +56,7 @@ def _of_cell(study: Study, kind: str, cell: CellVerdict, u: MetricUnit) -> str:
     gap = f"{spell_mean(cell.gap.over, u, sign=True)}, {cell.best}"
     worth = spell_worth(study, u)
     if kind == NOTHING:
-        return f"{label}: nothing to win here, or less than {worth} ({gap})"
+        return f"{label}: the yardsticks win nothing here, or less than {worth} ({gap}){_beyond(study, cell, u)}"
     need = f"; to show that a method wins {worth} takes {cell.seeds}" if cell.seeds else ""
     n = cell.gap.over.n
     return f"{label}: not settled by {n} seed{'s' if n > 1 else ''} ({gap}){need}"
@@ -120,6 +120,13 @@ def _bound(cell: CellVerdict, u: MetricUnit) -> str:
         return ""
     most = max(bounds, key=lambda row: over_of(row).mean)
     return f"; its bound, {most.row.removeprefix(BOUND)}, is {spell_mean(over_of(most), u, sign=True)}"
+
+
+def _beyond(study: Study, cell: CellVerdict, u: MetricUnit) -> str:
+    """Name the bounds and the rows beside that may lie further above the baseline than a difference is worth."""
+    far = [row for row in cell.rows.values() if row.role in (LIMIT, BESIDE) and over_of(row).n >= study.enough]
+    far = sorted((row for row in far if over_of(row).high > study.worth), key=lambda row: -over_of(row).mean)
+    return "".join(f"; {row.row.replace(BOUND, 'bound ')} is {spell_mean(over_of(row), u, sign=True)}" for row in far)
 
 
 def _gap(cell: CellVerdict, u: MetricUnit) -> str:

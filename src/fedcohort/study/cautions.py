@@ -41,8 +41,8 @@ def warn_of_many(study: Study, verdict: Verdict) -> str:
     m = len({row.row for cell in verdict.cells.values() for row in cell.rows.values() if row.role == METHOD})
     return (
         f"A mark isn't corrected for the number of methods: were all {m} like {study.baseline}, one by chance "
-        f"somewhere would be expected of up to {m * study.alpha:.2g} of them. The opening says how much is left after one "
-        "correction over all methods and regimes."
+        f"somewhere would be expected of up to {m * study.alpha:.2g} of them. The opening says how much is left after "
+        "one correction over all methods and regimes."
     )
 
 
