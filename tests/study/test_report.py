@@ -1,6 +1,7 @@
 """The files of a report, from made-up results: what they say, and that they hold all they need."""
 
 import csv
+import math
 import re
 from pathlib import Path
 
@@ -57,6 +58,23 @@ def test_it_is_said_where_the_yardsticks_win_nothing(tmp_path: Path) -> None:
     assert f"- equal: {said}.\n" in text
     # what they win is no limit where others are better
     assert f"- noisy: {said}; bound clean is +10.0 [+5.0, +15.0]; full is +6.0 [+3.5, +8.5]" in text
+
+
+def test_a_diverged_seed_is_told_and_no_dash(tmp_path: Path) -> None:
+    """Its row had no difference, no test and no place among those that are worse, as if it hadn't been run."""
+    study = write(tmp_path, **ROWS)
+    of = {"random": [0.8, 0.81, 0.82], "flash": [0.6, 0.62, 0.61], "powd": [0.8, math.nan, math.inf]}
+    report.write(study, made_up(study, {"equal": of, "noisy": {**of, "random": [0.8, math.nan, 0.82]}}))
+    text = (tmp_path / "README.md").read_text()
+    assert "worse than random: flash (-20.0), powd (diverged on 2 of 3)" in text
+    assert "| powd | – (n=3, 2 diverged) | diverged on 2 |" in text
+    assert "| powd | diverged | diverged |" in text
+    # where random diverged, nothing can be said of flash
+    assert "| random | – (n=3, 1 diverged) | – |" in text
+    assert "| flash | 61.0 [58.5, 63.5] (n=3) | – |" in text
+    assert "| flash | -20.0▼ | – |" in text
+    # from the one spread that is known, flash's in `equal`: .01, as large as the difference (`test_many_tests.py`)
+    assert "| seeds that 1 needs | 10 | – |" in text
 
 
 @pytest.mark.parametrize(

@@ -149,10 +149,9 @@ def _win(row: RowVerdict, u: MetricUnit) -> str:
 
 
 def _losers(cell: CellVerdict, base: str, u: MetricUnit) -> str:
-    lost = cell.losers()[:4]
-    if not lost:
-        return ""
-    return f"; worse than {base}: " + ", ".join(f"{each.row} ({over_of(each).mean * u.factor:+.1f})" for each in lost)
+    lost = [f"{each.row} ({over_of(each).mean * u.factor:+.1f})" for each in cell.losers()[:4]]
+    lost += [f"{each.row} (diverged on {each.diverged} of {each.value.n})" for each in cell.lost(base)[:4]]
+    return f"; worse than {base}: {', '.join(lost)}" if lost else ""
 
 
 def rank_methods(study: Study, verdict: Verdict) -> list[str]:

@@ -98,6 +98,7 @@ def _judge_cell(
             row=row,
             role=study.role_of(row),
             value=mean(list(_late(of).values())),
+            diverged=sum(not math.isfinite(late) for late in _late(of).values()),
             over=own.get(row),
             p=adjusted.get((cell, row), math.nan),
             p_all=over_all.get((cell, row), math.nan),
@@ -110,7 +111,7 @@ def _judge_cell(
         )
         for row, of in runs.items()
     }
-    spreads = [own[row].over.std for row in own if study.role_of(row) == METHOD and own[row].over.n > 1]
+    spreads = [own[row].over.std for row in own if study.role_of(row) == METHOD and math.isfinite(own[row].over.std)]
     seeds = count_seeds(median(spreads), study.worth, study.alpha) if spreads else None
     return CellVerdict(cell, rows, best, own[best] if best else None, pays, seeds)
 

@@ -64,9 +64,18 @@ def sheet_of_differences(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet
 
 
 def _short(row: RowVerdict | None, u: MetricUnit) -> str:
-    if row is None or not math.isfinite(over_of(row).mean):
+    if row is None or row.over is None:
         return NONE
+    if not math.isfinite(over_of(row).mean):
+        return "diverged" if row.diverged else NONE
     return f"{over_of(row).mean * u.factor:+.1f}{MARK[row.sign]}"
+
+
+def _difference(row: RowVerdict, u: MetricUnit) -> str:
+    """`+1.2 [+0.3, +2.1]`, or on how many seeds there is none."""
+    if row.over is not None and row.diverged:
+        return f"diverged on {row.diverged}"
+    return spell_mean(over_of(row), u, sign=True)
 
 
 def _called(study: Study, name: str) -> str:
@@ -100,8 +109,8 @@ def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:
         rows.append(
             (
                 f"{_called(study, each.row)} {MARK[each.sign]}".strip().replace(BOUND, "bound: "),
-                f"{spell_mean(each.value, u)} (n={each.value.n})",
-                spell_mean(over_of(each), u, sign=True) if each.over else NONE,
+                f"{spell_mean(each.value, u)} (n={each.value.n}{f', {each.diverged} diverged' * (each.diverged > 0)})",
+                _difference(each, u),
                 f"{each.p:.3f}" if math.isfinite(each.p) else NONE,
                 f"{100 * each.closed:.0f} %" if math.isfinite(each.closed) else NONE,
                 _rank(each.rank),

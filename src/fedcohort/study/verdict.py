@@ -15,6 +15,7 @@ class RowVerdict:
 
     Attributes:
         value: late mean over its seeds, in the metric's unit.
+        diverged: seeds whose late mean is not finite.
         over: to the baseline; None for the baseline itself.
         p: Holm's, over the row's cells; NaN where there is no test.
         p_all: of a method, Holm's over all methods and cells; NaN for others, and where there is no test.
@@ -29,6 +30,7 @@ class RowVerdict:
     row: str
     role: str
     value: Mean
+    diverged: int
     over: Difference | None
     p: float
     p_all: float
@@ -72,6 +74,12 @@ class CellVerdict:
         """The methods that lose, worst first."""
         lost = [each for each in self.rows.values() if each.sign < 0 and each.role == METHOD]
         return sorted(lost, key=lambda each: over_of(each).mean)
+
+    def lost(self, baseline: str) -> list[RowVerdict]:
+        """The methods that diverged on more seeds than the baseline, worst first; no test is left of them."""
+        least = self.rows[baseline].diverged if baseline in self.rows else 0
+        lost = [each for each in self.rows.values() if each.diverged > least and each.role == METHOD]
+        return sorted(lost, key=lambda each: -each.diverged)
 
 
 @dataclass(frozen=True)
