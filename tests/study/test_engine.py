@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.errors import CheckpointError
+from fedcohort.errors import CheckpointError, OptionError
+from fedcohort.record import provenance
 from fedcohort.record.history import read
 from fedcohort.startup import compose
 from fedcohort.startup.run import run as train
@@ -15,7 +16,7 @@ from fedcohort.study import engine, report
 from fedcohort.study.engine import Work, alone
 from fedcohort.study.measure import mean_over_time
 from fedcohort.study.places import list_places, with_own
-from fedcohort.study.play import Outcome, Task, identity_of
+from fedcohort.study.play import Outcome, Task, identity_of, play
 from fedcohort.study.progress import describe, progress_of, settle
 from fedcohort.study.results import DONE, FAILED, REFUSED, Results, with_roles
 from fedcohort.study.results import load as load_results
@@ -175,6 +176,46 @@ def test_a_study_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest
     assert len(list((logs / "runs").iterdir())) == 2  # one more selector, and no second folder of the first
     assert (folder / "weights.pt").stat().st_mtime_ns == trained
     assert [row["status"] for row in load_results(study).rows.values()] == [DONE, DONE]
+
+
+def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a bug was mended nothing else would do it: equal configs are runs that are done, whatever code they had."""
+    cells = {"equal": {"words": ["heterogeneity=iid"], "bounds": {"same": ["heterogeneity=iid"]}}}
+    study = write(tmp_path / "tiny", cells=cells, seeds=[0])
+    monkeypatch.setattr(provenance, "commit", lambda: ("old", False))
+    run(study, tmp_path / "logs")
+    monkeypatch.setattr(provenance, "commit", lambda: ("new", False))
+    said, played = list[str](), list[Task]()
+
+    def again(stop: int = 99) -> Results:
+        def counted(task: Task) -> Outcome:
+            played.append(task)
+            if len(played) > stop:
+                raise KeyboardInterrupt
+            return play(task)
+
+        monkeypatch.setattr(engine, "play", counted)
+        Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append, True).run(
+            list_places(study), [0], 1
+        )
+        return load_results(study)
+
+    with pytest.raises(KeyboardInterrupt):
+        again(stop=1)
+    assert said[0] == "0 of 3 runs are done, 3 to do"
+    assert sorted(row["commit"] for row in load_results(study).rows.values()) == ["new", "old", "old"]
+    played.clear()
+    found = again()  # goes on
+    assert "1 of 3 runs are done, 2 to do" in said
+    assert {row["commit"] for row in found.rows.values()} == {"new"}
+    assert [task.words[-1] for task in played] == ["selector=round_robin"]  # the bound is random's new run
+    assert not any(task.resume for task in played)  # what is in logs/ is other code's
+    played.clear()
+    again()
+    assert not played
+    monkeypatch.setattr(provenance, "commit", lambda: ("new", True))
+    with pytest.raises(OptionError, match="again=true goes by commits, and the code here has changes that are in none"):
+        again()
 
 
 def test_a_failure_is_said_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

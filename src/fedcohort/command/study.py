@@ -1,6 +1,6 @@
 """A study, from its folder studies/<name> with a study.yaml: where does selection pay?
 
-fedcohort study run NAME [seeds=0,1 cells=a,b selectors=c,d n_jobs=1 keep_runs=false]
+fedcohort study run NAME [seeds=0,1 cells=a,b selectors=c,d n_jobs=1 keep_runs=false again=false]
     do the runs that are missing; the words are checked before the first, each result is written down at once,
     and a run that is there is not done again. A word of configs/selector that study.yaml doesn't name is your own:
     selectors=mine adds it.
@@ -19,6 +19,8 @@ cells=null           all
 selectors=null       all; the baseline and the bounds are always run with them
 n_jobs=1             processes
 keep_runs=false      true keeps the folders of the runs, in logs/studies/<name>/runs
+again=false          true does again what another commit ran, or code that wasn't committed: after a bug is mended.
+                     Broken off, the same command goes on. What it runs itself must be committed.
 """
 
 import sys
@@ -49,11 +51,13 @@ class Options:
     selectors: str | None = None
     n_jobs: str | None = "1"
     keep_runs: str | None = "false"
+    again: str | None = "false"
 
     def __post_init__(self) -> None:
         if not (self.n_jobs or "").isdigit() or self.n_jobs == "0":
             raise ranges.refuse("n_jobs", "an integer in [1, inf)", self.n_jobs)
         ranges.choice("keep_runs", self.keep_runs, "true", "false")
+        ranges.choice("again", self.again, "true", "false")
 
     def seeds_of(self, study: Study) -> Sequence[int]:
         """The seeds typed. Raises `OptionError` for those that the study tunes on."""
@@ -106,7 +110,7 @@ def main(words: Sequence[str]) -> int:
     seeds = options.seeds_of(study)
     wanted = places.list_places(study, _split(options.cells), rows)
     logs = (LOGS / name).absolute()
-    work = engine.Work(study, found, configs, logs, options.keep_runs == "true", _say)
+    work = engine.Work(study, found, configs, logs, options.keep_runs == "true", _say, options.again == "true")
     if verb == "run":
         with _training(logs):
             work.run(wanted, seeds, int(options.n_jobs or 1))
