@@ -170,11 +170,30 @@ def test_tables_come_as_csv_and_latex(tmp_path: Path) -> None:
     assert float(flash["rank"]) == 1.0
     assert flash["sign"] == "0"
     assert rows["equal", "random"]["diff"] == ""
+    assert float(flash["last"]) == pytest.approx(0.83)
+    costs = ("bytes", "probe_bytes", "client_flops", "server_flops")
+    assert [flash[name] for name in costs] == ["1000000.0", "500.0", "2.0", "7.0"]
+    target = ("rounds_to_target", "virtual_s_to_target", "bytes_to_target", "reached")
+    assert [flash[name] for name in target] == ["1.0", "60.0", "1000000.0", "3"]
+    assert [rows["noisy", "flash"][name] for name in target] == [""] * 4  # it has no target
     assert rows["noisy", "flash"]["gap_closed"] == ""
     latex = (tmp_path / "tables" / "cell_equal.tex").read_text()
     assert latex.count("\\\\\n") == 7
     assert r"oracle\_clean \ddag{}" in latex
     assert r"20 \%" in latex
+
+
+def test_each_table_says_what_its_seeds_can_show(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    report.write(study, made_up(study, LATE))
+    text = (tmp_path / "README.md").read_text()
+    # of `equal` 17, as in test_judge; of `noisy` sqrt(3) / 300 (flash) and .01 (powd): the median is (.01 + 1e-4) / 2
+    power = "Seeds that show a true difference of 1 point with a chance of 80 %: "
+    assert text.count(f"|\n\n{power}5 to 17 (equal), 11 in the median regime.\n") == 3
+    assert f"{power}17.\n\n### noisy" in text
+    assert (tmp_path / "report.html").read_text().count(power) == 5
+    assert power.replace("%", r"%") in (tmp_path / "tables" / "cell_noisy.tex").read_text()
+    assert "| 1 rounds, 60 s, 1 MB |" in text
 
 
 def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:

@@ -26,9 +26,7 @@ from fedcohort.observe.comparison.table import Difference, Mean, difference, mea
 from fedcohort.study.definition import BOUND, METHOD, YARDSTICK, Study
 from fedcohort.study.ranking import RANKED, Ranks, late_of, rank, split_rows
 from fedcohort.study.results import Results, Row
-from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict
-
-COSTS = ("virtual_s", "bytes", "client_flops")
+from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, RowVerdict, Verdict
 
 
 def judge(study: Study, found: Results) -> Verdict:
@@ -98,6 +96,7 @@ def _judge_cell(
             row=row,
             role=study.role_of(row),
             value=mean(list(_late(of).values())),
+            last=float(np.mean([facts["last"] for facts in of.values()])),
             diverged=sum(not math.isfinite(late) for late in _late(of).values()),
             over=own.get(row),
             p=adjusted.get((cell, row), math.nan),
@@ -106,7 +105,7 @@ def _judge_cell(
             closed=_closed(study, runs, row, best) if pays and best and row in own else math.nan,
             rank=ranks.get(row),
             costs={name: float(np.mean([facts[name] for facts in of.values()])) for name in COSTS},
-            target={name: _median(of, f"{name}_to_target") for name in ("rounds", "virtual_s", "bytes")},
+            target={name: _median(of, f"{name}_to_target") for name in TO_TARGET},
             reached=sum(math.isfinite(facts["rounds_to_target"]) for facts in of.values()),
         )
         for row, of in runs.items()

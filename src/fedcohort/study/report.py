@@ -49,7 +49,7 @@ def write(study: Study, found: Results) -> list[Path]:
         overview=[
             sheets.sheet_of_cells(study, verdict, u),
             sheets.sheet_of_differences(study, verdict, u),
-            sheets.sheet_of_ranks(verdict),
+            sheets.sheet_of_ranks(study, verdict, u),
         ],
         cells=[sheets.sheet_of_cell(study, cell, u) for cell in verdict.cells.values()],
         cautions=cautions.cautions(study, verdict, u),
@@ -86,7 +86,7 @@ def markdown(page: Page) -> str:
     parts += ["## Regime by regime"] if page.cells else []
     for sheet in page.cells:
         words = " ".join(study.cells[sheet.name.removeprefix("cell_")].words)
-        parts += [f"### {sheet.title}", f"`{words}`", sheet.markdown()]
+        parts += [f"### {sheet.title}", f"`{words}`", sheet.markdown(), *([sheet.note] if sheet.note else [])]
     for title, lines in (("Missing", page.missing), ("Refused", page.refused), ("Where it comes from", page.origin)):
         parts += [f"## {title}", "\n".join(f"- {line}" for line in lines)] if lines else []
     return "\n\n".join(parts) + "\n"
@@ -154,13 +154,17 @@ def _origin(study: Study, found: Results) -> list[str]:
     done = [row for _, row in found.done()]
     if not done:
         return []
-    hours = sum(row["wall_s"] for row in done) / 3600
     return [
-        f"{len(done)} runs, {hours:.1f} hours of one process; of commit {commits_of(found)}.",
+        f"{len(done)} runs, {hours_of(found):.1f} hours of one process; of commit {commits_of(found)}.",
         "`results.parquet` has a line a run, with the words that repeat it, its config hash and its fingerprint.",
         f"`fedcohort study run {study.name}` does what is missing, `selectors=mine` adds your own word of "
         f"configs/selector, `fedcohort study report {study.name}` writes this page.",
     ]
+
+
+def hours_of(found: Results) -> float:
+    """Return how long all runs took, one after the other, in hours."""
+    return sum(row["wall_s"] for _, row in found.done()) / 3600
 
 
 def commits_of(found: Results) -> str:

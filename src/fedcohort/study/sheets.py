@@ -7,8 +7,8 @@ from fedcohort.observe.comparison.sheet import NONE, Sheet, exact, write_csv
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.comparison.table import Mean
 from fedcohort.study.definition import BOUND, YARDSTICK, Study
-from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
-from fedcohort.study.wording import spell_mean
+from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, RowVerdict, Verdict, over_of
+from fedcohort.study.wording import count, spell_mean, tell_power
 
 HEAD = ("selector", "late mean", "difference", "Holm's p", "gap closed", "rank", "virtual time", "bytes", "to target")
 MARK = {1: "▲", -1: "▼", 0: ""}
@@ -43,7 +43,8 @@ def sheet_of_cells(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
         f"seeds for {study.worth * u.factor:g}",
     )
     strong = frozenset(i for i, cell in enumerate(verdict.cells.values()) if cell.winners())
-    return Sheet("regimes", "what there is to win in each regime", head, rows, strong)
+    note = tell_power(study, list(verdict.cells.values()), u)
+    return Sheet("regimes", "what there is to win in each regime", head, rows, strong, note)
 
 
 def sheet_of_differences(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
@@ -60,7 +61,8 @@ def sheet_of_differences(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet
     labels = [study.cells[cell].label for cell in verdict.cells]
     power = [str(cell.seeds) if cell.seeds else NONE for cell in verdict.cells.values()]
     rows.append((f"seeds that {study.worth * u.factor:g} needs", *power))
-    return Sheet("differences", f"difference to {study.baseline}", ("selector", *labels), rows)
+    note = tell_power(study, list(verdict.cells.values()), u)
+    return Sheet("differences", f"difference to {study.baseline}", ("selector", *labels), rows, note=note)
 
 
 def _short(row: RowVerdict | None, u: MetricUnit) -> str:
@@ -82,7 +84,7 @@ def _called(study: Study, name: str) -> str:
     return f"{name} ‡" if study.role_of(name) == YARDSTICK else name
 
 
-def sheet_of_ranks(verdict: Verdict) -> Sheet:
+def sheet_of_ranks(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
     """The leaderboard: mean ranks over the cells that have all of these rows."""
     if verdict.ranks is None:
         return Sheet("leaderboard", "mean ranks", ("selector", "mean rank"), [])
@@ -97,14 +99,16 @@ def sheet_of_ranks(verdict: Verdict) -> Sheet:
         )
         for name, rank in known.mean.items()
     ]
-    return Sheet("leaderboard", "mean ranks over regimes", ("selector", "mean rank", "wins", "losses"), rows)
+    head, title = ("selector", "mean rank", "wins", "losses"), f"mean ranks over {count(len(known.cells), 'regime')}"
+    return Sheet("leaderboard", title, head, rows, note=tell_power(study, list(per_cell.values()), u))
 
 
 def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:
     """Every row of a cell."""
     rows = []
     for each in cell.rows.values():
-        target = f"{each.target['rounds']:.0f} rounds, {units.seconds(each.target['virtual_s'])}"
+        target = f"{each.target['rounds']:.0f} rounds, {units.seconds(each.target['virtual_s'])}, "
+        target += units.bytes_(each.target["bytes"])
         met = target if math.isfinite(each.target["rounds"]) else f"{each.reached} of {each.value.n}"
         rows.append(
             (
@@ -120,7 +124,8 @@ def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:
             )
         )
     strong = frozenset(i for i, each in enumerate(cell.rows.values()) if each.sign > 0)
-    return Sheet(f"cell_{cell.cell}", study.cells[cell.cell].label, HEAD, rows, strong)
+    note = tell_power(study, [cell], u)
+    return Sheet(f"cell_{cell.cell}", study.cells[cell.cell].label, HEAD, rows, strong, note)
 
 
 def _rank(rank: Mean | None) -> str:
@@ -152,9 +157,10 @@ def numbers_csv(study: Study, verdict: Verdict) -> str:
         "gap_closed",
         "rank",
         "rank_ci95_half",
-        "virtual_s",
-        "bytes",
-        "client_flops",
+        *COSTS,
+        "last",
+        *(f"{name}_to_target" for name in TO_TARGET),
+        "reached",
     ]
     lines: list[list[object]] = [list(head)]
     for cell in verdict.cells.values():
@@ -169,7 +175,9 @@ def numbers_csv(study: Study, verdict: Verdict) -> str:
                     over.n,
                     *exact(each.p, each.p_all),
                     each.sign,
-                    *exact(each.closed, rank.mean, rank.half, *each.costs.values()),
+                    *exact(each.closed, rank.mean, rank.half, *(each.costs[name] for name in COSTS), each.last),
+                    *exact(*(each.target[name] for name in TO_TARGET)),
+                    each.reached if study.cells[cell.cell].target is not None else "",
                 ]
             )
     return write_csv(lines)

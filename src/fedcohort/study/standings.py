@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 
 from fedcohort.observe.comparison.sheet import NONE, Sheet
 from fedcohort.observe.comparison.shown import MetricUnit
@@ -15,9 +14,9 @@ from fedcohort.study.definition import Study
 from fedcohort.study.judge import judge
 from fedcohort.study.leaderboard import Leaderboard
 from fedcohort.study.missing import list_changed
-from fedcohort.study.report import Page, commits_of, draw, save
+from fedcohort.study.report import Page, commits_of, draw, hours_of, save
 from fedcohort.study.verdict import Verdict, over_of
-from fedcohort.study.wording import count, points, unit_of_study
+from fedcohort.study.wording import count, points, tell_power, unit_of_study
 
 
 def write(known: Leaderboard) -> list[Path]:
@@ -31,13 +30,15 @@ def write(known: Leaderboard) -> list[Path]:
     u = unit_of_study(next(iter(known.studies.values())).metric)
     own = {row: board.rank(study, late, [*rows, row], known.groups) for row in few}
     tables = [sheet_of_board(study, main, verdict, u)] if main else []
-    tables += [sheet_of_own(study, each, row) for row, each in own.items() if each is not None]
+    tables += [sheet_of_own(study, each, row, verdict, u) for row, each in own.items() if each is not None]
     for name, of in known.studies.items():
         cells = {cell: each for cell, each in verdict.cells.items() if known.groups[cell] == name}
         if not cells:
             continue
         if main and set(cells) & set(main.places):
-            tables.append(sheet_of_places(study, main, [cell for cell in cells if cell in main.places], name, of.title))
+            ranked = [each for cell, each in cells.items() if cell in main.places]
+            shown = sheet_of_places(study, main, [cell.cell for cell in ranked], name, of.title)
+            tables.append(replace(shown, note=tell_power(study, ranked, u)))
         shown = sheets.sheet_of_differences(study, replace(verdict, cells=cells), u)
         tables.append(replace(shown, name=f"differences_{name}", title=f"{shown.title}: {of.title}"))
     tables.append(sheets.sheet_of_cells(study, verdict, u))
@@ -48,7 +49,7 @@ def write(known: Leaderboard) -> list[Path]:
         overview=tables,
         cells=(),
         cautions=_cautions(study, verdict, u),
-        missing=_list_missing(known, verdict, own),
+        missing=_list_missing(known, verdict, main, own),
         refused=(),
         origin=_origin(known),
     )
@@ -59,7 +60,7 @@ def sheet_of_board(study: Study, main: Board, verdict: Verdict, u: MetricUnit) -
     """The leaderboard itself: a line a method, best first."""
     rows = []
     for place, (row, mean) in enumerate(main.ranks.mean.items(), 1):
-        there = [cell.rows[row] for cell in verdict.cells.values() if row in cell.rows]
+        there = [verdict.cells[cell].rows[row] for cell in main.places]
         least = min((over_of(each).mean for each in there if each.over), default=math.nan)
         rows.append(
             (
@@ -73,17 +74,21 @@ def sheet_of_board(study: Study, main: Board, verdict: Verdict, u: MetricUnit) -
     head = ("selector", "mean rank [95 %]", f"beats {study.baseline} in", "loses in", "worst difference")
     strong = frozenset(i for i, row in enumerate(main.ranks.mean) if row == study.baseline)
     title = f"leaderboard: mean ranks over {count(len(main.places), 'regime')}"
-    return Sheet("leaderboard", title, head, rows, strong, _power(study, verdict, u))
+    return Sheet(
+        "leaderboard", title, head, rows, strong, tell_power(study, [verdict.cells[cell] for cell in main.places], u)
+    )
 
 
-def sheet_of_own(study: Study, own: Board, row: str) -> Sheet:
+def sheet_of_own(study: Study, own: Board, row: str, verdict: Verdict, u: MetricUnit) -> Sheet:
     """Where a row that has fewer runs stands among the main ones, on its own seeds."""
     head = ("selector", "mean rank [95 %]", *(study.cells[cell].label for cell in own.places))
     rows = [_place_line(own, name) for name in own.ranks.mean]
     seeds = sorted({seed for of in own.seeds.values() for seed in of})
     where = f"{count(len(own.places), 'regime')}, {count(len(seeds), 'seed')}: {', '.join(map(str, seeds))}"
     strong = frozenset(i for i, name in enumerate(own.ranks.mean) if name == row)
-    return Sheet(f"among_{row}", f"among the others: {row}, where it was run ({where})", head, rows, strong)
+    title = f"among the others: {row}, where it was run ({where})"
+    power = tell_power(study, [verdict.cells[cell] for cell in own.places], u)
+    return Sheet(f"among_{row}", title, head, rows, strong, power)
 
 
 def sheet_of_places(study: Study, main: Board, cells: Sequence[str], name: str, title: str) -> Sheet:
@@ -121,19 +126,6 @@ def _open(study: Study, verdict: Verdict, main: Board | None, u: MetricUnit) -> 
     )
 
 
-def _power(study: Study, verdict: Verdict, u: MetricUnit) -> str:
-    """Say how many seeds a small difference needs."""
-    known = {cell.cell: cell.seeds for cell in verdict.cells.values() if cell.seeds}
-    if not known:
-        return ""
-    worth = f"{study.worth * u.factor:g} {points(u, study.worth * u.factor)}"
-    most = max(known, key=lambda cell: known[cell])
-    return (
-        f"Seeds that show a true difference of {worth} with a chance of 80 %: {min(known.values())} to "
-        f"{known[most]} ({study.cells[most].label}), {median(known.values()):g} in the median regime."
-    )
-
-
 def _cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     least = study.least * u.factor
     return [
@@ -153,23 +145,37 @@ def _cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     ]
 
 
-def _list_missing(known: Leaderboard, verdict: Verdict, own: Mapping[str, Board | None]) -> list[str]:
-    """List regimes that nobody was run in, and rows that could be placed nowhere."""
+def _list_missing(
+    known: Leaderboard, verdict: Verdict, main: Board | None, own: Mapping[str, Board | None]
+) -> list[str]:
+    """List regimes that nobody was run in, those that have no ranks, and rows that could be placed nowhere."""
     found = []
     for name in known.studies:
         lacks = [cell for cell, study in known.groups.items() if study == name and cell not in verdict.cells]
         if lacks:
             found.append(f"{count(len(lacks), 'regime')} of {name}: `fedcohort study run {name}`")
+    found += _list_unranked(known, verdict, main) if main else []
     for name, study in known.studies.items():
         found += [f"{name}: {line}" for line in list_changed(study, known.of[name])]
     return found + [f"{row}: no regime that it has in common with the others" for row in own if own[row] is None]
+
+
+def _list_unranked(known: Leaderboard, verdict: Verdict, main: Board) -> list[str]:
+    """Say of regimes with results that have no ranks whose runs they lack, a line for those that lack the same."""
+    lacks: dict[str, list[str]] = {}
+    for cell, of in verdict.cells.items():
+        if cell not in main.places:
+            rows = [row for row in main.ranks.mean if row not in of.rows]
+            who = f"no run of {', '.join(rows)}" if rows else "no seed that all methods have"
+            lacks.setdefault(who, []).append(known.whole.cells[cell].label)
+    return [f"no ranks in {'; '.join(labels)}: {who}" for who, labels in lacks.items()]
 
 
 def _origin(known: Leaderboard) -> list[str]:
     counts = Counter(known.groups[key[0]] for key, _ in known.found.done() if key[0] in known.groups)
     own = ", ".join(f"{name} ({counts[name]} runs)" for name in known.studies)
     return [
-        f"The results of {own}; of commit {commits_of(known.found)}.",
+        f"The results of {own}, {hours_of(known.found):.1f} hours of one process; of commit {commits_of(known.found)}.",
         f"`fedcohort study run {next(iter(known.studies))} selectors=mine` adds your own word of configs/selector, "
         f"`fedcohort study report {known.whole.name}` writes this page.",
     ]

@@ -8,6 +8,9 @@ from fedcohort.observe.comparison.table import Difference, Mean
 from fedcohort.study.definition import METHOD
 from fedcohort.study.ranking import Ranks
 
+COSTS = ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops")
+TO_TARGET = ("rounds", "virtual_s", "bytes")
+
 
 @dataclass(frozen=True)
 class RowVerdict:
@@ -15,6 +18,7 @@ class RowVerdict:
 
     Attributes:
         value: late mean over its seeds, in the metric's unit.
+        last: mean over its seeds of the last value that was measured.
         diverged: seeds whose late mean is not finite.
         over: to the baseline; None for the baseline itself.
         p: Holm's, over the row's cells; NaN where there is no test.
@@ -30,6 +34,7 @@ class RowVerdict:
     row: str
     role: str
     value: Mean
+    last: float
     diverged: int
     over: Difference | None
     p: float

@@ -1,11 +1,14 @@
 """The words of a study's pages: units, differences, counts."""
 
 import math
+from collections.abc import Sequence
+from statistics import median
 
 from fedcohort.observe.comparison.sheet import NONE
 from fedcohort.observe.comparison.shown import MetricUnit, unit_of
 from fedcohort.observe.comparison.table import Mean
 from fedcohort.study.definition import Study
+from fedcohort.study.verdict import CellVerdict
 
 
 def unit_of_study(metric: str) -> MetricUnit:
@@ -39,3 +42,18 @@ def points(u: MetricUnit, count: float = 2) -> str:
 def count(n: int, noun: str) -> str:
     """`1 seed`, `2 seeds`."""
     return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def tell_power(study: Study, cells: Sequence[CellVerdict], u: MetricUnit) -> str:
+    """Say how many seeds a small difference needs; "" where no spread is known."""
+    known = {cell.cell: cell.seeds for cell in cells if cell.seeds}
+    if not known:
+        return ""
+    most = max(known, key=lambda cell: known[cell])
+    needs = f"Seeds that show a true difference of {spell_worth(study, u)} with a chance of 80 %: "
+    if len(cells) == 1:
+        return f"{needs}{known[most]}."
+    return (
+        f"{needs}{min(known.values())} to {known[most]} ({study.cells[most].label}), {median(known.values()):g} in the "
+        "median regime."
+    )
