@@ -196,6 +196,21 @@ def test_each_table_says_what_its_seeds_can_show(tmp_path: Path) -> None:
     assert "| 1 rounds, 60 s, 1 MB |" in text
 
 
+def test_runs_that_were_done_before_the_clock_are_named(tmp_path: Path) -> None:
+    """Made-up runs take 60 s: of a clock of 100 s they use the first, of one of 60 all, and `equal` has none."""
+    study = write(tmp_path, **ROWS)
+    found = made_up(study, LATE)
+    report.write(study, found)
+    early = "had all of their rounds before the clock ended"
+    assert early not in (tmp_path / "README.md").read_text()
+    for (cell, row, seed), facts in found.rows.items():
+        facts["words"] = f"until.virtual_s={100 if row == 'flash' and seed < 2 else 60}" if cell == "noisy" else ""
+    report.write(study, found)
+    text = (tmp_path / "README.md").read_text()
+    assert f"- Runs that {early}, so that `rounds` and not the clock stopped them; " in text
+    assert "might have made it better: noisy: flash (2 of 3).\n" in text
+
+
 def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:
     study = write(tmp_path)
     report.write(study, load(study))

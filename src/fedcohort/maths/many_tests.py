@@ -83,7 +83,9 @@ def bound_gaps(
     lost = np.isnan(base).astype(float) - np.isnan(values)
     known = np.isfinite(values) & np.isfinite(base)
     most = 1 + np.abs(values[known] - base[known]).max(initial=0.0)
-    return np.where(known, np.subtract(values, base, where=known, out=np.zeros(len(values))), lost * most)
+    gaps: Float64[np.ndarray, blocks] = lost * most
+    gaps[known] = values[known] - base[known]
+    return gaps
 
 
 def signed_ranks_p(gaps: Float64[np.ndarray, "blocks"]) -> float:

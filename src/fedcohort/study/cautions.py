@@ -1,8 +1,9 @@
 """What has to be known to read a study's page: what a result is, what the marks mean, who was tuned."""
 
 from fedcohort.observe.comparison.shown import MetricUnit
-from fedcohort.study.definition import METHOD, Study
+from fedcohort.study.definition import BOUND, METHOD, Study
 from fedcohort.study.places import clock_of
+from fedcohort.study.results import Results
 from fedcohort.study.verdict import Verdict
 from fedcohort.study.wording import points, spell_worth
 
@@ -34,6 +35,28 @@ def tell_clock(study: Study) -> str:
     if not any(clock_of((*study.common, *cell.words)) for cell in study.cells.values()):
         return ""
     return ", or, where a clock ends them (until.virtual_s), over the last sixth of its time, of the newest model"
+
+
+def tell_early(study: Study, found: Results) -> list[str]:
+    """Say which runs had all of their rounds before the clock that was to end them; none or one line."""
+    counts: dict[str, dict[str, list[bool]]] = {}
+    for (cell, row, _), facts in found.done():
+        clock = clock_of(facts["words"].split())
+        if cell in study.cells and clock is not None:
+            counts.setdefault(study.cells[cell].label, {}).setdefault(row, []).append(facts["virtual_s"] < clock)
+    where = {
+        label: ", ".join(
+            f"{row.replace(BOUND, 'bound ')} ({sum(of)} of {len(of)})" for row, of in rows.items() if any(of)
+        )
+        for label, rows in sorted(counts.items())
+    }
+    early = "; ".join(f"{label}: {rows}" for label, rows in where.items() if rows)
+    if not early:
+        return []
+    return [
+        "Runs that had all of their rounds before the clock ended, so that `rounds` and not the clock stopped them; "
+        f"their last model counts from then on, and more rounds might have made it better: {early}."
+    ]
 
 
 def warn_of_many(study: Study, verdict: Verdict) -> str:

@@ -52,7 +52,7 @@ def write(study: Study, found: Results) -> list[Path]:
             sheets.sheet_of_ranks(study, verdict, u),
         ],
         cells=[sheets.sheet_of_cell(study, cell, u) for cell in verdict.cells.values()],
-        cautions=cautions.cautions(study, verdict, u),
+        cautions=[*cautions.cautions(study, verdict, u), *cautions.tell_early(study, found)],
         missing=[*list_missing(study, verdict), *list_changed(study, found)],
         refused=_list_refused(study, found),
         origin=_origin(study, found),
@@ -164,7 +164,7 @@ def _origin(study: Study, found: Results) -> list[str]:
 
 def hours_of(found: Results) -> float:
     """Return how long all runs took, one after the other, in hours."""
-    return sum(row["wall_s"] for _, row in found.done()) / 3600
+    return float(sum(row["wall_s"] for _, row in found.done())) / 3600
 
 
 def commits_of(found: Results) -> str:

@@ -48,7 +48,7 @@ def write(known: Leaderboard) -> list[Path]:
         pictures=draw(study, verdict, u),
         overview=tables,
         cells=(),
-        cautions=_cautions(study, verdict, u),
+        cautions=[*_cautions(study, verdict, u), *cautions.tell_early(study, found)],
         missing=_list_missing(known, verdict, main, own),
         refused=(),
         origin=_origin(known),
