@@ -22,6 +22,9 @@ CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
         (["run", "tiny", "fast"], "can't read 'fast': type name=value"),
         (["run", "tiny", "seed=1"], "there is no option 'seed'; there are .*; did you mean seeds"),
         (["run", "tiny", "n_jobs=0"], r"n_jobs must be an integer in \[1, inf\), got '0'"),
+        (["report", "tiny", "cells=equal"], "fedcohort study report takes no options, got cells=equal"),
+        (["status", "tiny", "n_jobs=2"], "fedcohort study status takes seeds, cells, selectors, got n_jobs=2"),
+        (["run", "tiny", "again=yes"], "again must be one of true, false, got 'yes'"),
         (["run", "tiny", "keep_runs=yes"], "keep_runs must be one of true, false, got 'yes'"),
     ],
 )
@@ -69,8 +72,8 @@ def test_a_page_leaves_out_runs_of_another_config(
     assert "composing tells which runs are" in capsys.readouterr().out
     assert "left out" not in page.read_text()  # the configs that they have are the same
 
-    for row in ("round_robin", "ucb_cs"):
-        found.rows["equal", row, 0]["config_hash"] = "another"
+    for name in ("round_robin", "ucb_cs"):
+        found.rows["equal", name, 0]["config_hash"] = "another"
     found.save()
     written = (tiny.folder / results.RESULTS).read_bytes()
     line = (
@@ -98,6 +101,24 @@ def test_a_leaderboard_is_reported_and_not_run(
     assert "studies/board/report.html" in capsys.readouterr().out
     with pytest.raises(OptionError, match="board has no runs of its own, it ranks those of tiny: run these"):
         study.main(["run", "board"])
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("cells=", "cells must be one name or more, as cells=a,b, or null for all, got ''"),
+        ("selectors=[]", r"selectors must be one name or more, as selectors=a,b, or null for all, got '\[\]'"),
+        ("selectors=bound:nobody", "selectors must be some of random, round_robin, bound:clean, .*got 'bound:nobody'"),
+    ],
+)
+def test_what_names_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, said: str) -> None:
+    """`0 of 0 runs` it was, or everything but what was typed."""
+    write(tmp_path / "studies" / "tiny")
+    (tmp_path / "configs").symlink_to(CONFIGS)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OptionError, match=said):
+        study.main(["status", "tiny", word])
+    assert study.main(["status", "tiny", "selectors=bound:clean"]) == 0
 
 
 def test_seeds_that_are_tuned_on_are_not_studied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

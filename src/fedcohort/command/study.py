@@ -38,7 +38,12 @@ from fedcohort.study import engine, leaderboard, places, progress, results
 from fedcohort.study.checks import read_seeds
 from fedcohort.study.definition import NAME, Study, load
 
-VERBS = ("run", "status", "tune", "report")
+VERBS = {  # what each takes
+    "run": ("seeds", "cells", "selectors", "n_jobs", "keep_runs", "again"),
+    "status": ("seeds", "cells", "selectors"),
+    "tune": ("selectors", "n_jobs"),
+    "report": (),
+}
 STUDIES, LOGS = Path("studies"), Path("logs/studies")
 
 
@@ -76,6 +81,14 @@ def _split(text: str | None) -> list[str] | None:
     return None if text is None else [part for part in text.strip("[]").split(",") if part]
 
 
+def _names(option: str, text: str | None) -> list[str] | None:
+    """The names typed, None for all. Raises `OptionError` where there is none."""
+    found = _split(text)
+    if found == []:
+        raise ranges.refuse(option, f"one name or more, as {option}=a,b, or null for all", text)
+    return found
+
+
 def parse(words: Sequence[str]) -> tuple[str, str, Options]:
     """The verb, the study's name and the options that were typed. Raises `OptionError`."""
     if len(words) < 2 or words[0] not in VERBS or "=" in words[1]:
@@ -88,6 +101,9 @@ def parse(words: Sequence[str]) -> tuple[str, str, Options]:
             raise OptionError(f"can't read {word!r}: type name=value, where name is one of {', '.join(known)}")
         if name not in known:
             raise unknown("", name, known)
+        if name not in VERBS[words[0]]:
+            there = ", ".join(VERBS[words[0]]) or "no options"
+            raise OptionError(f"fedcohort study {words[0]} takes {there}, got {word}")
         typed[name] = None if value == "null" else value
     return words[0], words[1], Options(**typed)
 
@@ -96,7 +112,7 @@ def main(words: Sequence[str]) -> int:
     """The command; raises what `in_one_line` puts in one line. Returns 1 where a run has failed."""
     verb, name, options = parse(words)
     configs = Path.cwd() / "configs"
-    rows = _split(options.selectors)
+    rows = _names("selectors", options.selectors)
     if leaderboard.is_one(STUDIES / name):
         return _report_leaderboard(verb, name, configs)
     study = places.with_own(load(STUDIES / name), rows, configs)
@@ -108,7 +124,7 @@ def main(words: Sequence[str]) -> int:
 
         return _list(report.write(study, _set_apart(study, found, configs)))
     seeds = options.seeds_of(study)
-    wanted = places.list_places(study, _split(options.cells), rows)
+    wanted = places.list_places(study, _names("cells", options.cells), rows)
     logs = (LOGS / name).absolute()
     work = engine.Work(study, found, configs, logs, options.keep_runs == "true", _say, options.again == "true")
     if verb == "run":
