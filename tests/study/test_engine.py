@@ -245,6 +245,42 @@ def test_several_processes_share_the_work(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(load_results(study).rows) == 10
 
 
+def test_several_processes_that_are_stopped_keep_what_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while outcomes come: what waits is not begun, what runs is waited for, and the same call goes on."""
+    study = write(tmp_path / "tiny")
+    played: list[Any] = []
+
+    def play(task: Task) -> Outcome:
+        played.append(task)
+        return Outcome(FAILED, "no luck")
+
+    def stop(line: str) -> None:
+        if line.startswith("[2/"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "play", play)
+    pools: list[ThreadPoolExecutor] = []
+
+    def pool(n: int, *rest: object) -> ThreadPoolExecutor:
+        pools.append(ThreadPoolExecutor(n))
+        return pools[-1]
+
+    monkeypatch.setattr(engine, "ProcessPoolExecutor", pool)
+    work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, stop)
+    with pytest.raises(KeyboardInterrupt):
+        work.run(list_places(study), [0, 1], 2)
+    assert len(load_results(study).rows) == 2
+    assert len(played) <= 5  # two are written down, and no more than two run and one waits
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pools[0].submit(print)
+    said: list[str] = []
+    Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append).run(list_places(study), [0, 1], 2)
+    assert said[0] == "0 of 10 runs are done, 10 to do"  # those that failed are tried again
+    assert len(load_results(study).rows) == 10
+
+
 def test_two_processes_are_not_at_one_study(tmp_path: Path) -> None:
     taken = pytest.raises(CheckpointError, match="another process is at work on this study")
     with alone(tmp_path / "s"), taken, alone(tmp_path / "s"):
