@@ -6,6 +6,7 @@ import pytest
 
 from fedcohort.command import study
 from fedcohort.errors import OptionError
+from fedcohort.study import results
 from study.tiny import write
 from yaml_words import CONFIGS
 
@@ -21,6 +22,9 @@ CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
         (["run", "tiny", "fast"], "can't read 'fast': type name=value"),
         (["run", "tiny", "seed=1"], "there is no option 'seed'; there are .*; did you mean seeds"),
         (["run", "tiny", "n_jobs=0"], r"n_jobs must be an integer in \[1, inf\), got '0'"),
+        (["report", "tiny", "cells=equal"], "fedcohort study report takes no options, got cells=equal"),
+        (["status", "tiny", "n_jobs=2"], "fedcohort study status takes seeds, cells, selectors, got n_jobs=2"),
+        (["run", "tiny", "again=yes"], "again must be one of true, false, got 'yes'"),
         (["run", "tiny", "keep_runs=yes"], "keep_runs must be one of true, false, got 'yes'"),
     ],
 )
@@ -46,6 +50,46 @@ def test_run_status_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
         study.main(["status", "tiny", "seeds=a"])
 
 
+def test_a_page_leaves_out_runs_of_another_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They were averaged with the others, and nothing said so. What nobody can compose any more stays."""
+    tiny = write(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0])
+    (tmp_path / "studies" / "board").mkdir()
+    (tmp_path / "studies" / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {tiny: digits}\n")
+    (tmp_path / "configs").symlink_to(CONFIGS)
+    monkeypatch.chdir(tmp_path)
+    assert study.main(["run", "tiny", "selectors=round_robin,ucb_cs"]) == 0
+    found = results.load(tiny)
+    gone = {**found.rows["equal", "ucb_cs", 0], "selector": "gone", "stamp": "of its word"}
+    found.put(gone, found.curves["equal", "ucb_cs", 0])
+    for row in found.rows.values():
+        row["stamp"] = "of other configs"
+    found.save()
+    page, board = (tmp_path / "studies" / name / "README.md" for name in ("tiny", "board"))
+    capsys.readouterr()
+    assert study.main(["report", "tiny"]) == 0
+    assert "composing tells which runs are" in capsys.readouterr().out
+    assert "left out" not in page.read_text()  # the configs that they have are the same
+
+    for name in ("round_robin", "ucb_cs"):
+        found.rows["equal", name, 0]["config_hash"] = "another"
+    found.save()
+    written = (tiny.folder / results.RESULTS).read_bytes()
+    line = (
+        "2 runs whose config is another one now, or refused, left out: round_robin, ucb_cs in all regimes; "
+        "`fedcohort study run tiny` does them anew, with `selectors=ucb_cs` those of your own\n"
+    )
+    for name, told, text in (("tiny", f"- {line}", page), ("board", f"- tiny: {line}", board)):
+        assert study.main(["report", name]) == 0
+        assert told in text.read_text()
+    assert "- all of 1 seeds in each of its regimes: round_robin\n" in page.read_text()
+    assert "| gone |" in page.read_text()
+    assert "| ucb_cs |" not in page.read_text()
+    assert "- 2 runs, 0.0 hours" in page.read_text()
+    assert (tiny.folder / results.RESULTS).read_bytes() == written  # a page takes nothing away
+
+
 def test_a_leaderboard_is_reported_and_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,6 +101,24 @@ def test_a_leaderboard_is_reported_and_not_run(
     assert "studies/board/report.html" in capsys.readouterr().out
     with pytest.raises(OptionError, match="board has no runs of its own, it ranks those of tiny: run these"):
         study.main(["run", "board"])
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("cells=", "cells must be one name or more, as cells=a,b, or null for all, got ''"),
+        ("selectors=[]", r"selectors must be one name or more, as selectors=a,b, or null for all, got '\[\]'"),
+        ("selectors=bound:nobody", "selectors must be some of random, round_robin, bound:clean, .*got 'bound:nobody'"),
+    ],
+)
+def test_what_names_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, said: str) -> None:
+    """`0 of 0 runs` it was, or everything but what was typed."""
+    write(tmp_path / "studies" / "tiny")
+    (tmp_path / "configs").symlink_to(CONFIGS)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OptionError, match=said):
+        study.main(["status", "tiny", word])
+    assert study.main(["status", "tiny", "selectors=bound:clean"]) == 0
 
 
 def test_seeds_that_are_tuned_on_are_not_studied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

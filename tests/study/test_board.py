@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.study.board import Late, late_of, rank, split_rows
+from fedcohort.study.board import rank
 from fedcohort.study.definition import Study
+from fedcohort.study.ranking import Late, late_of, split_rows
 from study.tiny import made_up, write
 
 LATE = {

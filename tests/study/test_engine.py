@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.errors import CheckpointError
+from fedcohort.errors import CheckpointError, OptionError
+from fedcohort.record import provenance
 from fedcohort.record.history import read
 from fedcohort.startup import compose
 from fedcohort.startup.run import run as train
@@ -15,7 +16,7 @@ from fedcohort.study import engine, report
 from fedcohort.study.engine import Work, alone
 from fedcohort.study.measure import mean_over_time
 from fedcohort.study.places import list_places, with_own
-from fedcohort.study.play import Outcome, Task, identity_of
+from fedcohort.study.play import Outcome, Task, identity_of, play
 from fedcohort.study.progress import describe, progress_of, settle
 from fedcohort.study.results import DONE, FAILED, REFUSED, Results, with_roles
 from fedcohort.study.results import load as load_results
@@ -177,6 +178,45 @@ def test_a_study_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest
     assert [row["status"] for row in load_results(study).rows.values()] == [DONE, DONE]
 
 
+def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a bug was mended nothing else would do it: equal configs are runs that are done, whatever code they had."""
+    cells = {"equal": {"words": ["heterogeneity=iid"], "bounds": {"same": ["heterogeneity=iid"]}}}
+    study = write(tmp_path / "tiny", cells=cells, seeds=[0])
+    monkeypatch.setattr(provenance, "commit", lambda: ("old", False))
+    run(study, tmp_path / "logs")
+    monkeypatch.setattr(provenance, "commit", lambda: ("new", False))
+    said, played = list[str](), list[Task]()
+
+    def again(stop: int = 99) -> Results:
+        def counted(task: Task) -> Outcome:
+            played.append(task)
+            if len(played) > stop:
+                raise KeyboardInterrupt
+            return play(task)
+
+        monkeypatch.setattr(engine, "play", counted)
+        work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append, True)
+        work.run(list_places(study), [0], 1)
+        return load_results(study)
+
+    with pytest.raises(KeyboardInterrupt):
+        again(stop=1)
+    assert said[0] == "0 of 3 runs are done, 3 to do"
+    assert sorted(row["commit"] for row in load_results(study).rows.values()) == ["new", "old", "old"]
+    played.clear()
+    found = again()  # goes on
+    assert "1 of 3 runs are done, 2 to do" in said
+    assert {row["commit"] for row in found.rows.values()} == {"new"}
+    assert [task.words[-1] for task in played] == ["selector=round_robin"]  # the bound is random's new run
+    assert not any(task.resume for task in played)  # what is in logs/ is other code's
+    played.clear()
+    again()
+    assert not played
+    monkeypatch.setattr(provenance, "commit", lambda: ("new", True))
+    with pytest.raises(OptionError, match="again=true goes by commits, and the code here has changes that are in none"):
+        again()
+
+
 def test_a_failure_is_said_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
     monkeypatch.setattr(engine, "play", lambda task: Outcome(FAILED, "RuntimeError: no luck"))
@@ -201,6 +241,41 @@ def test_several_processes_share_the_work(tmp_path: Path, monkeypatch: pytest.Mo
     work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, lambda line: None)
     work.run(list_places(study), [0, 1], 2)
     assert len(played) == 10
+    assert len(load_results(study).rows) == 10
+
+
+def test_several_processes_that_are_stopped_keep_what_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while outcomes come: what waits is not begun, what runs is waited for, and the same call goes on."""
+    study, played = write(tmp_path / "tiny"), list[Task]()
+
+    def play(task: Task) -> Outcome:
+        played.append(task)
+        return Outcome(FAILED, "no luck")
+
+    def stop(line: str) -> None:
+        if line.startswith("[2/"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "play", play)
+    pools = list[ThreadPoolExecutor]()
+
+    def pool(n: int, *rest: object) -> ThreadPoolExecutor:
+        pools.append(ThreadPoolExecutor(n))
+        return pools[-1]
+
+    monkeypatch.setattr(engine, "ProcessPoolExecutor", pool)
+    work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, stop)
+    with pytest.raises(KeyboardInterrupt):
+        work.run(list_places(study), [0, 1], 2)
+    assert len(load_results(study).rows) == 2
+    assert len(played) <= 5  # two are written down, two run, one waits
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pools[0].submit(print)
+    said: list[str] = []
+    Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append).run(list_places(study), [0, 1], 2)
+    assert said[0] == "0 of 10 runs are done, 10 to do"  # those that failed are tried again
     assert len(load_results(study).rows) == 10
 
 

@@ -64,6 +64,20 @@ def test_differences_gap_and_holm(tmp_path: Path) -> None:
     assert not equal.winners()
 
 
+def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
+    verdict = judge(study := write(tmp_path, **ROWS), made_up(study, LATE))
+    # four tests of the two methods in two cells, yardsticks apart: flash in `noisy` has the smallest p, then flash in
+    # `equal`, t = .02 sqrt(3) / .01, then powd there, mean -.02, deviation sqrt(3) / 100: t = 2; powd in `noisy` has 0
+    flash, powd = (verdict.cells["equal"].rows[row] for row in ("flash", "powd"))
+    assert verdict.tests == 4
+    assert verdict.cells["noisy"].rows["flash"].p_all == pytest.approx(4 * p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3)
+    assert flash.p_all == pytest.approx(3 * p_of(2 * math.sqrt(3)))
+    assert powd.p_all == pytest.approx(2 * p_of(2.0))
+    assert math.isnan(verdict.cells["equal"].rows["oracle_clean"].p_all)
+    assert verdict.cells["noisy"].wins_after_all(0.05)
+    assert not verdict.cells["noisy"].wins_after_all(1e-6)
+
+
 def test_ranks_and_seeds(tmp_path: Path) -> None:
     verdict = judge(study := write(tmp_path, **ROWS), made_up(study, LATE))
     equal = verdict.cells["equal"]

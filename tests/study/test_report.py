@@ -1,6 +1,7 @@
 """The files of a report, from made-up results: what they say, and that they hold all they need."""
 
 import csv
+import math
 import re
 from pathlib import Path
 
@@ -18,13 +19,16 @@ def test_the_page_opens_with_the_answer(tmp_path: Path) -> None:
     files = report.write(study, made_up(study, LATE))
     text = (tmp_path / "README.md").read_text()
     opening = text[: text.index("![")]
-    assert "**A method beats random in 1 of 2 regimes.** In 1 a yardstick beats it, and no method does" in opening
+    assert (
+        "**A method beats random in 1 of 2 regimes** (1 of them after Holm over all 4 tests). "
+        "In 1 a yardstick beats it, and no method does" in opening
+    )
     assert (
         "- **equal**: there are +10.0 [+10.0, +10.0] points to win (oracle_clean); no method is shown to beat"
         in opening
     )
     assert "won by flash (+10.0)" in opening
-    assert "were all 2 like random, a mark by chance somewhere would be expected of up to 0.1 of them" in text
+    assert "were all 2 like random, one by chance somewhere would be expected of up to 0.1 of them" in text
     assert "The greedy oracle is myopic and no upper bound" in text
     assert "| flash | 83.0 [80.5, 85.5] (n=3) | +2.0 [-0.5, +4.5] | 0.074 | 20 % | 1.0 ± 0.0 |" in text
     assert "- all of 2 seeds in noisy: full, oracle_diverse\n" in text
@@ -43,21 +47,48 @@ def test_one_seed_tells_nothing(tmp_path: Path) -> None:
     assert "equal: not settled by 1 seed (+10.0, oracle_clean)" in text
 
 
-def test_nothing_to_win_is_said_where_it_is_so(tmp_path: Path) -> None:
+def test_it_is_said_where_the_yardsticks_win_nothing(tmp_path: Path) -> None:
+    study = write(tmp_path, **{**ROWS, "beside": ["full", "worst"]})
+    flat = {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.79, 0.8], "oracle_clean": [0.801, 0.8, 0.8]}
+    rest = {"full": [0.85, 0.86, 0.87], "worst": [0.7, 0.71, 0.72], "bound:clean": [0.9, 0.92, 0.88]}
+    report.write(study, made_up(study, {"equal": flat, "noisy": {**flat, **rest}}))
+    text = (tmp_path / "README.md").read_text()
+    # mean .0333, deviation .0577 of a point, t_.975,2 = 4.303: +- .143; of `full` 6 +- 1 4.303 / sqrt(3)
+    said = "the yardsticks win nothing here, or less than 1 point (+0.0 [-0.1, +0.2], oracle_clean)"
+    assert f"- equal: {said}.\n" in text
+    # what they win is no limit where others are better
+    assert f"- noisy: {said}; bound clean is +10.0 [+5.0, +15.0]; full is +6.0 [+3.5, +8.5]" in text
+
+
+def test_a_diverged_seed_is_told_and_no_dash(tmp_path: Path) -> None:
+    """Its row had no difference, no test and no place among those that are worse, as if it hadn't been run."""
     study = write(tmp_path, **ROWS)
-    flat = {"equal": {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.79, 0.8], "oracle_clean": [0.801, 0.8, 0.8]}}
-    report.write(study, made_up(study, flat))
-    # mean .0333, deviation .0577 of a point, t_.975,2 = 4.303: +- .143
-    assert (
-        "equal: nothing to win here, or less than 1 point (+0.0 [-0.1, +0.2], oracle_clean)"
-        in (tmp_path / "README.md").read_text()
-    )
+    of = {"random": [0.8, 0.81, 0.82], "flash": [0.6, 0.62, 0.61], "powd": [0.8, math.nan, math.inf]}
+    report.write(study, made_up(study, {"equal": of, "noisy": {**of, "random": [0.8, math.nan, 0.82]}}))
+    text = (tmp_path / "README.md").read_text()
+    assert "worse than random: flash (-20.0), powd (diverged on 2 of 3)" in text
+    assert "| powd | – (n=3, 2 diverged) | diverged on 2 |" in text
+    assert "| powd | diverged | diverged |" in text
+    # where random diverged, nothing can be said of flash
+    assert "| random | – (n=3, 1 diverged) | – |" in text
+    assert "| flash | 61.0 [58.5, 63.5] (n=3) | – |" in text
+    assert "| flash | -20.0▼ | – |" in text
+    # from the one spread that is known, flash's in `equal`: .01, as large as the difference (`test_many_tests.py`)
+    assert "| seeds that 1 needs | 10 | – |" in text
 
 
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ({"flash": [0.9, 0.91, 0.92]}, "**A method beats random.**"),
+        ({"flash": [0.9, 0.91, 0.92]}, "**A method beats random**."),
+        (  # +.04, .05, .08: p = .042, which one correction doubles
+            {"flash": [0.84, 0.85, 0.88], "powd": [0.7, 0.9, 0.8]},
+            "**A method beats random**, but none does after Holm over all 2 tests.",
+        ),
+        (
+            {"flash": [0.9, 0.91, 0.92], "powd": [0.7, 0.9, 0.8]},
+            "**A method beats random**, also after Holm over all 2 tests.",
+        ),
         (
             {"oracle_clean": [0.9, 0.91, 0.92]},
             "**No method is shown to beat random.** A yardstick beats it: there is something to win.",
@@ -139,11 +170,45 @@ def test_tables_come_as_csv_and_latex(tmp_path: Path) -> None:
     assert float(flash["rank"]) == 1.0
     assert flash["sign"] == "0"
     assert rows["equal", "random"]["diff"] == ""
+    assert float(flash["last"]) == pytest.approx(0.83)
+    costs = ("bytes", "probe_bytes", "client_flops", "server_flops")
+    assert [flash[name] for name in costs] == ["1000000.0", "500.0", "2.0", "7.0"]
+    target = ("rounds_to_target", "virtual_s_to_target", "bytes_to_target", "reached")
+    assert [flash[name] for name in target] == ["1.0", "60.0", "1000000.0", "3"]
+    assert [rows["noisy", "flash"][name] for name in target] == [""] * 4  # it has no target
     assert rows["noisy", "flash"]["gap_closed"] == ""
     latex = (tmp_path / "tables" / "cell_equal.tex").read_text()
     assert latex.count("\\\\\n") == 7
     assert r"oracle\_clean \ddag{}" in latex
     assert r"20 \%" in latex
+
+
+def test_each_table_says_what_its_seeds_can_show(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    report.write(study, made_up(study, LATE))
+    text = (tmp_path / "README.md").read_text()
+    # of `equal` 17, as in test_judge; of `noisy` sqrt(3) / 300 (flash) and .01 (powd): the median is (.01 + 1e-4) / 2
+    power = "Seeds that show a true difference of 1 point with a chance of 80 %: "
+    assert text.count(f"|\n\n{power}5 to 17 (equal), 11 in the median regime.\n") == 3
+    assert f"{power}17.\n\n### noisy" in text
+    assert (tmp_path / "report.html").read_text().count(power) == 5
+    assert power.replace("%", r"%") in (tmp_path / "tables" / "cell_noisy.tex").read_text()
+    assert "| 1 rounds, 60 s, 1 MB |" in text
+
+
+def test_runs_that_were_done_before_the_clock_are_named(tmp_path: Path) -> None:
+    """Made-up runs take 60 s: of a clock of 100 s they use the first, of one of 60 all, and `equal` has none."""
+    study = write(tmp_path, **ROWS)
+    found = made_up(study, LATE)
+    report.write(study, found)
+    early = "had all of their rounds before the clock ended"
+    assert early not in (tmp_path / "README.md").read_text()
+    for (cell, row, seed), facts in found.rows.items():
+        facts["words"] = f"until.virtual_s={100 if row == 'flash' and seed < 2 else 60}" if cell == "noisy" else ""
+    report.write(study, found)
+    text = (tmp_path / "README.md").read_text()
+    assert f"- Runs that {early}, so that `rounds` and not the clock stopped them; " in text
+    assert "might have made it better: noisy: flash (2 of 3).\n" in text
 
 
 def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:
@@ -173,3 +238,26 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / RESULTS).write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"results\.parquet or curves\.parquet can't be read"):
         load(study)
+
+
+def test_results_of_another_metric_are_kept(tmp_path: Path) -> None:
+    """They were left out, and the next run that was written down deleted them."""
+    made_up(write(tmp_path, **ROWS), LATE).save()
+    there = (tmp_path / RESULTS).read_bytes()
+    said = (
+        r"results\.parquet has runs of the metric test/acc, and study\.yaml asks for test/acc_worst: put it back, "
+        r"make another study folder for test/acc_worst, or remove both results\.parquet and curves\.parquet"
+    )
+    with pytest.raises(DataError, match=said):
+        load(write(tmp_path, metric="test/acc_worst", **ROWS))
+    assert (tmp_path / RESULTS).read_bytes() == there
+
+
+def test_what_another_metric_was_refused_for_is_tried_again(tmp_path: Path) -> None:
+    study = write(tmp_path, metric="test/acc_wrst", **ROWS)
+    found = made_up(study, {})
+    facts = {"cell": "equal", "selector": "random", "seed": 0, "status": "refused", "metric": study.metric}
+    found.put({**facts, "reason": "metric must be one of test/acc, got 'test/acc_wrst'"}, None)
+    found.save()
+    assert list(load(study).rows) == [("equal", "random", 0)]
+    assert not load(write(tmp_path, **ROWS)).rows

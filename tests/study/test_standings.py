@@ -58,6 +58,31 @@ def test_ones_own_is_placed_on_its_seeds(tmp_path: Path) -> None:
     assert "4. mine" not in text
 
 
+def test_wins_are_counted_where_ranks_are(tmp_path: Path) -> None:
+    """Without powd's runs a regime has no ranks; it counted all the same, and nothing said that it had none."""
+    folder = studies(tmp_path)
+    won = {"random": [0.80, 0.81, 0.82], "flash": [0.90, 0.912, 0.92]}
+    made_up(write(tmp_path / "second", **ROWS), {**MINE, "noisy": won}).save()
+    standings.write(leaderboard.load(folder))
+    text = (folder / "README.md").read_text()
+    assert "**A method beats random in 1 of 4 regimes**" in text
+    with (folder / "tables" / "leaderboard.csv").open() as file:
+        rows = {row["selector"].split()[1]: row for row in csv.DictReader(file)}
+    assert rows["flash"]["beats random in"] == "0"
+    assert "- no ranks in more digits: noisy: no run of powd\n" in text
+
+
+def test_the_page_says_how_long_its_runs_took(tmp_path: Path) -> None:
+    """Some forty runs of 3 s, and one of an hour."""
+    folder = studies(tmp_path)
+    known = leaderboard.load(folder)
+    known.found.rows["first/equal", "random", 0]["wall_s"] = 3600.0
+    standings.write(known)
+    text = (folder / "README.md").read_text()
+    assert "second (21 runs), 1.0 hours of one process; of commit c0ffee" in text
+    assert text.count("Seeds that show a true difference of 1 point with a chance of 80 %: ") == 7  # under each table
+
+
 def test_a_study_without_runs_is_missing(tmp_path: Path) -> None:
     folder = studies(tmp_path, BOARD.replace("second: more digits", "second: more digits, third: none yet"))
     write(tmp_path / "third", **ROWS)

@@ -1,6 +1,6 @@
 """A study, from its folder studies/<name> with a study.yaml: where does selection pay?
 
-fedcohort study run NAME [seeds=0,1 cells=a,b selectors=c,d n_jobs=1 keep_runs=false]
+fedcohort study run NAME [seeds=0,1 cells=a,b selectors=c,d n_jobs=1 keep_runs=false again=false]
     do the runs that are missing; the words are checked before the first, each result is written down at once,
     and a run that is there is not done again. A word of configs/selector that study.yaml doesn't name is your own:
     selectors=mine adds it.
@@ -10,14 +10,17 @@ fedcohort study tune NAME [selectors= n_jobs=1]
     the same number of trials for each selector that has a space in study.yaml, by Optuna, on seeds that the study
     doesn't use; what it finds is in tuned.yaml, and the rows <name>_tuned of the study have it
 fedcohort study report NAME
-    README.md, report.html, map.png, ranks.png and the tables as .csv and .tex, from what is there. A study whose
-    study.yaml has `of` is a leaderboard: it has no runs, and ranks the selectors of other studies.
+    README.md, report.html, map.png, ranks.png and the tables as .csv and .tex, from what is there; runs whose config is
+    another one now are left out, and named. A study whose study.yaml has `of` is a leaderboard: it has no runs, and
+    ranks the selectors of other studies.
 
 seeds=null           those of study.yaml
 cells=null           all
 selectors=null       all; the baseline and the bounds are always run with them
 n_jobs=1             processes
 keep_runs=false      true keeps the folders of the runs, in logs/studies/<name>/runs
+again=false          true does again what another commit ran, or code that wasn't committed: after a bug is mended.
+                     Broken off, the same command goes on. What it runs itself must be committed.
 """
 
 import sys
@@ -35,7 +38,12 @@ from fedcohort.study import engine, leaderboard, places, progress, results
 from fedcohort.study.checks import read_seeds
 from fedcohort.study.definition import NAME, Study, load
 
-VERBS = ("run", "status", "tune", "report")
+VERBS = {  # what each takes
+    "run": ("seeds", "cells", "selectors", "n_jobs", "keep_runs", "again"),
+    "status": ("seeds", "cells", "selectors"),
+    "tune": ("selectors", "n_jobs"),
+    "report": (),
+}
 STUDIES, LOGS = Path("studies"), Path("logs/studies")
 
 
@@ -48,11 +56,13 @@ class Options:
     selectors: str | None = None
     n_jobs: str | None = "1"
     keep_runs: str | None = "false"
+    again: str | None = "false"
 
     def __post_init__(self) -> None:
         if not (self.n_jobs or "").isdigit() or self.n_jobs == "0":
             raise ranges.refuse("n_jobs", "an integer in [1, inf)", self.n_jobs)
         ranges.choice("keep_runs", self.keep_runs, "true", "false")
+        ranges.choice("again", self.again, "true", "false")
 
     def seeds_of(self, study: Study) -> Sequence[int]:
         """The seeds typed. Raises `OptionError` for those that the study tunes on."""
@@ -71,6 +81,14 @@ def _split(text: str | None) -> list[str] | None:
     return None if text is None else [part for part in text.strip("[]").split(",") if part]
 
 
+def _names(option: str, text: str | None) -> list[str] | None:
+    """The names typed, None for all. Raises `OptionError` where there is none."""
+    found = _split(text)
+    if found == []:
+        raise ranges.refuse(option, f"one name or more, as {option}=a,b, or null for all", text)
+    return found
+
+
 def parse(words: Sequence[str]) -> tuple[str, str, Options]:
     """The verb, the study's name and the options that were typed. Raises `OptionError`."""
     if len(words) < 2 or words[0] not in VERBS or "=" in words[1]:
@@ -83,6 +101,9 @@ def parse(words: Sequence[str]) -> tuple[str, str, Options]:
             raise OptionError(f"can't read {word!r}: type name=value, where name is one of {', '.join(known)}")
         if name not in known:
             raise unknown("", name, known)
+        if name not in VERBS[words[0]]:
+            there = ", ".join(VERBS[words[0]]) or "no options"
+            raise OptionError(f"fedcohort study {words[0]} takes {there}, got {word}")
         typed[name] = None if value == "null" else value
     return words[0], words[1], Options(**typed)
 
@@ -91,9 +112,9 @@ def main(words: Sequence[str]) -> int:
     """The command; raises what `in_one_line` puts in one line. Returns 1 where a run has failed."""
     verb, name, options = parse(words)
     configs = Path.cwd() / "configs"
-    rows = _split(options.selectors)
+    rows = _names("selectors", options.selectors)
     if leaderboard.is_one(STUDIES / name):
-        return _report_leaderboard(verb, name)
+        return _report_leaderboard(verb, name, configs)
     study = places.with_own(load(STUDIES / name), rows, configs)
     found = results.load(study)
     if verb == "tune":
@@ -101,19 +122,17 @@ def main(words: Sequence[str]) -> int:
     if verb == "report":
         from fedcohort.study import report  # noqa: PLC0415 - scipy
 
-        return _list(report.write(study, found))
+        return _list(report.write(study, _set_apart(study, found, configs)))
     seeds = options.seeds_of(study)
-    wanted = places.list_places(study, _split(options.cells), rows)
+    wanted = places.list_places(study, _names("cells", options.cells), rows)
     logs = (LOGS / name).absolute()
-    work = engine.Work(study, found, configs, logs, options.keep_runs == "true", _say)
+    work = engine.Work(study, found, configs, logs, options.keep_runs == "true", _say, options.again == "true")
     if verb == "run":
         with _training(logs):
             work.run(wanted, seeds, int(options.n_jobs or 1))
     at = progress.progress_of(wanted, seeds, found, configs)
     if at.count(progress.CHANGED):
-        _say(
-            "words or configs are others than when it was run: composing tells which runs are, some 10 places a second"
-        )
+        _say(progress.COMPOSING)
         with engine.quietly():
             at = progress.settle(at, found, work.identity)
     _say(progress.describe(study, at, found))
@@ -145,12 +164,20 @@ def _training(logs: Path) -> Iterator[None]:
             raise SystemExit(interrupts.code or 1) from None
 
 
-def _report_leaderboard(verb: str, name: str) -> int:
-    known = leaderboard.load(STUDIES / name)
+def _set_apart(study: Study, found: results.Results, configs: Path) -> results.Results:
+    """Leave out, for a page, the runs of another config than the study's now."""
+    work = engine.Work(study, found, configs, (LOGS / study.name).absolute(), False, _say)
+    with engine.quietly():
+        return progress.set_apart(study, found, configs, work.identity, _say)
+
+
+def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
     if verb != "report":
+        known = leaderboard.load(STUDIES / name)
         raise OptionError(f"{name} has no runs of its own, it ranks those of {', '.join(known.studies)}: {verb} these")
     from fedcohort.study import standings  # noqa: PLC0415 - scipy
 
+    known = leaderboard.load(STUDIES / name, lambda study: _set_apart(study, results.load(study), configs))
     return _list(standings.write(known))
 
 

@@ -1,9 +1,12 @@
-"""Tests over many comparisons: Holm's correction, Friedman's test with Nemenyi's distance, and the seeds a test needs.
+"""Tests over many comparisons: Holm's correction, Friedman's, Nemenyi's and Wilcoxon's tests, the seeds a test needs.
 
 Holm (1979)      sort p_(1) <= ... <= p_(m); adjusted p_(i) = max over j <= i of min(1, (m - j + 1) p_(j))
 Friedman (1937)  N blocks rank k treatments, ties share their mean rank; scipy's statistic, with its correction of ties
 Nemenyi (1963)   two mean ranks differ where |R_a - R_b| >= q_alpha sqrt(k (k + 1) / (6 N)), q_alpha the quantile of the
                  studentized range of k means with infinite degrees of freedom over sqrt(2) (Demsar, JMLR 2006)
+Wilcoxon (1945)  of N blocks' differences d_i, T+ is the sum of the ranks of |d_i| where d_i > 0, ties sharing their
+                 mean rank and those of zeros split evenly (Demsar, section 3.1.3); two-sided, exact for few blocks.
+                 Its p is 2 / 2^N at least
 seeds            paired differences have mean delta and deviation s, and the statistic is delta sqrt(n) / s. It passes
                  t_{1 - alpha / 2} with chance `power` where delta sqrt(n) / s >= t_{1 - alpha / 2} + t_{power}, both
                  quantiles of n - 1 degrees: the least n >= 2 with n >= ((t_{1 - alpha / 2} + t_{power}) s / delta)^2
@@ -71,6 +74,30 @@ def friedman_p(values: Float64[np.ndarray, "blocks treatments"]) -> float:
     if treatments < 3 or blocks < 2 or (known == known[:, :1]).all():
         return math.nan
     return float(friedmanchisquare(*known.T).pvalue)
+
+
+def bound_gaps(
+    values: Float64[np.ndarray, "blocks"], base: Float64[np.ndarray, "blocks"]
+) -> Float64[np.ndarray, "blocks"]:
+    """Return `values` minus `base`; where one of them is no number, it loses by more than is lost anywhere else."""
+    lost = np.isnan(base).astype(float) - np.isnan(values)
+    known = np.isfinite(values) & np.isfinite(base)
+    most = 1 + np.abs(values[known] - base[known]).max(initial=0.0)
+    gaps: Float64[np.ndarray, blocks] = lost * most
+    gaps[known] = values[known] - base[known]
+    return gaps
+
+
+def signed_ranks_p(gaps: Float64[np.ndarray, "blocks"]) -> float:
+    """Return the p-value that paired differences are as likely above 0 as below; 1 where all are 0."""
+    from scipy.stats import wilcoxon
+
+    return float(wilcoxon(gaps, zero_method="zsplit").pvalue) if gaps.any() else 1.0
+
+
+def least_blocks(tests: int, alpha: float) -> int:
+    """Return how many blocks Wilcoxon's test needs at least to pass `alpha` after Holm's correction for `tests`."""
+    return math.floor(1 - math.log2(alpha / tests)) + 1
 
 
 def critical_distance(treatments: int, blocks: int, alpha: float) -> float:

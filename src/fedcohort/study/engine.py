@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 
-from fedcohort.errors import CheckpointError, FedcohortError
+from fedcohort.errors import CheckpointError, FedcohortError, OptionError
 from fedcohort.host import messages
 from fedcohort.record import provenance
 from fedcohort.study.definition import Study
@@ -18,7 +18,7 @@ from fedcohort.study.measure import summarise
 from fedcohort.study.places import Place, clock_of, digest_of, stamp_of
 from fedcohort.study.play import Outcome, Task, identity_of, play
 from fedcohort.study.progress import CHANGED, MISSING, progress_of, spell_s
-from fedcohort.study.results import DONE, FAILED, REFUSED, Results, Row
+from fedcohort.study.results import DONE, FAILED, REFUSED, Key, Results, Row
 
 Say = Callable[[str], None]
 
@@ -32,6 +32,7 @@ class Work:
         logs: where run folders are made.
         keep: whether they stay when their results are written down.
         say: is told a line a run.
+        again: whether what other code than the present commit has run is done again, from its beginning.
     """
 
     study: Study
@@ -40,14 +41,21 @@ class Work:
     logs: Path
     keep: bool
     say: Say
+    again: bool = False
     digest: str = ""
 
     def run(self, places: Sequence[Place], seeds: Sequence[int], n_jobs: int) -> None:
-        """Do what is missing, write each result down at once, and say what was refused or has failed."""
+        """Do what is missing, write each result down at once, and say what was refused or has failed.
+
+        Raises `OptionError` for `again` with code that no commit has: nothing would tell what is done again.
+        """
+        if self.again and provenance.commit()[1]:
+            raise OptionError("again=true goes by commits, and the code here has changes that are in none: commit them")
         self.digest = digest_of(self.configs)
         at = progress_of(places, seeds, self.found, self.configs)
-        todo = [(place, seed) for place, seed in at.runs if at.how[place.key(seed)] in (MISSING, CHANGED, FAILED)]
-        self.say(f"{at.count(DONE)} of {len(at.runs)} runs are done, {len(todo)} to do")
+        todo = [(place, seed) for place, seed in at.runs if self._is_to_do(at.how[place.key(seed)], place.key(seed))]
+        done = at.count(DONE) - sum(at.how[place.key(seed)] == DONE for place, seed in todo)
+        self.say(f"{done} of {len(at.runs)} runs are done, {len(todo)} to do")
         tasks = self._find_new(todo)
         walls: list[float] = []
         ended = self._in_turn(tasks) if n_jobs == 1 else self._together(tasks, n_jobs)
@@ -56,6 +64,13 @@ class Work:
             walls += [row["wall_s"]] if row["status"] == DONE else []
             left = (len(todo) - number) * median(walls) / n_jobs if walls else 0.0
             self.say(f"[{number}/{len(todo)}] {_describe(row)}{f', {spell_s(left)} left' if left else ''}")
+
+    def _is_to_do(self, how: str, key: Key) -> bool:
+        return how in (MISSING, CHANGED, FAILED) or (how == DONE and self._is_old(self.found.rows[key]))
+
+    def _is_old(self, row: Row) -> bool:
+        """Whether the run is to be done again: other code did it than that of the present commit."""
+        return self.again and (row["dirty"] or row["commit"] != provenance.commit()[0])
 
     def identity(self, place: Place) -> dict[str, str] | None:
         """Return what tells the place's runs from others, whatever their seed; None where they would be refused."""
@@ -67,7 +82,7 @@ class Work:
     def _find_new(self, todo: Sequence[tuple[Place, int]]) -> Iterator[tuple[Place, int, Task | Outcome]]:
         """Yield what is to be done of each run; an outcome where it is known without training."""
         for place, seed in todo:
-            task = Task(place.words, seed, self.configs, self.logs, self.study.metric, self.keep)
+            task = Task(place.words, seed, self.configs, self.logs, self.study.metric, self.keep, not self.again)
             try:
                 wanted = identity_of(task)
             except FedcohortError as error:
@@ -79,7 +94,8 @@ class Work:
         """Return the outcome of the same run, in this place or in another: a bound is often some other cell's."""
         own = place.key(seed)
         for key, row in sorted(self.found.done(), key=lambda each: each[0] != own):
-            if key[2] == seed and all(row[name] == value for name, value in wanted.items()):
+            same = key[2] == seed and all(row[name] == value for name, value in wanted.items())
+            if same and not self._is_old(row):
                 return Outcome(DONE, "", row, self.found.curves[key])
         return None
 

@@ -2,7 +2,8 @@
 
     d_s      late mean of a row minus that of the baseline on seed s: they share data, partition and first model
     verdict  a row wins or loses in a cell where Holm's adjusted p, over the row's cells, is below win.alpha, mean d is
-             win.least or more, and there are win.seeds of them
+             win.least or more, and there are win.seeds of them; p is corrected over all methods and cells, too, which
+             says how many of the wins one correction of everything leaves
     gap      the d of the yardstick whose mean d is largest, of those with win.seeds seeds where there are any; there is
              something to win where that passes in the same way
     closed   mean d of a row / mean d of that yardstick, over the seeds that all three have; given where there is a gap,
@@ -15,110 +16,17 @@ The yardstick is chosen by the same seeds: its gap is a little flattered, and th
 """
 
 import math
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from statistics import median
 
 import numpy as np
 
-from fedcohort.maths.many_tests import adjust_holm, count_seeds, critical_distance, friedman_p, rank_rows
+from fedcohort.maths.many_tests import adjust_holm, count_seeds, rank_rows
 from fedcohort.observe.comparison.table import Difference, Mean, difference, mean
-from fedcohort.study.definition import BASELINE, BOUND, METHOD, YARDSTICK, Study
+from fedcohort.study.definition import BOUND, METHOD, YARDSTICK, Study
+from fedcohort.study.ranking import RANKED, Ranks, late_of, rank, split_rows
 from fedcohort.study.results import Results, Row
-
-COSTS = ("virtual_s", "bytes", "client_flops")
-RANKED = (METHOD, BASELINE)
-
-
-@dataclass(frozen=True)
-class RowVerdict:
-    """A row in a cell.
-
-    Attributes:
-        value: late mean over its seeds, in the metric's unit.
-        over: to the baseline; None for the baseline itself.
-        p: Holm's, over the row's cells; NaN where there is no test.
-        sign: 1 where it wins, -1 where it loses, 0 where it can't be told from the baseline.
-        closed: share of the gap, NaN where there is none.
-        rank: among methods and the baseline; None for others.
-        costs: means of what a run took, by name.
-        target: median seconds and bytes and rounds to the target over seeds, infinite where half of them never met it.
-        reached: seeds that met it.
-    """
-
-    row: str
-    role: str
-    value: Mean
-    over: Difference | None
-    p: float
-    sign: int
-    closed: float
-    rank: Mean | None
-    costs: Mapping[str, float]
-    target: Mapping[str, float]
-    reached: int
-
-
-@dataclass(frozen=True)
-class CellVerdict:
-    """A cell.
-
-    Attributes:
-        rows: those with results, in the study's order.
-        best: the yardstick with the largest mean difference; None where no yardstick has a difference.
-        gap: it, None likewise.
-        pays: whether the gap is clear of 0.
-        seeds: how many show a difference of win.worth, None where no spread is known.
-    """
-
-    cell: str
-    rows: Mapping[str, RowVerdict]
-    best: str | None
-    gap: Difference | None
-    pays: bool
-    seeds: int | None
-
-    def winners(self, *roles: str) -> list[RowVerdict]:
-        """The rows that win, best first."""
-        won = [each for each in self.rows.values() if each.sign > 0 and each.role in (roles or (METHOD,))]
-        return sorted(won, key=lambda each: -over_of(each).mean)
-
-    def losers(self) -> list[RowVerdict]:
-        """The methods that lose, worst first."""
-        lost = [each for each in self.rows.values() if each.sign < 0 and each.role == METHOD]
-        return sorted(lost, key=lambda each: over_of(each).mean)
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """Methods over cells.
-
-    Attributes:
-        mean: rank of each row over the cells, 1 is best.
-        p: Friedman's.
-        distance: two mean ranks that are this far apart differ (Nemenyi).
-        cells: that have all of these rows.
-    """
-
-    mean: Mapping[str, float]
-    p: float
-    distance: float
-    cells: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """All of it. missing: by cell and row, how many of the study's seeds have no result."""
-
-    cells: Mapping[str, CellVerdict]
-    ranks: Ranks | None
-    missing: Mapping[tuple[str, str], int]
-
-
-def over_of(row: RowVerdict) -> Mean:
-    """The difference to the baseline; nothing where there is none."""
-    return row.over.over if row.over is not None else Mean(math.nan, math.nan, 0, math.nan)
+from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, RowVerdict, Verdict
 
 
 def judge(study: Study, found: Results) -> Verdict:
@@ -130,12 +38,14 @@ def judge(study: Study, found: Results) -> Verdict:
         for row in of
         if row != study.baseline and set(of[row]) & set(of.get(study.baseline, {}))
     }
-    adjusted = _adjust(overs)
-    cells = {cell: _judge_cell(study, cell, runs[cell], overs, adjusted) for cell in runs}
-    return Verdict(cells, _rank_over_cells(study, runs), _missing(study, runs))
+    own, methods = _adjust(overs), [key for key in overs if study.role_of(key[1]) == METHOD]
+    over_all = dict(zip(methods, adjust_holm([overs[key].p for key in methods]), strict=True))
+    cells = {cell: _judge_cell(study, cell, runs[cell], overs, (own, over_all)) for cell in runs}
+    return Verdict(cells, _rank_over_cells(study, found), _missing(study, runs))
 
 
 Runs = Mapping[str, Mapping[int, Row]]  # of a cell: by row and seed
+Place = tuple[str, str]  # cell, row
 
 
 def _by_place(study: Study, found: Results) -> dict[str, dict[str, dict[int, Row]]]:
@@ -156,9 +66,9 @@ def _late(runs: Mapping[int, Row]) -> dict[int, float]:
     return {seed: facts["late"] for seed, facts in runs.items()}
 
 
-def _adjust(overs: Mapping[tuple[str, str], Difference]) -> dict[tuple[str, str], float]:
+def _adjust(overs: Mapping[Place, Difference]) -> dict[Place, float]:
     """Correct each row's p-values for the number of its cells."""
-    found: dict[tuple[str, str], float] = {}
+    found: dict[Place, float] = {}
     for row in {row for _, row in overs}:
         keys = [key for key in overs if key[1] == row]
         found |= dict(zip(keys, adjust_holm([overs[key].p for key in keys]), strict=True))
@@ -169,9 +79,11 @@ def _judge_cell(
     study: Study,
     cell: str,
     runs: Runs,
-    overs: Mapping[tuple[str, str], Difference],
-    adjusted: Mapping[tuple[str, str], float],
+    overs: Mapping[Place, Difference],
+    corrected: tuple[Mapping[Place, float], Mapping[Place, float]],
 ) -> CellVerdict:
+    """Judge a cell. corrected: by cell and row, p after Holm over the row's cells, and of methods over all cells."""
+    adjusted, over_all = corrected
     own = {row: overs[cell, row] for row in runs if (cell, row) in overs}
     signs = {row: _sign(study, over.over, adjusted[cell, row]) for row, over in own.items()}
     yardsticks = [row for row in own if study.role_of(row) == YARDSTICK and math.isfinite(own[row].over.mean)]
@@ -184,18 +96,21 @@ def _judge_cell(
             row=row,
             role=study.role_of(row),
             value=mean(list(_late(of).values())),
+            last=float(np.mean([facts["last"] for facts in of.values()])),
+            diverged=sum(not math.isfinite(late) for late in _late(of).values()),
             over=own.get(row),
             p=adjusted.get((cell, row), math.nan),
+            p_all=over_all.get((cell, row), math.nan),
             sign=signs.get(row, 0),
             closed=_closed(study, runs, row, best) if pays and best and row in own else math.nan,
             rank=ranks.get(row),
             costs={name: float(np.mean([facts[name] for facts in of.values()])) for name in COSTS},
-            target={name: _median(of, f"{name}_to_target") for name in ("rounds", "virtual_s", "bytes")},
+            target={name: _median(of, f"{name}_to_target") for name in TO_TARGET},
             reached=sum(math.isfinite(facts["rounds_to_target"]) for facts in of.values()),
         )
         for row, of in runs.items()
     }
-    spreads = [own[row].over.std for row in own if study.role_of(row) == METHOD and own[row].over.n > 1]
+    spreads = [own[row].over.std for row in own if study.role_of(row) == METHOD and math.isfinite(own[row].over.std)]
     seeds = count_seeds(median(spreads), study.worth, study.alpha) if spreads else None
     return CellVerdict(cell, rows, best, own[best] if best else None, pays, seeds)
 
@@ -232,21 +147,11 @@ def _rank_in_cell(study: Study, runs: Runs) -> dict[str, Mean]:
     return {row: mean(list(ranks[:, i])) for i, row in enumerate(rows)}
 
 
-def _rank_over_cells(study: Study, runs: Mapping[str, Runs]) -> Ranks | None:
-    """Rank the rows that have half of the baseline's runs, in the cells that have all of these, on common seeds."""
-    counts: Counter[str] = Counter()
-    for of in runs.values():
-        counts.update({row: len(each) for row, each in of.items() if study.role_of(row) in RANKED})
-    rows = [row for row in counts if 2 * counts[row] >= counts[study.baseline]]
-    common = {cell: set.intersection(*(set(of.get(row, ())) for row in rows)) for cell, of in runs.items() if rows}
-    whole = [cell for cell, seeds in common.items() if seeds]
-    if len(rows) < 3 or len(whole) < 2:
-        return None
-    values = np.array([[_mean_of(runs[cell][row], common[cell]) for row in rows] for cell in whole])
-    means = rank_rows(values).mean(axis=0)
-    found = {row: float(means[i]) for i, row in enumerate(rows)}
-    distance = critical_distance(len(rows), len(whole), study.alpha)
-    return Ranks(dict(sorted(found.items(), key=lambda item: item[1])), friedman_p(values), distance, whole)
+def _rank_over_cells(study: Study, found: Results) -> Ranks | None:
+    """Rank the main rows in the cells that they share; None for fewer than three rows or two cells."""
+    late = late_of(study, found)
+    ranks = rank(study, late, split_rows(study, late)[0])
+    return ranks if ranks and len(ranks.mean) > 2 and len(ranks.cells) > 1 else None
 
 
 def _mean_of(runs: Mapping[int, Row], seeds: Collection[int]) -> float:

@@ -6,7 +6,7 @@
 Nothing is trained for it: it reads the results that the studies have. They have one baseline, and metrics of one unit.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,12 +31,14 @@ class Leaderboard:
         found: the results under these names.
         groups: of each regime, its study.
         studies: by name.
+        of: their results, by name.
     """
 
     whole: Study
     found: Results
     groups: Mapping[str, str]
     studies: Mapping[str, Study]
+    of: Mapping[str, Results]
 
 
 def is_one(folder: Path) -> bool:
@@ -47,8 +49,8 @@ def is_one(folder: Path) -> bool:
         return False
 
 
-def load(folder: Path) -> Leaderboard:
-    """Read the leaderboard, the studies beside it, and their results. Raises `OptionError`, `DataError`."""
+def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leaderboard:
+    """Read the leaderboard, and the studies beside it; `read` has their results. Raises `OptionError`, `DataError`."""
     with named(folder / NAME, NEEDED):
         given = file_of(folder / NAME)
         check_keys(given, NEEDED, (*NEEDED, "win"))
@@ -68,7 +70,7 @@ def load(folder: Path) -> Leaderboard:
                 f"{folder / NAME}: of.{name} must have the baseline and the unit of {first.name}, {first.baseline} and "
                 f"that of {first.metric}, got {study.baseline} and {study.metric}"
             )
-    found = {name: results.load(study) for name, study in studies.items()}
+    found = {name: read(study) for name, study in studies.items()}
     studies = {name: results.with_roles(study, found[name]) for name, study in studies.items()}
     whole = Study(
         folder=folder,
@@ -90,7 +92,7 @@ def load(folder: Path) -> Leaderboard:
         tuned={f"{row} in {name}": each for name, study in studies.items() for row, each in study.tuned.items()},
     )
     groups = {f"{name}/{cell}": name for name, study in studies.items() for cell in study.cells}
-    return Leaderboard(whole, _join(folder, found), groups, studies)
+    return Leaderboard(whole, _join(folder, found), groups, studies, found)
 
 
 def _call(regime: Regime, name: str, called: str) -> Regime:
@@ -103,4 +105,5 @@ def _join(folder: Path, found: Mapping[str, Results]) -> Results:
     for name, of in found.items():
         for (cell, row, seed), facts in of.rows.items():
             whole.rows[f"{name}/{cell}", row, seed] = {**facts, "cell": f"{name}/{cell}"}
+        whole.changed |= {(f"{name}/{cell}", row, seed) for cell, row, seed in of.changed}
     return whole

@@ -34,11 +34,12 @@ class Place:
 
 def with_own(study: Study, selectors: Sequence[str] | None, configs: Path) -> Study:
     """Add the words of configs/selector that `study.yaml` doesn't name. Raises `OptionError` for unknown ones."""
+    bounds = dict.fromkeys(BOUND + bound for cell in study.cells.values() for bound in cell.bounds)
     known = sorted(path.stem for path in (configs / "selector").glob("*.yaml"))
-    own = [name for name in selectors or () if name not in study.words and not name.startswith(BOUND)]
+    own = [name for name in selectors or () if name not in study.words and name not in bounds]
     for name in own:
         if name not in known:
-            rows = ", ".join([*study.words, *(word for word in known if word not in study.words)])
+            rows = ", ".join([*study.words, *bounds, *(word for word in known if word not in study.words)])
             raise OptionError(f"selectors must be some of {rows}, got {name!r}")
     return replace(study, words={**study.words, **{name: (f"selector={name}",) for name in own}})
 

@@ -22,7 +22,6 @@ from fedcohort.study.results import DONE, FAILED, REFUSED
 
 REFUSALS = (OptionError, IncompatibleConfig, UndeclaredSignal)  # by the words; data that are missing may come
 ENVIRONMENT = "${oc.env:"
-OWN = ("resume=true",)  # a run that a kill broke off goes on, one that wasn't written down is not done again
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class Task:
         configs: the folder of the groups.
         logs: where its folder is made.
         keep: whether that stays.
+        resume: whether a run that a kill broke off goes on, and one that wasn't written down is not done again.
     """
 
     words: Words
@@ -42,6 +42,7 @@ class Task:
     logs: Path
     metric: str
     keep: bool
+    resume: bool = True
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Outcome:
 def composed(task: Task) -> Composed:
     """Compose the config. Raises `FedcohortError`, Hydra's errors among them."""
     try:
-        return _family(task.words, task.configs, task.logs)(task.seed)
+        return _family(task.words, task.configs, task.logs, task.resume)(task.seed)
     except FedcohortError:
         raise
     except Exception as error:
@@ -67,9 +68,9 @@ def composed(task: Task) -> Composed:
 
 
 @lru_cache(maxsize=1000)
-def _family(words: Words, configs: Path, logs: Path) -> Callable[[int], Composed]:
+def _family(words: Words, configs: Path, logs: Path, resume: bool) -> Callable[[int], Composed]:
     refusals.check_words(words, configs)
-    return compose.seeds_of((*words, *OWN, f"paths.logs={logs}"), configs)
+    return compose.seeds_of((*words, f"resume={str(resume).lower()}", f"paths.logs={logs}"), configs)
 
 
 def identity_of(task: Task) -> dict[str, str]:

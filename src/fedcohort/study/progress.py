@@ -1,16 +1,18 @@
 """How far a study is: which runs are done, refused, failed or missing, and how long the rest may take."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
 from fedcohort.record import provenance
-from fedcohort.study.definition import Study
-from fedcohort.study.places import Place, digest_of, stamp_of
+from fedcohort.study.definition import BOUND, Study
+from fedcohort.study.places import Place, digest_of, list_places, stamp_of, with_own
 from fedcohort.study.results import DONE, FAILED, REFUSED, Key, Results, Row
 
 MISSING, CHANGED = "missing", "changed"
+COMPOSING = "words or configs are others than when it was run: composing tells which runs are, some 10 places a second"
+Identify = Callable[[Place], Mapping[str, str] | None]
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ def progress_of(places: Sequence[Place], seeds: Sequence[int], found: Results, c
     return Progress(runs, how)
 
 
-def settle(at: Progress, found: Results, identity: Callable[[Place], Mapping[str, str] | None]) -> Progress:
+def settle(at: Progress, found: Results, identity: Identify) -> Progress:
     """Tell apart, of what may have changed, the runs that are the same: they are done.
 
     identity: of a place's runs, whatever their seed (`study.play.identity_of`); None where they would be refused. It is
@@ -58,6 +60,21 @@ def settle(at: Progress, found: Results, identity: Callable[[Place], Mapping[str
             same = wanted is not None and all(found.rows[key][name] == value for name, value in wanted.items())
             how[key] = DONE if same else CHANGED
     return Progress(at.runs, how)
+
+
+def set_apart(study: Study, found: Results, configs: Path, identity: Identify, say: Callable[[str], None]) -> Results:
+    """Return the results with those done runs marked whose config is another one now, or refused; a page has none.
+
+    Of a row that neither `study.yaml` nor `configs` has any more nobody can tell: it stays.
+    """
+    rows = {row for (_, row, _), _ in found.done() if row not in study.words and not row.startswith(BOUND)}
+    own = [row for row in sorted(rows) if (configs / "selector" / f"{row}.yaml").is_file()]
+    seeds = sorted({seed for (_, _, seed), _ in found.done()})
+    at = progress_of(list_places(with_own(study, own, configs)), seeds, found, configs)
+    if at.count(CHANGED):
+        say(COMPOSING)
+        at = settle(at, found, identity)
+    return replace(found, changed=frozenset(key for key, how in at.how.items() if how == CHANGED))
 
 
 def _how(row: Row | None, stamp: str, commit: str, dirty: bool) -> str:

@@ -12,10 +12,13 @@ from fedcohort.observe.comparison.sheet import Sheet
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.figure.regimes import RegimeMap, draw_map, draw_ranks
 from fedcohort.record.folder import write_atomically
-from fedcohort.study import answer, sheets, web
+from fedcohort.study import answer, cautions, sheets, web
 from fedcohort.study.definition import BESIDE, BOUND, METHOD, YARDSTICK, Study
-from fedcohort.study.judge import Verdict, judge, over_of
+from fedcohort.study.judge import judge
+from fedcohort.study.missing import list_changed, list_missing
 from fedcohort.study.results import DONE, Results, with_roles
+from fedcohort.study.verdict import Verdict, over_of
+from fedcohort.study.wording import points, unit_of_study
 
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
 
@@ -38,7 +41,7 @@ class Page:
 def write(study: Study, found: Results) -> list[Path]:
     """Write all files into the study's folder, and return them."""
     study = with_roles(study, found)
-    verdict, u = judge(study, found), sheets.unit_of_study(study.metric)
+    verdict, u = judge(study, found), unit_of_study(study.metric)
     page = Page(
         study=study,
         opening=answer.answer(study, verdict, u),
@@ -46,11 +49,11 @@ def write(study: Study, found: Results) -> list[Path]:
         overview=[
             sheets.sheet_of_cells(study, verdict, u),
             sheets.sheet_of_differences(study, verdict, u),
-            sheets.sheet_of_ranks(verdict),
+            sheets.sheet_of_ranks(study, verdict, u),
         ],
         cells=[sheets.sheet_of_cell(study, cell, u) for cell in verdict.cells.values()],
-        cautions=answer.cautions(study, verdict, u),
-        missing=answer.missing(study, verdict),
+        cautions=[*cautions.cautions(study, verdict, u), *cautions.tell_early(study, found)],
+        missing=[*list_missing(study, verdict), *list_changed(study, found)],
         refused=_list_refused(study, found),
         origin=_origin(study, found),
     )
@@ -83,7 +86,7 @@ def markdown(page: Page) -> str:
     parts += ["## Regime by regime"] if page.cells else []
     for sheet in page.cells:
         words = " ".join(study.cells[sheet.name.removeprefix("cell_")].words)
-        parts += [f"### {sheet.title}", f"`{words}`", sheet.markdown()]
+        parts += [f"### {sheet.title}", f"`{words}`", sheet.markdown(), *([sheet.note] if sheet.note else [])]
     for title, lines in (("Missing", page.missing), ("Refused", page.refused), ("Where it comes from", page.origin)):
         parts += [f"## {title}", "\n".join(f"- {line}" for line in lines)] if lines else []
     return "\n\n".join(parts) + "\n"
@@ -133,7 +136,7 @@ def _map_of(study: Study, verdict: Verdict, u: MetricUnit) -> RegimeMap:
     note = f"late means of {study.metric}, {seeds}; methods | yardsticks | beside"
     labels = [study.cells[cell.cell].label for cell in cells]
     shown = [cut for cut in dict.fromkeys(cuts) if 0 < cut < len(rows)]
-    return RegimeMap(labels, rows, values, clear, shown, answer.points(u), study.baseline, note)
+    return RegimeMap(labels, rows, values, clear, shown, points(u), study.baseline, note)
 
 
 def _list_refused(study: Study, found: Results) -> list[str]:
@@ -151,13 +154,17 @@ def _origin(study: Study, found: Results) -> list[str]:
     done = [row for _, row in found.done()]
     if not done:
         return []
-    hours = sum(row["wall_s"] for row in done) / 3600
     return [
-        f"{len(done)} runs, {hours:.1f} hours of one process; of commit {commits_of(found)}.",
+        f"{len(done)} runs, {hours_of(found):.1f} hours of one process; of commit {commits_of(found)}.",
         "`results.parquet` has a line a run, with the words that repeat it, its config hash and its fingerprint.",
         f"`fedcohort study run {study.name}` does what is missing, `selectors=mine` adds your own word of "
         f"configs/selector, `fedcohort study report {study.name}` writes this page.",
     ]
+
+
+def hours_of(found: Results) -> float:
+    """Return how long all runs took, one after the other, in hours."""
+    return float(sum(row["wall_s"] for _, row in found.done())) / 3600
 
 
 def commits_of(found: Results) -> str:

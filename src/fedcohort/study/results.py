@@ -14,7 +14,7 @@ import numpy as np
 
 from fedcohort.errors import DataError
 from fedcohort.record.folder import write_atomically
-from fedcohort.study.definition import METHOD, YARDSTICK, Study
+from fedcohort.study.definition import METHOD, NAME, YARDSTICK, Study
 from fedcohort.study.measure import Trajectory, summarise
 from fedcohort.study.places import clock_of
 
@@ -46,11 +46,13 @@ class Results:
     Attributes:
         rows: by cell, row and seed; of a run that was refused or has failed, with the reason.
         curves: of those that are done.
+        changed: of those that are done, whose config is another one now, where that was asked (`progress.set_apart`).
     """
 
     folder: Path
     rows: dict[Key, Row] = field(default_factory=dict)
     curves: dict[Key, Trajectory] = field(default_factory=dict)
+    changed: frozenset[Key] = frozenset()
 
     def put(self, row: Row, curve: Trajectory | None) -> None:
         """Keep what became of a run, instead of what was known of it before."""
@@ -61,7 +63,8 @@ class Results:
             self.curves[key] = curve
 
     def done(self) -> Iterator[tuple[Key, Row]]:
-        yield from ((key, row) for key, row in self.rows.items() if row["status"] == DONE)
+        """Yield the runs that are done, in their present config as far as that is known."""
+        yield from ((key, row) for key, row in self.rows.items() if row["status"] == DONE and key not in self.changed)
 
     def save(self) -> None:
         """Write both files, all of each or what was there before."""
@@ -95,7 +98,8 @@ class Results:
 def load(study: Study) -> Results:
     """Read what there is; what follows from curves is of the study's own `late` and targets, whatever they were.
 
-    Rows of another metric, and done ones whose curve is lost, are left out. Raises `DataError` for a damaged file.
+    Done rows whose curve is lost, and refused or failed ones of another metric, are left out. Raises `DataError` for a
+    damaged file, and for done rows of another metric, which the next run would delete.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -117,12 +121,20 @@ def load(study: Study) -> Results:
     for row in rows:
         key = (row["cell"], row["selector"], row["seed"])
         if row["status"] == DONE:
-            if row["metric"] != study.metric or key not in found.curves:
+            if row["metric"] != study.metric:
+                raise DataError(
+                    f"{study.folder / RESULTS} has runs of the metric {row['metric']}, and {NAME} asks for "
+                    f"{study.metric}: put it back, make another study folder for {study.metric}, or remove both "
+                    f"{RESULTS} and {CURVES}"
+                )
+            if key not in found.curves:
                 continue
             cell = study.cells.get(row["cell"])
             row |= summarise(
                 found.curves[key], study.late, cell.target if cell else None, clock_of(row["words"].split())
             )
+        elif row["metric"] != study.metric:
+            continue
         found.rows[key] = {**_empty(), **row}
     return found
 

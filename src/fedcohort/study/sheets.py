@@ -4,30 +4,14 @@ import math
 
 from fedcohort.observe import units
 from fedcohort.observe.comparison.sheet import NONE, Sheet, exact, write_csv
-from fedcohort.observe.comparison.shown import MetricUnit, unit_of
+from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.comparison.table import Mean
 from fedcohort.study.definition import BOUND, YARDSTICK, Study
-from fedcohort.study.judge import CellVerdict, RowVerdict, Verdict, over_of
+from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, RowVerdict, Verdict, over_of
+from fedcohort.study.wording import count, spell_mean, tell_power
 
 HEAD = ("selector", "late mean", "difference", "Holm's p", "gap closed", "rank", "virtual time", "bytes", "to target")
 MARK = {1: "▲", -1: "▼", 0: ""}
-
-
-def unit_of_study(metric: str) -> MetricUnit:
-    """Return what a study's numbers are shown in, of which pages have one digit behind the point."""
-    u = unit_of(metric)
-    return u if u.name else MetricUnit(100.0, "hundredths")
-
-
-def spell_mean(value: Mean, u: MetricUnit, *, sign: bool = False) -> str:
-    """`+1.2 [+0.3, +2.1]`, without an interval where there is one value."""
-    form = "+.1f" if sign else ".1f"
-    if not math.isfinite(value.mean):
-        return NONE
-    middle = f"{value.mean * u.factor:{form}}"
-    if not math.isfinite(value.half):
-        return middle
-    return f"{middle} [{value.low * u.factor:{form}}, {value.high * u.factor:{form}}]"
 
 
 def sheet_of_cells(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
@@ -59,7 +43,8 @@ def sheet_of_cells(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
         f"seeds for {study.worth * u.factor:g}",
     )
     strong = frozenset(i for i, cell in enumerate(verdict.cells.values()) if cell.winners())
-    return Sheet("regimes", "what there is to win in each regime", head, rows, strong)
+    note = tell_power(study, list(verdict.cells.values()), u)
+    return Sheet("regimes", "what there is to win in each regime", head, rows, strong, note)
 
 
 def sheet_of_differences(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
@@ -76,20 +61,30 @@ def sheet_of_differences(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet
     labels = [study.cells[cell].label for cell in verdict.cells]
     power = [str(cell.seeds) if cell.seeds else NONE for cell in verdict.cells.values()]
     rows.append((f"seeds that {study.worth * u.factor:g} needs", *power))
-    return Sheet("differences", f"difference to {study.baseline}", ("selector", *labels), rows)
+    note = tell_power(study, list(verdict.cells.values()), u)
+    return Sheet("differences", f"difference to {study.baseline}", ("selector", *labels), rows, note=note)
 
 
 def _short(row: RowVerdict | None, u: MetricUnit) -> str:
-    if row is None or not math.isfinite(over_of(row).mean):
+    if row is None or row.over is None:
         return NONE
+    if not math.isfinite(over_of(row).mean):
+        return "diverged" if row.diverged else NONE
     return f"{over_of(row).mean * u.factor:+.1f}{MARK[row.sign]}"
+
+
+def _difference(row: RowVerdict, u: MetricUnit) -> str:
+    """`+1.2 [+0.3, +2.1]`, or on how many seeds there is none."""
+    if row.over is not None and row.diverged:
+        return f"diverged on {row.diverged}"
+    return spell_mean(over_of(row), u, sign=True)
 
 
 def _called(study: Study, name: str) -> str:
     return f"{name} ‡" if study.role_of(name) == YARDSTICK else name
 
 
-def sheet_of_ranks(verdict: Verdict) -> Sheet:
+def sheet_of_ranks(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
     """The leaderboard: mean ranks over the cells that have all of these rows."""
     if verdict.ranks is None:
         return Sheet("leaderboard", "mean ranks", ("selector", "mean rank"), [])
@@ -104,20 +99,22 @@ def sheet_of_ranks(verdict: Verdict) -> Sheet:
         )
         for name, rank in known.mean.items()
     ]
-    return Sheet("leaderboard", "mean ranks over regimes", ("selector", "mean rank", "wins", "losses"), rows)
+    head, title = ("selector", "mean rank", "wins", "losses"), f"mean ranks over {count(len(known.cells), 'regime')}"
+    return Sheet("leaderboard", title, head, rows, note=tell_power(study, list(per_cell.values()), u))
 
 
 def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:
     """Every row of a cell."""
     rows = []
     for each in cell.rows.values():
-        target = f"{each.target['rounds']:.0f} rounds, {units.seconds(each.target['virtual_s'])}"
+        target = f"{each.target['rounds']:.0f} rounds, {units.seconds(each.target['virtual_s'])}, "
+        target += units.bytes_(each.target["bytes"])
         met = target if math.isfinite(each.target["rounds"]) else f"{each.reached} of {each.value.n}"
         rows.append(
             (
                 f"{_called(study, each.row)} {MARK[each.sign]}".strip().replace(BOUND, "bound: "),
-                f"{spell_mean(each.value, u)} (n={each.value.n})",
-                spell_mean(over_of(each), u, sign=True) if each.over else NONE,
+                f"{spell_mean(each.value, u)} (n={each.value.n}{f', {each.diverged} diverged' * (each.diverged > 0)})",
+                _difference(each, u),
                 f"{each.p:.3f}" if math.isfinite(each.p) else NONE,
                 f"{100 * each.closed:.0f} %" if math.isfinite(each.closed) else NONE,
                 _rank(each.rank),
@@ -127,7 +124,8 @@ def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:
             )
         )
     strong = frozenset(i for i, each in enumerate(cell.rows.values()) if each.sign > 0)
-    return Sheet(f"cell_{cell.cell}", study.cells[cell.cell].label, HEAD, rows, strong)
+    note = tell_power(study, [cell], u)
+    return Sheet(f"cell_{cell.cell}", study.cells[cell.cell].label, HEAD, rows, strong, note)
 
 
 def _rank(rank: Mean | None) -> str:
@@ -154,13 +152,15 @@ def numbers_csv(study: Study, verdict: Verdict) -> str:
         "diff_p",
         "diff_n",
         "holm_p",
+        "holm_p_all",
         "sign",
         "gap_closed",
         "rank",
         "rank_ci95_half",
-        "virtual_s",
-        "bytes",
-        "client_flops",
+        *COSTS,
+        "last",
+        *(f"{name}_to_target" for name in TO_TARGET),
+        "reached",
     ]
     lines: list[list[object]] = [list(head)]
     for cell in verdict.cells.values():
@@ -173,9 +173,11 @@ def numbers_csv(study: Study, verdict: Verdict) -> str:
                     *exact(each.value.mean, each.value.std, over.mean, over.low, over.high),
                     *exact(each.over.p if each.over else math.nan),
                     over.n,
-                    *exact(each.p),
+                    *exact(each.p, each.p_all),
                     each.sign,
-                    *exact(each.closed, rank.mean, rank.half, *each.costs.values()),
+                    *exact(each.closed, rank.mean, rank.half, *(each.costs[name] for name in COSTS), each.last),
+                    *exact(*(each.target[name] for name in TO_TARGET)),
+                    each.reached if study.cells[cell.cell].target is not None else "",
                 ]
             )
     return write_csv(lines)

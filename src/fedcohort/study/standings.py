@@ -5,37 +5,40 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 
 from fedcohort.observe.comparison.sheet import NONE, Sheet
 from fedcohort.observe.comparison.shown import MetricUnit
-from fedcohort.study import answer, board, sheets
+from fedcohort.study import answer, board, cautions, ranking, sheets
 from fedcohort.study.board import Board, Span
 from fedcohort.study.definition import Study
-from fedcohort.study.judge import Verdict, judge, over_of
+from fedcohort.study.judge import judge
 from fedcohort.study.leaderboard import Leaderboard
-from fedcohort.study.report import Page, commits_of, draw, save
-from fedcohort.study.results import DONE
+from fedcohort.study.missing import list_changed
+from fedcohort.study.report import Page, commits_of, draw, hours_of, save
+from fedcohort.study.verdict import Verdict, over_of
+from fedcohort.study.wording import count, points, tell_power, unit_of_study
 
 
 def write(known: Leaderboard) -> list[Path]:
     """Write all files into the leaderboard's folder, and return them."""
     study, found = known.whole, known.found
-    late = board.late_of(study, found)
-    rows, few = board.split_rows(study, late)
+    late = ranking.late_of(study, found)
+    rows, few = ranking.split_rows(study, late)
     main = board.rank(study, late, rows, known.groups)
     verdict = judge(study, found)
     verdict = replace(verdict, ranks=main.ranks if main else None)
-    u = sheets.unit_of_study(next(iter(known.studies.values())).metric)
+    u = unit_of_study(next(iter(known.studies.values())).metric)
     own = {row: board.rank(study, late, [*rows, row], known.groups) for row in few}
     tables = [sheet_of_board(study, main, verdict, u)] if main else []
-    tables += [sheet_of_own(study, each, row) for row, each in own.items() if each is not None]
+    tables += [sheet_of_own(study, each, row, verdict, u) for row, each in own.items() if each is not None]
     for name, of in known.studies.items():
         cells = {cell: each for cell, each in verdict.cells.items() if known.groups[cell] == name}
         if not cells:
             continue
         if main and set(cells) & set(main.places):
-            tables.append(sheet_of_places(study, main, [cell for cell in cells if cell in main.places], name, of.title))
+            ranked = [each for cell, each in cells.items() if cell in main.places]
+            shown = sheet_of_places(study, main, [cell.cell for cell in ranked], name, of.title)
+            tables.append(replace(shown, note=tell_power(study, ranked, u)))
         shown = sheets.sheet_of_differences(study, replace(verdict, cells=cells), u)
         tables.append(replace(shown, name=f"differences_{name}", title=f"{shown.title}: {of.title}"))
     tables.append(sheets.sheet_of_cells(study, verdict, u))
@@ -45,8 +48,8 @@ def write(known: Leaderboard) -> list[Path]:
         pictures=draw(study, verdict, u),
         overview=tables,
         cells=(),
-        cautions=_cautions(study, verdict, u),
-        missing=_list_missing(known, verdict, own),
+        cautions=[*_cautions(study, verdict, u), *cautions.tell_early(study, found)],
+        missing=_list_missing(known, verdict, main, own),
         refused=(),
         origin=_origin(known),
     )
@@ -57,7 +60,7 @@ def sheet_of_board(study: Study, main: Board, verdict: Verdict, u: MetricUnit) -
     """The leaderboard itself: a line a method, best first."""
     rows = []
     for place, (row, mean) in enumerate(main.ranks.mean.items(), 1):
-        there = [cell.rows[row] for cell in verdict.cells.values() if row in cell.rows]
+        there = [verdict.cells[cell].rows[row] for cell in main.places]
         least = min((over_of(each).mean for each in there if each.over), default=math.nan)
         rows.append(
             (
@@ -71,17 +74,21 @@ def sheet_of_board(study: Study, main: Board, verdict: Verdict, u: MetricUnit) -
     head = ("selector", "mean rank [95 %]", f"beats {study.baseline} in", "loses in", "worst difference")
     strong = frozenset(i for i, row in enumerate(main.ranks.mean) if row == study.baseline)
     title = f"leaderboard: mean ranks over {count(len(main.places), 'regime')}"
-    return Sheet("leaderboard", title, head, rows, strong, _power(study, verdict, u))
+    return Sheet(
+        "leaderboard", title, head, rows, strong, tell_power(study, [verdict.cells[cell] for cell in main.places], u)
+    )
 
 
-def sheet_of_own(study: Study, own: Board, row: str) -> Sheet:
+def sheet_of_own(study: Study, own: Board, row: str, verdict: Verdict, u: MetricUnit) -> Sheet:
     """Where a row that has fewer runs stands among the main ones, on its own seeds."""
     head = ("selector", "mean rank [95 %]", *(study.cells[cell].label for cell in own.places))
     rows = [_place_line(own, name) for name in own.ranks.mean]
     seeds = sorted({seed for of in own.seeds.values() for seed in of})
     where = f"{count(len(own.places), 'regime')}, {count(len(seeds), 'seed')}: {', '.join(map(str, seeds))}"
     strong = frozenset(i for i, name in enumerate(own.ranks.mean) if name == row)
-    return Sheet(f"among_{row}", f"among the others: {row}, where it was run ({where})", head, rows, strong)
+    title = f"among the others: {row}, where it was run ({where})"
+    power = tell_power(study, [verdict.cells[cell] for cell in own.places], u)
+    return Sheet(f"among_{row}", title, head, rows, strong, power)
 
 
 def sheet_of_places(study: Study, main: Board, cells: Sequence[str], name: str, title: str) -> Sheet:
@@ -97,11 +104,6 @@ def spell_rank(rank: float, span: Span) -> str:
     return f"{middle} [{low}, {high}]" if math.isfinite(span[0]) else middle
 
 
-def count(n: int, noun: str) -> str:
-    """`1 seed`, `2 seeds`."""
-    return f"{n} {noun}{'s' * (n != 1)}"
-
-
 def _place_line(own: Board, row: str) -> tuple[str, ...]:
     mean = spell_rank(own.ranks.mean[row], own.spread[row])
     return (row, mean, *(spell_rank(*places[row]) for places in own.places.values()))
@@ -111,70 +113,69 @@ def _open(study: Study, verdict: Verdict, main: Board | None, u: MetricUnit) -> 
     cells = list(verdict.cells.values())
     if not cells or main is None:
         return ["There is nothing to rank yet: the studies have no runs of two methods in one regime."]
-    by_kind = answer.sort_regimes(study, cells)
     unbeaten = [study.cells[cell.cell].label for cell in cells if not cell.winners()]
     seeds = sorted({len(of) for of in main.seeds.values()})
     span = f"{seeds[0]} to {count(seeds[-1], 'seed')}" if len(seeds) > 1 else count(seeds[0], "seed")
     lines = [
         f"{count(len(main.ranks.mean), 'selector')}, {count(len(main.places), 'regime')}, {span} in each.",
         *answer.rank_methods(study, verdict),
-        answer.count_regimes(study, by_kind, u),
+        answer.count_regimes(study, verdict, u),
     ]
     return (
         [*lines, f"**No method is shown to beat {study.baseline}** in: {'; '.join(unbeaten)}."] if unbeaten else lines
     )
 
 
-def _power(study: Study, verdict: Verdict, u: MetricUnit) -> str:
-    """Say how many seeds a small difference needs."""
-    known = {cell.cell: cell.seeds for cell in verdict.cells.values() if cell.seeds}
-    if not known:
-        return ""
-    worth = f"{study.worth * u.factor:g} {answer.points(u, study.worth * u.factor)}"
-    most = max(known, key=lambda cell: known[cell])
-    return (
-        f"Seeds that show a true difference of {worth} with a chance of 80 %: {min(known.values())} to "
-        f"{known[most]} ({study.cells[most].label}), {median(known.values()):g} in the median regime."
-    )
-
-
 def _cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     least = study.least * u.factor
     return [
-        f"A rank is among the methods of a regime, of means over the last evaluated rounds{answer.tell_clock(study)}, "
-        "and over the seeds that all of them have; 1 is best. Its interval "
+        "A rank is among the methods of a regime, of means over the last evaluated rounds"
+        f"{cautions.tell_clock(study)}, and over the seeds that all of them have; 1 is best. Its interval "
         "comes from weighing the seeds at random (Bayesian bootstrap, 2000 draws), those of a study alike "
-        "in all of its regimes: what other seeds would give here. The picture's bars, Friedman's test and Nemenyi's "
-        "distance, say what other regimes of this kind would.",
+        "in all of its regimes: what other seeds would give here. Friedman's test, Wilcoxon's, and the picture's bars, "
+        "Nemenyi's distance, say what other regimes would, as if these had been drawn from them at random.",
         f"▲ and ▼, beats and loses: a difference to {study.baseline} on the same seeds whose p, corrected by Holm for "
-        f"all regimes of this page, is below {study.alpha:g}, of {least:g} {answer.points(u, least)} or more, over "
-        f"{study.enough} seeds or more. {answer.warn_of_many(study, verdict)}",
+        f"all regimes of this page, is below {study.alpha:g}, of {least:g} {points(u, least)} or more, over "
+        f"{study.enough} seeds or more. {cautions.warn_of_many(study, verdict)}",
         "‡ is a yardstick, no method: it reads what no server can know, and has no rank.",
         "A method that has fewer than half as many runs as the baseline stands in a table of its own, among the others "
-        "in its regimes, on its seeds.",
-        *answer.tell_tuned(study),
+        "in its regimes, on its seeds; so does one that no study.yaml names, unless it has half of the baseline's "
+        "seeds or more in each of the regimes that are ranked.",
+        *cautions.tell_tuned(study),
     ]
 
 
-def _list_missing(known: Leaderboard, verdict: Verdict, own: Mapping[str, Board | None]) -> list[str]:
-    """List regimes that nobody was run in, and rows that could be placed nowhere."""
+def _list_missing(
+    known: Leaderboard, verdict: Verdict, main: Board | None, own: Mapping[str, Board | None]
+) -> list[str]:
+    """List regimes that nobody was run in, those that have no ranks, and rows that could be placed nowhere."""
     found = []
     for name in known.studies:
         lacks = [cell for cell, study in known.groups.items() if study == name and cell not in verdict.cells]
         if lacks:
             found.append(f"{count(len(lacks), 'regime')} of {name}: `fedcohort study run {name}`")
+    found += _list_unranked(known, verdict, main) if main else []
+    for name, study in known.studies.items():
+        found += [f"{name}: {line}" for line in list_changed(study, known.of[name])]
     return found + [f"{row}: no regime that it has in common with the others" for row in own if own[row] is None]
 
 
+def _list_unranked(known: Leaderboard, verdict: Verdict, main: Board) -> list[str]:
+    """Say of regimes with results that have no ranks whose runs they lack, a line for those that lack the same."""
+    lacks: dict[str, list[str]] = {}
+    for cell, of in verdict.cells.items():
+        if cell not in main.places:
+            rows = [row for row in main.ranks.mean if row not in of.rows]
+            who = f"no run of {', '.join(rows)}" if rows else "no seed that all methods have"
+            lacks.setdefault(who, []).append(known.whole.cells[cell].label)
+    return [f"no ranks in {'; '.join(labels)}: {who}" for who, labels in lacks.items()]
+
+
 def _origin(known: Leaderboard) -> list[str]:
-    counts = Counter(
-        known.groups[key[0]]
-        for key, row in known.found.rows.items()
-        if row["status"] == DONE and key[0] in known.groups
-    )
+    counts = Counter(known.groups[key[0]] for key, _ in known.found.done() if key[0] in known.groups)
     own = ", ".join(f"{name} ({counts[name]} runs)" for name in known.studies)
     return [
-        f"The results of {own}; of commit {commits_of(known.found)}.",
+        f"The results of {own}, {hours_of(known.found):.1f} hours of one process; of commit {commits_of(known.found)}.",
         f"`fedcohort study run {next(iter(known.studies))} selectors=mine` adds your own word of configs/selector, "
         f"`fedcohort study report {known.whole.name}` writes this page.",
     ]

@@ -25,6 +25,7 @@ def render(page: "Page", folder: Path) -> str:
     for sheet in page.cells:
         words = escape(" ".join(study.cells[sheet.name.removeprefix("cell_")].words))
         parts += [f"<h3>{escape(sheet.title)}</h3>", f"<p><code>{words}</code></p>", sheet.html()]
+        parts += [prose(sheet.note)] if sheet.note else []
     for title, lines in (("Missing", page.missing), ("Refused", page.refused), ("Where it comes from", page.origin)):
         parts += [f"<h2>{title}</h2>", prose("\n".join(f"- {line}" for line in lines))] if lines else []
     return document(study.title, parts)

@@ -1,0 +1,83 @@
+"""What has to be known to read a study's page: what a result is, what the marks mean, who was tuned."""
+
+from fedcohort.observe.comparison.shown import MetricUnit
+from fedcohort.study.definition import BOUND, METHOD, Study
+from fedcohort.study.places import clock_of
+from fedcohort.study.results import Results
+from fedcohort.study.verdict import Verdict
+from fedcohort.study.wording import points, spell_worth
+
+
+def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
+    """Return what has to be known to read the tables, a line each."""
+    least = study.least * u.factor
+    late = f"the mean of {study.metric} over the last {study.late} evaluated rounds of a run{tell_clock(study)}"
+    return [
+        f"A result is {late}; differences are to {study.baseline} on the same seed, which shares data, "
+        "partition and first model, with 95 % intervals of the paired t.",
+        f"▲ and ▼: a difference whose p, corrected by Holm for the row's regimes, is below {study.alpha:g}, "
+        f"of {least:g} {points(u, least)} or more, over {study.enough} seeds or more. {warn_of_many(study, verdict)}",
+        "‡ is a yardstick, no method: it reads what no server can know. The gap is that of the yardstick that did best "
+        "on these very seeds, which flatters it a little.",
+        "The greedy oracle is myopic and no upper bound: it takes who helps the next model most. Full participation, "
+        "and the bound, the same federation without its heterogeneity, may lie well above it.",
+        f"Seeds: how many show a true difference of {spell_worth(study, u)} with a chance of 80 %, from the median "
+        f"spread of the methods' paired differences, in one test at {study.alpha:g}: a mark, which Holm corrects, "
+        "takes more. The formula is in `maths/many_tests.py`.",
+        "To target: median rounds, virtual time and bytes to the regime's target; where half of the seeds never met "
+        "it, how many did.",
+        *tell_tuned(study),
+    ]
+
+
+def tell_clock(study: Study) -> str:
+    """Say what a result is where a clock ends runs; "" where none does."""
+    if not any(clock_of((*study.common, *cell.words)) for cell in study.cells.values()):
+        return ""
+    return ", or, where a clock ends them (until.virtual_s), over the last sixth of its time, of the newest model"
+
+
+def tell_early(study: Study, found: Results) -> list[str]:
+    """Say which runs had all of their rounds before the clock that was to end them; none or one line."""
+    counts: dict[str, dict[str, list[bool]]] = {}
+    for (cell, row, _), facts in found.done():
+        clock = clock_of(facts["words"].split())
+        if cell in study.cells and clock is not None:
+            counts.setdefault(study.cells[cell].label, {}).setdefault(row, []).append(facts["virtual_s"] < clock)
+    where = {
+        label: ", ".join(
+            f"{row.replace(BOUND, 'bound ')} ({sum(of)} of {len(of)})" for row, of in rows.items() if any(of)
+        )
+        for label, rows in sorted(counts.items())
+    }
+    early = "; ".join(f"{label}: {rows}" for label, rows in where.items() if rows)
+    if not early:
+        return []
+    return [
+        "Runs that had all of their rounds before the clock ended, so that `rounds` and not the clock stopped them; "
+        f"their last model counts from then on, and more rounds might have made it better: {early}."
+    ]
+
+
+def warn_of_many(study: Study, verdict: Verdict) -> str:
+    """Say what the marks of many methods come to by chance; Holm's level holds for each row."""
+    m = len({row.row for cell in verdict.cells.values() for row in cell.rows.values() if row.role == METHOD})
+    return (
+        f"A mark isn't corrected for the number of methods: were all {m} like {study.baseline}, one by chance "
+        f"somewhere would be expected of up to {m * study.alpha:.2g} of them. The opening says how much is left after "
+        "one correction over all methods and regimes."
+    )
+
+
+def tell_tuned(study: Study) -> list[str]:
+    """Say who was tuned with what, a line each."""
+    if not study.tuned:
+        return ["Nobody was tuned: all methods have their default options."]
+    lines = ["Tuned, each on seeds of its own; all others have their default options:"]
+    for name, each in study.tuned.items():
+        seeds, cells = ", ".join(map(str, each.seeds)), ", ".join(each.cells)
+        lines.append(
+            f"{name}: `{' '.join(each.words)}`, the best of {each.trials} trials (seeds {seeds} in {cells}; "
+            f"{each.metric} {each.value:.4f}, {each.default:.4f} with its defaults; commit {each.commit})."
+        )
+    return lines
