@@ -26,7 +26,18 @@ def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         "takes more. The formula is in `maths/many_tests.py`.",
         "To target: median rounds, virtual time and bytes to the regime's target; where half of the seeds never met "
         "it, how many did.",
+        *tell_regimes(verdict),
         *tell_tuned(study),
+    ]
+
+
+def tell_regimes(verdict: Verdict) -> list[str]:
+    """Say what a test over regimes takes for granted; nothing where there is none."""
+    if verdict.ranks is None:
+        return []
+    return [
+        "The test over the regimes takes them as drawn at random, one from another apart. Those of one study share their "
+        "data, and some differ in a number alone: its p is smaller than it should be."
     ]
 
 
