@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from jaxtyping import UInt8
 
 from fedcohort import ranges
@@ -186,7 +187,7 @@ def images_of(
 
 def _read(frame: Frame, name: str, fit: Fit, rows: Ids, out: np.ndarray) -> None:
     """Put the images of the sorted `rows` of one table into `out`, row group by row group."""
-    start = done = 0
+    start, done, top = 0, 0, _top(frame, name)
     for chunk in frame.chunks(name):
         own = rows[(rows >= start) & (rows < start + len(chunk))]
         place = out[done : done + len(own)]
@@ -199,12 +200,22 @@ def _read(frame: Frame, name: str, fit: Fit, rows: Ids, out: np.ndarray) -> None
                     raise frame.blame(name, error.row, str(error)) from error
         elif len(own):
             here = np.arange(start, start + len(chunk))
-            place[:] = _listed(replace(frame, table=pa.table({name: chunk}), rows=here), name, fit)[own - start]
+            place[:] = _listed(replace(frame, table=pa.table({name: chunk}), rows=here), name, fit, top)[own - start]
         start, done = start + len(chunk), done + len(own)
 
 
-def _listed(frame: Frame, name: str, fit: Fit) -> np.ndarray:
-    """A column of lists as images, uint8."""
+def _top(frame: Frame, name: str) -> int:
+    """The white of a column of lists: 1 where all of it are shares of 255, else 255; dark rows alone don't tell."""
+    for chunk in frame.chunks(name):
+        while cells.is_list(chunk.type):
+            chunk = chunk.flatten()
+        if not cells.is_number(chunk.type) or pa.types.is_integer(chunk.type) or (pc.max(chunk).as_py() or 0) > 1:
+            return 255
+    return 1
+
+
+def _listed(frame: Frame, name: str, fit: Fit, top: int) -> np.ndarray:
+    """Lists as images, uint8. top: what white is in them."""
     values, (channels, height, width) = frame.arrays(name), fit.shape
     flat, found = (channels * height * width,), values.shape[1:]
     last = found == (height, width, channels) and channels > 1
@@ -215,7 +226,6 @@ def _listed(frame: Frame, name: str, fit: Fit) -> np.ndarray:
     values = values.transpose(0, 3, 1, 2) if last else values.reshape(-1, *fit.shape)
     if values.dtype == np.uint8:
         return values
-    top = 1 if values.dtype.kind == "f" and values.max() <= 1 else 255
     whole = np.rint(values * (255 // top))
     wrong = (np.abs(values * (255 // top) - whole) > NEAR) | (whole < 0) | (whole > 255)
     if wrong.any():

@@ -83,6 +83,9 @@ def _rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
         if len(x) != len(y) or (counts and len(y) != counts[at]):
             told = f", num_samples says {counts[at]}" if counts else ""
             raise DataError(f"{file}: user {user!r} has {len(x)} x and {len(y)} y{told}")
+        odd = next((label for label in y if isinstance(label, float) and not label.is_integer()), None)
+        if odd is not None:
+            raise DataError(f"{file}: user {user!r} has label {odd:g}; labels are whole numbers, or texts")
         if x and isinstance(x[0], str) and Path(x[0]).suffix in IMAGES:
             raise DataError(f"{file}: x are names of images, {x[0]!r}: fedcohort prepare celeba reads images")
         yield from zip([str(user)] * len(x), x, y, strict=True)
