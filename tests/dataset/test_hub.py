@@ -28,7 +28,7 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(datasets, "load_dataset", lambda name: parts)
     train, _ = hub("someone/something")
-    assert train.labels("label").tolist() == [1, 0]
+    assert train.column("label").to_pylist() == [1, 0]
     assert train.arrays("x").tolist() == [[1, 2], [3, 4]]
     asked = [frame.where for frame in splits("someone/something", ("train",), perhaps=("valid", "test"))]
     assert asked == ["someone/something (train)", "someone/something (test)"], "a part that may be there, or not"

@@ -23,22 +23,7 @@ def encoded(pixels: np.ndarray, kind: str = "PNG") -> dict[str, object]:
 
 def test_a_missing_column_is_named_with_those_there_are() -> None:
     with pytest.raises(DataError, match=r"^dataset.path: made.parquet has no column 'y'; it has a, b$"):
-        frame(a=[1], b=[2]).labels("y")
-
-
-@pytest.mark.parametrize(
-    ("values", "n_classes", "message"),
-    [
-        ([0, 3, 1], 3, r"made.parquet: column 'y', row 1 has label 3; labels must be at least 0 and at most 2"),
-        ([0, 1, -2], None, r"column 'y', row 2 has label -2; labels must be at least 0$"),
-        ([0, None], 3, r"column 'y', row 1 is empty"),
-        (["cat", "dog"], 2, r"column 'y' must hold labels 0, 1, 2, ..., it holds string"),
-        ([0.0, 1.0], 2, r"column 'y' must hold labels .* it holds double"),
-    ],
-)
-def test_labels_that_are_none(values: list[object], n_classes: int | None, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        frame(y=values).labels("y", n_classes)
+        frame(a=[1], b=[2]).column("y")
 
 
 def test_numbers_side_by_side() -> None:

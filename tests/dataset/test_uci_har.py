@@ -63,12 +63,22 @@ def test_labels_and_people(tmp_path: Path) -> None:
     assert raw.single_use, "the inputs are held once"
 
 
+def test_labels_may_be_names(tmp_path: Path) -> None:
+    raw = write(tmp_path, "test", label=list(reversed(ACTIVITIES))).load(0)
+    assert raw.test_y.tolist() == [5, 4, 3, 2, 1, 0]
+
+
 @pytest.mark.parametrize(
     ("part", "changes", "refusal"),
     [
         ("train", {"body_acc_y": None}, r"train.parquet has no column 'body_acc_y'; it has body_gyro_z, "),
         ("test", {"subject": None}, r"test.parquet has no column 'subject'; it has"),
         ("test", {"label": None}, r"test.parquet has no column 'label'; it has"),
+        (
+            "train",
+            {"label": np.arange(24) % 6 + 1},
+            r"column 'label' counts from 1 to 6, as UCI's files do: take 1 off",
+        ),
         (
             "test",
             {"body_gyro_x": [[0.0] * 64] * 6},

@@ -20,6 +20,7 @@ from fedcohort.dataset.base import Raw, check
 from fedcohort.dataset.hub import splits
 from fedcohort.dataset.images import BadImage, Fit, holds_images
 from fedcohort.dataset.naming import list_names
+from fedcohort.dataset.numbering import renumber
 from fedcohort.dataset.table import Frame, file_of, give_back, part_of, text
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
@@ -163,7 +164,7 @@ def labels_of(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
             row = int(wrong.argmax())
             what = f"has label {column[row].as_py()}; labels must be whole, at least 0 and at most {len(classes) - 1}"
             raise frame.blame(name, row, what)
-        return values.astype(np.int64)
+        return renumber(frame, name, values.astype(np.int64), classes)
     raise frame.error(name, f": column {name!r} must hold labels, numbers or texts, it holds {column.type}")
 
 

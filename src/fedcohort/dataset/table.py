@@ -113,20 +113,6 @@ class Frame:
         column = self.table.column(name)
         return pa.types.is_integer(column.type) and bool(pc.count_distinct(column).as_py() == len(column))
 
-    def labels(self, name: str, n_classes: int | None = None) -> Ids:
-        """int64 labels in [0, n_classes) of a column of integers."""
-        column = self.require_full(name)
-        if not pa.types.is_integer(column.type):
-            raise self.error(name, f": column {name!r} must hold labels 0, 1, 2, ..., it holds {column.type}")
-        top = np.iinfo(np.int64).max if n_classes is None else n_classes - 1
-        values = column.to_numpy()
-        wrong = (values < 0) | (values > top)
-        if wrong.any():
-            row = int(wrong.argmax())
-            most = "" if n_classes is None else f" and at most {top}"
-            raise self.blame(name, row, f"has label {values[row]}; labels must be at least 0{most}")
-        return np.asarray(values, dtype=np.int64)
-
     def numbers(self, names: list[str], *, gaps: bool = False) -> Float32[np.ndarray, "rows columns"]:
         """Scalar columns side by side; gaps: missing cells are NaN, and no error."""
         out = np.empty((self.table.num_rows, len(names)), dtype=np.float32)

@@ -10,7 +10,7 @@ The 9 people of the test part are nobody's clients: their windows are the server
 strangers to training samples; test samples are.
 
 From a folder with train.parquet and test.parquet, or from the Hugging Face hub. Columns: the nine signals (lists of 128
-numbers, called total_acc_x and so on), `label` and `subject`; others are left out.
+numbers, called total_acc_x and so on), `label` (0 to 5, or the names) and `subject`; others are left out.
 
 Departures from the paper: it has 561 features computed of each window, which are not read.
 """
@@ -20,8 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
+from fedcohort.dataset import cells
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.hub import hub
+from fedcohort.dataset.pictures import labels_of
 from fedcohort.dataset.table import Frame, give_back, local, text
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
@@ -55,8 +57,8 @@ class UciHar(Dataset):
         train, test = self._frames()
         subjects, strangers = read_subjects(train), read_subjects(test)
         check_apart(train, subjects, test, strangers)
-        # Copies: what Arrow lends can't be written to, of which torch warns.
-        labels = [frame.labels("label", n_classes=len(ACTIVITIES)).copy() for frame in (train, test)]
+        check_counted_from_zero(train)
+        labels = [labels_of(frame, "label", ACTIVITIES) for frame in (train, test)]
         _, owner = np.unique(subjects, return_inverse=True)
         return check(
             Raw(
@@ -85,6 +87,18 @@ class UciHar(Dataset):
             "to make it of UCI's archive, https://archive.ics.uci.edu/dataset/240), or dataset.hub, the name of data "
             "with the same columns on the Hugging Face hub"
         )
+
+
+def check_counted_from_zero(frame: Frame) -> None:
+    """Check that labels are not 1 to 6, as the archive has them."""
+    column = frame.require_full("label")
+    if (
+        cells.is_number(column.type)
+        and (values := cells.numbers(column)).min() == 1
+        and values.max() == len(ACTIVITIES)
+    ):
+        what = f": column 'label' counts from 1 to {len(ACTIVITIES)}, as UCI's files do: take 1 off, or write the names"
+        raise frame.error("label", what)
 
 
 def read_subjects(frame: Frame) -> Ids:

@@ -52,7 +52,10 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         (good.replace('"users": ["mac"]', '"users": ["lear"]'), "user 'lear' has no lists x and y"),
         (good.replace('"abc"', '"000001.jpg"'), "x are names of images, '000001.jpg': fedcohort prepare celeba"),
         (good.replace('["abc"]', "[[1, 2]]").replace('["d"]', '["d", 1]'), r"user 'mac' has 1 x and 2 y"),
-        (good.replace('"y": ["d"]', '"y": [1.5]'), r"a.json: user 'mac' has label 1.5; labels are whole numbers, or texts"),
+        (
+            good.replace('"y": ["d"]', '"y": [1.5]'),
+            r"a.json: user 'mac' has label 1.5; labels are whole numbers, or texts",
+        ),
         (good.replace('"y": ["d"]', '"y": [NaN]'), r"user 'mac' has label nan"),
         (good.replace('"abc"', "3"), "x and y are not of one kind each"),
     ):
