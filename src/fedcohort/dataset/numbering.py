@@ -31,8 +31,8 @@ def renumber(frame: Frame, name: str, values: Ids, classes: Sequence[str]) -> Id
         c = moved[0]
         raise frame.error(
             name,
-            f": column {name!r} calls its class {c} {called[c]!r}, which is class {places[c]} here: say dataset.path, a "
-            "folder whose labels are the classes' names",
+            f": column {name!r} calls its class {c} {called[c]!r}, which is class {places[c]} here; labels may be the "
+            "classes' names",
         )
     numbers: Ids = np.array(places, dtype=np.int64)[values]
     return numbers
