@@ -43,7 +43,7 @@ def labels_of(train: Frame, test: Frame, name: str, n_classes: int | None) -> La
     """The column `name` of both tables. n_classes: None for as many as there are. Raises `DataError`."""
     found = [_values(frame, name) for frame in (train, test)]
     texts = [values.dtype.kind == "U" for values in found]
-    if all(texts) and _are_numbers(np.concatenate(found), n_classes) or texts[0] != texts[1]:
+    if (all(texts) and _are_numbers(np.concatenate(found), n_classes)) or texts[0] != texts[1]:
         found = [_numbered(values) for values in found]
         texts = [values.dtype.kind == "U" for values in found]
     if texts[0] != texts[1]:
