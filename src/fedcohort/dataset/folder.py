@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.dataset import cells, own
+from fedcohort.dataset import own
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.labels import MOST, labels_of
 from fedcohort.dataset.naming import list_names
@@ -130,20 +130,23 @@ class Folder(Dataset):
         """The training and the test rows, without those that are dropped, and the columns that are inputs."""
         columns = {"features": self.features, "client": self.client, "label": self.label}
         named = {name: f"dataset.{option}" for option, name in columns.items() if name is not None}
-        files = [part_of(self.path, "train")]
+        files, valid = [part_of(self.path, "train")], file_of(self.path, "valid")
         if file := file_of(self.path, "test"):
             if self.test_share is not None:
                 raise DataError(f"dataset.test_share must be null where there is a test part ({file})")
             files.append(read(file))
         elif self.test_share is None:
+            also = f"; {valid.name} isn't read: call it test{valid.suffix} where it is to be the test" if valid else ""
             raise DataError(
                 f"dataset.path={self.path} needs test.parquet or test.csv; it holds {Path(files[0].where).name}, of "
-                "which dataset.test_share=0.2 would cut a fifth of the rows"
+                f"which dataset.test_share=0.2 would cut a fifth of the rows{also}"
             )
+        if valid is not None:
+            remarks.append(f"{valid.name} isn't read")
         files = [replace(frame, named=named, remedy=REMEDY, for_numbers=FOR_NUMBERS) for frame in files]
         names = self._columns(files[0])
         if self.missing == "drop":
-            files = [self._complete(frame, names, remarks) for frame in files]
+            files = [own.complete(frame, list(named), names, self.features, remarks) for frame in files]
         if len(files) < 2:
             files = self._cut(files[0], seed, remarks)
         return files[0], files[1], names
@@ -154,24 +157,6 @@ class Folder(Dataset):
         test = own.held_out(labels.train, owner, float(self.test_share or 0), generator(seed, "test_part"))
         remarks.append(f"{len(test)} rows cut for the test part")
         return [frame.take(np.setdiff1d(np.arange(len(labels.train)), test)), frame.take(test)]
-
-    def _complete(self, frame: Frame, names: list[str], remarks: list[str]) -> Frame:
-        """Return the frame without the rows that lack a label, an owner or a number."""
-        gaps = np.zeros(frame.table.num_rows, dtype=bool)
-        for name in {self.label, self.client, self.features} - {None}:
-            if name in frame.names:
-                gaps |= cells.empty(frame.column(str(name)))
-        if self.features is None:
-            gaps |= np.isnan(frame.numbers(names, gaps=True)).any(1)
-        elif not gaps.all():
-            there = np.flatnonzero(~gaps)
-            x = frame.take(there).arrays(self.features, gaps=True)
-            gaps[there] |= np.isnan(x.reshape(len(x), -1)).any(1) if x.dtype.kind == "f" else False
-        if gaps.all():
-            raise DataError(f"dataset.missing=drop: {frame.where} has no row without a missing cell")
-        if gaps.any():
-            remarks.append(f"{gaps.sum()} of {len(gaps)} rows of {Path(frame.where).name} dropped, cells are missing")
-        return frame.take(np.flatnonzero(~gaps)) if gaps.any() else frame
 
     def _columns(self, train: Frame) -> list[str]:
         """The columns that are inputs."""

@@ -25,6 +25,7 @@ from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
 KINDS = (".parquet", ".csv")
+QUOTED = pa.csv.ParseOptions(newlines_in_values=True)  # line breaks in quotes, in files of any size
 ROW_NUMBERS = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # how pandas writes an index without a name
 
 
@@ -141,7 +142,8 @@ class Frame:
             if not start:
                 out = np.empty((self.table.num_rows, *part.shape[1:]), part.dtype)
             elif part.shape[1:] != out.shape[1:]:
-                raise self.blame(name, start, f"is of {part.shape[1:]}, and the first of {out.shape[1:]}")
+                mixed = images.MIXED if images.holds_images(chunk.type) else ""
+                raise self.blame(name, start, f"is of {part.shape[1:]}, and the first of {out.shape[1:]}{mixed}")
             if part.dtype.kind == "f" and out.dtype.kind != "f":
                 out = out.astype(np.float32)  # whole numbers, until here
             out[start : start + len(chunk)] = part
@@ -187,7 +189,7 @@ def read(file: Path) -> Frame:
     if file.suffix == ".csv":
         check_utf8(file)
     try:
-        table = StoredTable(file) if file.suffix == ".parquet" else pa.csv.read_csv(file)
+        table = StoredTable(file) if file.suffix == ".parquet" else pa.csv.read_csv(file, parse_options=QUOTED)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(file, error) from error
     names = list(table.column_names)

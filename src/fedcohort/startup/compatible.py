@@ -109,7 +109,7 @@ def check_model(model: "Model", word: str, federation: "Federation") -> None:
 
 def check_batches(network: "nn.Module", batch: int | None, federation: "Federation") -> "nn.Module":
     """Return the network, or raise `IncompatibleConfig` where batch norm has one number of a channel in a batch."""
-    from fedcohort.flat import norms_one
+    from fedcohort.flat import norms_one  # noqa: PLC0415 - torch is imported once the words are right
 
     if batch == 1 and not norms_one(network, federation.server_test.x[:1]):
         raise IncompatibleConfig(
