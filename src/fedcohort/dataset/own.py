@@ -91,6 +91,34 @@ def complete(
     return frame.take(np.flatnonzero(~gaps)) if gaps.any() else frame
 
 
+def fill(
+    train: Frame, names: Sequence[str], train_x: np.ndarray, test_x: np.ndarray, remarks: list[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the inputs of both parts with the means of the training rows where they are NaN; say it in `remarks`.
+
+    names: of the columns of numbers, or of the one column of lists. Raises `DataError` where there is no mean.
+    """
+    mean = means(train_x)
+    if np.isnan(mean).any():
+        at = int(np.isnan(mean.reshape(-1)).argmax())
+        name = names[at if len(names) > 1 else 0]
+        raise train.error(name, f": column {name!r} has no number in any training row to take the mean of")
+    holes = [int(np.isnan(x).sum()) for x in (train_x, test_x)]
+    if any(holes):
+        remarks.append(f"{holes[0]} training and {holes[1]} test cells filled with the means of the training rows")
+    return fill_missing(train_x, mean), fill_missing(test_x, mean)
+
+
+def standardise(train_x: np.ndarray, test_x: np.ndarray, remarks: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Standardise both parts in place, say so in `remarks`, and return each feature's mean and deviation."""
+    mean, sd = moments(train_x)
+    for x in (train_x, test_x):
+        x -= mean
+        x /= sd
+    remarks.append(f"standardised by mean and deviation of the {len(train_x)} training rows")
+    return mean, sd
+
+
 def means(train_x: np.ndarray) -> np.ndarray:
     """Return the mean of each feature over the training rows that have it, NaN where none does."""
     known = ~np.isnan(train_x)
