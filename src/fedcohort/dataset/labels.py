@@ -135,8 +135,8 @@ def _texts(frame: Frame, name: str, column: "pa.ChunkedArray") -> np.ndarray:
 
 def _numbered(values: np.ndarray) -> np.ndarray:
     """Whole numbers, int64, of texts that are all some; other labels as they are."""
-    words = np.unique(values) if values.dtype.kind == "U" else []
-    return values.astype(np.int64) if len(words) and all(re.match(WHOLE, word) for word in words) else values
+    whole = values.dtype.kind == "U" and all(re.match(WHOLE, word) for word in np.unique(values))
+    return values.astype(np.int64) if whole else values
 
 
 def _are_numbers(texts: np.ndarray, n_classes: int | None) -> bool:

@@ -5,7 +5,7 @@ to 255, or of such numbers divided by 255, as LEAF writes them. Labels are numbe
 What an original has more or less of than what was found is said in the start-up table.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from fedcohort.dataset import cells
 from fedcohort.dataset.base import Raw, check
 from fedcohort.dataset.hub import splits
 from fedcohort.dataset.images import BadImage, Fit, holds_images
-from fedcohort.dataset.naming import list_names
+from fedcohort.dataset.naming import difference, list_names
 from fedcohort.dataset.numbering import renumber
 from fedcohort.dataset.table import Frame, file_of, give_back, part_of, text
 from fedcohort.errors import DataError
@@ -40,6 +40,7 @@ class Pictures:
         fit: shape of an image, and what is done to get it.
         scale: what pixels become.
         original: images for training and for the test that the original has; None where that depends on options.
+        pool: images and people that it has, where its parts are one pool; None where nobody knows.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Pictures:
     fit: Fit
     scale: PixelScale
     original: tuple[int, int] | None = None
+    pool: tuple[int, int] | None = None
 
 
 def check_source(path: str | None, hub: str | None, pixels: str) -> None:
@@ -126,14 +128,12 @@ def raw_of(
     return replace(raw, train_x=pictures.scale.convert(x), test_x=pictures.scale.convert(test_x))
 
 
-def missing(pictures: Pictures, y: Ids, test_y: Ids) -> Iterator[str]:
+def missing(pictures: Pictures, y: Ids, test_y: Ids) -> list[str]:
     """Say what the original has that isn't here, and the other way round."""
     if pictures.original is None:
-        return
-    for part, labels, n in (("training", y, pictures.original[0]), ("test", test_y, pictures.original[1])):
-        if len(labels) != n:
-            what = "fewer" if len(labels) < n else "more"
-            yield f"{len(labels):,} {part} images, {abs(n - len(labels)):,} {what} than the original's {n:,}"
+        return []
+    n, n_test = pictures.original
+    return [*difference("training images", len(y), n), *difference("test images", len(test_y), n_test)]
 
 
 def column_of(frame: Frame, names: Sequence[str]) -> str:

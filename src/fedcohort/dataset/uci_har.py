@@ -23,6 +23,7 @@ from jaxtyping import Float32
 from fedcohort.dataset import cells
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.hub import hub
+from fedcohort.dataset.naming import difference
 from fedcohort.dataset.pictures import labels_of
 from fedcohort.dataset.table import Frame, give_back, local, text
 from fedcohort.errors import DataError
@@ -30,7 +31,9 @@ from fedcohort.types import Ids
 
 SIGNALS = tuple(f"{signal}_{axis}" for signal in ("total_acc", "body_acc", "body_gyro") for axis in "xyz")
 SAMPLES = 128
+WINDOWS = (7_352, 2_947)  # of the training and of the test part
 ACTIVITIES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
+STRANGERS = "the server alone holds the test rows: no clients/acc_*"
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,9 @@ class UciHar(Dataset):
         check_apart(train, subjects, test, strangers)
         check_counted_from_zero(train)
         labels = [labels_of(frame, "label", ACTIVITIES) for frame in (train, test)]
+        counts = zip(("training windows", "test windows"), labels, WINDOWS, strict=True)
+        said = [f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised"]
+        said += [line for what, y, n in counts for line in difference(what, len(y), n)]
         _, owner = np.unique(subjects, return_inverse=True)
         return check(
             Raw(
@@ -69,8 +75,7 @@ class UciHar(Dataset):
                 labels[1],
                 n_classes=len(ACTIVITIES),
                 train_owner=owner.astype(np.int64),
-                inputs=f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised; "
-                "the server alone holds the test rows: no clients/acc_*",
+                inputs="; ".join([*said, STRANGERS]),
                 class_names=ACTIVITIES,
                 pooled_test=True,
                 single_use=True,
