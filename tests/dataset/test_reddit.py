@@ -10,8 +10,8 @@ import torch
 
 from fedcohort.data.targets import Positions
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.raw import leaf
 from fedcohort.dataset.parquet import StoredTable
+from fedcohort.dataset.raw import leaf
 from fedcohort.dataset.reddit import Reddit
 from fedcohort.errors import DataError, FedcohortError
 from known import known
