@@ -5,7 +5,7 @@ import copy
 import torch
 from torch import nn
 
-from fedcohort.flat import FlatModel
+from fedcohort.flat import FlatModel, norms_one
 from known import known
 
 
@@ -65,3 +65,14 @@ def test_a_broadcast_copies_everything() -> None:
     assert all(
         torch.equal(x, y) for x, y in zip(a.network.state_dict().values(), b.network.state_dict().values(), strict=True)
     )
+
+
+def test_batch_norm_needs_two_numbers_of_a_channel() -> None:
+    """A single sample has one of each of the four; a single image has one at each of its places."""
+    dense, image = network(), nn.Sequential(nn.BatchNorm2d(1))
+    before = copy.deepcopy(dense.state_dict())
+    assert not norms_one(dense, torch.randn(1, 3))
+    assert norms_one(image, torch.randn(1, 1, 2, 2))
+    assert not norms_one(image, torch.randn(1, 1, 1, 1))
+    assert norms_one(nn.Sequential(nn.Linear(3, 4), nn.GroupNorm(2, 4)), torch.randn(1, 3))
+    assert all(torch.equal(value, before[name]) for name, value in dense.state_dict().items())

@@ -4,6 +4,7 @@ Broadcast is one copy, an update one subtraction, aggregation linear algebra. Fl
 second vector, averaged by samples whatever the aggregator does; integer buffers a third, of which the maximum is taken.
 """
 
+import copy
 from dataclasses import dataclass
 
 import torch
@@ -142,15 +143,34 @@ class FlatModel:
             self.counters.copy_(other.counters)
 
 
+def norms(network: nn.Module) -> list[nn.modules.batchnorm._BatchNorm]:
+    """Its layers that norm by their batch."""
+    return [m for m in network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+
+
 def has_batch_norm(network: nn.Module) -> bool:
     """Whether a layer norms by its batch, so that samples change what others in their batch come to."""
-    return any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in network.modules())
+    return bool(norms(network))
 
 
 def keeps_statistics(network: nn.Module) -> bool:
     """Whether statistics of batches are among its buffers, for later batches to be normed by."""
-    norms = (m for m in network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
-    return any(norm.running_mean is not None for norm in norms)
+    return any(norm.running_mean is not None for norm in norms(network))
+
+
+@torch.no_grad()
+def norms_one(network: nn.Module, x: Tensor) -> bool:
+    """Whether its batch norms can norm the single sample x, [1, ...]: they need two numbers of a channel."""
+    if not norms(network):
+        return True
+    tried = copy.deepcopy(network).eval()  # whose statistics may change; dropout is off
+    for norm in norms(tried):
+        norm.train()
+    try:
+        tried(x)
+    except ValueError:
+        return False
+    return True
 
 
 def has_recurrence(network: nn.Module) -> bool:

@@ -39,6 +39,9 @@ def test_celebrities_of_all_parts_with_five_images_are_clients(folder: Path) -> 
     assert raw.train_x.max() <= 1
     assert raw.class_names == ("serious", "smiling")
     assert "1 left out, who have too few samples" in raw.inputs
+    assert raw.inputs.endswith(
+        "; 30 images, 202,569 fewer than the original's 202,599; 5 people, 10,172 fewer than the original's 10,177"
+    )
 
 
 def test_celebas_own_parts_are_of_others(folder: Path) -> None:
@@ -46,6 +49,7 @@ def test_celebas_own_parts_are_of_others(folder: Path) -> None:
     assert np.bincount(known(raw.train_owner)).tolist() == [6, 4, 8]
     assert len(raw.test_y) == 7
     assert raw.pooled_test
+    assert "original" not in raw.inputs, "which has a validation part, too"
 
 
 def test_another_attribute_tells_groups_apart(folder: Path) -> None:

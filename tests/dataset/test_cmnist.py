@@ -55,6 +55,14 @@ def test_a_digit_is_in_the_channel_of_its_colour(folder: Path) -> None:
     np.testing.assert_array_equal(raw.test_y, i % 10 >= 5)
 
 
+def test_labels_may_be_texts(folder: Path, tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        table = pa.parquet.read_table(folder / f"{part}.parquet")
+        words = pa.table({"image": table["image"], "label": [str(c) for c in table["label"].to_pylist()]})
+        pa.parquet.write_table(words, tmp_path / f"{part}.parquet")
+    np.testing.assert_array_equal(made(tmp_path).load(0).train_y, made(folder).load(0).train_y)
+
+
 def test_pixels_in_the_unit_interval_are_the_same_images(folder: Path, tmp_path: Path) -> None:
     """They were divided by 255 a second time, so that all images were as good as black."""
     for part in ("train", "test"):

@@ -53,6 +53,8 @@ def test_what_is_no_label_is_refused_by_row(tmp_path: Path, labels: Any, said: s
         (pa.array(LETTERS).dictionary_encode(), [0, 1, 2, 0], ("cat", "dog", "eel")),
         ([str(c) for c in [10, 2, 1, 0, 3, 4, 5, 6, 7, 8, 9] * 4][:40], [10, 2, 1, 0], ()),
         ([f"+{c}" for c in THREES], [0, 1, 2, 0], ()),
+        ([str(c + 1) for c in THREES], [0, 1, 2, 0], ("1", "2", "3")),
+        (["1", "01", "0", "1"] * 10, [2, 1, 0, 2], ("0", "01", "1")),
         ([float(c) for c in THREES], [0, 1, 2, 0], ()),
         ([k % 2 == 0 for k in range(40)], [1, 0, 1, 0], ()),
     ],
@@ -62,6 +64,13 @@ def test_labels_of_other_kinds(tmp_path: Path, labels: Any, ids: list[int], name
     table(tmp_path, label=labels)
     raw = folder(tmp_path).load(0)
     assert (raw.train_y[:4].tolist(), raw.test_y[:4].tolist(), tuple(raw.class_names)) == (ids, ids, names)
+
+
+def test_texts_are_numbers_where_you_say_how_many_classes_there_are(tmp_path: Path) -> None:
+    table(tmp_path, label=[str(2 * c) for c in THREES])
+    raw = folder(tmp_path, n_classes=5).load(0)
+    assert (raw.train_y[:4].tolist(), raw.n_classes) == ([0, 2, 4, 0], 5)
+    assert folder(tmp_path).load(0).class_names == ("0", "2", "4")
 
 
 def test_texts_in_one_file_and_numbers_in_the_other(tmp_path: Path) -> None:

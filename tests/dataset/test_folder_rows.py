@@ -97,3 +97,14 @@ def test_a_test_part_is_cut_from_each_class_of_each_client(tmp_path: Path) -> No
         DataError, match=r"^dataset.test_share must be null where there is a test part \(.*test.parquet"
     ):
         folder(tmp_path, test_share=0.25).load(0)
+
+
+def test_a_validation_part_is_not_read_and_it_says_so(tmp_path: Path) -> None:
+    table(tmp_path)
+    write(tmp_path, "valid", x=["not", "read"])
+    assert folder(tmp_path).load(0).inputs == "1: x; valid.parquet isn't read"
+    (tmp_path / "test.parquet").unlink()
+    with pytest.raises(
+        DataError, match=r"would cut a fifth of the rows; valid.parquet isn't read: call it test.parquet"
+    ):
+        folder(tmp_path).load(0)

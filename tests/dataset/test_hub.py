@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import numpy as np
 import pytest
 
+from fedcohort.dataset import cells
 from fedcohort.dataset import hub as module
 from fedcohort.dataset.hub import hub, out_of_reach, silent, splits
 from fedcohort.errors import DataError
@@ -28,13 +30,51 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(datasets, "load_dataset", lambda name: parts)
     train, _ = hub("someone/something")
-    assert train.labels("label").tolist() == [1, 0]
+    assert train.column("label").to_pylist() == [1, 0]
     assert train.arrays("x").tolist() == [[1, 2], [3, 4]]
     asked = [frame.where for frame in splits("someone/something", ("train",), perhaps=("valid", "test"))]
     assert asked == ["someone/something (train)", "someone/something (test)"], "a part that may be there, or not"
     del parts["test"]
     with pytest.raises(DataError, match=r"dataset.hub=someone/something has no split 'test'; it has train"):
         hub("someone/something")
+
+
+@pytest.mark.usefixtures("there")
+@pytest.mark.parametrize(
+    ("typed", "options"),
+    [
+        ("a/b", {}),
+        ("a/b:letters", {"name": "letters"}),
+        ("a/b@v1.0", {"revision": "v1.0"}),
+        ("a/b:letters@v1.0", {"name": "letters", "revision": "v1.0"}),
+    ],
+)
+def test_a_configuration_and_a_revision_are_named_behind_it(
+    monkeypatch: pytest.MonkeyPatch, typed: str, options: dict[str, str]
+) -> None:
+    asked: list[Any] = []
+
+    def load(path: str, **named: str) -> Any:
+        asked.append((path, named))
+        raise ValueError("Config name is missing. Please pick one among the available configs: ['letters']")
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    with pytest.raises(DataError, match=rf"^dataset.hub={typed} can't be .*'letters'\]\); say dataset.hub=a/b:CONFIG"):
+        hub(typed)
+    assert asked == [("a/b", options)]
+
+
+@pytest.mark.usefixtures("there")
+def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    features = datasets.Features(
+        {"x": datasets.Array2D((2, 3), "uint8"), "label": datasets.ClassLabel(names=["b", "a"])}
+    )
+    rows = {"x": np.arange(12, dtype=np.uint8).reshape(2, 2, 3), "label": [0, 1]}
+    part = datasets.Dataset.from_dict(rows, features=features)
+    monkeypatch.setattr(datasets, "load_dataset", lambda name: datasets.DatasetDict(train=part, test=part))
+    train, _ = hub("someone/something")
+    np.testing.assert_array_equal(train.arrays("x"), rows["x"])
+    assert cells.class_names(train.table.schema.metadata, "label") == ["b", "a"]
 
 
 @pytest.mark.usefixtures("there")

@@ -45,7 +45,8 @@ def test_the_files_own_parts() -> None:
     assert (found.train < 50).all()
     assert (found.test >= 50).all()
     # Person 4's samples 36 to 75 are in both parts; person 5's are in the test alone, and so is nobody's client.
-    assert set(OWNER[found.test]) == {4}
+    assert OWNER[found.test].tolist() == [4] * 26 + [5] * 2
+    assert known(found.test_owner).tolist() == [3] * 26 + [4] * 2, "clients are persons 0, 2, 3 and 4"
     assert divided("given", given=36).test_owner is None, "persons 4 and 5 are strangers"
 
 

@@ -20,6 +20,16 @@ def test_whole_numbers_and_shares_of_255_are_the_same_pixels(tmp_path: Path) -> 
         np.testing.assert_array_equal(each, pixels)
 
 
+def test_dark_rows_do_not_change_what_white_is(tmp_path: Path) -> None:
+    """The second row group of two images has no pixel above 1."""
+    pixels = noise(4, (784,)).astype(np.float64)
+    pixels[2:] = pixels[2:] > 128
+    for part in ("train", "test"):
+        write(tmp_path, part, row_group=2, image=pixels.tolist(), label=[0, 1, 0, 1])
+    found = Mnist(str(tmp_path), "hub", "uint8").load(0).train_x.reshape(4, 784)
+    np.testing.assert_array_equal(found, pixels)
+
+
 @pytest.mark.parametrize("odd", [300.0, -1.0, 7.4])
 def test_numbers_that_are_no_pixels_are_refused(tmp_path: Path, odd: float) -> None:
     pixels = noise(12, (784,)).astype(np.float64)

@@ -1,6 +1,6 @@
 import pytest
 
-from fedcohort.dataset.naming import list_names
+from fedcohort.dataset.naming import difference, list_names
 
 
 @pytest.mark.parametrize(
@@ -15,3 +15,9 @@ from fedcohort.dataset.naming import list_names
 )
 def test_names_in_a_line(names: list[str], said: str) -> None:
     assert list_names(names) == said
+
+
+def test_a_difference_in_a_line() -> None:
+    assert difference("images", 3, 1200) == ["3 images, 1,197 fewer than the original's 1,200"]
+    assert difference("images", 5, 3) == ["5 images, 2 more than the original's 3"]
+    assert difference("images", 5, 5) == []

@@ -10,6 +10,7 @@ import torch
 
 from fedcohort.data.targets import Positions
 from fedcohort.dataset.base import Raw
+from fedcohort.dataset.parquet import StoredTable
 from fedcohort.dataset.raw import leaf
 from fedcohort.dataset.reddit import Reddit
 from fedcohort.errors import DataError, FedcohortError
@@ -97,6 +98,23 @@ def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
         load(small)
     with pytest.raises(DataError, match=r"dataset=reddit needs dataset.path, a folder with train.parquet, test.par"):
         Reddit(None, 10, 1.0, 0).load(0)
+
+
+def test_sequences_are_read_row_group_by_row_group(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row groups of seven."""
+    x, y = sequences(SO, 4)
+    rows: dict[str, Any] = {"client": ["a"] * 20, "x": (x * 20)[:20], "y": (y * 20)[:20]}
+    for part in ("train", "test"):
+        write_part(small, part, **rows)
+    column = StoredTable.column
+    monkeypatch.setattr(StoredTable, "column", lambda table, name: column(table, {"client": name, "word": name}[name]))
+    found = load(small)
+    np.testing.assert_array_equal(found.train_x, np.tile(found.train_x[: len(x)], (20, 1))[:20])
+    assert (found.train_x.dtype, found.train_y.dtype) == (np.dtype("int16"), np.dtype("int64"))
+    for row, words, refusal in ((9, ["it"], "holds 1 words, and the first row 4"), (15, None, "is empty")):
+        write_part(small, "test", **rows | {"x": [*rows["x"][:row], words, *rows["x"][row + 1 :]]})
+        with pytest.raises(DataError, match=f"column 'x', row {row} {refusal}"):
+            load(small)
 
 
 def words(made: Path, *more: str) -> tuple[str, ...]:

@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from fedcohort.dataset.base import Raw
+from fedcohort.dataset.parquet import StoredTable
 from fedcohort.dataset.raw import leaf as raw
 from fedcohort.dataset.shakespeare import CHARACTERS, Shakespeare, encode
 from fedcohort.errors import DataError, OptionError
@@ -122,6 +124,23 @@ def test_what_is_wrong_is_named_by_file_and_row(tmp_path: Path) -> None:
         load(tmp_path)
     with pytest.raises(OptionError, match=r"step must be an integer in \[1, inf\), got 0"):
         load(tmp_path, step=0)
+
+
+def test_sequences_are_read_row_group_by_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row groups of seven; words that the file has once each (y) are texts."""
+    n, text = 20, "".join(CHARACTERS[2:][i % 70] for i in range(101))
+    y = pa.array([text[i + 80] for i in range(n)]).dictionary_encode()
+    good = {"client": ["a"] * n, "x": [text[i : i + 80] for i in range(n)], "y": y}
+    for part in ("train", "test"):
+        write(tmp_path, part, **good)
+    column = StoredTable.column
+    monkeypatch.setattr(StoredTable, "column", lambda table, name: column(table, {"client": "client"}[name]))
+    found = load(tmp_path)
+    assert [spell(codes) for codes in found.train_x] == good["x"]
+    assert spell(found.test_y) == text[80:100]
+    write(tmp_path, "test", **good | {"x": [*good["x"][:9], "x", *good["x"][10:]]})
+    with pytest.raises(DataError, match="column 'x', row 9 holds 1 characters"):
+        load(tmp_path)
 
 
 def test_the_real_plays() -> None:

@@ -23,22 +23,7 @@ def encoded(pixels: np.ndarray, kind: str = "PNG") -> dict[str, object]:
 
 def test_a_missing_column_is_named_with_those_there_are() -> None:
     with pytest.raises(DataError, match=r"^dataset.path: made.parquet has no column 'y'; it has a, b$"):
-        frame(a=[1], b=[2]).labels("y")
-
-
-@pytest.mark.parametrize(
-    ("values", "n_classes", "message"),
-    [
-        ([0, 3, 1], 3, r"made.parquet: column 'y', row 1 has label 3; labels must be at least 0 and at most 2"),
-        ([0, 1, -2], None, r"column 'y', row 2 has label -2; labels must be at least 0$"),
-        ([0, None], 3, r"column 'y', row 1 is empty"),
-        (["cat", "dog"], 2, r"column 'y' must hold labels 0, 1, 2, ..., it holds string"),
-        ([0.0, 1.0], 2, r"column 'y' must hold labels .* it holds double"),
-    ],
-)
-def test_labels_that_are_none(values: list[object], n_classes: int | None, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        frame(y=values).labels("y", n_classes)
+        frame(a=[1], b=[2]).column("y")
 
 
 def test_numbers_side_by_side() -> None:
@@ -149,6 +134,43 @@ def test_images_that_are_none() -> None:
     deep = encoded(np.full((4, 4), 1000, np.uint16))
     with pytest.raises(DataError, match=r"row 1 has more than 8 bits a pixel \(mode I;16\), and 8 are meant"):
         frame(image=[good, deep]).arrays("image")
+
+
+def test_an_image_unlike_the_first_is_named_by_its_file_with_a_way_out(tmp_path: Path) -> None:
+    grey, colours = (encoded(np.zeros((4, 4, *more), np.uint8)) for more in ((), (3,)))
+    rows = [{**grey, "path": "cat/0.png"}, {**colours, "path": "cat/1.png"}]
+    with pytest.raises(
+        DataError,
+        match=r"row 1 is an image of \(3, 4, 4\) \(cat/1.png\), .*; all must be .* fedcohort prepare imagefol",
+    ):
+        frame(image=rows).arrays("image")
+    pa.parquet.write_table(pa.table({"image": rows}), tmp_path / "train.parquet", row_group_size=1)
+    with pytest.raises(DataError, match=r"row 1 is of \(3, 4, 4\), .*; all must be .* fedcohort prepare imagefolder"):
+        read(tmp_path / "train.parquet").arrays("image")
+
+
+@pytest.mark.parametrize("kind", ["PNG", "WEBP"])
+def test_images_are_turned_as_they_were_held(kind: str) -> None:
+    """6: the right side of what was seen is the bottom of what is stored."""
+    pixels, buffer, note = np.arange(12, dtype=np.uint8).reshape(2, 2, 3), io.BytesIO(), Image.Exif()
+    note[0x0112] = 6
+    Image.fromarray(pixels).save(buffer, kind, lossless=True, exif=note)
+    (image,) = frame(image=[{"bytes": buffer.getvalue()}]).arrays("image")
+    np.testing.assert_array_equal(image.transpose(1, 2, 0), np.rot90(pixels, -1))
+
+
+def test_notes_of_a_camera_that_nobody_can_read_say_nothing() -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(np.zeros((4, 4), np.uint8)).save(buffer, "PNG", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff")
+    assert frame(image=[{"bytes": buffer.getvalue()}]).arrays("image").shape == (1, 1, 4, 4)
+
+
+def test_quoted_line_breaks_may_be_anywhere_in_a_large_file(tmp_path: Path) -> None:
+    """Arrow reads a CSV file in blocks of a megabyte, and a line break was one between rows."""
+    (tmp_path / "train.csv").write_text("a,note\n" + '1,"one\ntwo"\n' * 100_000)
+    assert read(tmp_path / "train.csv").column("note").value_counts().to_pylist() == [
+        {"values": "one\ntwo", "counts": 100_000}
+    ]
 
 
 def test_truncated_files_are_named(tmp_path: Path) -> None:

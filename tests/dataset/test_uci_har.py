@@ -50,6 +50,7 @@ def test_channels_have_their_order_and_values_are_as_they_were(tmp_path: Path) -
     assert SIGNALS[:4] == ("total_acc_x", "total_acc_y", "total_acc_z", "body_acc_x")
     assert SIGNALS[4:] == ("body_acc_y", "body_acc_z", "body_gyro_x", "body_gyro_y", "body_gyro_z")
     assert raw.inputs.startswith(f"9 x 128: {', '.join(SIGNALS)}, not normalised;")
+    assert "; 24 training windows, 7,328 fewer than the original's 7,352; 6 test windows, 2,941 fewer" in raw.inputs
 
 
 def test_labels_and_people(tmp_path: Path) -> None:
@@ -63,12 +64,22 @@ def test_labels_and_people(tmp_path: Path) -> None:
     assert raw.single_use, "the inputs are held once"
 
 
+def test_labels_may_be_names(tmp_path: Path) -> None:
+    raw = write(tmp_path, "test", label=list(reversed(ACTIVITIES))).load(0)
+    assert raw.test_y.tolist() == [5, 4, 3, 2, 1, 0]
+
+
 @pytest.mark.parametrize(
     ("part", "changes", "refusal"),
     [
         ("train", {"body_acc_y": None}, r"train.parquet has no column 'body_acc_y'; it has body_gyro_z, "),
         ("test", {"subject": None}, r"test.parquet has no column 'subject'; it has"),
         ("test", {"label": None}, r"test.parquet has no column 'label'; it has"),
+        (
+            "train",
+            {"label": np.arange(24) % 6 + 1},
+            r"column 'label' counts from 1 to 6, as UCI's files do: take 1 off",
+        ),
         (
             "test",
             {"body_gyro_x": [[0.0] * 64] * 6},

@@ -80,6 +80,10 @@ def test_inputs_that_are_no_real_numbers_are_refused() -> None:
     words = raw(6000, train_x=np.arange(6000)[:, None])
     with pytest.raises(IncompatibleConfig, match=r"^feature_noise disturbs real numbers, .* are of type int64$"):
         made(words, Gaussian(1.0, "uniform", 0.4))
+    with pytest.raises(
+        IncompatibleConfig, match=r"are of type uint8: say dataset.pixels=float32 where the dataset has"
+    ):
+        made(raw(6000, train_x=np.arange(6000).astype(np.uint8)[:, None]), Gaussian(1.0, "uniform", 0.4))
     assert made(words, Gaussian(1.0, "bimodal", 0.0)).feature_noise is None
 
 

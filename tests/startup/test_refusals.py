@@ -56,6 +56,7 @@ CASES = [
     ("seed", "can't read 'seed'"),
     ("=3", "can't read =3"),
     ("seed=${foo}", "'foo' not found"),
+    ("model=resnet18_gn model.norm=batch client.batch=1", "client.batch=1 leaves batch norm one number of a channel"),
     # nothing but a class that has what its group needs, built whole
     ("+selector._partial_=true", "selector has no option '_partial_'; its options are weights"),
     ("selector=ucb_cs +selector._args_=[1]", "selector has no option '_args_'; its options are discount, index"),

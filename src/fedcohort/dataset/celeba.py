@@ -32,6 +32,7 @@ PICTURES = Pictures(
     classes=("serious", "smiling"),
     fit=Fit((3, 84, 84), resize=True),
     scale=PixelScale((0.0,) * 3, (1.0,) * 3),
+    pool=(202_599, 10_177),
 )
 
 

@@ -90,6 +90,15 @@ def fault(column: pa.ChunkedArray, row: int) -> str:
     return f"holds {float(value):g}, which float32 can't hold"
 
 
+def class_names(notes: Mapping[bytes, bytes] | None, name: str) -> list[str]:
+    """What the numbers of a column are called, in the notes that the `datasets` library leaves; empty without any."""
+    try:
+        found = json.loads((notes or {}).get(b"huggingface", b"{}"))["info"]["features"][name]["names"]
+    except (ValueError, LookupError, TypeError):
+        return []
+    return [str(word) for word in found] if isinstance(found, list) else []
+
+
 def index_columns(notes: bytes) -> list[str]:
     """The columns that pandas says it wrote as an index, in the notes that it leaves in a Parquet file."""
     try:

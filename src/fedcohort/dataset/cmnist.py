@@ -25,7 +25,7 @@ from fedcohort import ranges
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.hub import hub
 from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import images_of
+from fedcohort.dataset.pictures import images_of, labels_of
 from fedcohort.dataset.table import Frame, local, text
 from fedcohort.errors import DataError, OptionError
 from fedcohort.rng import generator
@@ -132,7 +132,7 @@ def deal(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Ids, Id
 
 def binary(frame: Frame) -> Ids:
     """0 for the digits up to 4, 1 for the others."""
-    return (frame.labels("label", n_classes=10) >= 5).astype(np.int64)
+    return (labels_of(frame, "label", tuple("0123456789")) >= 5).astype(np.int64)
 
 
 def pixels(frame: Frame) -> UInt8[np.ndarray, "n 28 28"]:

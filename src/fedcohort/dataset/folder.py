@@ -17,11 +17,13 @@ from pathlib import Path
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.dataset import cells, own
+from fedcohort.data.pixels import PixelScale
+from fedcohort.dataset import own
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.labels import MOST, labels_of
 from fedcohort.dataset.naming import list_names
 from fedcohort.dataset.owners import owners_of
+from fedcohort.dataset.pictures import LARGE
 from fedcohort.dataset.table import Frame, file_of, give_back, part_of, read, text
 from fedcohort.errors import DataError
 from fedcohort.rng import generator
@@ -45,6 +47,8 @@ class Folder(Dataset):
         standardise: "none", or "train" for mean 0 and deviation 1 of each feature over the training rows.
         missing: what becomes of rows with cells that hold no number: "error", "drop" or "mean".
         test_share: of the training rows, cut for a test part where the folder has none.
+        pixels: how images stand in memory, "float32", "uint8" (converted batch by batch; scale must be 255), or "auto":
+            uint8 where float32 would take more than 2 GB.
         test: who holds the test rows, "clients" (each its own, or a share) or "server" (it alone: no client has any, as
             where the test part is of others).
     """
@@ -61,6 +65,7 @@ class Folder(Dataset):
     missing: str
     test_share: float | None
     test: str
+    pixels: str
 
     def __post_init__(self) -> None:
         text("path", self.path)
@@ -84,6 +89,10 @@ class Folder(Dataset):
         ranges.choice("missing", self.missing, "error", "drop", "mean")
         ranges.number("test_share", self.test_share, "(0, 0.5]", optional=True)
         ranges.choice("test", self.test, "clients", "server")
+        ranges.choice("pixels", self.pixels, "auto", "float32", "uint8")
+        if self.pixels == "uint8" and not self._divides_bytes():
+            allowed = "auto or float32, where features is no column of images, scale isn't 255 or they are standardised"
+            raise ranges.refuse("pixels", allowed, self.pixels)
 
     def _check_left_out(self) -> None:
         ranges.texts("leave_out", self.leave_out)
@@ -93,19 +102,25 @@ class Folder(Dataset):
             raise ranges.refuse("leave_out", "columns besides label and client, which are no inputs", self.leave_out)
 
     def load(self, seed: int) -> Raw:
-        """float32 inputs [N, *shape]; only a test part is drawn. Raises `DataError` naming file, column and row."""
+        """float32 inputs [N, *shape], or images of bytes; only a test part is drawn.
+
+        Raises `DataError` naming file, column and row.
+        """
         remarks: list[str] = []
         train, test, names = self._frames(seed, remarks)
         labels = labels_of(train, test, self.label, self.n_classes)
         owners = owners_of(train, test, self.client)
-        train_x, test_x = self._inputs(train, names), self._inputs(test, names)
+        train_x = self._read(train, names)
+        scale = self._keep(train_x, train, len(train_x) + len(labels.test))
+        train_x, test_x = self._divide(train_x, train, scale), self._divide(self._read(test, names), test, scale)
         if train_x.shape[1:] != test_x.shape[1:]:
             shapes = [list(x.shape[1:]) for x in (test_x, train_x)]
             raise test.error(names[0], f": a sample has the shape {shapes[0]}, and one of {train.where} {shapes[1]}")
         train_x, test_x = self._reshape(train_x, train), self._reshape(test_x, test)
-        if self.missing == "mean":
-            train_x, test_x = self._without_gaps(train, names, train_x, test_x, remarks)
-        standard = self._standardise(train_x, test_x, remarks)
+        if self.missing == "mean" and scale is None:
+            train_x, test_x = own.fill(train, names, train_x, test_x, remarks)
+        standard = own.standardise(train_x, test_x, remarks) if self.standardise == "train" else None
+        remarks += ["kept as bytes"] * (scale is not None)
         remarks += ["the server alone holds the test rows: no clients/acc_*"] * (self.test == "server")
         raw = Raw(
             "folder",
@@ -120,6 +135,7 @@ class Folder(Dataset):
             columns=tuple(names) if self.features is None else (),
             pooled_test=self.test == "server",
             standard=standard,
+            scale=scale,
             single_use=True,
         )
         del train, test
@@ -130,20 +146,23 @@ class Folder(Dataset):
         """The training and the test rows, without those that are dropped, and the columns that are inputs."""
         columns = {"features": self.features, "client": self.client, "label": self.label}
         named = {name: f"dataset.{option}" for option, name in columns.items() if name is not None}
-        files = [part_of(self.path, "train")]
+        files, valid = [part_of(self.path, "train")], file_of(self.path, "valid")
         if file := file_of(self.path, "test"):
             if self.test_share is not None:
                 raise DataError(f"dataset.test_share must be null where there is a test part ({file})")
             files.append(read(file))
         elif self.test_share is None:
+            also = f"; {valid.name} isn't read: call it test{valid.suffix} where it is to be the test" if valid else ""
             raise DataError(
                 f"dataset.path={self.path} needs test.parquet or test.csv; it holds {Path(files[0].where).name}, of "
-                "which dataset.test_share=0.2 would cut a fifth of the rows"
+                f"which dataset.test_share=0.2 would cut a fifth of the rows{also}"
             )
+        if valid is not None:
+            remarks.append(f"{valid.name} isn't read")
         files = [replace(frame, named=named, remedy=REMEDY, for_numbers=FOR_NUMBERS) for frame in files]
         names = self._columns(files[0])
         if self.missing == "drop":
-            files = [self._complete(frame, names, remarks) for frame in files]
+            files = [own.complete(frame, list(named), names, self.features, remarks) for frame in files]
         if len(files) < 2:
             files = self._cut(files[0], seed, remarks)
         return files[0], files[1], names
@@ -154,24 +173,6 @@ class Folder(Dataset):
         test = own.held_out(labels.train, owner, float(self.test_share or 0), generator(seed, "test_part"))
         remarks.append(f"{len(test)} rows cut for the test part")
         return [frame.take(np.setdiff1d(np.arange(len(labels.train)), test)), frame.take(test)]
-
-    def _complete(self, frame: Frame, names: list[str], remarks: list[str]) -> Frame:
-        """Return the frame without the rows that lack a label, an owner or a number."""
-        gaps = np.zeros(frame.table.num_rows, dtype=bool)
-        for name in {self.label, self.client, self.features} - {None}:
-            if name in frame.names:
-                gaps |= cells.empty(frame.column(str(name)))
-        if self.features is None:
-            gaps |= np.isnan(frame.numbers(names, gaps=True)).any(1)
-        elif not gaps.all():
-            there = np.flatnonzero(~gaps)
-            x = frame.take(there).arrays(self.features, gaps=True)
-            gaps[there] |= np.isnan(x.reshape(len(x), -1)).any(1) if x.dtype.kind == "f" else False
-        if gaps.all():
-            raise DataError(f"dataset.missing=drop: {frame.where} has no row without a missing cell")
-        if gaps.any():
-            remarks.append(f"{gaps.sum()} of {len(gaps)} rows of {Path(frame.where).name} dropped, cells are missing")
-        return frame.take(np.flatnonzero(~gaps)) if gaps.any() else frame
 
     def _columns(self, train: Frame) -> list[str]:
         """The columns that are inputs."""
@@ -192,43 +193,42 @@ class Folder(Dataset):
             )
         return names
 
-    def _inputs(self, frame: Frame, names: list[str]) -> np.ndarray:
-        """float32 [N, ...], divided by `scale`; NaN where a number is missing and `missing` is mean."""
+    def _read(self, frame: Frame, names: list[str]) -> np.ndarray:
+        """The inputs as they are stored, [N, ...]; NaN where a number is missing and `missing` is mean."""
         gaps = self.missing == "mean"
-        x = frame.numbers(names, gaps=gaps) if self.features is None else frame.arrays(self.features, gaps=gaps)
-        x = x.astype(np.float32, copy=False)  # both have made an array of their own
+        return frame.numbers(names, gaps=gaps) if self.features is None else frame.arrays(self.features, gaps=gaps)
+
+    def _divides_bytes(self) -> bool:
+        return self.features is not None and self.scale == 255 and self.standardise == "none"
+
+    def _keep(self, x: np.ndarray, train: Frame, n: int) -> PixelScale | None:
+        """What the network makes of pixels that stay bytes, None where they don't. n: samples of both parts."""
+        shape = tuple(int(length) for length in self.shape) or x.shape[1:]
+        able = x.dtype == np.uint8 and len(shape) == 3 and self._divides_bytes()
+        if self.pixels == "uint8" and not able:
+            raise train.error(
+                str(self.features), f": dataset.pixels=uint8 is for images, {x.dtype} {list(shape)} are none"
+            )
+        if not able or self.pixels == "float32" or (self.pixels == "auto" and 4 * n * x[0].size <= LARGE):
+            return None
+        return PixelScale((0.0,) * shape[0], (1.0,) * shape[0])
+
+    def _divide(self, x: np.ndarray, frame: Frame, scale: PixelScale | None) -> np.ndarray:
+        """float32 [N, ...], divided by `scale`; bytes as they are where the network does it."""
+        if scale is not None and x.dtype == np.uint8:
+            return x
+        if scale is not None:
+            raise frame.error(
+                str(self.features), f": holds {x.dtype}, not bytes as the training part: say dataset.pixels=float32"
+            )
+        gaps = self.missing == "mean"
+        x = x.astype(np.float32, copy=False)  # both ways of reading have made an array of their own
         with np.errstate(all="ignore"):
             divisor = np.float32(self.scale)
             x /= divisor
         if np.isinf(divisor) or np.isinf(x).any() or (np.isnan(x).any() and not gaps):
             raise DataError(f"dataset.scale={self.scale} leaves nothing that float32 can hold of {frame.where}")
         return x
-
-    def _without_gaps(
-        self, train: Frame, names: list[str], train_x: np.ndarray, test_x: np.ndarray, remarks: list[str]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        mean = own.means(train_x)
-        if np.isnan(mean).any():
-            at = int(np.isnan(mean.reshape(-1)).argmax())
-            name = names[at] if self.features is None else names[0]
-            raise train.error(name, f": column {name!r} has no number in any training row to take the mean of")
-        holes = [int(np.isnan(x).sum()) for x in (train_x, test_x)]
-        if any(holes):
-            remarks.append(f"{holes[0]} training and {holes[1]} test cells filled with the means of the training rows")
-        return own.fill_missing(train_x, mean), own.fill_missing(test_x, mean)
-
-    def _standardise(
-        self, train_x: np.ndarray, test_x: np.ndarray, remarks: list[str]
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Standardise in place, and return the mean and the deviation of each feature of a sample."""
-        if self.standardise == "none":
-            return None
-        mean, sd = own.moments(train_x)
-        for x in (train_x, test_x):
-            x -= mean
-            x /= sd
-        remarks.append(f"standardised by mean and deviation of the {len(train_x)} training rows")
-        return mean, sd
 
     def _reshape(self, x: np.ndarray, frame: Frame) -> np.ndarray:
         if not self.shape:

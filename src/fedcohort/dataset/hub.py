@@ -1,18 +1,25 @@
-"""Reading a dataset of the Hugging Face hub: quiet, and quick to say that there is no network."""
+"""Reading a dataset of the Hugging Face hub: quiet, and quick to say that there is no network.
+
+dataset.hub=user/data   user/data:configuration   user/data@revision   user/data:configuration@revision
+"""
 
 import logging
 import os
+import re
 import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 
 TIMEOUT_S = 10
 LONGEST = 160  # characters of another library's reason
+NAME = re.compile(r"(?P<path>[^:@]+)(:(?P<name>[^:@]+))?(@(?P<revision>[^:@]+))?")
+WITHOUT = "without a network set dataset.path to a folder that holds train.parquet and test.parquet"
 
 
 def hub(name: str) -> tuple[Frame, Frame]:
@@ -23,24 +30,38 @@ def hub(name: str) -> tuple[Frame, Frame]:
 
 def splits(name: str, wanted: Sequence[str], perhaps: Sequence[str] = ()) -> list[Frame]:
     """The named splits of a dataset of the Hugging Face hub (option dataset.hub); of `perhaps` those that it has."""
+    found = NAME.fullmatch(name)
+    path, options = (found["path"], found.groupdict()) if found else (name, {})
+    named = {option: options[option] for option in ("name", "revision") if options.get(option)}
     if obstacle := out_of_reach():  # the cache, or nothing: the library would try again for half a minute
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from datasets import load_dataset  # imports torch
 
     try:
         with silent("huggingface_hub", "datasets", "httpx", "httpx2", "fsspec"):
-            parts = load_dataset(name)
+            parts = load_dataset(path, **named)
     except Exception as error:  # those of the libraries below it have no common base
         reason = obstacle or f"{type(error).__name__}: {' '.join(str(error).split())[:LONGEST]}"
+        way_out = f"say dataset.hub={path}:CONFIGURATION" if "onfig name is missing" in reason else WITHOUT
         raise DataError(
-            f"dataset.hub={name} can't be loaded from the Hugging Face hub ({reason}); without a network set "
-            "dataset.path to a folder that holds train.parquet and test.parquet"
+            f"dataset.hub={name} can't be loaded from the Hugging Face hub ({reason}); {way_out}"
         ) from error
     missing = [part for part in wanted if part not in parts]
     if missing:
         raise DataError(f"dataset.hub={name} has no split {missing[0]!r}; it has {', '.join(parts)}")
-    found = [*wanted, *(part for part in perhaps if part in parts)]
-    return [Frame(f"{name} ({part})", parts[part].with_format("arrow")[:], "dataset.hub") for part in found]
+    there = [*wanted, *(part for part in perhaps if part in parts)]
+    return [Frame(f"{name} ({part})", plain(parts[part].with_format("arrow")[:]), "dataset.hub") for part in there]
+
+
+def plain(table: Any) -> Any:  # noqa: ANN401  pyarrow has no types
+    """The table with lists where the `datasets` library has arrays of a type of its own (Array2D, Array3D)."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        if isinstance(field.type, pa.ExtensionType):
+            lists = pa.chunked_array([chunk.storage for chunk in table.column(at).chunks], field.type.storage_type)
+            table = table.set_column(at, field.name, lists)
+    return table
 
 
 def out_of_reach() -> str:

@@ -1,6 +1,11 @@
-"""Columns of encoded images, as Hugging Face stores them: a struct of an image's bytes and its path."""
+"""Columns of encoded images, as Hugging Face stores them: a struct of an image's bytes and its path.
+
+An image is turned as its camera says that it was held (EXIF). What lets others through (alpha) is dropped, not laid
+over anything: a pixel has the colour that stands in the file, however clear it is.
+"""
 
 import io
+import struct
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +19,8 @@ if TYPE_CHECKING:
 
     Change = Callable[[Image.Image], Image.Image]
 
+ORIENTATION = 0x0112  # the tag of EXIF
+MIXED = "; all must be of one kind and size, as fedcohort prepare imagefolder SRC DST size=64 makes them"
 DEEP = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
 
 
@@ -80,9 +87,27 @@ def decode(column: pa.Array) -> np.ndarray:
         if not row:
             out = np.empty((len(column), *image.shape), np.uint8)
         elif image.shape != out.shape[1:]:
-            raise BadImage(row, f"is an image of {image.shape}, and the first is one of {out.shape[1:]}")
+            name = _path(column, row)
+            raise BadImage(row, f"is an image of {image.shape}{name}, and the first is one of {out.shape[1:]}{MIXED}")
         out[row] = image
     return out
+
+
+def _path(column: pa.Array, row: int) -> str:
+    """` (cat/3.png)`, where the column says what the image's file was called."""
+    name = column.field("path")[row].as_py() if column.type.get_field_index("path") >= 0 else None
+    return f" ({name})" if name else ""
+
+
+def upright(image: "Image.Image") -> "Image.Image":
+    """The image as it was held; what a camera noted and nobody can read says nothing."""
+    from PIL import ImageOps  # noqa: PLC0415 - only where a column holds images
+
+    try:
+        turned = image.getexif().get(ORIENTATION, 1) != 1
+    except (struct.error, ValueError, SyntaxError, LookupError, TypeError):
+        turned = False
+    return ImageOps.exif_transpose(image) if turned else image
 
 
 def plain(image: "Image.Image") -> "Image.Image":
@@ -98,10 +123,11 @@ def _image(row: int, data: bytes | None, change: "Change" = plain) -> np.ndarray
     try:
         with warnings.catch_warnings():  # an image of billions of pixels is warned of, or refused
             warnings.simplefilter("error", Image.DecompressionBombWarning)
+            warnings.filterwarnings("ignore", "Corrupt EXIF")
             with Image.open(io.BytesIO(data)) as image:
                 if image.mode.startswith(DEEP):
                     raise BadImage(row, f"has more than 8 bits a pixel (mode {image.mode}), and 8 are meant")
-                pixels = np.asarray(change(image))
+                pixels = np.asarray(change(upright(image)))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         reason = str(error).splitlines()[0].partition(" <_io")[0]
         raise BadImage(row, f"is no image that can be read: {reason}") from error

@@ -1,9 +1,13 @@
 """The labels of a user's own tables: whole numbers from 0 on, or texts, which are numbered in sorted order.
 
+Texts that are the whole numbers 0, 1, 2, ..., each spelled in one way, are these; other ones, as the folders 1, 2 and 3
+or 01 and 1, are texts.
+
 What is no label is refused by row: an empty cell, a fraction, a text among numbers. So are classes that occur nowhere:
 they are a slip (a year, an id), unless the number of classes is named.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,6 +43,9 @@ def labels_of(train: Frame, test: Frame, name: str, n_classes: int | None) -> La
     """The column `name` of both tables. n_classes: None for as many as there are. Raises `DataError`."""
     found = [_values(frame, name) for frame in (train, test)]
     texts = [values.dtype.kind == "U" for values in found]
+    if (all(texts) and _are_numbers(np.concatenate(found), n_classes)) or texts[0] != texts[1]:
+        found = [_numbered(values) for values in found]
+        texts = [values.dtype.kind == "U" for values in found]
     if texts[0] != texts[1]:
         kind = ["texts" if text else "whole numbers" for text in texts]
         raise test.error(name, f": column {name!r} holds {kind[1]}, and that of {train.where} {kind[0]}")
@@ -119,10 +126,22 @@ def _values(frame: Frame, name: str) -> np.ndarray:
 
 def _texts(frame: Frame, name: str, column: "pa.ChunkedArray") -> np.ndarray:
     whole = np.asarray(pc.match_substring_regex(column, WHOLE).to_numpy(), dtype=bool)
-    if whole.all():
-        return np.asarray(pc.utf8_ltrim(column, "+").cast(pa.int64()).to_numpy())  # Arrow reads no "+1"
-    if 2 * whole.sum() >= len(whole):
+    if not whole.all() and 2 * whole.sum() >= len(whole):
         row = int((~whole).argmax())
         what = f"holds {column[row].as_py()[: cells.LONGEST]!r} among whole numbers: labels are all of one kind"
         raise frame.blame(name, row, what)
     return np.array(column.to_pylist(), dtype=np.str_)
+
+
+def _numbered(values: np.ndarray) -> np.ndarray:
+    """Whole numbers, int64, of texts that are all some; other labels as they are."""
+    whole = values.dtype.kind == "U" and all(re.match(WHOLE, word) for word in np.unique(values))
+    return values.astype(np.int64) if whole else values
+
+
+def _are_numbers(texts: np.ndarray, n_classes: int | None) -> bool:
+    """Whether the texts are all of 0, 1, 2, ... (of those below n_classes some), none of them spelled in two ways."""
+    words = np.unique(texts)
+    numbers = np.unique(_numbered(words))
+    whole = numbers.dtype.kind == "i" and len(numbers) == len(words)
+    return bool(whole and numbers[0] >= 0 and numbers[-1] < (n_classes or len(numbers)))

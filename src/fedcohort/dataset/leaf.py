@@ -5,7 +5,7 @@
     least   people with fewer samples are left out (`-k`)
     sample  of each person max(1, floor(.9 n)) samples at random train, the rest test (`-t sample`)
     user    floor(.9 K) people at random train, the others are strangers whose samples are the test (`-t user`)
-    given   the parts are those of the files
+    given   the parts are those of the files; test samples of people without training samples are the server's alone
 
 Then people with fewer than three training samples are left out, as a client needs so many here.
 
@@ -35,8 +35,8 @@ class Division:
 
     Attributes:
         train, test: positions among all rows, sorted, int64.
-        owner, test_owner: the client of each, counted from 0 in the order of their ids; test_owner None where the test
-            part is of strangers.
+        owner, test_owner: the client of each, counted from 0 in the order of their ids, people of the test part alone
+            after them; test_owner None where the test part is of strangers.
         remark: what was left out, for people; may be empty.
     """
 
@@ -116,7 +116,7 @@ def divide(
     clients = np.unique(owner[train])
     strangers = not np.isin(owner[tested], clients).any()
     if not strangers:
-        tested = tested[np.isin(owner[tested], clients)]
+        tested = tested[~poor[owner[tested]]]
     if not len(train) or not len(tested):
         part = "training" if not len(train) else "test"
         raise DataError(
@@ -128,8 +128,10 @@ def divide(
         remark += "; the test is of others: no clients/acc_*"
     if left := int((small | poor).sum()):
         remark += f"; {left} left out, who have too few samples"
-    test_owner = None if strangers else np.searchsorted(clients, owner[tested])
-    return Division(train, tested, np.searchsorted(clients, owner[train]), test_owner, remark)
+    numbered = np.concatenate([clients, np.setdiff1d(owner[tested], clients)])
+    place = np.empty(owner.max() + 1, dtype=np.int64)
+    place[numbered] = np.arange(len(numbered))
+    return Division(train, tested, place[owner[train]], None if strangers else place[owner[tested]], remark)
 
 
 def subsample(owner: Ids, share: float, rng: np.random.Generator) -> Ids:

@@ -19,6 +19,14 @@ def list_names(names: Sequence[str], most: int = SHOWN) -> str:
     return ", ".join([entry or "''" for entry in entries[:most]] + more)
 
 
+def difference(what: str, found: int, original: int) -> list[str]:
+    """`3 training images, 7 fewer than the original's 10`: one line, or none where they are as many."""
+    if found == original:
+        return []
+    than = "fewer" if found < original else "more"
+    return [f"{found:,} {what}, {abs(original - found):,} {than} than the original's {original:,}"]
+
+
 def _follows(before: str, name: str) -> bool:
     found = [re.fullmatch(r"(.*?)(\d{1,9})", text) for text in (before, name)]
     if found[0] is None or found[1] is None:

@@ -3,8 +3,13 @@
 Statistics are those of the training rows alone, the server's validation rows among them; no test row ever counts.
 """
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
 
+from fedcohort.dataset import cells
+from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
@@ -53,6 +58,65 @@ def draw_of_each(groups: Ids, quota: Ids, rng: np.random.Generator) -> np.ndarra
     """Draw so many rows of each group: whether each row is drawn, bool [N]. quota: by group."""
     drawn: np.ndarray = rank(groups, rng.permutation(len(groups))) < quota[groups]
     return drawn
+
+
+def complete(
+    frame: Frame, columns: Sequence[str], numbers: Sequence[str], features: str | None, remarks: list[str]
+) -> Frame:
+    """Return the frame without the rows in which something is missing, and say in `remarks` how many they are.
+
+    Args:
+        frame: the table.
+        columns: of labels and owners, and of features where one column has them all; those that it lacks don't count.
+        numbers: the columns of numbers that are features, where features is None.
+        features: the one column of lists or images.
+        remarks: what people are told.
+
+    Raises `DataError` where no row is left.
+    """
+    gaps = np.zeros(frame.table.num_rows, dtype=bool)
+    for name in columns:
+        if name in frame.names:
+            gaps |= cells.empty(frame.column(name))
+    if features is None:
+        gaps |= np.isnan(frame.numbers(list(numbers), gaps=True)).any(1)
+    elif not gaps.all():
+        there = np.flatnonzero(~gaps)
+        x = frame.take(there).arrays(features, gaps=True)
+        gaps[there] |= np.isnan(x.reshape(len(x), -1)).any(1) if x.dtype.kind == "f" else False
+    if gaps.all():
+        raise DataError(f"dataset.missing=drop: {frame.where} has no row without a missing cell")
+    if gaps.any():
+        remarks.append(f"{gaps.sum()} of {len(gaps)} rows of {Path(frame.where).name} dropped, cells are missing")
+    return frame.take(np.flatnonzero(~gaps)) if gaps.any() else frame
+
+
+def fill(
+    train: Frame, names: Sequence[str], train_x: np.ndarray, test_x: np.ndarray, remarks: list[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the inputs of both parts with the means of the training rows where they are NaN; say it in `remarks`.
+
+    names: of the columns of numbers, or of the one column of lists. Raises `DataError` where there is no mean.
+    """
+    mean = means(train_x)
+    if np.isnan(mean).any():
+        at = int(np.isnan(mean.reshape(-1)).argmax())
+        name = names[at if len(names) > 1 else 0]
+        raise train.error(name, f": column {name!r} has no number in any training row to take the mean of")
+    holes = [int(np.isnan(x).sum()) for x in (train_x, test_x)]
+    if any(holes):
+        remarks.append(f"{holes[0]} training and {holes[1]} test cells filled with the means of the training rows")
+    return fill_missing(train_x, mean), fill_missing(test_x, mean)
+
+
+def standardise(train_x: np.ndarray, test_x: np.ndarray, remarks: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Standardise both parts in place, say so in `remarks`, and return each feature's mean and deviation."""
+    mean, sd = moments(train_x)
+    for x in (train_x, test_x):
+        x -= mean
+        x /= sd
+    remarks.append(f"standardised by mean and deviation of the {len(train_x)} training rows")
+    return mean, sd
 
 
 def means(train_x: np.ndarray) -> np.ndarray:

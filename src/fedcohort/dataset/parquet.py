@@ -35,7 +35,7 @@ class StoredTable:
             column = self._file.read(columns=[name]).column(name)
         except (pa.ArrowException, OSError) as error:
             raise unreadable(self._path, error) from error
-        return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        return _spelled_out(column)
 
     def chunks(self, name: str) -> Iterator[pa.Array]:
         """The column's pieces, one row group after the other; no two are held at a time."""
@@ -44,9 +44,14 @@ class StoredTable:
                 column = self._file.read_row_group(group, columns=[name]).column(name)
             except (pa.ArrowException, OSError) as error:
                 raise unreadable(self._path, error) from error
-            yield from column.chunks
+            yield from _spelled_out(column).chunks
 
     def take(self, rows: pa.Array) -> pa.Table:
         """These rows of all columns, as a `pa.Table`."""
         columns = {name: self.column(name).take(rows) for name in self.column_names}
         return pa.table(columns, metadata=self.schema.metadata)
+
+
+def _spelled_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with texts where it has numbers of words."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

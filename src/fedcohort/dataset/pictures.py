@@ -5,11 +5,12 @@ to 255, or of such numbers divided by 255, as LEAF writes them. Labels are numbe
 What an original has more or less of than what was found is said in the start-up table.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from jaxtyping import UInt8
 
 from fedcohort import ranges
@@ -18,7 +19,8 @@ from fedcohort.dataset import cells
 from fedcohort.dataset.base import Raw, check
 from fedcohort.dataset.hub import splits
 from fedcohort.dataset.images import BadImage, Fit, holds_images
-from fedcohort.dataset.naming import list_names
+from fedcohort.dataset.naming import difference, list_names
+from fedcohort.dataset.numbering import renumber
 from fedcohort.dataset.table import Frame, file_of, give_back, part_of, text
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
@@ -38,6 +40,7 @@ class Pictures:
         fit: shape of an image, and what is done to get it.
         scale: what pixels become.
         original: images for training and for the test that the original has; None where that depends on options.
+        pool: images and people that it has, where its parts are one pool; None where nobody knows.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Pictures:
     fit: Fit
     scale: PixelScale
     original: tuple[int, int] | None = None
+    pool: tuple[int, int] | None = None
 
 
 def check_source(path: str | None, hub: str | None, pixels: str) -> None:
@@ -124,14 +128,12 @@ def raw_of(
     return replace(raw, train_x=pictures.scale.convert(x), test_x=pictures.scale.convert(test_x))
 
 
-def missing(pictures: Pictures, y: Ids, test_y: Ids) -> Iterator[str]:
+def missing(pictures: Pictures, y: Ids, test_y: Ids) -> list[str]:
     """Say what the original has that isn't here, and the other way round."""
     if pictures.original is None:
-        return
-    for part, labels, n in (("training", y, pictures.original[0]), ("test", test_y, pictures.original[1])):
-        if len(labels) != n:
-            what = "fewer" if len(labels) < n else "more"
-            yield f"{len(labels):,} {part} images, {abs(n - len(labels)):,} {what} than the original's {n:,}"
+        return []
+    n, n_test = pictures.original
+    return [*difference("training images", len(y), n), *difference("test images", len(test_y), n_test)]
 
 
 def column_of(frame: Frame, names: Sequence[str]) -> str:
@@ -162,7 +164,7 @@ def labels_of(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
             row = int(wrong.argmax())
             what = f"has label {column[row].as_py()}; labels must be whole, at least 0 and at most {len(classes) - 1}"
             raise frame.blame(name, row, what)
-        return values.astype(np.int64)
+        return renumber(frame, name, values.astype(np.int64), classes)
     raise frame.error(name, f": column {name!r} must hold labels, numbers or texts, it holds {column.type}")
 
 
@@ -186,7 +188,7 @@ def images_of(
 
 def _read(frame: Frame, name: str, fit: Fit, rows: Ids, out: np.ndarray) -> None:
     """Put the images of the sorted `rows` of one table into `out`, row group by row group."""
-    start = done = 0
+    start, done, top = 0, 0, _top(frame, name)
     for chunk in frame.chunks(name):
         own = rows[(rows >= start) & (rows < start + len(chunk))]
         place = out[done : done + len(own)]
@@ -199,12 +201,22 @@ def _read(frame: Frame, name: str, fit: Fit, rows: Ids, out: np.ndarray) -> None
                     raise frame.blame(name, error.row, str(error)) from error
         elif len(own):
             here = np.arange(start, start + len(chunk))
-            place[:] = _listed(replace(frame, table=pa.table({name: chunk}), rows=here), name, fit)[own - start]
+            place[:] = _listed(replace(frame, table=pa.table({name: chunk}), rows=here), name, fit, top)[own - start]
         start, done = start + len(chunk), done + len(own)
 
 
-def _listed(frame: Frame, name: str, fit: Fit) -> np.ndarray:
-    """A column of lists as images, uint8."""
+def _top(frame: Frame, name: str) -> int:
+    """The white of a column of lists: 1 where all of it are shares of 255, else 255; dark rows alone don't tell."""
+    for chunk in frame.chunks(name):
+        while cells.is_list(chunk.type):
+            chunk = chunk.flatten()
+        if not cells.is_number(chunk.type) or pa.types.is_integer(chunk.type) or (pc.max(chunk).as_py() or 0) > 1:
+            return 255
+    return 1
+
+
+def _listed(frame: Frame, name: str, fit: Fit, top: int) -> np.ndarray:
+    """Lists as images, uint8. top: what white is in them."""
     values, (channels, height, width) = frame.arrays(name), fit.shape
     flat, found = (channels * height * width,), values.shape[1:]
     last = found == (height, width, channels) and channels > 1
@@ -215,7 +227,6 @@ def _listed(frame: Frame, name: str, fit: Fit) -> np.ndarray:
     values = values.transpose(0, 3, 1, 2) if last else values.reshape(-1, *fit.shape)
     if values.dtype == np.uint8:
         return values
-    top = 1 if values.dtype.kind == "f" and values.max() <= 1 else 255
     whole = np.rint(values * (255 // top))
     wrong = (np.abs(values * (255 // top) - whole) > NEAR) | (whole < 0) | (whole > 255)
     if wrong.any():

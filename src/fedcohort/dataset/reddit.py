@@ -18,14 +18,13 @@ sequences, which weigh alike; LEAF's accuracy is over all words together, and it
 place. Its vocabulary has <PAD> among the words that it counts, and one word fewer for that.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.data.targets import NOTHING, Labels, Positions
+from fedcohort.data.targets import NOTHING, Positions
 from fedcohort.dataset import cells, leaf
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.people import Source
@@ -68,7 +67,7 @@ class Reddit(Dataset):
             )
         frames = Source(self.path, None, ()).frames("reddit", given=True)
         words = words_of(part_of(self.path, "vocabulary"), self.vocabulary)
-        x, y = (read(frames, name, words) for name in ("x", "y"))
+        x, y = ([read(frame, name, words) for frame in frames] for name in ("x", "y"))
         for frame, inputs, targets in zip(frames, x, y, strict=True):
             check_rows(frame, inputs, targets, x[0].shape[1])
         owner = leaf.people(frames, ("client",))
@@ -80,14 +79,13 @@ class Reddit(Dataset):
         lost = f"{100 * np.isin(asked, (PAD, UNK)).mean():.1f} % of the targets are {' or '.join(SPECIAL)}"
         length = "" if inputs.shape[1] == LENGTH else f" (LEAF's have {LENGTH})"
         said = [f"{inputs.shape[1]} words{length}, after each the next one is the target", f"{len(words)} symbols"]
-        kind = np.int16 if len(words) <= SHORT else np.int32
         return check(
             Raw(
                 "reddit",
-                inputs[parts.train].astype(kind),
-                labels[parts.train],
-                inputs[parts.test].astype(kind),
-                labels[parts.test],
+                inputs[parts.train],
+                labels[parts.train].astype(np.int64),
+                inputs[parts.test],
+                labels[parts.test].astype(np.int64),
                 n_classes=len(words),
                 train_owner=parts.owner,
                 test_owner=parts.test_owner,
@@ -113,30 +111,36 @@ def words_of(frame: Frame, most: int) -> Any:  # noqa: ANN401  pyarrow has no ty
     return pa.array(words, pa.string())
 
 
-def read(frames: Sequence[Frame], name: str, words: Any) -> list[Labels]:  # noqa: ANN401
-    """The symbols in the column `name` of each table, int64 [rows, T]. Raises `DataError` by row."""
+def read(frame: Frame, name: str, words: Any) -> np.ndarray:  # noqa: ANN401
+    """The symbols in the column `name`, int16 [rows, T] (int32 of large vocabularies). Raises `DataError` by row."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = []
-    for frame in frames:
-        column = frame.require_full(name)
-        if not (cells.is_list(column.type) and cells.is_text(column.type.value_type)):
-            raise frame.error(name, f": column {name!r} must hold lists of words, it holds {column.type}")
-        lengths = pc.list_value_length(column).to_numpy()
-        odd = (lengths != lengths[0]) | (lengths == 0)
+    found: list[np.ndarray] = []
+    start, kind = 0, np.int16 if len(words) <= SHORT else np.int32
+    for chunk in frame.chunks(name):
+        if not (cells.is_list(chunk.type) and cells.is_text(chunk.type.value_type)):
+            raise frame.error(name, f": column {name!r} must hold lists of words, it holds {chunk.type}")
+        if (gap := cells.empty(pa.chunked_array([chunk]))).any():
+            raise frame.blame(name, start + int(gap.argmax()), "is empty")
+        lengths = pc.list_value_length(chunk).to_numpy()
+        first = found[0].shape[1] if found else lengths[0] if len(lengths) else 0
+        odd = (lengths != first) | (lengths == 0)
         if odd.any():
             row = int(odd.argmax())
-            raise frame.blame(name, row, f"holds {lengths[row]} words, and the first row {lengths[0]}")
-        flat = pc.list_flatten(column)
+            raise frame.blame(name, start + row, f"holds {lengths[row]} words, and the first row {first}")
+        flat = pc.list_flatten(chunk)
         if flat.null_count:
-            row = int(flat.is_null().to_numpy().argmax()) // int(lengths[0])
-            raise frame.blame(name, row, "holds a word that is missing")
-        symbols = pc.fill_null(pc.index_in(flat, value_set=words), UNK).to_numpy()
-        found.append(symbols.reshape(len(column), -1).astype(np.int64))
-    return found
+            row = int(flat.is_null().to_numpy(zero_copy_only=False).argmax()) // int(first)
+            raise frame.blame(name, start + row, "holds a word that is missing")
+        if len(chunk):
+            symbols = pc.fill_null(pc.index_in(flat, value_set=words), UNK).to_numpy()
+            found.append(symbols.reshape(len(chunk), -1).astype(kind))
+        start += len(chunk)
+    return np.concatenate(found)
 
 
-def check_rows(frame: Frame, x: Labels, y: Labels, length: int) -> None:
+def check_rows(frame: Frame, x: np.ndarray, y: np.ndarray, length: int) -> None:
     """Raise `DataError` for a row whose targets are not those of its words, or where nothing is asked."""
     if x.shape[1] != length:
         raise frame.blame("x", 0, f"holds {x.shape[1]} words, and the training part's rows {length}")

@@ -21,6 +21,7 @@ character, 80 with step=1. What LEAF has beside its 80 characters is not known h
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
@@ -70,13 +71,12 @@ class Shakespeare(Dataset):
         frames = Source(self.path, self.hub, PARTS).frames("shakespeare", given)
         roles = leaf.people(frames, ROLE)
         lines = "line" in frames[0].names
-        texts = read_lines(frames, roles, given) if lines else read_sequences(frames, roles)
-        held = texts.sequences(self.step if lines else LENGTH + 1)
+        held, others = read_lines(frames, roles, given, self.step) if lines else read_sequences(frames, roles)
         gap = -(-LENGTH // (self.step if lines else 1))
         parts = leaf.divide("shakespeare", held.owner, rules, generator(seed, "leaf"), held.given, gap)
         (x, y), (test_x, test_y) = (held.take(rows) for rows in (parts.train, parts.test))
         said = [f"{LENGTH} characters, the next one is the label", parts.remark]
-        said += [f"{texts.odd:,} other characters are spaces"] * bool(texts.odd)
+        said += [f"{others:,} other characters are spaces"] * bool(others)
         return check(
             Raw(
                 "shakespeare",
@@ -121,34 +121,11 @@ class Held:
         return x, self.codes[self.starts[rows] + LENGTH].astype(np.int64)
 
 
-@dataclass(frozen=True)
-class Texts:
-    """Texts of roles, those of the training part first.
+def read_lines(frames: Sequence[Frame], roles: Ids, given: bool, step: int) -> tuple[Held, int]:
+    """Join each role's lines in their order, all of them, or those of each part where the parts are given.
 
-    Attributes:
-        codes: of each text.
-        roles: whose each is.
-        given: how many of the first texts the files' training part has.
-        odd: characters that are none of CHARACTERS.
+    Returns all sequences of these texts, `step` characters from each other, and how many characters are none of ours.
     """
-
-    codes: Sequence[UInt8[np.ndarray, "characters"]]
-    roles: Sequence[int]
-    given: int
-    odd: int
-
-    def sequences(self, step: int) -> Held:
-        """All sequences of the texts, `step` characters from each other."""
-        lengths = np.array([len(codes) for codes in self.codes])
-        counts = np.maximum(0, (lengths - LENGTH - 1) // step + 1)
-        place = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        starts = np.repeat(np.cumsum(lengths) - lengths, counts) + step * place
-        owner = np.repeat(np.array(self.roles, dtype=np.int64), counts)
-        return Held(np.concatenate(self.codes), starts, owner, int(counts[: self.given].sum()))
-
-
-def read_lines(frames: Sequence[Frame], roles: Ids, given: bool) -> Texts:
-    """Join each role's lines in their order, all of them, or those of each part where the parts are given."""
     lines = [line for frame in frames for line in _words(frame, "line")]
     first = frames[0].table.num_rows
     part = (np.arange(len(lines)) >= first) if given else np.zeros(len(lines), dtype=bool)
@@ -157,32 +134,57 @@ def read_lines(frames: Sequence[Frame], roles: Ids, given: bool) -> Texts:
     groups = np.split(order, cuts)
     found = [encode(" ".join(lines[i] for i in group)) for group in groups]
     n_given = sum(not part[group[0]] for group in groups)
-    return Texts([codes for codes, _ in found], [int(roles[g[0]]) for g in groups], n_given, sum(n for _, n in found))
+    lengths = np.array([len(codes) for codes, _ in found])
+    counts = np.maximum(0, (lengths - LENGTH - 1) // step + 1)
+    place = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    starts = np.repeat(np.cumsum(lengths) - lengths, counts) + step * place
+    owner = np.repeat(np.array([roles[group[0]] for group in groups], dtype=np.int64), counts)
+    held = Held(np.concatenate([codes for codes, _ in found]), starts, owner, int(counts[:n_given].sum()))
+    return held, sum(n for _, n in found)
 
 
-def read_sequences(frames: Sequence[Frame], roles: Ids) -> Texts:
+def read_sequences(frames: Sequence[Frame], roles: Ids) -> tuple[Held, int]:
     """LEAF's sequences: each a text of its own, with the character that comes next. Raises `DataError` by row."""
-    found = []
+    codes, start, odd = np.empty((len(roles), LENGTH + 1), np.uint8), 0, 0
     for frame in frames:
-        name, label = column_of(frame, ("x",)), column_of(frame, ("y",))
-        for row, (x, y) in enumerate(zip(_words(frame, name), _words(frame, label), strict=True)):
-            if len(x) != LENGTH or len(y) != 1:
-                at, what = (name, x) if len(x) != LENGTH else (label, y)
-                meant = LENGTH if at == name else 1
-                raise frame.blame(at, row, f"holds {len(what)} characters, and {meant} are meant")
-            found.append(encode(x + y))
-    odd = sum(n for _, n in found)
-    return Texts([codes for codes, _ in found], roles.tolist(), frames[0].table.num_rows, odd)
+        stop = start + frame.table.num_rows
+        odd += _encode_into(codes[start:stop, :LENGTH], frame, column_of(frame, ("x",)))
+        odd += _encode_into(codes[start:stop, LENGTH:], frame, column_of(frame, ("y",)))
+        start = stop
+    starts = (LENGTH + 1) * np.arange(len(roles))
+    return Held(codes.reshape(-1), starts, roles, frames[0].table.num_rows), odd
+
+
+def _encode_into(out: UInt8[np.ndarray, "rows length"], frame: Frame, name: str) -> int:
+    """Put the characters of a column's texts, all of one length, into `out`, some at a time; return how many are odd.
+
+    Raises `DataError` by row.
+    """
+    start, odd = 0, 0
+    for chunk in frame.chunks(name):
+        words = _texts(frame, name, chunk, start)
+        wrong = next((row for row, word in enumerate(words) if len(word) != out.shape[1]), None)
+        if wrong is not None:
+            what = f"holds {len(words[wrong])} characters, and {out.shape[1]} are meant"
+            raise frame.blame(name, start + wrong, what)
+        codes, others = encode("".join(words))
+        out[start : start + len(words)] = codes.reshape(len(words), out.shape[1])
+        start, odd = start + len(words), odd + others
+    return odd
 
 
 def _words(frame: Frame, name: str) -> list[str]:
-    column = frame.column(name)
+    return _texts(frame, name, frame.column(name), 0)
+
+
+def _texts(frame: Frame, name: str, column: Any, start: int) -> list[str]:  # noqa: ANN401  pyarrow has no types
+    """The texts of a column, or of a piece of it from the row `start` on. Raises `DataError` by row."""
     if not cells.is_text(column.type):
         raise frame.error(name, f": column {name!r} must hold texts, it holds {column.type}")
     words: list[str] = column.to_pylist()
     empty = next((row for row, word in enumerate(words) if not word), None)
     if empty is not None:
-        raise frame.blame(name, empty, "is empty")
+        raise frame.blame(name, start + empty, "is empty")
     return words
 
 

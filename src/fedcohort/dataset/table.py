@@ -25,6 +25,7 @@ from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
 KINDS = (".parquet", ".csv")
+QUOTED = pa.csv.ParseOptions(newlines_in_values=True)  # line breaks in quotes, in files of any size
 ROW_NUMBERS = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # how pandas writes an index without a name
 
 
@@ -113,20 +114,6 @@ class Frame:
         column = self.table.column(name)
         return pa.types.is_integer(column.type) and bool(pc.count_distinct(column).as_py() == len(column))
 
-    def labels(self, name: str, n_classes: int | None = None) -> Ids:
-        """int64 labels in [0, n_classes) of a column of integers."""
-        column = self.require_full(name)
-        if not pa.types.is_integer(column.type):
-            raise self.error(name, f": column {name!r} must hold labels 0, 1, 2, ..., it holds {column.type}")
-        top = np.iinfo(np.int64).max if n_classes is None else n_classes - 1
-        values = column.to_numpy()
-        wrong = (values < 0) | (values > top)
-        if wrong.any():
-            row = int(wrong.argmax())
-            most = "" if n_classes is None else f" and at most {top}"
-            raise self.blame(name, row, f"has label {values[row]}; labels must be at least 0{most}")
-        return np.asarray(values, dtype=np.int64)
-
     def numbers(self, names: list[str], *, gaps: bool = False) -> Float32[np.ndarray, "rows columns"]:
         """Scalar columns side by side; gaps: missing cells are NaN, and no error."""
         out = np.empty((self.table.num_rows, len(names)), dtype=np.float32)
@@ -155,7 +142,8 @@ class Frame:
             if not start:
                 out = np.empty((self.table.num_rows, *part.shape[1:]), part.dtype)
             elif part.shape[1:] != out.shape[1:]:
-                raise self.blame(name, start, f"is of {part.shape[1:]}, and the first of {out.shape[1:]}")
+                mixed = images.MIXED if images.holds_images(chunk.type) else ""
+                raise self.blame(name, start, f"is of {part.shape[1:]}, and the first of {out.shape[1:]}{mixed}")
             if part.dtype.kind == "f" and out.dtype.kind != "f":
                 out = out.astype(np.float32)  # whole numbers, until here
             out[start : start + len(chunk)] = part
@@ -201,7 +189,7 @@ def read(file: Path) -> Frame:
     if file.suffix == ".csv":
         check_utf8(file)
     try:
-        table = StoredTable(file) if file.suffix == ".parquet" else pa.csv.read_csv(file)
+        table = StoredTable(file) if file.suffix == ".parquet" else pa.csv.read_csv(file, parse_options=QUOTED)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(file, error) from error
     names = list(table.column_names)

@@ -10,7 +10,7 @@ The 9 people of the test part are nobody's clients: their windows are the server
 strangers to training samples; test samples are.
 
 From a folder with train.parquet and test.parquet, or from the Hugging Face hub. Columns: the nine signals (lists of 128
-numbers, called total_acc_x and so on), `label` and `subject`; others are left out.
+numbers, called total_acc_x and so on), `label` (0 to 5, or the names) and `subject`; others are left out.
 
 Departures from the paper: it has 561 features computed of each window, which are not read.
 """
@@ -20,15 +20,20 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
+from fedcohort.dataset import cells
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.hub import hub
+from fedcohort.dataset.naming import difference
+from fedcohort.dataset.pictures import labels_of
 from fedcohort.dataset.table import Frame, give_back, local, text
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
 SIGNALS = tuple(f"{signal}_{axis}" for signal in ("total_acc", "body_acc", "body_gyro") for axis in "xyz")
 SAMPLES = 128
+WINDOWS = (7_352, 2_947)  # of the training and of the test part
 ACTIVITIES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
+STRANGERS = "the server alone holds the test rows: no clients/acc_*"
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,11 @@ class UciHar(Dataset):
         train, test = self._frames()
         subjects, strangers = read_subjects(train), read_subjects(test)
         check_apart(train, subjects, test, strangers)
-        # Copies: what Arrow lends can't be written to, of which torch warns.
-        labels = [frame.labels("label", n_classes=len(ACTIVITIES)).copy() for frame in (train, test)]
+        check_counted_from_zero(train)
+        labels = [labels_of(frame, "label", ACTIVITIES) for frame in (train, test)]
+        counts = zip(("training windows", "test windows"), labels, WINDOWS, strict=True)
+        said = [f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised"]
+        said += [line for what, y, n in counts for line in difference(what, len(y), n)]
         _, owner = np.unique(subjects, return_inverse=True)
         return check(
             Raw(
@@ -67,8 +75,7 @@ class UciHar(Dataset):
                 labels[1],
                 n_classes=len(ACTIVITIES),
                 train_owner=owner.astype(np.int64),
-                inputs=f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised; "
-                "the server alone holds the test rows: no clients/acc_*",
+                inputs="; ".join([*said, STRANGERS]),
                 class_names=ACTIVITIES,
                 pooled_test=True,
                 single_use=True,
@@ -85,6 +92,18 @@ class UciHar(Dataset):
             "to make it of UCI's archive, https://archive.ics.uci.edu/dataset/240), or dataset.hub, the name of data "
             "with the same columns on the Hugging Face hub"
         )
+
+
+def check_counted_from_zero(frame: Frame) -> None:
+    """Check that labels are not 1 to 6, as the archive has them."""
+    column = frame.require_full("label")
+    if (
+        cells.is_number(column.type)
+        and (values := cells.numbers(column)).min() == 1
+        and values.max() == len(ACTIVITIES)
+    ):
+        what = f": column 'label' counts from 1 to {len(ACTIVITIES)}, as UCI's files do: take 1 off, or write the names"
+        raise frame.error("label", what)
 
 
 def read_subjects(frame: Frame) -> Ids:

@@ -58,7 +58,10 @@ def disturb_clients(
         return None
     first, _ = parts[0]
     if first.dtype.kind != "f":
-        raise IncompatibleConfig(f"feature_noise disturbs real numbers, and the inputs are of type {first.dtype}")
+        way_out = ": say dataset.pixels=float32 where the dataset has it" if first.dtype == np.uint8 else ""
+        raise IncompatibleConfig(
+            f"feature_noise disturbs real numbers, and the inputs are of type {first.dtype}{way_out}"
+        )
     noise.check(first.shape[1:])
     for k in noisy:
         rng = keyed.at(seed, "feature_draw", client=k)

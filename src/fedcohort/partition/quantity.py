@@ -7,7 +7,8 @@
 spread = 0 leaves clients alike. lognormal is the law of Synthetic(a, b) (there exp(N(4, 2^2)) + 50 samples) and of many
 natural populations; a spread of 1 makes the largest of 50 clients some nine times the median. power_law with a spread
 of 1 is Zipf's: the largest has as much as the second, the third and the sixth together. Sizes are the same under every
-`base`: iid (quantity skew alone), dominant_class, label_shards.
+`base`: iid (quantity skew alone), dominant_class, label_shards. It doesn't go over dirichlet and attribute, whose draws
+and tables say themselves who has how many, nor over natural.
 
 Departures from the paper: there is none. NIID-Bench (Li et al. 2022) draws w from a Dirichlet distribution.
 """

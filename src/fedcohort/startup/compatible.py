@@ -15,6 +15,8 @@ from fedcohort.round.parts import Parts, Populations
 from fedcohort.signal.base import find, unknowable
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from fedcohort.data.federation import Federation
     from fedcohort.dataset.base import Raw
     from fedcohort.model.base import Model
@@ -103,6 +105,18 @@ def check_model(model: "Model", word: str, federation: "Federation") -> None:
         if model.per_position:
             says, have, fitting = "one for each place of a sequence", "one class", "char_lstm"
         raise IncompatibleConfig(f"model={word} says {says}, and samples of {name} have {have}: choose model={fitting}")
+
+
+def check_batches(network: "nn.Module", batch: int | None, federation: "Federation") -> "nn.Module":
+    """Return the network, or raise `IncompatibleConfig` where batch norm has one number of a channel in a batch."""
+    from fedcohort.flat import norms_one  # noqa: PLC0415 - torch is imported once the words are right
+
+    if batch == 1 and not norms_one(network, federation.server_test.x[:1]):
+        raise IncompatibleConfig(
+            "client.batch=1 leaves batch norm one number of a channel, which is no spread to norm by: choose "
+            "client.batch=2 or more, or model.norm=group where the model has it"
+        )
+    return network
 
 
 def check_clock(parts: Parts, choices: Mapping[str, str], virtual_s: float | None) -> None:

@@ -175,7 +175,7 @@ def _network(composition: Composed, model: "Model", federation: "Federation") ->
         raise OptionError(f"model={composition.choices['model']}: there is no memory for so large a network") from error
     if federation.scale is not None:
         federation.scale.attach(network)
-    return network
+    return compatible.check_batches(network, composition.config["client"]["batch"], federation)
 
 
 def _loop(composition: Composed, parts: "Parts", federation: "Federation", network: "nn.Module") -> "FederatedLoop":

@@ -52,3 +52,14 @@ def test_a_name_that_leads_out_is_refused(tmp_path: Path) -> None:
             stream.write(f"../../secret.jpg{words}\n")
     with pytest.raises(DataError, match=r"../../secret.jpg leads out of the folder"):
         celeba.plan(source, None)
+
+
+def test_lists_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    source = raw_celeba(tmp_path)
+    (source / "identity_CelebA.txt").write_bytes(b"000001.jpg \xff\n")
+    with pytest.raises(DataError, match=r"^/.*identity_CelebA.txt is no UTF-8 text \(byte 0xff near 11\)"):
+        celeba.plan(source, None)
+    (source / "identity_CelebA.txt").write_text("")
+    (source / "list_attr_celeba.txt").write_text("")
+    with pytest.raises(DataError, match=r"list_attr_celeba.txt names no image"):
+        celeba.plan(source, None)

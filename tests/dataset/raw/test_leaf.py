@@ -1,5 +1,6 @@
 """LEAF's JSON becomes tables that dataset=femnist reads."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,17 @@ def test_texts_and_one_part(tmp_path: Path) -> None:
     assert table.to_pydict() == {"client": ["lear", "mac", "mac"], "x": ["xyz", "abc", "bcd"], "y": ["!", "d", "e"]}
 
 
+def test_a_file_that_has_changed_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
+    """Of the same size: it was."""
+    for label in ("d", "e"):
+        raw_leaf(tmp_path / "raw", mac=(["abc"], [label]))
+        os.utime(tmp_path / "raw" / "train" / "all_data_0.json", (0, ord(label)))
+        if label == "d":
+            prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
+    with pytest.raises(DataError, match="prepared of something else"):
+        prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
+
+
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"has no train/\*.json, test/\*.json, and no \*.json either"):
         leaf.plan(tmp_path, None)
@@ -48,10 +60,21 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         (good[:-3], "is no JSON, or was cut off"),
         ("[1]", "is not LEAF's: it needs users, num_samples and user_data"),
         (good.replace('"num_samples": [1]', '"num_samples": [2]'), r"user 'mac' has 1 x and 1 y, num_samples says 2"),
+        (
+            good.replace('"users": ["mac"]', '"users": ["lear", "mac"]').replace(
+                '{"mac"', '{"lear": {"x": [1], "y": [1]}, "mac"'
+            ),
+            r"user 'mac' has 1 x and 1 y, num_samples says nothing",
+        ),
         (good.replace('"y": ["d"]', '"y": ["d", "e"]'), r"user 'mac' has 1 x and 2 y"),
         (good.replace('"users": ["mac"]', '"users": ["lear"]'), "user 'lear' has no lists x and y"),
         (good.replace('"abc"', '"000001.jpg"'), "x are names of images, '000001.jpg': fedcohort prepare celeba"),
         (good.replace('["abc"]', "[[1, 2]]").replace('["d"]', '["d", 1]'), r"user 'mac' has 1 x and 2 y"),
+        (
+            good.replace('"y": ["d"]', '"y": [1.5]'),
+            r"a.json: user 'mac' has label 1.5; labels are whole numbers, or texts",
+        ),
+        (good.replace('"y": ["d"]', '"y": [NaN]'), r"user 'mac' has label nan"),
         (good.replace('"abc"', "3"), "x and y are not of one kind each"),
     ):
         file.write_text(text)

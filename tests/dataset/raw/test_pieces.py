@@ -1,6 +1,8 @@
 """Tables that are written piece by piece, and go on where they were stopped."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fedcohort.dataset.raw.pieces import Piece, write
+from fedcohort.dataset.raw import pieces
+from fedcohort.dataset.raw.pieces import Piece, stamp, write
 from fedcohort.errors import DataError
 
 Report = Callable[[str, int, int], None]
@@ -59,6 +62,55 @@ def test_who_was_stopped_goes_on(tmp_path: Path) -> None:
     assert len(source.made) == 3, "and nothing where all is done"
 
 
+@pytest.mark.parametrize("when", ["between", "within"])
+def test_who_was_stopped_while_pieces_are_joined_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Between the two parts, or within the first, of which half is there."""
+    source, real = Source(), pieces._join
+
+    def join(files: Sequence[Path], target: Path) -> int:
+        if when == "within":
+            target.with_suffix(".new").write_bytes(b"half")
+        if when == "within" or target.name == "test.parquet":
+            raise KeyboardInterrupt
+        return real(files, target)
+
+    monkeypatch.setattr(pieces, "_join", join)
+    with pytest.raises(KeyboardInterrupt):
+        write(source.pieces(), tmp_path, quiet)
+    monkeypatch.undo()
+    assert write(source.pieces(), tmp_path, quiet) == {"train": 4, "test": 2}
+    assert source.made == ["train0", "train1", "test2"], "nothing is made twice"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["prepared.json", "test.parquet", "train.parquet"]
+
+
+def test_a_table_that_has_gone_is_made_again(tmp_path: Path) -> None:
+    write(Source().pieces(), tmp_path, quiet)
+    (tmp_path / "train.parquet").unlink()
+    assert write(Source().pieces(), tmp_path, quiet) == {"train": 4, "test": 2}
+    assert pq.read_table(tmp_path / "train.parquet")["x"].to_pylist() == [0, 1, 10, 11]
+
+
+def test_files_that_were_written_to_are_others(tmp_path: Path) -> None:
+    """Of the same size, but later."""
+    file = tmp_path / "file"
+    file.write_text("1")
+    before = stamp(file)
+    file.write_text("2")
+    os.utime(file, ns=(0, 1))
+    assert stamp(file) != before
+
+
+def test_pieces_without_a_plan_are_not_taken(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        write(Source().pieces(broken=1), tmp_path, quiet)
+    (tmp_path / "unfinished" / "plan.json").unlink()
+    source = Source()
+    write(source.pieces(key="other"), tmp_path, quiet)
+    assert source.made == ["train0", "train1", "test2"]
+
+
 def test_other_data_are_never_mixed_in(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write(Source().pieces(broken=1), tmp_path / "a", quiet)
@@ -76,6 +128,7 @@ def test_other_data_are_never_mixed_in(tmp_path: Path) -> None:
 
 
 def test_pieces_of_different_columns_are_refused(tmp_path: Path) -> None:
-    pieces = [Piece("train", "0", lambda: pa.table({"x": [1]})), Piece("train", "1", lambda: pa.table({"x": ["a"]}))]
+    rows: list[list[Any]] = [[1], ["a"]]
+    parts = [Piece("train", str(i), partial(pa.table, {"x": x})) for i, x in enumerate(rows)]
     with pytest.raises(DataError, match=r"train.parquet: rows of different kinds"):
-        write(pieces, tmp_path, quiet)
+        write(parts, tmp_path, quiet)

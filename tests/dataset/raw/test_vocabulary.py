@@ -1,6 +1,7 @@
 """Reddit's comments become rows of ten words, and the words of the training part are counted."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,17 @@ def test_rows_and_words_of_leafs_files(tmp_path: Path, capsys: pytest.CaptureFix
     made = (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns
     vocabulary.finish(tmp_path / "made")
     assert (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns == made
+    os.utime(tmp_path / "made" / "vocabulary.parquet", (0, 0))
+    vocabulary.finish(tmp_path / "made")
+    assert (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns >= made, "older than its table"
+
+
+def test_what_stands_for_other_words_is_none(tmp_path: Path) -> None:
+    """dataset=reddit has a symbol for <UNK> already, and refuses a vocabulary that has it, too."""
+    write(tmp_path / "raw", "train", {"1": [["so", "<UNK>", "is"]]})
+    prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
+    leaf.finish(tmp_path / "made")
+    assert "<UNK>" not in pq.read_table(tmp_path / "made" / "vocabulary.parquet")["word"].to_pylist()
 
 
 def test_other_kinds_have_no_vocabulary(tmp_path: Path) -> None:

@@ -39,3 +39,11 @@ def test_what_is_wrong_is_named_by_line(tmp_path: Path, before: str, after: str,
     file.write_text(file.read_text().replace(before, after, 1))
     with pytest.raises(DataError, match=refusal):
         waterbirds.plan(source, None)
+
+
+def test_a_list_in_another_encoding_is_named(tmp_path: Path) -> None:
+    source = raw_waterbirds(tmp_path)
+    file = source / "metadata.csv"
+    file.write_bytes(file.read_bytes().replace(b"bird_0", b"b\xe4rd_0"))
+    with pytest.raises(DataError, match=r"^/.*metadata.csv is no UTF-8 text \(byte 0xe4"):
+        waterbirds.plan(source, None)

@@ -8,6 +8,7 @@ train, valid, test.
 from collections.abc import Iterator
 from pathlib import Path
 
+from fedcohort.dataset.encoding import check_utf8
 from fedcohort.dataset.raw.encoded import Picture, pieces_of
 from fedcohort.dataset.raw.pieces import Piece
 from fedcohort.dataset.raw.source import first_of, inside
@@ -19,11 +20,12 @@ PARTS = {"0": "train", "1": "valid", "2": "test"}
 def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the tables. Raises `DataError` by line, and for an image that not all lists have."""
     images = first_of(source, "img_align_celeba", "Img/img_align_celeba", "img_align_celeba/img_align_celeba")
-    attributes = _lines(first_of(source, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt"))
+    where = first_of(source, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt")
+    attributes = _lines(where)
     of = _table(first_of(source, "identity_CelebA.txt", "Anno/identity_CelebA.txt"))
     parts = _table(first_of(source, "list_eval_partition.txt", "Eval/list_eval_partition.txt"))
-    where, _, _ = next(attributes)  # the number of images
-    _, _, names = next(attributes, (where, 0, []))
+    next(attributes, None)  # the number of images
+    _, _, names = next(attributes, (None, 0, []))
     pictures = []
     for file, line, (image, *values) in attributes:
         if len(values) != len(names) or set(values) - {"-1", "1"}:
@@ -41,6 +43,7 @@ def plan(source: Path, size: int | None) -> list[Piece]:
 
 def _lines(file: Path) -> Iterator[tuple[Path, int, list[str]]]:
     """The lines that aren't empty, as words, with the file and their numbers."""
+    check_utf8(file, "")
     with file.open(encoding="utf-8") as stream:
         for line, text in enumerate(stream, 1):
             if words := text.split():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.dataset.images import BadImage, Fit
-from fedcohort.dataset.raw.pieces import Piece, batched
+from fedcohort.dataset.raw.pieces import Piece, batched, stamp
 from fedcohort.errors import DataError
 
 ROWS = 1000  # of a piece, and of a row group
@@ -51,7 +51,7 @@ def pieces_of(pictures: Sequence[Picture], names: Sequence[str], source: Path, s
 def _key(rows: Sequence[Picture], names: Sequence[str], source: Path, size: int | None) -> str:
     total = hashlib.blake2b(f"{size} {names}".encode(), digest_size=16)
     for row in rows:
-        total.update(f"{row.file.relative_to(source)} {row.file.stat().st_size} {row.values}".encode())
+        total.update(f"{row.file.relative_to(source)} {stamp(row.file)} {row.values}".encode())
     return total.hexdigest()
 
 

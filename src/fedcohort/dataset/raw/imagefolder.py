@@ -1,7 +1,8 @@
 """A folder of images, a folder for each class: SRC/train/<class>/*, SRC/test/<class>/*; or SRC/<class>/* alone.
 
 Without folders train and test all images are the training part: dataset=folder cuts a test part of it
-(dataset.test_share=0.2). Columns: `image`, `label` (the class's name). `valid` or `val` is a part, too.
+(dataset.test_share=0.2). Columns: `image`, `label` (the class's name). `valid` or `val` is a part, too, which
+dataset=folder doesn't read.
 """
 
 from pathlib import Path

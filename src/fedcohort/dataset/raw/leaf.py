@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.dataset.raw import vocabulary
-from fedcohort.dataset.raw.pieces import Piece
+from fedcohort.dataset.raw.pieces import Piece, stamp
 from fedcohort.dataset.raw.source import IMAGES, inside
 from fedcohort.errors import DataError
 
@@ -37,7 +37,7 @@ def plan(source: Path, size: int | None) -> list[Piece]:
         files = [(part, file) for part in ("train", "test") for file in _files(source, source / part)]
     if not files:
         raise DataError(f"{source} has no train/*.json, test/*.json, and no *.json either")
-    return [Piece(part, f"{file.name} {file.stat().st_size}", partial(_make, file)) for part, file in files]
+    return [Piece(part, f"{file.name} {stamp(file)}", partial(_make, file)) for part, file in files]
 
 
 def _files(source: Path, folder: Path) -> list[Path]:
@@ -71,18 +71,22 @@ def _rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
     data = read.get("user_data") if isinstance(read, dict) else None
     if not isinstance(data, dict) or not isinstance(read.get("users"), list):
         raise DataError(f"{file} is not LEAF's: it needs users, num_samples and user_data")
-    counts = read.get("num_samples", [])
-    for at, user in enumerate(read["users"]):
+    told = read.get("num_samples")
+    counts = dict(zip(read["users"], told, strict=False)) if isinstance(told, list) else {}
+    for user in read["users"]:
         own = data.get(user)
         x, y = (own.get("x"), own.get("y")) if isinstance(own, dict) else (None, None)
         if not isinstance(x, list) or not isinstance(y, list):
             raise DataError(f"{file}: user {user!r} has no lists x and y")
         if y and isinstance(y[0], dict):
-            counts = ()
+            counts = {}
             x, y = _sequences(file, user, x, y)
-        if len(x) != len(y) or (counts and len(y) != counts[at]):
-            told = f", num_samples says {counts[at]}" if counts else ""
-            raise DataError(f"{file}: user {user!r} has {len(x)} x and {len(y)} y{told}")
+        if len(x) != len(y) or (counts and len(y) != counts.get(user)):
+            said = f", num_samples says {counts.get(user, 'nothing')}" if counts else ""
+            raise DataError(f"{file}: user {user!r} has {len(x)} x and {len(y)} y{said}")
+        odd = next((label for label in y if isinstance(label, float) and not label.is_integer()), None)
+        if odd is not None:
+            raise DataError(f"{file}: user {user!r} has label {odd:g}; labels are whole numbers, or texts")
         if x and isinstance(x[0], str) and Path(x[0]).suffix in IMAGES:
             raise DataError(f"{file}: x are names of images, {x[0]!r}: fedcohort prepare celeba reads images")
         yield from zip([str(user)] * len(x), x, y, strict=True)

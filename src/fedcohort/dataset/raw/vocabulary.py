@@ -1,32 +1,37 @@
 """The words of prepared texts by how often they are used: vocabulary.parquet, beside the tables.
 
 Columns `word` and `count`, of the inputs `x` of the training part, the most frequent first and equals in the order of
-their code points; what pads a sequence is no word. Who reads it takes as many of the first as it wants.
+their code points; what pads a sequence is no word, and neither is <UNK>, which stands for all that have no symbol. Who
+reads it takes as many of the first as it wants.
 """
 
 import os
 from collections import Counter
 from pathlib import Path
 
-PADDING = "<PAD>"
+NO_WORDS = ("<PAD>", "<UNK>")
 TRAIN, NAME = "train.parquet", "vocabulary.parquet"
 
 
 def finish(destination: Path) -> None:
-    """Write the vocabulary of a prepared folder whose inputs are lists of words, unless it is there."""
+    """Write the vocabulary of a prepared folder whose inputs are lists of words, unless it is there, and no older."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     table = pq.ParquetFile(destination / TRAIN, pre_buffer=False) if (destination / TRAIN).exists() else None
-    if table is None or table.schema_arrow.field("x").type != pa.list_(pa.string()) or (destination / NAME).exists():
+    if table is None or table.schema_arrow.field("x").type != pa.list_(pa.string()):
+        return
+    made = [file.stat().st_mtime_ns for name in (TRAIN, NAME) if (file := destination / name).exists()]
+    if len(made) == 2 and made[0] <= made[1]:
         return
     counts: Counter[str] = Counter()
     for group in range(table.num_row_groups):
         column = table.read_row_group(group, columns=["x"]).column("x")
         for entry in pc.value_counts(pc.list_flatten(column)).to_pylist():
             counts[entry["values"]] += entry["counts"]
-    del counts[PADDING]
+    for name in NO_WORDS:
+        del counts[name]
     ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     words, uses = zip(*ranked, strict=True) if ranked else ((), ())
     new = (destination / NAME).with_suffix(".new")

@@ -7,6 +7,7 @@ left out. Columns made: `image`, `label`, `place`. With size=256 images are stor
 import csv
 from pathlib import Path
 
+from fedcohort.dataset.encoding import check_utf8
 from fedcohort.dataset.raw.encoded import Picture, pieces_of
 from fedcohort.dataset.raw.pieces import Piece
 from fedcohort.dataset.raw.source import first_of, inside
@@ -19,6 +20,7 @@ COLUMNS = ("img_filename", "y", "place", "split")
 def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the tables. Raises `DataError` by line."""
     file = first_of(source, "metadata.csv")
+    check_utf8(file, "")
     with file.open(newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream)
         lacking = [name for name in COLUMNS if name not in (reader.fieldnames or [])]

@@ -1,0 +1,56 @@
+"""Files that say what their labels' numbers are called."""
+
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+
+from fedcohort.dataset.mnist import Mnist
+from fedcohort.dataset.pictures import labels_of
+from fedcohort.dataset.table import Frame, part_of
+from fedcohort.errors import DataError
+from pictures_toy import noise
+
+CLASSES = ("Cat", "Dog", "T-shirt/top")
+
+
+def frame(names: list[str], labels: list[int]) -> Frame:
+    features = datasets.Features({"label": datasets.ClassLabel(names=names)})
+    table: Any = datasets.Dataset.from_dict({"label": labels}, features=features).with_format("arrow")[:]
+    return Frame("a/b (train)", table, "dataset.hub")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["Cat", "Dog", "T-shirt/top"], [0, 1, 2]),
+        (["dog", "T - shirt / top", "cat"], [1, 2, 0]),
+        (["kitten", "puppy", "shirt"], [0, 1, 2]),
+        (["Cat", "puppy", "T-shirt/top"], [0, 1, 2]),
+    ],
+)
+def test_numbers_are_taken_by_their_names(names: list[str], expected: list[int]) -> None:
+    """Where the file has the classes in another order; names that are nobody's here say nothing."""
+    assert labels_of(frame(names, [0, 1, 2]), "label", CLASSES).tolist() == expected
+
+
+def test_letters_are_told_apart_by_case() -> None:
+    assert labels_of(frame(["a", "A"], [0, 1]), "label", ("A", "a")).tolist() == [1, 0]
+
+
+def test_names_of_other_classes_are_refused() -> None:
+    with pytest.raises(DataError, match=r"^dataset.hub: a/b \(train\): column 'label' calls its class 1 'Cat', which"):
+        labels_of(frame(["eel", "Cat", "Dog"], [0, 1, 2]), "label", CLASSES)
+
+
+def test_files_of_the_hub_in_a_folder_say_so_too(tmp_path: Path) -> None:
+    names = ["1", "0", *"23456789"]
+    features = datasets.Features(
+        {"image": datasets.List(datasets.Value("uint8")), "label": datasets.ClassLabel(names=names)}
+    )
+    made = datasets.Dataset.from_dict({"image": noise(3, (784,)).tolist(), "label": [0, 1, 2]}, features=features)
+    for part in ("train", "test"):
+        made.to_parquet(tmp_path / f"{part}.parquet")
+    assert part_of(str(tmp_path), "train").table.num_rows == 3
+    assert Mnist(str(tmp_path), "hub", "uint8").load(0).train_y.tolist() == [1, 0, 2]
