@@ -36,7 +36,7 @@ def tell_regimes(verdict: Verdict) -> list[str]:
     if verdict.ranks is None:
         return []
     return [
-        "The test over the regimes takes them as drawn at random, apart from each other. Those of one study share their "
+        "The test over the regimes takes them as drawn at random, each by itself. Those of one study share their "
         "data, and some differ in a number alone: its p is smaller than it should be."
     ]
 
