@@ -25,4 +25,5 @@ rows fedavg
 rows scaffold agg=scaffold
 rows qffl agg=qffl
 # FedBalancer's code projects the finished update; trained in few directions, at this learning rate, models diverge
-rows lowrank codec=lowrank codec.mode=posthoc codec.dist=uniform01
+# (of rank 4, as no layer of the CNN has more outputs than the codec's default rank: it would send all of them whole)
+rows lowrank codec=lowrank codec.mode=posthoc codec.dist=uniform01 codec.k=4 codec.min_size=64
