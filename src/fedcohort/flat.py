@@ -42,6 +42,18 @@ class Layout:
     buffers: tuple[Block, ...]
     counters: tuple[Block, ...]
 
+    @classmethod
+    def of(cls, network: nn.Module, channels_last: bool = False) -> "Layout":
+        """Lay the tensors of a network out."""
+        named, buffers = list(network.named_parameters()), list(network.named_buffers())
+        frozen = [(name, p) for name, p in named if not p.requires_grad]
+        floats = [(name, b) for name, b in buffers if b.is_floating_point()]
+        return cls(
+            _blocks([(name, p) for name, p in named if p.requires_grad], channels_last),
+            _blocks([*frozen, *floats]),
+            _blocks([(name, b) for name, b in buffers if not b.is_floating_point()]),
+        )
+
     @property
     def n_params(self) -> int:
         return sum(block.size for block in self.parameters)
@@ -84,17 +96,10 @@ class FlatModel:
 
     def __init__(self, network: nn.Module, channels_last: bool = False, bf16: bool = False) -> None:
         self.network, self.bf16 = network, bf16
-        named = list(network.named_parameters())
-        trainable = [(name, p) for name, p in named if p.requires_grad]
-        frozen = [(name, p) for name, p in named if not p.requires_grad]
-        floats = [(name, b) for name, b in network.named_buffers() if b.is_floating_point()]
-        integers = [(name, b) for name, b in network.named_buffers() if not b.is_floating_point()]
-        self.layout = Layout(
-            _blocks([(n, p) for n, p in trainable], channels_last), _blocks([*frozen, *floats]), _blocks(integers)
-        )
-        self.parameters = [p for _, p in trainable]
+        self.layout = Layout.of(network, channels_last)
+        self.parameters = [p for p in network.parameters() if p.requires_grad]
         self.tensors: list[Tensor] = list(self.parameters)
-        like = trainable[0][1]
+        like = self.parameters[0]
         self.w = torch.empty(self.layout.n_params, dtype=like.dtype, device=like.device)
         self.g = torch.zeros_like(self.w)
         self.buffers = torch.empty(self.layout.n_buffers, dtype=like.dtype, device=like.device)

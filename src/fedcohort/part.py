@@ -33,6 +33,7 @@ class Facts:
         cohort: clients a round.
         everybody: all clients take part in every round.
         batch_norm: the network has batch norm that keeps its statistics.
+        smaller_update: the codec sends fewer bytes than an update of the network has, or is none.
         images: samples are images.
         classes: a sample has a class, one.
     """
@@ -56,6 +57,7 @@ class Facts:
     cohort: int | None = None
     everybody: bool | None = None
     batch_norm: bool | None = None
+    smaller_update: bool | None = None
     images: bool | None = None
     classes: bool | None = None
 
@@ -174,4 +176,8 @@ NO_BATCH_NORM = Want(
     lambda run: None if run.batch_norm is None else not run.batch_norm,
     "the network has batch norm, whose statistics are averaged over samples whatever {who} makes of the parameters: "
     "they are not quite those of the model that comes of it (group norm has none)",
+)
+SMALLER_UPDATE = Want(
+    lambda run: run.smaller_update,
+    "{who} makes no update of this network smaller: with its options every tensor is sent whole, or in more bytes",
 )

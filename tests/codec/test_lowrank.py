@@ -36,6 +36,12 @@ def test_bytes_of_the_paper_s_example() -> None:
     assert codec.bytes_up(layout_of((40, 3, 3, 3))) == 4 * 16 * 27 + 8
 
 
+def test_a_network_of_small_layers_is_sent_whole() -> None:
+    assert make("codec", "lowrank", k=16).shrinks(layout_of((784, 256)))
+    assert not make("codec", "lowrank", k=16).shrinks(layout_of((16, 100), (10,)))
+    assert make("codec", "none").shrinks(layout_of((16, 100)))  # nobody wants it to
+
+
 def test_as_many_rows_as_the_rank_are_sent_as_they_are() -> None:
     layout, delta = layout_of((16, 100)), normal(1600)
     assert torch.equal(make("codec", "lowrank", k=16).transmit(delta, layout, key()), delta)

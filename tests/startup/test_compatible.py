@@ -236,6 +236,16 @@ def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> 
 GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device")
 
 
+@pytest.mark.parametrize(("rank", "said"), [(16, True), (4, False)])
+def test_a_codec_that_leaves_every_tensor_whole_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, rank: int, said: bool
+) -> None:
+    """Ten outputs of 64 inputs each: of rank 16 nothing is to be had."""
+    words = ("codec=lowrank", "codec.mode=posthoc", f"codec.k={rank}", "codec.min_size=64", "model=logreg", "rounds=1")
+    go(tmp_path, *words)
+    assert ("codec=lowrank makes no update of this network smaller" in caplog.text) == said
+
+
 def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
     choices = {group: group for group in compose_words().choices}
     parts = [make(group, word) for group in GROUPS for word in words(group)]
@@ -246,7 +256,7 @@ def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
         said = want.sentence.format(**choices, who="somebody")
         assert "somebody" in said
         assert "{" not in said
-        assert want.holds(replace(known, batch_norm=True)) in (True, False)
+        assert want.holds(replace(known, batch_norm=True, smaller_update=True)) in (True, False)
 
 
 def test_what_is_no_want_is_refused() -> None:

@@ -12,7 +12,8 @@ import numpy as np
 
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, Vector
-from fedcohort.part import Part
+from fedcohort.ledger import NUMBER
+from fedcohort.part import SMALLER_UPDATE, Part, Want
 
 
 class Codec(Part, Protocol):
@@ -31,6 +32,14 @@ class Codec(Part, Protocol):
     @property
     def identity(self) -> bool:
         return False
+
+    @property
+    def prefers(self) -> frozenset[Want]:
+        return frozenset({SMALLER_UPDATE})
+
+    def shrinks(self, layout: Layout) -> bool:
+        """Whether an encoded update has fewer bytes than the update, or nobody wants it to."""
+        return self.identity or self.bytes_up(layout) < NUMBER * layout.n_params
 
     @abstractmethod
     def bytes_up(self, layout: Layout) -> int:

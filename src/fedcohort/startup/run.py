@@ -180,14 +180,15 @@ def _network(composition: Composed, model: "Model", federation: "Federation") ->
 
 def _loop(composition: Composed, parts: "Parts", federation: "Federation", network: "nn.Module") -> "FederatedLoop":
     """Make the loop, after everything that can be refused has been: Lightning is imported here."""
-    from fedcohort.flat import keeps_statistics
+    from fedcohort.flat import Layout, keeps_statistics
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
     from fedcohort.startup import compatible
 
     config = composition.config
     known = compatible.with_data(_facts(composition, parts), parts, config["cohort"], federation)
-    known = replace(known, batch_norm=keeps_statistics(network))
+    smaller = parts.codec.shrinks(Layout.of(network))
+    known = replace(known, batch_norm=keeps_statistics(network), smaller_update=smaller)
     remarks = compatible.remarks(parts, composition.choices, config["requires"], known, composition.overrides)
     untried = processes.remarks(config["trainer"]["accelerator"], config["trainer"]["num_nodes"])
     for line in [*remarks, *federation.remarks(), *untried]:
