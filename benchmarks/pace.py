@@ -4,7 +4,8 @@
 
 100,000 clients with made-up devices of their own (device=trace, each phase varying between rounds), of whom 1,000 are
 selected; either of `INTERVALS` intervals each in five days (availability=trace), or a share of each day
-(availability=diurnal). The goal is 50 ms a round.
+(availability=diurnal). The goal is 50 ms a round. Beside it: what the selected clients take to choose their samples by
+FedBalancer's threshold, which is their work and no decision of the server, and what their lists of losses cost.
 """
 
 import datetime
@@ -14,8 +15,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,9 +29,13 @@ from omegaconf import OmegaConf
 
 from fedcohort.availability.base import Availability
 from fedcohort.deadline.base import Deadline, PaceContext, settle
-from fedcohort.device.base import Device, Workload
+from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.round.clock import Clock
+from fedcohort.round.sampling import SampleSelection, note
+from fedcohort.round.store import MemoryStore
+from fedcohort.samples.base import LOSSES
+from fedcohort.signal.base import Lab
 from fedcohort.types import Ids, Population
 
 HERE = Path(__file__).parent
@@ -36,7 +43,8 @@ CLIENTS, COHORT, INTERVALS, DAYS, UNITS = 100_000, 1000, 20, 5, 5
 ROUNDS, WARM_UP = 23, 3
 GOAL = 50.0  # milliseconds
 MODEL = 4e6  # bytes
-DEADLINES: dict[str, dict[str, object]] = {"fixed": {"partial_work": True}, "over_commit": {}}
+DEADLINES: dict[str, dict[str, object]] = {"fixed": {"partial_work": True}, "over_commit": {}, "fedbalancer": {}}
+LISTS = 3550  # clients that keep a list of losses: LEAF's FEMNIST
 
 
 def make(group: str, word: str, **changes: object) -> Any:  # noqa: ANN401  a part, as the yaml says
@@ -67,7 +75,10 @@ def rounds(
         return Workload(n[ids].astype(np.float64), n[ids] / 15, UNITS, sent, sent, UNITS)
 
     everybody = device.expect(np.arange(clients), work(np.arange(clients)), Draws(0, clients))
-    clock, state = Clock(availability, Draws(0, clients), 0.0), deadline.init(Population(clients, 10, cohort, {}))
+    clock, state = (
+        Clock(availability, Draws(0, clients), 0.0),
+        deadline.init(Population(clients, 10, cohort, {"n_train": n})),
+    )
     now, t = 0.0, 0
     while True:
         draws = Draws(0, clients, t)
@@ -105,6 +116,36 @@ def measure(clients: int = CLIENTS, cohort: int = COHORT) -> dict[tuple[str, str
     return found
 
 
+def choose(cohort: int = COHORT) -> tuple[float, float]:
+    """Median and largest milliseconds in which a cohort that keeps lists chooses its samples; a fifth of them fit."""
+    rng = np.random.default_rng(1)
+    n = rng.integers(20, 200, cohort)
+    store = MemoryStore(None)
+    for k in range(cohort):
+        store.commit(k, note(rng.exponential(1.0, n[k])))
+    federation: Any = SimpleNamespace(n_train=n)
+    part, nobody = make("samples", "fedbalancer"), np.zeros(cohort)
+    state = replace(part.init(Population(cohort, 10, cohort, {})), threshold=1.0)
+    asked: Any = SimpleNamespace(clients=np.arange(cohort), units=np.full(cohort, UNITS))
+    chooser = SampleSelection(part, federation, 10, store, Lab)  # type: ignore[arg-type]
+    timing = Timing(nobody, nobody, n / UNITS, nobody)
+    took = []
+    for t in range(ROUNDS):
+        took.append(-1000 * time.perf_counter())
+        chooser.choose(state, asked, {}, float(n.mean()) / 5, timing, Draws(0, cohort, t))
+        took[-1] += 1000 * time.perf_counter()
+    return statistics.median(took[WARM_UP:]), max(took[WARM_UP:])
+
+
+def bytes_of_lists() -> float:
+    """Return the bytes a sample that the lists of losses of `LISTS` clients take in memory."""
+    rng, store = np.random.default_rng(0), MemoryStore(None)
+    n = rng.integers(20, 400, LISTS)
+    for k in range(LISTS):
+        store.commit(k, note(rng.exponential(1.0, n[k])))
+    return sum(store.get(k)[LOSSES].nbytes for k in range(LISTS)) / float(n.sum())
+
+
 def page(found: dict[tuple[str, str], tuple[float, float]]) -> str:
     lines = [
         "# A round's pace",
@@ -122,6 +163,13 @@ def page(found: dict[tuple[str, str], tuple[float, float]]) -> str:
     for (availability, deadline), (median, most) in found.items():
         over = " (over)" if median > GOAL else ""
         lines.append(f"| `{availability}` | `{deadline}` | {median:.1f}{over} | {most:.1f} |")
+    median, most = choose()
+    lines += [
+        "",
+        f"{COHORT:,} clients of 20 to 199 samples choose theirs by FedBalancer's threshold in {median:.0f} ms (at most "
+        f"{most:.0f}).",
+        f"Lists of losses of {LISTS:,} clients: {bytes_of_lists():.1f} bytes a sample.",
+    ]
     return "\n".join(lines) + "\n"
 
 
