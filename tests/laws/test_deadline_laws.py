@@ -1,5 +1,6 @@
 """Every deadline: deterministic, monotone, in no unit of its own, and unmoved by a first round without arrivals."""
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -121,3 +122,11 @@ def test_a_later_close_never_has_fewer_arrivals_nor_less_work(deadline: Any, awa
         assert (np.diff([outcome.arrived.sum() for outcome in closed]) >= 0).all()
         assert (np.diff([outcome.units for outcome in closed], axis=0) >= 0).all()
         assert (np.diff([outcome.train_s for outcome in closed]) >= 0).all()
+
+
+def test_the_way_out_is_an_option_that_it_has(deadline: Any) -> None:
+    """Who has no `partial_work` to set, or has set it, isn't told to."""
+    options = [field.name for field in fields(deadline) if field.init]
+    assert ("deadline.partial_work=true" in deadline.way_out) <= (
+        "partial_work" in options and not deadline.partial_work
+    )

@@ -62,7 +62,7 @@ class Deadline(Part, Protocol[S]):
     @property
     def way_out(self) -> str:
         """What to type where nobody is in time."""
-        return "" if self.partial_work else "set deadline.partial_work=true"
+        return "" if self.partial_work or not self.announces else "set deadline.partial_work=true"
 
     def ask(self, cohort: int) -> int:
         """Return how many clients are asked in a round, where the run wants `cohort`: as many, or more."""
