@@ -30,6 +30,9 @@ class Facts:
         loss_lists: clients keep a list of their samples' losses.
         plain_server: the server's step is a multiple of the aggregator's direction.
         clean_labels: no label was changed.
+        mini_batches: a local step takes some of a client's samples, not all of them at once.
+        device_seconds: the device's seconds are of a clock, not multiples of what a sample takes.
+        one_pace: controllers of samples and deadline, where there are both, decide in the same rounds.
         cohort: clients a round.
         everybody: all clients take part in every round.
         batch_norm: the network has batch norm that keeps its statistics.
@@ -52,6 +55,9 @@ class Facts:
     announced_deadline: bool
     epochs: bool
     loss_lists: bool
+    mini_batches: bool
+    device_seconds: bool
+    one_pace: bool
     attributes: bool | None = None
     clean_labels: bool | None = None
     cohort: int | None = None
@@ -115,6 +121,20 @@ STEPS = Want(
     lambda run: not run.epochs,
     "{who} draws the samples of a fixed number of mini-batches, and clients train epochs: choose client.steps=5, one "
     "mini-batch for each of the paper's local epochs",
+)
+MINI_BATCHES = Want(
+    lambda run: run.mini_batches,
+    "{who} draws the samples of mini-batches, and client.batch=null takes all that a client has at once: choose "
+    "client.batch=10",
+)
+DEVICE_SECONDS = Want(
+    lambda run: run.device_seconds,
+    "{who} goes by seconds of a clock, and those of {device} are multiples of what a sample takes, in a unit of choice",
+)
+ONE_PACE = Want(
+    lambda run: run.one_pace,
+    "{who} has one controller with {samples} in the paper, and samples.w isn't deadline.w: each decides in rounds of "
+    "its own",
 )
 LOSS_LISTS = Want(
     lambda run: run.loss_lists,

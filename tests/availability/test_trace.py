@@ -2,7 +2,7 @@
 
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from fedcohort.rng import Draws
 from run_harness import compose_words, go
 from yaml_words import make_a
 
+SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "device_traces"
 TABLE: dict[str, list[Any]] = {  # in the order of names 10, 20, 30; the rows of a client needn't stand together
     "client": [30, 10, 20, 10, 20],
     "start_s": [0, 10, 0, 40, 20],
@@ -174,6 +175,35 @@ def test_phones_name_the_columns_of_their_table(tmp_path: Path) -> None:
     assert set(waits.tolist()) == {1800.0, np.inf}
     assert abs((waits == 1800).sum() - 200) < 5 * np.sqrt(600 * 2 / 9)
     assert (Trace(**{**options, "idle": False}).schedule(Draws(0, 600)).waits(0) == 1800).all()
+
+
+def test_a_grid_is_its_intervals(tmp_path: Path) -> None:
+    """Client 0 is there in the steps 1, 2 and 4 of five, client 1 in the first: rows of neighbours are one interval."""
+    grid = {"client": [0] * 5 + [1] * 5, "step": [*range(5)] * 2, "state": [0, 1, 1, -1, 1, 1, 0, 0, 0, -1]}
+    found = trace(write(tmp_path, grid), start="step", end="none", step_s=30, state="state").schedule(Draws(0, 2))
+    assert (found.start.tolist(), found.end.tolist()) == ([30, 120, 0], [90, 150, 30])
+    assert (found.first.tolist(), found.stop.tolist(), found.period.tolist()) == ([0, 2], [2, 3], [150, 150])
+    twice = {**grid, "step": [0, 1, 1, 3, 4, *range(5)]}
+    with pytest.raises(DataError, match=r"row 2 begins at 30, before row 1 of the same client ends at 60"):
+        trace(write(tmp_path, twice), start="step", step_s=30, state="state").schedule(Draws(0, 2))
+    with pytest.raises(OptionError, match=r"step_s must be a number in \(0, inf\) or null, got 0"):
+        replace(trace("ready.csv"), step_s=0)
+
+
+def test_both_tables_of_the_phones_say_the_same() -> None:
+    folder = SHARED
+    if not folder.is_dir():
+        pytest.skip("no ../shared/data/device_traces beside the repository: the real data are shared, not committed")
+    grid = ("start=time_index", "step_s=1800", "state=available")
+    schedules = []
+    for table, words in (("intervals", ()), ("grid", grid)):
+        path = folder / f"availability_{table}.parquet"
+        typed = [f"availability.{word}" for word in (f"path={path}", *words)]
+        options = dict(compose_words("availability=phones", *typed).config["availability"])
+        options.pop("_target_")
+        schedules.append(Trace(**options).schedule(Draws(0, 400)))
+    for field in fields(schedules[0]):
+        np.testing.assert_array_equal(getattr(schedules[0], field.name), getattr(schedules[1], field.name))
 
 
 def test_what_is_wrong_is_said_before_a_run_leaves_anything(tmp_path: Path) -> None:

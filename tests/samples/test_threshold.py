@@ -99,6 +99,18 @@ def test_noise_is_the_client_s_own_and_on_each_number() -> None:
     assert all(again[word] != plain[word] for word in plain)
 
 
+def test_privacy_that_is_spent_adds_up_over_a_client_s_rounds() -> None:
+    """Each of two numbers in [0, 2] with noise of 4: rho = 2 x 2^2 / (2 x 4^2) = 1/4 a round; the first told twice."""
+    samples = part(noise=4.0, clip=2.0)
+    state = samples.init(POPULATION)
+    assert samples.describe(state)["rho"] == 0
+    for lows, highs in (((0.4, 0.5), (1.0, 3.0)), ((0.2,), (2.0,))):
+        state = samples.observe(state, outcome(lows, highs))
+    assert samples.describe(state)["rho"] == pytest.approx(0.5)
+    assert "rho" not in part(noise=4.0).describe(state), "nothing bounds what is told"
+    assert "rho" not in part(clip=2.0).describe(state), "nothing hides it"
+
+
 def test_noise_leaves_no_negative_count() -> None:
     samples, state = part(noise=50.0), part().init(POPULATION)
     told = [samples.tell(state, request(client=k), LOSSES) for k in range(50)]

@@ -91,6 +91,10 @@ from yaml_words import make, words
         ),
         (("samples=oort_balancer", "deadline=fixed"), "samples=oort_balancer .* choose client.steps=5"),
         (
+            ("samples=oort_balancer", "deadline=fixed", "agg=fedsgd"),
+            "samples=oort_balancer draws the samples of mini-batches, and client.batch=null takes all",
+        ),
+        (
             ("samples=fedbalancer", "deadline=fixed", "device=instant"),
             "samples=fedbalancer reads how long",
         ),
@@ -149,6 +153,7 @@ def test_what_can_work_runs(tmp_path: Path, words: tuple[str, ...]) -> None:
 
 CLEAN = "heterogeneity=noniid30"
 LISTS = ("samples=fedbalancer", "deadline=fixed")
+PACED = ("samples=fedbalancer", "deadline=fedbalancer")
 NOISY = "high losses draw {} to clients, and wrong labels (label_noise=beta) make losses high, too"
 OFTEN = "changes the weights of those who arrive alone, and so leans towards clients that train often"
 AWAY = "agg=rhfl compares a client's loss with that of when it last came: who stays away longer seems to learn faster"
@@ -170,6 +175,19 @@ RHFL = ("agg=rhfl", "proxy=noise")
         (("agg=propfair",), [NOISY.format("objective=propfair")]),
         ((*LISTS,), ["high losses draw samples=fedbalancer to samples, and wrong labels"]),
         ((*LISTS, CLEAN), []),
+        ((*LISTS, "samples.w=5", CLEAN), []),
+        ((*PACED, CLEAN), []),
+        ((*PACED, "samples.w=5", "deadline.w=5", CLEAN), []),
+        (
+            (*PACED, "samples.w=5", CLEAN),
+            ["deadline=fedbalancer has one controller with samples=fedbalancer in the paper, and samples.w isn't"],
+        ),
+        (("deadline=fedbalancer", "deadline.w=5", CLEAN), []),
+        (
+            ("deadline=fedbalancer", "deadline.grid=1", CLEAN),
+            ["deadline=fedbalancer goes by seconds of a clock, and those of device=shifted_exponential are multiples"],
+        ),
+        (("deadline=fedbalancer", "deadline.grid=1", "device=phones", CLEAN), []),
         ((*LISTS, "samples.noise=0.5", CLEAN), ["samples.noise=0.5 leaves the threshold of samples=fedbalancer lower"]),
         # weights that only those who arrive move
         (("agg=afl", CLEAN), [f"agg=afl {OFTEN}"]),

@@ -11,6 +11,9 @@ Client k is the k-th device in the order of names (numbers by size, texts by let
 from 0 or 1), or with assign=drawn one that is drawn for it, once a run, as FLASH's benchmark does. What is drawn here
 has nothing to do with what `device` draws. A device that is never ready has rows of a `state` other than 1.
 
+A table may be a grid instead: with step_s=1800 `start` counts half hours from 0, each row lasts one, and `end` isn't
+read. Where one interval begins as another ends, the two are one.
+
 Departures from the paper: none (of no paper). `benchmarks/fedscale_availability.py` makes such a table of FedScale's
 file, and availability=phones names the columns of the 723 phones that were seen for five days.
 """
@@ -37,7 +40,8 @@ class Trace(Availability):
     Attributes:
         path: the table.
         client: column of names.
-        start, end: columns of seconds.
+        start, end: columns of seconds; with `step_s` start is one of steps, and there is no end.
+        step_s: seconds of a step, None where the table has intervals.
         state: column that is 1 where the client is ready, None where it is in all rows.
         period_s: seconds after which everything repeats, None for the table's last end.
         period: column of each client's own, None for everybody's.
@@ -49,6 +53,7 @@ class Trace(Availability):
     client: str
     start: str
     end: str
+    step_s: float | None
     state: str | None
     period_s: float | None
     period: str | None
@@ -63,6 +68,7 @@ class Trace(Availability):
             ranges.text(option, getattr(self, option))
         for option in ("state", "period"):
             ranges.text(option, getattr(self, option), optional=True)
+        ranges.number("step_s", self.step_s, "(0, inf)", optional=True)
         ranges.number("period_s", self.period_s, "(0, inf)", optional=True)
         ranges.choice("assign", self.assign, "by_id", "drawn")
         ranges.flag("idle", self.idle)
@@ -71,20 +77,28 @@ class Trace(Availability):
         """When each client is ready. Raises `DataError` for what is wrong with the table."""
         table = Columns.read("availability", self.path)
         order, counts = table.sort("client", self.client)
-        start, end = (table.numbers(option, getattr(self, option))[order] for option in ("start", "end"))
+        start, end = (seconds[order] for seconds in self._read(table))
         device = np.repeat(np.arange(len(counts)), counts)
         self._check_order(order, device, start, end)
         period = self._periods(table, order, device, end)
         ready = np.ones(len(order), dtype=bool) if self.state is None else table.flags("state", self.state)[order]
         if not ready.any():
             raise DataError(f"availability.path: {self.path} has nobody who is ever ready")
-        stop = np.cumsum(np.bincount(device[ready], minlength=len(counts)))
+        start, end, device = _join(start[ready], end[ready], device[ready])
+        stop = np.cumsum(np.bincount(device, minlength=len(counts)))
         first = np.concatenate([[0], stop[:-1]])
         whole, missing = table.find_gap("client", self.client)
         if self.assign == "by_id" and draws.n_clients > whole:
             raise DataError(f"{missing}, or set availability.assign=drawn, which draws one for each client")
         mine = self._assign(first, stop, draws)
-        return Schedule(start[ready], end[ready], first[mine], stop[mine], period[mine])
+        return Schedule(start, end, first[mine], stop[mine], period[mine])
+
+    def _read(self, table: Columns) -> tuple[Values, Values]:
+        """Seconds at which each row's interval begins and ends, [rows]."""
+        start = table.numbers("start", self.start)
+        if self.step_s is None:
+            return start, table.numbers("end", self.end)
+        return start * self.step_s, (start + 1) * self.step_s
 
     def _check_order(self, order: Ids, device: Ids, start: Values, end: Values) -> None:
         """Raise `DataError` for the first interval that is empty, or begins before the one before it is over."""
@@ -133,3 +147,10 @@ class Trace(Availability):
                 "availability.assign=drawn draws one of them for each"
             )
         return np.arange(draws.n_clients)
+
+
+def _join(start: Values, end: Values, device: Ids) -> tuple[Values, Values, Ids]:
+    """Make one interval of those of a device that touch; all three in order, [intervals]."""
+    apart = (device[1:] != device[:-1]) | (start[1:] > end[:-1])
+    first, last = np.concatenate([[True], apart]), np.concatenate([apart, [True]])
+    return start[first], end[last], device[first]

@@ -33,7 +33,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.deadline.base import Deadline, PaceContext
 from fedcohort.maths.pace_control import PaceControl, PaceState, utility
-from fedcohort.part import EPOCHS, TIMED_DEVICE, Want
+from fedcohort.part import DEVICE_SECONDS, EPOCHS, ONE_PACE, TIMED_DEVICE, Want
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 MANY = 200  # clients of whom an arrival is known end the warm-up, however many there are
@@ -79,6 +79,10 @@ class FedBalancer(Deadline[State]):
         ranges.number("grid", self.grid, "(0, inf)", optional=True)
         ranges.flag("warmup", self.warmup)
         ranges.flag("partial_work", self.partial_work)
+
+    @property
+    def prefers(self) -> frozenset[Want]:
+        return frozenset({ONE_PACE} if self.grid is None else {ONE_PACE, DEVICE_SECONDS})
 
     @property
     def control(self) -> PaceControl:

@@ -56,10 +56,15 @@ class Device(Part, Protocol):
 
     Attributes:
         timed: False where nothing takes time, so that durations carry no information.
+        in_seconds: False where seconds are multiples of what a sample takes, in a unit of choice.
     """
 
     @property
     def timed(self) -> bool:
+        return True
+
+    @property
+    def in_seconds(self) -> bool:
         return True
 
     @abstractmethod

@@ -12,6 +12,7 @@ Departures from the paper:
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,6 +36,8 @@ class ShiftedExponential(Device):
     lam: float
     unit_s: float
     persistent: bool
+
+    in_seconds: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.number("alpha", self.alpha, "[0, inf)")

@@ -11,6 +11,7 @@ are rounded to 12 decimals, so that twenty of .05 are 1.
 """
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -70,6 +71,14 @@ class PaceControl:
             ltr = round(min(max(ltr + sign * self.lss, 0.0), 1.0), DECIMALS)
             ddlr = round(min(max(ddlr - sign * self.dss, 0.0), 1.0), DECIMALS)
         return PaceState(rounds, utilities, ltr, ddlr)
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """A part that has the controller."""
+
+    @property
+    def control(self) -> PaceControl: ...
 
 
 def utility(loss_sum: Values, used: Values, deadline_s: float) -> float:

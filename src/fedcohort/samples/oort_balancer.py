@@ -20,7 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.part import STEPS, Want
+from fedcohort.part import MINI_BATCHES, STEPS, Want
 from fedcohort.samples.base import SampleRequest
 from fedcohort.samples.threshold import LossThreshold, State, draw
 from fedcohort.types import Ids
@@ -30,7 +30,7 @@ from fedcohort.types import Ids
 class OortBalancer(LossThreshold):
     """The sample selection; its options are those of `LossThreshold`."""
 
-    wants: ClassVar[frozenset[Want]] = LossThreshold.wants | {STEPS}
+    wants: ClassVar[frozenset[Want]] = LossThreshold.wants | {STEPS, MINI_BATCHES}
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
         """Choose as many samples as the steps take; all where there are less."""

@@ -12,7 +12,11 @@ Departures from the paper:
 - while ltr is 0 the threshold is 0, as in the code; it is never negative, which noise would make it;
 - noise is drawn by the client, and is on |OT| and the squares as well; the code adds it at the server. Losses have no
   bound, so that no privacy can be claimed; with clip=C they are cut at C beforehand, and
-  noise = C sqrt(2 ln(1.25 / delta)) / epsilon is the Gaussian mechanism for each of LLow and LHigh, with epsilon < 1;
+  noise = C sqrt(2 ln(1.25 / delta)) / epsilon is the Gaussian mechanism for each of LLow and LHigh, with epsilon < 1.
+  Rounds add up: `rho` is C^2 / noise^2 for each that a client's LLow and LHigh arrived in, of the client that told most
+  often (zero-concentrated privacy, Bun and Steinke 2016, Prop. 1.6 and Lemma 2.3, of which epsilon = rho +
+  2 sqrt(rho ln(1 / delta))). It is of these two numbers alone: |OT| and the squares change with a client's every loss,
+  and sums of losses and the update itself are told without noise;
 - what isn't a finite number is as if it had not been told;
 - a list changes where the client's update is applied; who is late keeps its first look, and no more.
 
@@ -46,6 +50,7 @@ class State:
         threshold: lt of the next round, in nats.
         low: ll, inf before the first arrival.
         high: sum of what lh is the mean of, and `told` their number.
+        tellings: rounds in which each client's numbers arrived, [K].
     """
 
     pace: PaceState
@@ -53,6 +58,7 @@ class State:
     low: float
     high: float
     told: int
+    tellings: Ids
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,7 @@ class LossThreshold(Samples[State]):
 
     def init(self, population: Population) -> State:
         """No loss is known, and the threshold is 0."""
-        return State(self.control.start(), 0.0, math.inf, 0.0, 0)
+        return State(self.control.start(), 0.0, math.inf, 0.0, 0, np.zeros(population.n_clients, dtype=np.int64))
 
     def tell(self, state: State, request: SampleRequest, losses: Values) -> Mapping[str, float]:
         """Return LLow, LHigh, |OT| and the sum of squares over OT, each with noise where it is asked for."""
@@ -119,21 +125,25 @@ class LossThreshold(Samples[State]):
         return told | whole
 
     def describe(self, state: State) -> Mapping[str, float]:
-        """Return lt in nats and ltr."""
-        return {"threshold": state.threshold, "ltr": state.pace.ltr}
+        """Return lt in nats and ltr; and what of privacy is spent (`rho` above) where noise is on what is bounded."""
+        found = {"threshold": state.threshold, "ltr": state.pace.ltr}
+        if self.noise and self.clip is not None:
+            found["rho"] = int(state.tellings.max()) * (self.clip / self.noise) ** 2
+        return found
 
     def observe(self, state: State, outcome: RoundOutcome) -> State:
         """Control the ratio (Alg. 3), then set the threshold from what was told (Alg. 2)."""
         if not len(outcome.clients):
             return state
-        told = outcome.signals
+        told, tellings = outcome.signals, state.tellings.copy()
+        tellings[outcome.clients] += 1
         pace = self.control.observe(state.pace, utility(told["loss_sum"], told["n_used"], outcome.announced_s))
         sound = np.isfinite(told["loss_low"]) & np.isfinite(told["loss_high"])
         lows, highs = told["loss_low"][sound], told["loss_high"][sound]
         low, high, count = float(lows.min(initial=math.inf)), float(highs.sum()), len(lows)
         if self.as_released or not count:
             low, high, count = min(low, state.low), high + state.high, count + state.told
-        found = State(pace, 0.0, low, high, count)
+        found = State(pace, 0.0, low, high, count, tellings)
         return replace(found, threshold=threshold(low, high / count, pace.ltr)) if count else found
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.maths.pace_control import Paced
 from fedcohort.part import CLASSES, PROXY, Facts, Part, Want
 from fedcohort.round.parts import Parts, Populations
 from fedcohort.signal.base import find, unknowable
@@ -49,6 +50,9 @@ def facts(parts: Parts, client_val: float, requires: Mapping[str, Mapping[str, A
         announced_deadline=parts.deadline.announces,
         epochs=parts.client.steps is None,
         loss_lists=parts.samples.keeps_losses,
+        mini_batches=parts.client.batch is not None,
+        device_seconds=parts.device.in_seconds,
+        one_pace=len({part.control.w for part in (parts.samples, parts.deadline) if isinstance(part, Paced)}) < 2,
     )
 
 

@@ -6,6 +6,7 @@ into tuned.yaml at once: the same command goes on, and with more trials in study
 
 import hashlib
 import json
+import logging
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -164,7 +165,7 @@ def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported l
         import optuna
     except ImportError as error:
         raise OptionError(f"fedcohort study tune needs Optuna: {EXTRA}") from error
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(logging.WARNING)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # enqueue_trial, since 2.0
     return optuna
 
