@@ -27,7 +27,7 @@ Departures from the paper:
 - a cap on a client's rounds (cap) is off, as in the code: with few clients it soon excludes everybody;
 - who fails is as one never asked, but rests for a while after three times in a row (`backoff.py`); the code books it as
   trained, at the round's mean utility. Who reports nonsense is taken only where too few others are left;
-- asking more clients than needed is the deadline's affair. The pacer moves T, which is no deadline, and so goes with any.
+- asking more clients than needed is the deadline's affair; the pacer moves T, which is no deadline, and goes with any.
 """
 
 from collections.abc import Mapping
