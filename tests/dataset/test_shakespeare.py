@@ -84,6 +84,8 @@ def test_strangers_roles(tmp_path: Path) -> None:
     assert len(found.test_x) == 30 * 7 - 81
     assert found.pooled_test
     assert len(load(tmp_path, "user", users=0.5).train_x) < len(found.train_x)
+    assert "; 10 roles, 1,119 fewer than the original's 1,129" in found.inputs
+    assert "original" not in load(tmp_path, "user", step=2).inputs, "of another step there are other sequences"
 
 
 def test_leafs_sequences_are_the_same(tmp_path: Path) -> None:
@@ -100,6 +102,12 @@ def test_leafs_sequences_are_the_same(tmp_path: Path) -> None:
         raw_leaf(tmp_path / "raw", f"{part}/all.json", **users)
     prepare(raw.plan(tmp_path / "raw", None), tmp_path / "made")
     found = load(tmp_path / "made")
+    assert "original" not in found.inputs, "LEAF's own parts lack what both would share"
+    n, told = len(wanted.train_x) + len(wanted.test_x), load(tmp_path / "made", "user", users=0.9).inputs
+    assert told.endswith(
+        f"; {n} sequences, {4_226_158 - n:,} fewer than the original's 4,226,158; 3 roles, 1,126 fewer than the "
+        "original's 1,129"
+    )
     np.testing.assert_array_equal(found.train_x, wanted.train_x)
     np.testing.assert_array_equal(found.test_y, wanted.test_y)
     np.testing.assert_array_equal(known(found.train_owner), known(wanted.train_owner))

@@ -19,6 +19,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.dataset import cells
+from fedcohort.dataset.naming import difference
 from fedcohort.dataset.own import rank
 from fedcohort.dataset.pictures import column_of
 from fedcohort.dataset.table import Frame
@@ -132,6 +133,17 @@ def divide(
     place = np.empty(owner.max() + 1, dtype=np.int64)
     place[numbered] = np.arange(len(numbered))
     return Division(train, tested, place[owner[train]], None if strangers else place[owner[tested]], remark)
+
+
+def compare(rules: Rules, samples: tuple[str, int, int], people: tuple[str, int, int]) -> list[str]:
+    """Say what a pool has more or less of than the original's, where all of it was read.
+
+    Args:
+        rules: those of `divide`; with test=given a validation part isn't read.
+        samples: what they are called, how many there are and how many the original has.
+        people: the same of them.
+    """
+    return [] if rules.test == "given" else [*difference(*samples), *difference(*people)]
 
 
 def subsample(owner: Ids, share: float, rng: np.random.Generator) -> Ids:

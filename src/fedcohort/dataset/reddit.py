@@ -11,6 +11,10 @@ start-up table. From a folder with train.parquet, test.parquet and vocabulary.pa
 writes them: `client`, `x` and `y`, lists of words of one length. Files' parts are taken as they are: LEAF cuts each
 user's comments in time, and a comment's sequences belong together. Say model=word_lstm with it.
 
+LEAF's Reddit is of 1,660,820 users with 56,587,343 comments; its sample, which FedBalancer trains on, of 813 users
+(Shin et al. 2022, Sec. 4.1: with 32,680 samples). The start-up table tells the difference to the nearer of the two, in
+users, as comments of the validation part aren't read, and how many words the vocabulary lacks of `vocabulary`.
+
 LEAF's JSON was read as its code writes it; small files were made of that form, the data were not at hand.
 
 Departures from LEAF: a sample is a sequence, there a comment is one where samples are counted. Means are over
@@ -27,6 +31,7 @@ from fedcohort import ranges
 from fedcohort.data.targets import NOTHING, Positions
 from fedcohort.dataset import cells, leaf
 from fedcohort.dataset.base import Dataset, Raw, check
+from fedcohort.dataset.naming import difference
 from fedcohort.dataset.people import Source
 from fedcohort.dataset.table import Frame, part_of, text
 from fedcohort.errors import DataError
@@ -35,6 +40,7 @@ from fedcohort.rng import generator
 PAD, UNK = 0, 1
 SPECIAL = ("<PAD>", "<UNK>")  # symbols 0 and 1
 LENGTH = 10  # of LEAF's sequences
+USERS = (813, 1_660_820)  # of LEAF's sample, and of all
 SHORT = 2**15  # symbols that two bytes hold
 
 
@@ -79,6 +85,10 @@ class Reddit(Dataset):
         lost = f"{100 * np.isin(asked, (PAD, UNK)).mean():.1f} % of the targets are {' or '.join(SPECIAL)}"
         length = "" if inputs.shape[1] == LENGTH else f" (LEAF's have {LENGTH})"
         said = [f"{inputs.shape[1]} words{length}, after each the next one is the target", f"{len(words)} symbols"]
+        said += [f"vocabulary.parquet has fewer words than vocabulary={self.vocabulary:,}"] * (
+            len(words) < self.vocabulary
+        )
+        said += difference("users", n_users := len(np.unique(owner)), min(USERS, key=lambda n: abs(n - n_users)))
         return check(
             Raw(
                 "reddit",
