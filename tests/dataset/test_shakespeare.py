@@ -12,6 +12,7 @@ from fedcohort.dataset.parquet import StoredTable
 from fedcohort.dataset.raw import leaf as raw
 from fedcohort.dataset.shakespeare import CHARACTERS, Shakespeare, encode
 from fedcohort.errors import DataError, OptionError
+from hub_toy import COMMIT, give
 from known import known
 from pictures_toy import SHARED, write
 from raw_toy import leaf as raw_leaf
@@ -88,7 +89,7 @@ def test_strangers_roles(tmp_path: Path) -> None:
     assert "original" not in load(tmp_path, "user", step=2).inputs, "of another step there are other sequences"
 
 
-def test_leafs_sequences_are_the_same(tmp_path: Path) -> None:
+def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path, TRAIN, TEST)
     wanted = load(tmp_path)
     for part, x, y, owner in (
@@ -111,6 +112,9 @@ def test_leafs_sequences_are_the_same(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.train_x, wanted.train_x)
     np.testing.assert_array_equal(found.test_y, wanted.test_y)
     np.testing.assert_array_equal(known(found.train_owner), known(wanted.train_owner))
+    give(monkeypatch, tmp_path / "made")
+    asked = Shakespeare(None, "a/plays", "user", 1.0, 0, 1).load(0)
+    assert asked.revision == f"a/plays@{COMMIT}"
 
 
 def test_what_is_wrong_is_named_by_file_and_row(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from fedcohort.dataset.base import Raw
 from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.spawrious import Spawrious
 from fedcohort.errors import DataError, OptionError
+from hub_toy import COMMIT, give
 from known import known
 from pictures_toy import encode, noise, write
 
@@ -66,6 +67,12 @@ def test_the_pair_that_is_farthest_from_the_originals_number_is_named(
     more = pa.table({"image": [extra] * 2, "label": ["labrador"] * 2, "place": ["beach"] * 2}, schema=kept.schema)
     pq.write_table(pa.concat_tables([kept, more]), tmp_path / "train.parquet")
     assert load(tmp_path).inputs.endswith("; 7 images of labrador at the beach, 2 more than the original's 5")
+
+
+def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    give(monkeypatch, folder)
+    raw = Spawrious(None, "a/dogs", ("dachshund", "labrador"), ("snow",), 8, 0.4, "uint8").load(0)
+    assert raw.revision == f"a/dogs@{COMMIT}"
 
 
 def test_the_test_part_has_as_many_of_each_pair(folder: Path) -> None:

@@ -70,6 +70,7 @@ def load(
     said = [parts.remark, *_compare(pictures, owner, rules)]
     raw = raw_of(pictures, (x, labels[parts.train]), (test_x, labels[parts.test]), pixels, *said)
     raw = replace(raw, train_owner=parts.owner, test_owner=parts.test_owner, pooled_test=parts.test_owner is None)
+    raw = replace(raw, revision=frames[0].revision)
     if attribute is not None:
         a = _column(frames, (attribute,), ("0", "1"))
         raw = replace(raw, train_attribute=a[parts.train], test_attribute=a[parts.test])

@@ -98,6 +98,7 @@ class Shakespeare(Dataset):
                 inputs="; ".join(said),
                 class_names=tuple({"\n": "line break", " ": "space"}.get(c, c) for c in CHARACTERS),
                 pooled_test=parts.test_owner is None,
+                revision=frames[0].revision,
                 single_use=True,
             )
         )

@@ -94,6 +94,7 @@ def build(
         columns=raw.columns,
         standard=raw.standard,
         scale=raw.scale,
+        revision=raw.revision,
         checksum=checksum,
         feature_noise=levels,
         client_map=_hash_map(parts, held, len(raw.train_y)),
