@@ -121,7 +121,7 @@ def test_sequences_are_read_row_group_by_row_group(small: Path, monkeypatch: pyt
     for part in ("train", "test"):
         write_part(small, part, **rows)
     column = StoredTable.column
-    monkeypatch.setattr(StoredTable, "column", lambda table, name: column(table, {"client": name, "word": name}[name]))
+    monkeypatch.setattr(StoredTable, "column", lambda table, name: column(table, {"word": name}[name]))
     found = load(small)
     np.testing.assert_array_equal(found.train_x, np.tile(found.train_x[: len(x)], (20, 1))[:20])
     assert (found.train_x.dtype, found.train_y.dtype) == (np.dtype("int16"), np.dtype("int64"))

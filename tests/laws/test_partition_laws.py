@@ -24,7 +24,7 @@ def partition(request: pytest.FixtureRequest) -> Any:
     """Every partition, and sizes that are drawn over each that takes them."""
     if not request.param.startswith(OVER):
         return make("partition", request.param)
-    return replace(make("partition", "quantity"), base=make("partition", request.param.removeprefix(OVER)), spread=0.2)
+    return replace(make("partition", "quantity"), base=make("partition", request.param.removeprefix(OVER)), spread=0.1)
 
 
 def labels(seed: int = 0) -> Ids:

@@ -38,7 +38,7 @@ class Raw:
         valid: inputs and labels of the dataset's own validation part, as those of training, which are the server's
             validation data; None where it has none, and the server cuts its own from the training data.
         revision: what the Hugging Face hub gave, `user/data@commit`; empty for files.
-        single_use: whether train_x was made for one caller alone, who may change it where it stands.
+        single_use: whether train_x and train_y were made for one caller alone, who may change them where they stand.
     """
 
     name: str

@@ -14,6 +14,7 @@ Departures from LEAF: the draws are ours.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -63,20 +64,35 @@ class Rules:
 
 
 def people(frames: Sequence[Frame], names: Sequence[str]) -> Ids:
-    """Whose each row of the tables is, one table after the other: numbers in the sorted order of the ids, int64 [N]."""
-    found = []
+    """Whose each row of the tables is, one table after the other: numbers in the sorted order of the ids, int64 [N].
+
+    A file's column is read row group by row group, and each id is held once.
+    """
+    import pyarrow as pa
+
+    seen: dict[Any, int] = {}
+    owner, start = np.empty(sum(frame.table.num_rows for frame in frames), dtype=np.int64), 0
+    kinds: set[bool] = set()
     for frame in frames:
-        name = column_of(frame, names)
-        column = frame.require_full(name)
-        if not (cells.is_text(column.type) or cells.is_number(column.type)):
-            raise frame.error(name, f": column {name!r} must hold texts or numbers, it holds {column.type}")
-        found.append(column.to_numpy())
-    kinds = {ids.dtype.kind in "OU" for ids in found}
+        name, first = column_of(frame, names), start
+        for chunk in frame.chunks(name):
+            if not (cells.is_text(chunk.type) or cells.is_number(chunk.type)):
+                raise frame.error(name, f": column {name!r} must hold texts or numbers, it holds {chunk.type}")
+            if (gap := cells.empty(pa.chunked_array([chunk]))).any():
+                raise frame.blame(name, start - first + int(gap.argmax()), "is empty")
+            kinds.add(cells.is_text(chunk.type))
+            known = chunk.dictionary_encode()
+            numbers = np.array([seen.setdefault(who, len(seen)) for who in known.dictionary.to_pylist()], np.int64)
+            owner[start : start + len(chunk)] = numbers[known.indices.to_numpy()]
+            start += len(chunk)
     if len(kinds) > 1:
         raise frames[-1].error(
             names[0], f": column {names[0]!r} mixes texts and numbers with that of {frames[0].where}"
         )
-    return np.unique(np.concatenate(found), return_inverse=True)[1].astype(np.int64)
+    place = np.empty(len(seen), dtype=np.int64)
+    place[[seen[who] for who in sorted(seen)]] = np.arange(len(seen))
+    numbered: Ids = place[owner]
+    return numbered
 
 
 def divide(

@@ -79,6 +79,11 @@ def rank(groups: Ids, order: Ids | None = None) -> Ids:
     return place
 
 
+def rows_of(x: np.ndarray, rows: Ids) -> np.ndarray:
+    """Return these rows, sorted positions without repeats; `x` itself where they are all of it."""
+    return x if len(rows) == len(x) else x[rows]
+
+
 def draw_of_each(groups: Ids, quota: Ids, rng: np.random.Generator) -> np.ndarray:
     """Draw so many rows of each group: whether each row is drawn, bool [N]. quota: by group."""
     drawn: np.ndarray = rank(groups, rng.permutation(len(groups))) < quota[groups]
