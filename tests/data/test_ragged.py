@@ -5,6 +5,7 @@ from fedcohort.data.ragged import Ragged
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.rng import generator
 from fedcohort.startup.split import _flip_labels, _shuffle
+from known import known
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_the_order_of_a_clients_samples_is_a_function_of_seed_and_client_alone(l
 def test_labels_are_flipped_as_by_a_generator_of_each_client_and_untouched_at_rate_zero() -> None:
     ragged = Ragged.from_sizes(np.arange(600), np.full(3, 200))
     true_y, rates = np.arange(600) % 7, np.array([0.5, 0.0, 0.9])
-    seen = _flip_labels(NoNoise(), ragged, true_y, rates, 7, seed=2)
+    seen = known(_flip_labels(NoNoise(), ragged, true_y, rates, 7, seed=2))
     draws = [generator(2, "label_flip", client=k) for k in range(3)]
     expected = [NoNoise().flip(true_y[own], r, 7, g) for own, r, g in zip(each(ragged), rates, draws, strict=True)]
     np.testing.assert_array_equal(seen, np.concatenate(expected))

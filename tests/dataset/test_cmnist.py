@@ -12,6 +12,7 @@ from fedcohort.data import skew
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.cmnist import MEAN, SD, Cmnist
 from fedcohort.errors import DataError, OptionError
+from hub_toy import COMMIT, give
 from known import known
 from run_harness import go
 
@@ -53,6 +54,12 @@ def test_a_digit_is_in_the_channel_of_its_colour(folder: Path) -> None:
     # With the label of row i being i % 10, the value of an image tells which class it must have: i % 251 + 1.
     i = np.rint((raw.test_x[np.arange(len(raw.test_y)), raw.test_attribute, 0, 0] * SD + MEAN) * 255).astype(int) - 1
     np.testing.assert_array_equal(raw.test_y, i % 10 >= 5)
+
+
+def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    give(monkeypatch, folder)
+    assert made().load(0).revision == f"{HUB}@{COMMIT}"
+    assert made(folder).load(0).revision == ""
 
 
 def test_labels_may_be_texts(folder: Path, tmp_path: Path) -> None:

@@ -63,6 +63,9 @@ def test_a_share_of_the_writers(tmp_path: Path) -> None:
     assert len(raw.train_x) + len(raw.test_x) == int(0.4 * len(WRITERS))
     assert len(np.unique(known(raw.train_owner))) < 8
     assert raw.inputs.startswith("1 x 28 x 28 pixels, kept as bytes; ")
+    n = len(WRITERS)
+    assert f"; {n} images, {805_263 - n:,} fewer than the original's 805,263; " in raw.inputs
+    assert raw.inputs.endswith("; 8 people, 3,542 fewer than the original's 3,550")
 
 
 def test_a_file_without_a_test_part_has_none_to_give(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Rows that can't be used, and what is made of the others: standardised, or cut for the test part."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,12 +100,58 @@ def test_a_test_part_is_cut_from_each_class_of_each_client(tmp_path: Path) -> No
         folder(tmp_path, test_share=0.25).load(0)
 
 
-def test_a_validation_part_is_not_read_and_it_says_so(tmp_path: Path) -> None:
+def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
+    """Its rows are read as the others: labels by the same names, gaps and moments of the training rows."""
+    write(tmp_path, "train", x=[0.0, 2.0, 4.0, 6.0], label=["b", "c", "b", "c"])
+    write(tmp_path, "test", x=[1.0, None], label=["b", "c"])
+    write(tmp_path, "valid", x=[9.0, None, 3.0], label=["c", "c", "b"])
+    raw = folder(tmp_path, missing="mean", standardise="train").load(0)
+    x, y = known(raw.valid)
+    assert y.tolist() == [1, 1, 0]
+    np.testing.assert_allclose(x[:, 0] * np.sqrt(5) + 3, [9, 3, 3], rtol=1e-6)  # mean 3, variance (9 + 1 + 1 + 9) / 4
+    assert "0 training, 1 test and 1 validation cells filled" in raw.inputs
+    assert raw.inputs.endswith("3 validation rows are the server's")
+    dropped = folder(tmp_path, missing="drop").load(0)
+    assert (len(dropped.test_y), len(known(dropped.valid)[1])) == (1, 2)
+    assert "1 of 3 rows of valid.parquet dropped" in dropped.inputs
+
+
+def test_a_validation_part_is_left_alone_where_one_says_so(tmp_path: Path) -> None:
     table(tmp_path)
     write(tmp_path, "valid", x=["not", "read"])
-    assert folder(tmp_path).load(0).inputs == "1: x; valid.parquet isn't read"
-    (tmp_path / "test.parquet").unlink()
-    with pytest.raises(
-        DataError, match=r"would cut a fifth of the rows; valid.parquet isn't read: call it test.parquet"
-    ):
+    raw = folder(tmp_path, valid="none").load(0)
+    assert (raw.inputs, raw.valid) == ("1: x; valid.parquet isn't read", None)
+    with pytest.raises(DataError, match=r"valid.parquet has no column 'label'"):
         folder(tmp_path).load(0)
+
+
+def test_with_a_validation_part_a_test_part_is_cut_from_the_training_rows_alone(tmp_path: Path) -> None:
+    write(tmp_path, "train", x=np.arange(40.0), label=np.arange(40) % 2)
+    write(tmp_path, "valid", x=[1.0, 2.0], label=[0, 1])
+    with pytest.raises(DataError, match=r"would cut a fifth of the rows; call valid.parquet test.parquet where it is"):
+        folder(tmp_path).load(0)
+    raw = folder(tmp_path, test_share=0.25).load(0)
+    assert (len(raw.train_y), len(raw.test_y), len(known(raw.valid)[1])) == (30, 10, 2)
+
+
+@pytest.mark.parametrize(
+    ("columns", "what"),
+    [
+        ({"x": [1.0], "label": [5]}, r"valid.parquet: column 'label' has labels that no training row has: 5"),
+        ({"x": [1.0], "label": ["a"]}, r"valid.parquet: column 'label' holds texts, and that of .*train.parquet whole"),
+        ({"x": [[1.0, 2.0]], "label": [0]}, r"valid.parquet: column 'x' must hold numbers"),
+    ],
+)
+def test_what_is_wrong_in_a_validation_part_is_named(tmp_path: Path, columns: dict[str, Any], what: str) -> None:
+    table(tmp_path)
+    write(tmp_path, "valid", **columns)
+    with pytest.raises(DataError, match=what):
+        folder(tmp_path).load(0)
+
+
+def test_images_of_a_validation_part_have_the_shape_of_the_others(tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        write(tmp_path, part, x=[[1.0, 2.0], [2.0, 4.0]], label=[0, 1])
+    write(tmp_path, "valid", x=[[1.0, 2.0, 3.0]], label=[0])
+    with pytest.raises(DataError, match=r"valid.parquet: a sample has the shape \[3\], and one of .*train.*\[2\]"):
+        folder(tmp_path, features="x").load(0)

@@ -14,8 +14,9 @@ import pytest
 
 from fedcohort.dataset import cells
 from fedcohort.dataset import hub as module
-from fedcohort.dataset.hub import hub, out_of_reach, silent, splits
+from fedcohort.dataset.hub import commit_of, hub, out_of_reach, silent, splits
 from fedcohort.errors import DataError
+from hub_toy import COMMIT, at_commit
 
 
 @pytest.fixture
@@ -75,6 +76,35 @@ def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPat
     train, _ = hub("someone/something")
     np.testing.assert_array_equal(train.arrays("x"), rows["x"])
     assert cells.class_names(train.table.schema.metadata, "label") == ["b", "a"]
+
+
+@pytest.mark.usefixtures("there")
+@pytest.mark.parametrize(
+    ("typed", "came_to"),
+    [
+        ("a/b", f"a/b@{COMMIT}"),
+        ("a/b:letters", f"a/b:letters@{COMMIT}"),
+        ("a/b@v1.0", f"a/b@{COMMIT}"),
+        ("a/b:letters@v1.0", f"a/b:letters@{COMMIT}"),
+    ],
+)
+def test_the_commit_that_a_name_came_to_is_kept(monkeypatch: pytest.MonkeyPatch, typed: str, came_to: str) -> None:
+    part = at_commit(datasets.Dataset.from_dict({"label": [0]}))
+    monkeypatch.setattr(datasets, "load_dataset", lambda path, **options: datasets.DatasetDict(train=part, test=part))
+    assert [frame.revision for frame in hub(typed)] == [came_to] * 2
+    part.info.download_checksums = None
+    assert hub(typed)[0].revision == (f"{typed.partition('@')[0]}@{typed.partition('@')[2] or 'unknown'}")
+
+
+def test_the_commit_is_read_of_the_librarys_cache_where_no_address_was_noted(tmp_path: Path) -> None:
+    """Folders of the cache: the name, the configuration, the version, the commit."""
+    for folder, commit in (("0.0.0/" + COMMIT, COMMIT), ("0.0.0/0123abcd", "")):
+        file = tmp_path / "a___b" / "default" / folder / "b-train.arrow"
+        file.parent.mkdir(parents=True)
+        with datasets.arrow_writer.ArrowWriter(path=str(file)) as writer:
+            writer.write({"label": 0})
+            writer.finalize()
+        assert commit_of(datasets.Dataset.from_file(str(file))) == commit
 
 
 @pytest.mark.usefixtures("there")

@@ -1,9 +1,11 @@
 """LEAF's rules by hand."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from fedcohort.dataset.leaf import Division, Rules, divide, subsample
+from fedcohort.dataset.leaf import Division, Rules, divide, people, subsample
+from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError, OptionError
 from known import known
 
@@ -84,3 +86,18 @@ def test_options_are_checked() -> None:
         Rules("user", 0, 0)
     with pytest.raises(OptionError, match=r"least must be an integer in \[0, inf\)"):
         Rules("user", 1, -1)
+
+
+def test_people_are_numbered_in_the_order_of_their_ids_over_all_tables() -> None:
+    frames = [Frame(part, pa.table({"who": ids})) for part, ids in (("a", ["c", "a", "c"]), ("b", ["b", "a"]))]
+    assert people(frames, ("who",)).tolist() == [2, 0, 2, 1, 0]
+    numbers = [Frame("a", pa.table({"who": [10, 9]})), Frame("b", pa.table({"who": [-1.0]}))]
+    assert people(numbers, ("who",)).tolist() == [2, 1, 0]
+
+
+def test_ids_that_are_missing_or_of_two_kinds_are_named() -> None:
+    full = Frame("a", pa.table({"who": ["c", "a", "c"]}))
+    with pytest.raises(DataError, match=r"^dataset.path: b: column 'who', row 1 is empty"):
+        people([full, Frame("b", pa.table({"who": ["b", None]}))], ("who",))
+    with pytest.raises(DataError, match=r"^dataset.path: b: column 'who' mixes texts and numbers with that of a"):
+        people([full, Frame("b", pa.table({"who": [1, 2]}))], ("who",))

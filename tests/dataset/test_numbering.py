@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
 import pytest
 
 from fedcohort.dataset.mnist import Mnist
@@ -33,6 +34,19 @@ def frame(names: list[str], labels: list[int]) -> Frame:
 def test_numbers_are_taken_by_their_names(names: list[str], expected: list[int]) -> None:
     """Where the file has the classes in another order; names that are nobody's here say nothing."""
     assert labels_of(frame(names, [0, 1, 2]), "label", CLASSES).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "warned"), [(["kitten", "puppy", "shirt"], True), (["Cat", "puppy", "shirt"], False), ([], False)]
+)
+def test_names_of_which_none_is_ours_are_told(names: list[str], warned: bool, caplog: pytest.LogCaptureFixture) -> None:
+    table = frame(names, [0, 1, 2]) if names else Frame("a/b (train)", pa.table({"label": [0, 1, 2]}), "dataset.hub")
+    labels_of(table, "label", CLASSES)
+    said = (
+        "a/b (train): column 'label' calls its classes kitten, puppy, shirt, and here they are Cat, Dog, T-shirt/top: "
+        "labels are taken by their numbers"
+    )
+    assert caplog.messages == [said] * warned
 
 
 def test_letters_are_told_apart_by_case() -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from fedcohort.data.targets import Positions
+from fedcohort.dataset import reddit as module
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.parquet import StoredTable
 from fedcohort.dataset.raw import leaf
@@ -53,6 +54,19 @@ def test_symbols_and_targets_by_hand(small: Path) -> None:
     asked, lost = 3 * 5 * 2 + 3 + 4, 7 + 2
     assert f"{100 * lost / asked:.1f} % of the targets are <PAD> or <UNK>" in found.inputs
     assert "4 words (LEAF's have 10), after each the next one is the target; 7 symbols" in found.inputs
+    assert found.inputs.count("fewer") == 2
+    assert "; vocabulary.parquet has fewer words than vocabulary=10,000; " in found.inputs
+    assert "; 2 users, 811 fewer than the original's 813; " in found.inputs
+
+
+def test_a_full_vocabulary_and_leafs_number_of_users_need_no_words(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "USERS", (2, 9))
+    told = load(small, vocabulary=7).inputs
+    assert "fewer" not in told
+    monkeypatch.setattr(module, "USERS", (1, 9))
+    assert "2 users, 1 more than the original's 1" in load(small).inputs
 
 
 def test_of_a_small_vocabulary_the_rest_is_unknown(small: Path) -> None:
@@ -107,7 +121,7 @@ def test_sequences_are_read_row_group_by_row_group(small: Path, monkeypatch: pyt
     for part in ("train", "test"):
         write_part(small, part, **rows)
     column = StoredTable.column
-    monkeypatch.setattr(StoredTable, "column", lambda table, name: column(table, {"client": name, "word": name}[name]))
+    monkeypatch.setattr(StoredTable, "column", lambda table, name: column(table, {"word": name}[name]))
     found = load(small)
     np.testing.assert_array_equal(found.train_x, np.tile(found.train_x[: len(x)], (20, 1))[:20])
     assert (found.train_x.dtype, found.train_y.dtype) == (np.dtype("int16"), np.dtype("int64"))

@@ -12,6 +12,7 @@ from fedcohort.dataset.parquet import StoredTable
 from fedcohort.dataset.raw import leaf as raw
 from fedcohort.dataset.shakespeare import CHARACTERS, Shakespeare, encode
 from fedcohort.errors import DataError, OptionError
+from hub_toy import COMMIT, give
 from known import known
 from pictures_toy import SHARED, write
 from raw_toy import leaf as raw_leaf
@@ -84,9 +85,11 @@ def test_strangers_roles(tmp_path: Path) -> None:
     assert len(found.test_x) == 30 * 7 - 81
     assert found.pooled_test
     assert len(load(tmp_path, "user", users=0.5).train_x) < len(found.train_x)
+    assert "; 10 roles, 1,119 fewer than the original's 1,129" in found.inputs
+    assert "original" not in load(tmp_path, "user", step=2).inputs, "of another step there are other sequences"
 
 
-def test_leafs_sequences_are_the_same(tmp_path: Path) -> None:
+def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path, TRAIN, TEST)
     wanted = load(tmp_path)
     for part, x, y, owner in (
@@ -100,9 +103,18 @@ def test_leafs_sequences_are_the_same(tmp_path: Path) -> None:
         raw_leaf(tmp_path / "raw", f"{part}/all.json", **users)
     prepare(raw.plan(tmp_path / "raw", None), tmp_path / "made")
     found = load(tmp_path / "made")
+    assert "original" not in found.inputs, "LEAF's own parts lack what both would share"
+    n, told = len(wanted.train_x) + len(wanted.test_x), load(tmp_path / "made", "user", users=0.9).inputs
+    assert told.endswith(
+        f"; {n} sequences, {4_226_158 - n:,} fewer than the original's 4,226,158; 3 roles, 1,126 fewer than the "
+        "original's 1,129"
+    )
     np.testing.assert_array_equal(found.train_x, wanted.train_x)
     np.testing.assert_array_equal(found.test_y, wanted.test_y)
     np.testing.assert_array_equal(known(found.train_owner), known(wanted.train_owner))
+    give(monkeypatch, tmp_path / "made")
+    asked = Shakespeare(None, "a/plays", "user", 1.0, 0, 1).load(0)
+    assert asked.revision == f"a/plays@{COMMIT}"
 
 
 def test_what_is_wrong_is_named_by_file_and_row(tmp_path: Path) -> None:
@@ -134,7 +146,7 @@ def test_sequences_are_read_row_group_by_row_group(tmp_path: Path, monkeypatch: 
     for part in ("train", "test"):
         write(tmp_path, part, **good)
     column = StoredTable.column
-    monkeypatch.setattr(StoredTable, "column", lambda table, name: column(table, {"client": "client"}[name]))
+    monkeypatch.setattr(StoredTable, "column", lambda table, name: column(table, {}[name]))
     found = load(tmp_path)
     assert [spell(codes) for codes in found.train_x] == good["x"]
     assert spell(found.test_y) == text[80:100]

@@ -5,12 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from fedcohort.dataset import spawrious as module
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.spawrious import Spawrious
 from fedcohort.errors import DataError, OptionError
+from hub_toy import COMMIT, give
 from known import known
 from pictures_toy import encode, noise, write
 
@@ -48,7 +52,27 @@ def test_chosen_pairs_are_there_and_no_others(folder: Path) -> None:
         np.testing.assert_array_equal(np.array([5, 0])[known(a)], x[:, 1, 0, 0])
     assert raw.class_names == ("dachshund", "labrador")
     assert "places 0 snow, 1 beach" in raw.inputs
-    assert "5 to 5 images of a pair, not 6,336" in raw.inputs
+    assert "5 images of dachshund at the snow, 6,331 fewer than the original's 6,336 (and 3 other pairs differ)" in (
+        raw.inputs
+    )
+
+
+def test_the_pair_that_is_farthest_from_the_originals_number_is_named(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EACH", 5)
+    assert "original" not in load(folder).inputs
+    extra = encode(np.zeros((3, 8, 8), np.uint8))
+    kept = pq.read_table(folder / "train.parquet")
+    more = pa.table({"image": [extra] * 2, "label": ["labrador"] * 2, "place": ["beach"] * 2}, schema=kept.schema)
+    pq.write_table(pa.concat_tables([kept, more]), tmp_path / "train.parquet")
+    assert load(tmp_path).inputs.endswith("; 7 images of labrador at the beach, 2 more than the original's 5")
+
+
+def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    give(monkeypatch, folder)
+    raw = Spawrious(None, "a/dogs", ("dachshund", "labrador"), ("snow",), 8, 0.4, "uint8").load(0)
+    assert raw.revision == f"a/dogs@{COMMIT}"
 
 
 def test_the_test_part_has_as_many_of_each_pair(folder: Path) -> None:

@@ -14,6 +14,8 @@ from fedcohort.dataset import hub
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.uci_har import ACTIVITIES, SIGNALS, UciHar
 from fedcohort.errors import DataError, OptionError
+from fedcohort.observe.progress import start_rows
+from hub_toy import COMMIT, give
 from known import known
 from run_harness import compose_words, go
 from yaml_words import ROOT, make
@@ -139,6 +141,16 @@ def test_a_name_on_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = UciHar(None, "somebody/har").load(0)
     assert asked == ["somebody/har"]
     assert (raw.train_x.shape, raw.test_x.shape) == ((24, 9, 128), (6, 9, 128))
+
+
+def test_a_run_of_the_hub_says_of_which_commit_its_data_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path)
+    give(monkeypatch, tmp_path)
+    words = ("dataset=uci_har", "dataset.hub=somebody/har:all@main", "clients=null", "cohort=2", "rounds=1")
+    ran = go(tmp_path / "logs", *words)
+    assert ran.info.tags["hub"] == f"somebody/har:all@{COMMIT}"
+    assert dict(start_rows(ran.info))["hub"] == ran.info.tags["hub"]
+    assert "hub" not in go(tmp_path / "logs", *words, f"dataset.path={tmp_path}").info.tags
 
 
 def test_a_run_has_people_for_clients_and_strangers_for_the_test(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from fedcohort.dataset.base import Raw
 from fedcohort.dataset.checksum import checksum_of
 from fedcohort.dataset.pictures import Pictures
 from fedcohort.errors import DataError, OptionError
+from hub_toy import COMMIT, at_commit
 from pictures_toy import encode, noise, write
 from yaml_words import make, node, words
 
@@ -150,7 +151,7 @@ def test_data_with_nothing_to_learn_are_refused(word: str, tmp_path: Path) -> No
 def test_without_a_path_the_hub_is_asked(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     parts = datasets.DatasetDict(
-        {part: datasets.Dataset.from_dict(columns(word)) for part in ("train", "valid", "test")}
+        {part: at_commit(datasets.Dataset.from_dict(columns(word))) for part in ("train", "valid", "test")}
     )
 
     def answer(name: str) -> datasets.DatasetDict:
@@ -162,6 +163,7 @@ def test_without_a_path_the_hub_is_asked(word: str, monkeypatch: pytest.MonkeyPa
     small = {"size": 16} if "size" in node("dataset", word) else {}
     raw = make("dataset", word, **small).load(0)
     assert asked == [node("dataset", word)["hub"]]
+    assert raw.revision == f"{asked[0]}@{COMMIT}"
     assert len(raw.train_x) >= 18
 
 

@@ -1,5 +1,6 @@
 """Every partition: disjoint, sorted, deterministic, blind to the rows' inputs, and clear where it can't be done."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,16 @@ from yaml_words import make, words
 N, C, A, K = 1200, 10, 2, 12
 
 
-@pytest.fixture(params=words("partition"))
+OVER = "quantity over "
+SIZED = [OVER + word for word in words("partition") if getattr(make("partition", word), "takes_sizes", False)]
+
+
+@pytest.fixture(params=[*words("partition"), *SIZED])
 def partition(request: pytest.FixtureRequest) -> Any:
-    return make("partition", request.param)
+    """Every partition, and sizes that are drawn over each that takes them."""
+    if not request.param.startswith(OVER):
+        return make("partition", request.param)
+    return replace(make("partition", "quantity"), base=make("partition", request.param.removeprefix(OVER)), spread=0.1)
 
 
 def labels(seed: int = 0) -> Ids:

@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.data import skew
 from fedcohort.errors import DataError, OptionError
-from fedcohort.partition.attribute import Attribute, apportion, peak
+from fedcohort.partition.attribute import Attribute, peak
 from fedcohort.partition.base import Stock
 from yaml_words import node
 
@@ -77,17 +77,48 @@ def test_a_share_of_one_half_is_no_skew() -> None:
     assert np.ptp(counts) == 0
 
 
-def test_largest_remainders_sum_to_the_size_within_one() -> None:
-    rng = np.random.default_rng(0)
-    for size in (1, 7, 100, 619):
-        P = rng.dirichlet(np.ones(6), 9).reshape(9, 3, 2)
-        table = apportion(size, P)
-        assert (table.sum((1, 2)) == size).all()
-        assert np.abs(table - size * P).max() < 1
-    ties = apportion(2, np.full((4, 2, 2), 0.25))
-    assert (ties.sum(0) == 2).all(), "the odd samples go to other pairs for other clients"
+def test_a_peak_leaves_the_rest_to_the_others() -> None:
     assert peak(1, 0, 0.9).tolist() == [1.0]
     np.testing.assert_allclose(peak(4, 2, 0.7), [0.1, 0.1, 0.7, 0.1])
+
+
+def told(partition: Attribute, pools: np.ndarray, sizes: list[int]) -> np.ndarray:
+    """What each client got of the sizes that it was told, [K, C, A]."""
+    given = stock(pools)
+    parts = partition.deal(given, np.array(sizes), np.random.default_rng(0))
+    assert given.attribute is not None
+    pair = given.labels * pools.shape[1] + given.attribute
+    assert len(np.unique(np.concatenate(parts))) == sum(map(len, parts))
+    return np.stack([np.bincount(pair[part], minlength=pools.size).reshape(pools.shape) for part in parts])
+
+
+def test_sizes_that_are_told_keep_their_proportions_and_each_client_its_kind() -> None:
+    """Spurious correlation alone, .9: two pairs get .45 of everybody, all 2,400 samples' 600 of them allow 1,333."""
+    sizes = [1200, 600, 300, 300]
+    counts = told(rule(ci=0, ai=0), EVEN, sizes)
+    found = counts.sum((1, 2))
+    assert 1330 <= found.sum() <= 1333
+    assert np.abs(found - np.array(sizes) * 1333 / 2400).max() <= 1
+    assert np.abs(counts / found[:, None, None] - np.array([[0.45, 0.05], [0.05, 0.45]])).max() < 0.01
+    assert (counts.sum(0) <= 600).all()
+
+
+def test_sizes_that_are_told_are_exact_where_margins_are_those_of_the_data() -> None:
+    sizes = [1500, 900, 700, 600, 500, 300, 200, 95]
+    counts = told(rule(ci=0.25, ai=0, margins="data"), BIRDS, sizes)
+    assert counts.sum((1, 2)).tolist() == sizes
+    assert (counts.sum(0) == BIRDS).all()
+    shares = counts.sum(2)[:, 0] / sizes
+    skewed = np.abs(shares - BIRDS[0].sum() / BIRDS.sum()) > 0.1
+    assert skewed.sum() == 2, "a client is of one class whatever its size"
+    others = counts[~skewed]
+    expected = others.sum((1, 2))[:, None, None] * others.sum(0) / others.sum()
+    assert np.abs(others - expected).max() <= 2
+
+
+def test_sizes_are_told_where_all_clients_have_mainly_something() -> None:
+    counts = told(rule(ci=1, ai=0, share=0.5, margins="data"), EVEN, [1000, 800, 600])
+    assert counts.sum((1, 2)).tolist() == [1000, 800, 600]
 
 
 def test_margins_of_the_data_deal_everything() -> None:

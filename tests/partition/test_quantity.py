@@ -7,24 +7,27 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
+from fedcohort.partition.attribute import Attribute
 from fedcohort.partition.base import Stock
 from fedcohort.partition.dirichlet import Dirichlet
-from fedcohort.partition.dominant_class import DominantClass, _deal_cards
+from fedcohort.partition.dominant_class import DominantClass
 from fedcohort.partition.iid import Iid
 from fedcohort.partition.label_shards import LabelShards
 from fedcohort.partition.natural import Natural
 from fedcohort.partition.quantity import Quantity
-from fedcohort.partition.sizes import even, proportional
+from fedcohort.partition.sizes import proportional
 from run_harness import go
 
 N, K, C = 6000, 20, 10
 LABELS = np.random.default_rng(1).permutation(np.arange(N) % C)
-BASES = [Iid(), DominantClass(0.3, 0.6), LabelShards(2)]
-NAMES = ["iid", "dominant_class", "label_shards"]
+BIRDS = Attribute([], 0.0, 0.2, 0.6, "sc", "data")
+BASES = [Iid(), DominantClass(0.3, 0.6), LabelShards(2), Dirichlet(0.3, 25), BIRDS]
+NAMES = ["iid", "dominant_class", "label_shards", "dirichlet", "attribute"]
 
 
 def split(partition: Quantity, seed: int = 0, clients: int = K, labels: np.ndarray = LABELS) -> list[np.ndarray]:
-    return list(partition.split(Stock(labels, C), clients, np.random.default_rng(seed)))
+    attribute = (np.arange(len(labels)) // 3) % 2
+    return list(partition.split(Stock(labels, C, None, attribute, 2), clients, np.random.default_rng(seed)))
 
 
 def sizes(parts: list[np.ndarray]) -> list[int]:
@@ -91,14 +94,6 @@ def test_a_dominant_class_has_its_share_of_every_size_and_the_others_are_uniform
     assert np.abs(counts[~skewed] - expected).max() <= 1.5
 
 
-def test_cards_are_dealt_round_after_round_where_hands_are_equal() -> None:
-    assert [cards.tolist() for cards in _deal_cards(np.array([3, 3, 2]))] == [[0, 3, 6], [1, 4, 7], [2, 5]]
-    assert [cards.tolist() for cards in _deal_cards(np.array([4, 1]))] == [[0, 1, 3, 4], [2]]
-    for total, players in ((100, 7), (5, 5), (1000, 999)):
-        hands = _deal_cards(even(total, players))
-        assert all((hand == np.arange(seat, total, players)).all() for seat, hand in enumerate(hands))
-
-
 def test_shards_are_pieces_of_each_clients_size() -> None:
     """A client's two pieces are of one class each, or of two where they lie across a border."""
     parts = split(Quantity(LabelShards(2), "power_law", 0.5, 25))
@@ -118,6 +113,10 @@ CLASS = (
         (Quantity(Iid(), "lognormal", 1.0, 301), r"^partition.min_samples=301 .* 20 clients; .*min_samples<=300$"),
         (Quantity(LabelShards(9), "power_law", 9.0, 5), SHARDS),
         (Quantity(DominantClass(1.0, 1.0), "power_law", 2.0, 5), CLASS),
+        (
+            Quantity(Dirichlet(0.3, 301), "power_law", 0.0, 5),
+            r"^partition.base.min_samples=301 .*min_samples<=300$",
+        ),
     ],
 )
 def test_what_cannot_be_dealt_is_refused_by_the_names_that_were_typed(quantity: Quantity, message: str) -> None:
@@ -126,15 +125,50 @@ def test_what_cannot_be_dealt_is_refused_by_the_names_that_were_typed(quantity: 
 
 
 def test_a_partition_with_sizes_of_its_own_is_refused() -> None:
-    bases: list[Any] = [Dirichlet(0.3, 10), Natural(), Quantity(Iid(), "lognormal", 1.0, 10), 3]
+    tables = Attribute([[[1, 1]]], 0.1, 0.1, 0.9, "sc", "even")
+    bases: list[Any] = [tables, Natural(), Quantity(Iid(), "lognormal", 1.0, 10), 3]
     for base in bases:
         with pytest.raises(OptionError, match=r"^base must be a partition that deals parts of any size, as in .*, got"):
             Quantity(base, "lognormal", 1.0, 10)
 
 
 def test_what_chooses_sizes_itself_deals_no_others() -> None:
-    with pytest.raises(OptionError, match="Dirichlet chooses the sizes of its 2 clients itself"):
-        Dirichlet(0.3, 10).deal(Stock(LABELS, C), np.array([1, N - 1]), np.random.default_rng(0))
+    with pytest.raises(OptionError, match="Natural chooses the sizes of its 2 clients itself"):
+        Natural().deal(Stock(LABELS, C), np.array([1, N - 1]), np.random.default_rng(0))
+
+
+def counts_of(parts: list[np.ndarray]) -> np.ndarray:
+    return np.stack([np.bincount(LABELS[part], minlength=C) for part in parts])
+
+
+@pytest.mark.parametrize(("alpha", "low", "high"), [(0.1, 0.6, 0.95), (0.5, 0.35, 0.65), (1000.0, 0.1, 0.16)])
+def test_dirichlets_clients_are_as_skewed_as_without_it(alpha: float, low: float, high: float) -> None:
+    """The mean over clients of their largest class's share, which is near for both: alpha means the same."""
+    base, found = Dirichlet(alpha, 25), []
+    for quantity in (True, False):
+        shares = []
+        for seed in range(10):
+            given = Stock(LABELS, C)
+            parts = (Quantity(base, "lognormal", 0.7, 25) if quantity else base).split(
+                given, K, np.random.default_rng(seed)
+            )
+            counts = counts_of(list(parts))
+            shares.append((counts.max(1) / counts.sum(1)).mean())
+        found.append(float(np.mean(shares)))
+    assert low < found[0] < high
+    assert found[0] == pytest.approx(found[1], abs=0.08)
+
+
+def test_where_the_base_leaves_samples_over_sizes_are_in_proportion() -> None:
+    quantity = Quantity(Attribute([], 0.0, 0.0, 0.9, "sc", "even"), "lognormal", 0.5, 5)
+    assert not quantity.takes_all
+    assert Quantity(BIRDS, "lognormal", 0.5, 5).takes_all
+    parts, whole = split(quantity), split(Quantity(Iid(), "lognormal", 0.5, 5))
+    shares = np.array(sizes(parts)) / sum(sizes(parts))
+    assert sum(sizes(parts)) < N
+    assert np.abs(shares - np.array(sizes(whole)) / N).max() < 2 / sum(sizes(parts))
+    with pytest.raises(OptionError, match=r"^partition.min_samples=\d+ is more than the \d+ samples of the"):
+        split(Quantity(quantity.base, "lognormal", 0.5, min(sizes(parts)) + 1 + 30))
 
 
 def test_a_run_with_it_is_dealt_the_same_whatever_the_selector(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def raw(shape: tuple[int, ...]) -> Raw:
     x = rng.normal(size=(300, *shape)).astype(np.float32)
     owner = rng.permutation(np.repeat(np.arange(15), 20))
     y = np.arange(300) % 4
-    return Raw("toy", x, y, x[:50].copy(), y[:50], 4, owner)
+    return Raw("toy", x, y, x[:50].copy(), y[:50].copy(), 4, owner)
 
 
 def built(data: Raw, clients: int | None) -> Federation:
@@ -37,6 +37,9 @@ def test_own_inputs_are_equal_and_held_once(shape: tuple[int, ...], clients: int
     assert np.array_equal(data.train_x, raw(shape).train_x)  # nobody touched what is somebody else's
     shared = torch.from_numpy(mine.train_x).untyped_storage().data_ptr() == owned.train.x.untyped_storage().data_ptr()
     assert shared == (clients is None)  # the rows of those who take no part are not kept
+    assert np.array_equal(data.train_y, raw(shape).train_y)
+    held = torch.from_numpy(mine.train_y).untyped_storage().data_ptr()
+    assert (held == owned.train.true_y.untyped_storage().data_ptr()) == (clients is None)
 
 
 @pytest.mark.parametrize("why", ["read-only", "the test part is a piece of it"])
@@ -48,3 +51,10 @@ def test_inputs_that_must_stay_are_copied(why: str) -> None:
         data = replace(data, test_x=data.train_x[:50])
     assert torch.equal(built(replace(data, single_use=True), None).train.x, built(raw((7,)), None).train.x)
     assert np.array_equal(data.train_x, before)
+
+
+def test_labels_that_the_test_part_has_a_piece_of_are_copied() -> None:
+    data, before = raw((7,)), raw((7,)).train_y
+    data = replace(data, test_y=data.train_y[:50], single_use=True)
+    assert torch.equal(built(data, None).train.true_y, built(raw((7,)), None).train.true_y)
+    assert np.array_equal(data.train_y, before)

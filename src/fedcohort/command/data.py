@@ -33,7 +33,7 @@ OUT = "out="
 SHOWN = 20  # clients in the table
 MOST = 3  # classes of a client that are named
 GROUPS = ("dataset", "heterogeneity", *PARTS)
-LINES = ("clients", "classes", "labels", "skewed", "imbalance", "inputs")
+LINES = ("clients", "classes", "labels", "skewed", "imbalance", "hub", "inputs")
 
 log = logging.getLogger("fedcohort")
 
@@ -97,7 +97,7 @@ def look(composition: assemble.Composed, typed: Sequence[str]) -> tuple[Federati
         commit="",
         dirty=False,
         versions={},
-        tags={"inputs": federation.inputs},
+        tags={"hub": federation.revision, "inputs": federation.inputs},
         n_train=federation.n_train,
         class_counts=federation.class_counts,
         noise_rate=federation.noise_rate,

@@ -72,7 +72,7 @@ class Federation:
             class.
         server_test_attribute: int64. Both None where the dataset's attributes are not known.
         proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
-        class_names, columns, standard, scale: see `dataset.base.Raw`.
+        class_names, columns, standard, scale, revision: see `dataset.base.Raw`.
         checksum: of the data as they were loaded (`dataset.checksum`).
         feature_noise: how much each client's inputs are disturbed, [K], or None where nobody's are.
         client_map: a hash of whose each training sample is, 16 hexadecimal digits; "" where nobody made one.
@@ -95,6 +95,7 @@ class Federation:
     columns: Sequence[str] = ()
     standard: tuple[np.ndarray, np.ndarray] | None = None
     scale: PixelScale | None = None
+    revision: str = ""
     checksum: str = ""
     feature_noise: Float64[np.ndarray, "clients"] | None = None
     client_map: str = ""
@@ -174,6 +175,7 @@ class Federation:
             columns=self.columns,
             standard=self.standard,
             scale=self.scale,
+            revision=self.revision,
             checksum=self.checksum,
             feature_noise=self.feature_noise,
             client_map=self.client_map,

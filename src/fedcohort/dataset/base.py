@@ -37,7 +37,8 @@ class Raw:
         targets: what labels are: a class of each sample, or of each of its places.
         valid: inputs and labels of the dataset's own validation part, as those of training, which are the server's
             validation data; None where it has none, and the server cuts its own from the training data.
-        single_use: whether train_x was made for one caller alone, who may change it where it stands.
+        revision: what the Hugging Face hub gave, `user/data@commit`; empty for files.
+        single_use: whether train_x and train_y were made for one caller alone, who may change them where they stand.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Raw:
     standard: tuple[np.ndarray, np.ndarray] | None = None
     scale: PixelScale | None = None
     valid: tuple[np.ndarray, Ids] | None = None
+    revision: str = ""
     single_use: bool = False
     targets: Targets = ONE_CLASS
 

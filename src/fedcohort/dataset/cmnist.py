@@ -94,6 +94,7 @@ class Cmnist(Dataset):
                 "images left out for even groups",
                 train_attribute=a,
                 test_attribute=test_a,
+                revision=train.revision,
             )
         )
 

@@ -7,12 +7,14 @@ the owners are numbered in sorted order, and each of them is a client with its o
 each a random sample. Nobody's labels are changed, unless you ask for it. Row numbers that pandas writes are no
 features, and neither are texts and dates; the start-up table says what was taken.
 
+valid.parquet or valid.csv, where the folder has one, is the server's validation data, and all of the training rows are
+the clients' then; valid=none leaves the file alone.
+
 Departures from the paper: none (of no paper).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from fedcohort.dataset.labels import MOST, labels_of
 from fedcohort.dataset.naming import list_names
 from fedcohort.dataset.owners import owners_of
 from fedcohort.dataset.pictures import LARGE
-from fedcohort.dataset.table import Frame, file_of, give_back, part_of, read, text
+from fedcohort.dataset.table import Frame, give_back, text
 from fedcohort.errors import DataError
 from fedcohort.rng import generator
 
@@ -38,8 +40,7 @@ class Folder(Dataset):
 
     Attributes:
         path: the folder.
-        label: column of the labels.
-        client: column of the owners' ids, texts or integers.
+        label, client: columns of the labels, and of the owners' ids, texts or integers.
         features: one column of lists or images; None for all columns of numbers besides label, client and `leave_out`.
         n_classes: None for as many as there are.
         shape: of one sample, empty for what the columns give.
@@ -51,6 +52,7 @@ class Folder(Dataset):
             uint8 where float32 would take more than 2 GB.
         test: who holds the test rows, "clients" (each its own, or a share) or "server" (it alone: no client has any, as
             where the test part is of others).
+        valid: what becomes of a validation file, "server" (its rows are the server's validation data) or "none".
     """
 
     path: str
@@ -65,6 +67,7 @@ class Folder(Dataset):
     missing: str
     test_share: float | None
     test: str
+    valid: str
     pixels: str
 
     def __post_init__(self) -> None:
@@ -89,6 +92,7 @@ class Folder(Dataset):
         ranges.choice("missing", self.missing, "error", "drop", "mean")
         ranges.number("test_share", self.test_share, "(0, 0.5]", optional=True)
         ranges.choice("test", self.test, "clients", "server")
+        ranges.choice("valid", self.valid, "server", "none")
         ranges.choice("pixels", self.pixels, "auto", "float32", "uint8")
         if self.pixels == "uint8" and not self._divides_bytes():
             allowed = "auto or float32, where features is no column of images, scale isn't 255 or they are standardised"
@@ -107,72 +111,57 @@ class Folder(Dataset):
         Raises `DataError` naming file, column and row.
         """
         remarks: list[str] = []
-        train, test, names = self._frames(seed, remarks)
-        labels = labels_of(train, test, self.label, self.n_classes)
-        owners = owners_of(train, test, self.client)
-        train_x = self._read(train, names)
-        scale = self._keep(train_x, train, len(train_x) + len(labels.test))
-        train_x, test_x = self._divide(train_x, train, scale), self._divide(self._read(test, names), test, scale)
-        if train_x.shape[1:] != test_x.shape[1:]:
-            shapes = [list(x.shape[1:]) for x in (test_x, train_x)]
-            raise test.error(names[0], f": a sample has the shape {shapes[0]}, and one of {train.where} {shapes[1]}")
-        train_x, test_x = self._reshape(train_x, train), self._reshape(test_x, test)
+        frames, names = self._frames(seed, remarks)
+        labels = labels_of(frames, self.label, self.n_classes)
+        owners = owners_of(frames[0], frames[1], self.client)
+        x, scale = self._inputs(frames, names, sum(len(y) for y in labels.parts))
         if self.missing == "mean" and scale is None:
-            train_x, test_x = own.fill(train, names, train_x, test_x, remarks)
-        standard = own.standardise(train_x, test_x, remarks) if self.standardise == "train" else None
+            x = own.fill(frames[0], names, x, remarks)
+        standard = own.standardise(x, remarks) if self.standardise == "train" else None
         remarks += ["kept as bytes"] * (scale is not None)
         remarks += ["the server alone holds the test rows: no clients/acc_*"] * (self.test == "server")
+        valid = (x[2], labels.parts[2]) if len(frames) > 2 else None
+        remarks += [f"{len(y):,} validation rows are the server's" for y in labels.parts[2:]]
         raw = Raw(
             "folder",
-            train_x,
-            labels.train,
-            test_x,
-            labels.test,
+            x[0],
+            labels.parts[0],
+            x[1],
+            labels.parts[1],
             labels.n_classes,
             *owners,
-            inputs=self._words(train, names, train_x.shape[1:], remarks),
+            inputs=self._words(frames[0], names, x[0].shape[1:], remarks),
             class_names=tuple(labels.names),
             columns=tuple(names) if self.features is None else (),
             pooled_test=self.test == "server",
             standard=standard,
             scale=scale,
+            valid=valid,
             single_use=True,
         )
-        del train, test
+        del frames
         give_back()
         return check(raw)
 
-    def _frames(self, seed: int, remarks: list[str]) -> tuple[Frame, Frame, list[str]]:
-        """The training and the test rows, without those that are dropped, and the columns that are inputs."""
+    def _frames(self, seed: int, remarks: list[str]) -> tuple[list[Frame], list[str]]:
+        """The tables of `own.PARTS` without the rows that are dropped, and the columns that are inputs."""
         columns = {"features": self.features, "client": self.client, "label": self.label}
         named = {name: f"dataset.{option}" for option, name in columns.items() if name is not None}
-        files, valid = [part_of(self.path, "train")], file_of(self.path, "valid")
-        if file := file_of(self.path, "test"):
-            if self.test_share is not None:
-                raise DataError(f"dataset.test_share must be null where there is a test part ({file})")
-            files.append(read(file))
-        elif self.test_share is None:
-            also = f"; {valid.name} isn't read: call it test{valid.suffix} where it is to be the test" if valid else ""
-            raise DataError(
-                f"dataset.path={self.path} needs test.parquet or test.csv; it holds {Path(files[0].where).name}, of "
-                f"which dataset.test_share=0.2 would cut a fifth of the rows{also}"
-            )
-        if valid is not None:
-            remarks.append(f"{valid.name} isn't read")
+        files = own.files_of(self.path, self.test_share is not None, self.valid == "server", remarks)
         files = [replace(frame, named=named, remedy=REMEDY, for_numbers=FOR_NUMBERS) for frame in files]
         names = self._columns(files[0])
         if self.missing == "drop":
             files = [own.complete(frame, list(named), names, self.features, remarks) for frame in files]
-        if len(files) < 2:
-            files = self._cut(files[0], seed, remarks)
-        return files[0], files[1], names
+        if self.test_share is not None:
+            files = [*self._cut(files[0], seed, remarks), *files[1:]]
+        return files, names
 
     def _cut(self, frame: Frame, seed: int, remarks: list[str]) -> list[Frame]:
-        labels = labels_of(frame, frame, self.label, self.n_classes)
+        labels = labels_of([frame], self.label, self.n_classes).parts[0]
         owner, _ = owners_of(frame, frame, self.client)
-        test = own.held_out(labels.train, owner, float(self.test_share or 0), generator(seed, "test_part"))
+        test = own.held_out(labels, owner, float(self.test_share or 0), generator(seed, "test_part"))
         remarks.append(f"{len(test)} rows cut for the test part")
-        return [frame.take(np.setdiff1d(np.arange(len(labels.train)), test)), frame.take(test)]
+        return [frame.take(np.setdiff1d(np.arange(len(labels)), test)), frame.take(test)]
 
     def _columns(self, train: Frame) -> list[str]:
         """The columns that are inputs."""
@@ -193,6 +182,20 @@ class Folder(Dataset):
             )
         return names
 
+    def _inputs(self, frames: Sequence[Frame], names: list[str], n: int) -> tuple[list[np.ndarray], PixelScale | None]:
+        """The inputs of each table, float32 or bytes, and what the network makes of bytes. n: rows of all tables."""
+        found = self._read(frames[0], names)
+        scale = self._keep(found, frames[0], n)
+        x = [self._divide(found, frames[0], scale)]
+        del found
+        for frame in frames[1:]:
+            x.append(self._divide(self._read(frame, names), frame, scale))
+            if x[-1].shape[1:] != x[0].shape[1:]:
+                here, there = (list(each.shape[1:]) for each in (x[-1], x[0]))
+                what = f": a sample has the shape {here}, and one of {frames[0].where} {there}"
+                raise frame.error(names[0], what)
+        return [self._reshape(each, frame) for each, frame in zip(x, frames, strict=True)], scale
+
     def _read(self, frame: Frame, names: list[str]) -> np.ndarray:
         """The inputs as they are stored, [N, ...]; NaN where a number is missing and `missing` is mean."""
         gaps = self.missing == "mean"
@@ -202,7 +205,7 @@ class Folder(Dataset):
         return self.features is not None and self.scale == 255 and self.standardise == "none"
 
     def _keep(self, x: np.ndarray, train: Frame, n: int) -> PixelScale | None:
-        """What the network makes of pixels that stay bytes, None where they don't. n: samples of both parts."""
+        """What the network makes of pixels that stay bytes, None where they don't. n: samples of all parts."""
         shape = tuple(int(length) for length in self.shape) or x.shape[1:]
         able = x.dtype == np.uint8 and len(shape) == 3 and self._divides_bytes()
         if self.pixels == "uint8" and not able:

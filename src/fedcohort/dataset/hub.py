@@ -1,6 +1,8 @@
 """Reading a dataset of the Hugging Face hub: quiet, and quick to say that there is no network.
 
 dataset.hub=user/data   user/data:configuration   user/data@revision   user/data:configuration@revision
+
+Which commit a name came to is kept with the tables (`Frame.revision`), and is in a run's info.
 """
 
 import logging
@@ -19,6 +21,7 @@ from fedcohort.errors import DataError
 TIMEOUT_S = 10
 LONGEST = 160  # characters of another library's reason
 NAME = re.compile(r"(?P<path>[^:@]+)(:(?P<name>[^:@]+))?(@(?P<revision>[^:@]+))?")
+COMMIT = re.compile(r"[@/]([0-9a-f]{40})(?=/)")
 WITHOUT = "without a network set dataset.path to a folder that holds train.parquet and test.parquet"
 
 
@@ -50,7 +53,23 @@ def splits(name: str, wanted: Sequence[str], perhaps: Sequence[str] = ()) -> lis
     if missing:
         raise DataError(f"dataset.hub={name} has no split {missing[0]!r}; it has {', '.join(parts)}")
     there = [*wanted, *(part for part in perhaps if part in parts)]
-    return [Frame(f"{name} ({part})", plain(parts[part].with_format("arrow")[:]), "dataset.hub") for part in there]
+    return [_frame(name, part, parts[part]) for part in there]
+
+
+def _frame(name: str, part: str, split: Any) -> Frame:  # noqa: ANN401  datasets has no types
+    """A split as a table. name: as it was typed."""
+    resolved = f"{name.partition('@')[0]}@{commit_of(split) or name.partition('@')[2] or 'unknown'}"
+    return Frame(f"{name} ({part})", plain(split.with_format("arrow")[:]), "dataset.hub", revision=resolved)
+
+
+def commit_of(split: Any) -> str:  # noqa: ANN401  datasets has no types
+    """The commit of the hub that a split was read from, "" where the `datasets` library doesn't say it.
+
+    It stands in the addresses of what was downloaded, where they were noted, and in the folder of its cache.
+    """
+    addresses = [*(split.info.download_checksums or {}), *(file["filename"] for file in split.cache_files)]
+    found = [COMMIT.findall(address.replace(os.sep, "/")) for address in addresses]
+    return next((str(commits[-1]) for commits in found if commits), "")
 
 
 def plain(table: Any) -> Any:  # noqa: ANN401  pyarrow has no types

@@ -29,29 +29,32 @@ class Labels:
     """A column of labels, read.
 
     Attributes:
-        train, test: int64 labels in [0, n_classes).
+        parts: int64 labels in [0, n_classes) of each table, the training rows' first.
         names: what each class was called, empty for whole numbers.
     """
 
-    train: Ids
-    test: Ids
+    parts: Sequence[Ids]
     n_classes: int
     names: Sequence[str] = ()
 
 
-def labels_of(train: Frame, test: Frame, name: str, n_classes: int | None) -> Labels:
-    """The column `name` of both tables. n_classes: None for as many as there are. Raises `DataError`."""
-    found = [_values(frame, name) for frame in (train, test)]
+def labels_of(frames: Sequence[Frame], name: str, n_classes: int | None) -> Labels:
+    """The column `name` of all tables, the training rows' first. n_classes: None for as many as there are.
+
+    Raises `DataError`.
+    """
+    found = [_values(frame, name) for frame in frames]
     texts = [values.dtype.kind == "U" for values in found]
-    if (all(texts) and _are_numbers(np.concatenate(found), n_classes)) or texts[0] != texts[1]:
+    if (all(texts) and _are_numbers(np.concatenate(found), n_classes)) or len(set(texts)) > 1:
         found = [_numbered(values) for values in found]
         texts = [values.dtype.kind == "U" for values in found]
-    if texts[0] != texts[1]:
-        kind = ["texts" if text else "whole numbers" for text in texts]
-        raise test.error(name, f": column {name!r} holds {kind[1]}, and that of {train.where} {kind[0]}")
+    for frame, text in zip(frames, texts, strict=True):
+        if text != texts[0]:
+            kind = ["texts" if each else "whole numbers" for each in (text, texts[0])]
+            raise frame.error(name, f": column {name!r} holds {kind[0]}, and that of {frames[0].where} {kind[1]}")
     if texts[0]:
-        return _number(train, test, name, found, n_classes)
-    for frame, values in zip((train, test), found, strict=True):
+        return _number(frames, name, found, n_classes)
+    for frame, values in zip(frames, found, strict=True):
         top = MOST - 1 if n_classes is None else n_classes - 1
         wrong = (values < 0) | (values > top)
         if wrong.any():
@@ -61,44 +64,43 @@ def labels_of(train: Frame, test: Frame, name: str, n_classes: int | None) -> La
                 row,
                 f"has label {values[row]}; labels are texts, or whole numbers that are at least 0 and at most {top}",
             )
-    first, second = (values.astype(np.int64) for values in found)
+    parts = [values.astype(np.int64) for values in found]
     if n_classes is None:
-        n_classes = 1 + int(max(first.max(), second.max()))
-        _check_classes(train, test, name, first, second, [str(c) for c in range(n_classes)], n_classes)
-    return Labels(first, second, n_classes)
+        n_classes = 1 + max(int(labels.max()) for labels in parts)
+        _check_classes(frames, name, parts, [str(c) for c in range(n_classes)], n_classes)
+    return Labels(parts, n_classes)
 
 
-def _number(train: Frame, test: Frame, name: str, found: list[np.ndarray], n_classes: int | None) -> Labels:
+def _number(frames: Sequence[Frame], name: str, found: list[np.ndarray], n_classes: int | None) -> Labels:
     names, ids = np.unique(np.concatenate(found), return_inverse=True)
     words = [str(word) for word in names]
     if len(words) > (n_classes or MOST):
         most = f"dataset.n_classes={n_classes}" if n_classes else str(MOST)
-        raise train.error(name, f": column {name!r} has {len(words)} different labels, more than {most}")
-    first, second = np.split(ids.astype(np.int64), [len(found[0])])
+        raise frames[0].error(name, f": column {name!r} has {len(words)} different labels, more than {most}")
+    parts = np.split(ids.astype(np.int64), np.cumsum([len(values) for values in found])[:-1])
     if n_classes is None:
-        _check_classes(train, test, name, first, second, words, len(words))
-    return Labels(first, second, n_classes or len(words), words)
+        _check_classes(frames, name, parts, words, len(words))
+    return Labels(parts, n_classes or len(words), words)
 
 
 def _check_classes(
-    train: Frame, test: Frame, name: str, train_y: Ids, test_y: Ids, words: Sequence[str], n_classes: int
+    frames: Sequence[Frame], name: str, parts: Sequence[Ids], words: Sequence[str], n_classes: int
 ) -> None:
     """Refuse labels that training never has, and numbers that nothing has. words: what each class is called."""
     way_out = f"set dataset.n_classes={max(n_classes, 2)} if that is meant"
-    if len(unseen := np.setdiff1d(test_y, train_y)):
-        raise test.error(
-            name,
-            f": column {name!r} has labels that no training row has: {list_names([words[int(c)] for c in unseen])}; "
-            f"mend the split, or {way_out}",
-        )
+    for frame, labels in zip(frames[1:], parts[1:], strict=True):
+        if len(unseen := np.setdiff1d(labels, parts[0])):
+            odd = list_names([words[int(c)] for c in unseen])
+            what = f": column {name!r} has labels that no training row has: {odd}; mend the split, or {way_out}"
+            raise frame.error(name, what)
     if n_classes == 1:
-        raise train.error(
+        raise frames[0].error(
             name, f": column {name!r} has one label only, {words[0]}: there is nothing to learn; {way_out}"
         )
-    counts = np.bincount(train_y, minlength=n_classes)
+    counts = np.bincount(parts[0], minlength=n_classes)
     if (counts == 0).any():
         missing = list_names([words[int(c)] for c in np.flatnonzero(counts == 0)])
-        raise train.error(
+        raise frames[0].error(
             name,
             f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}; labels are 0, 1, 2, "
             f"...: number them so, write them as texts, or {way_out}",

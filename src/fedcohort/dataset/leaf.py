@@ -14,11 +14,13 @@ Departures from LEAF: the draws are ours.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fedcohort import ranges
 from fedcohort.dataset import cells
+from fedcohort.dataset.naming import difference
 from fedcohort.dataset.own import rank
 from fedcohort.dataset.pictures import column_of
 from fedcohort.dataset.table import Frame
@@ -62,20 +64,35 @@ class Rules:
 
 
 def people(frames: Sequence[Frame], names: Sequence[str]) -> Ids:
-    """Whose each row of the tables is, one table after the other: numbers in the sorted order of the ids, int64 [N]."""
-    found = []
+    """Whose each row of the tables is, one table after the other: numbers in the sorted order of the ids, int64 [N].
+
+    A file's column is read row group by row group, and each id is held once.
+    """
+    import pyarrow as pa
+
+    seen: dict[Any, int] = {}
+    owner, start = np.empty(sum(frame.table.num_rows for frame in frames), dtype=np.int64), 0
+    kinds: set[bool] = set()
     for frame in frames:
-        name = column_of(frame, names)
-        column = frame.require_full(name)
-        if not (cells.is_text(column.type) or cells.is_number(column.type)):
-            raise frame.error(name, f": column {name!r} must hold texts or numbers, it holds {column.type}")
-        found.append(column.to_numpy())
-    kinds = {ids.dtype.kind in "OU" for ids in found}
+        name, first = column_of(frame, names), start
+        for chunk in frame.chunks(name):
+            if not (cells.is_text(chunk.type) or cells.is_number(chunk.type)):
+                raise frame.error(name, f": column {name!r} must hold texts or numbers, it holds {chunk.type}")
+            if (gap := cells.empty(pa.chunked_array([chunk]))).any():
+                raise frame.blame(name, start - first + int(gap.argmax()), "is empty")
+            kinds.add(cells.is_text(chunk.type))
+            known = chunk.dictionary_encode()
+            numbers = np.array([seen.setdefault(who, len(seen)) for who in known.dictionary.to_pylist()], np.int64)
+            owner[start : start + len(chunk)] = numbers[known.indices.to_numpy()]
+            start += len(chunk)
     if len(kinds) > 1:
         raise frames[-1].error(
             names[0], f": column {names[0]!r} mixes texts and numbers with that of {frames[0].where}"
         )
-    return np.unique(np.concatenate(found), return_inverse=True)[1].astype(np.int64)
+    place = np.empty(len(seen), dtype=np.int64)
+    place[[seen[who] for who in sorted(seen)]] = np.arange(len(seen))
+    numbered: Ids = place[owner]
+    return numbered
 
 
 def divide(
@@ -132,6 +149,17 @@ def divide(
     place = np.empty(owner.max() + 1, dtype=np.int64)
     place[numbered] = np.arange(len(numbered))
     return Division(train, tested, place[owner[train]], None if strangers else place[owner[tested]], remark)
+
+
+def compare(rules: Rules, samples: tuple[str, int, int], people: tuple[str, int, int]) -> list[str]:
+    """Say what a pool has more or less of than the original's, where all of it was read.
+
+    Args:
+        rules: those of `divide`; with test=given a validation part isn't read.
+        samples: what they are called, how many there are and how many the original has.
+        people: the same of them.
+    """
+    return [] if rules.test == "given" else [*difference(*samples), *difference(*people)]
 
 
 def subsample(owner: Ids, share: float, rng: np.random.Generator) -> Ids:

@@ -1,18 +1,23 @@
 """Which class a number means in a file that says what its numbers are called, as files of the Hugging Face hub do."""
 
+import logging
 from collections.abc import Sequence
 
 import numpy as np
 
 from fedcohort.dataset import cells
+from fedcohort.dataset.naming import list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
+
+log = logging.getLogger("fedcohort")
 
 
 def renumber(frame: Frame, name: str, values: Ids, classes: Sequence[str]) -> Ids:
     """The column's numbers by `classes`, where the file calls them the same in another order.
 
-    Names that none of `classes` has say nothing, as long as the others stand in their places. Raises `DataError`.
+    Names that none of `classes` has say nothing, as long as the others stand in their places; where no name is one of
+    ours a warning names both lists, as the numbers may mean something else. Raises `DataError`.
 
     Args:
         frame: the table.
@@ -24,6 +29,11 @@ def renumber(frame: Frame, name: str, values: Ids, classes: Sequence[str]) -> Id
     spell = _spell if len({_spell(word) for word in classes}) == len(classes) else str
     known = {spell(word): c for c, word in enumerate(classes)}
     places = [known.get(spell(word)) for word in called]
+    if called and not any(place is not None for place in places):
+        log.warning(
+            "%s: column %r calls its classes %s, and here they are %s: labels are taken by their numbers",
+            *(frame.where, name, list_names(called), list_names(classes)),
+        )
     moved = [c for c, place in enumerate(places) if place not in (None, c)]
     if not moved:
         return values

@@ -1,6 +1,7 @@
 """What is done to a user's own rows before they are dealt: a test part is cut, gaps are filled, inputs standardised.
 
-Statistics are those of the training rows alone, the server's validation rows among them; no test row ever counts.
+Statistics are those of the training rows alone, those that the server cuts of them for validation included; no row of a
+test or a validation file ever counts.
 """
 
 from collections.abc import Sequence
@@ -9,11 +10,35 @@ from pathlib import Path
 import numpy as np
 
 from fedcohort.dataset import cells
-from fedcohort.dataset.table import Frame
+from fedcohort.dataset.table import Frame, file_of, part_of, read
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
+PARTS = ("training", "test", "validation")
 KEPT = 4  # training rows that every client keeps: three for itself, one to spare for the server
+
+
+def files_of(path: str, cut: bool, with_valid: bool, remarks: list[str]) -> list[Frame]:
+    """The tables of the folder `path`: train, test (not where it is to be cut of train) and perhaps valid.
+
+    Raises `DataError` where there is no test part and none is to be cut, or both.
+    """
+    files, valid = [part_of(path, "train")], file_of(path, "valid")
+    if file := file_of(path, "test"):
+        if cut:
+            raise DataError(f"dataset.test_share must be null where there is a test part ({file})")
+        files.append(read(file))
+    elif not cut:
+        also = f"; call {valid.name} test{valid.suffix} where it is to be the test" if valid else ""
+        raise DataError(
+            f"dataset.path={path} needs test.parquet or test.csv; it holds {Path(files[0].where).name}, of which "
+            f"dataset.test_share=0.2 would cut a fifth of the rows{also}"
+        )
+    if valid is not None and with_valid:
+        files.append(read(valid))
+    elif valid is not None:
+        remarks.append(f"{valid.name} isn't read")
+    return files
 
 
 def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Generator) -> Ids:
@@ -54,6 +79,11 @@ def rank(groups: Ids, order: Ids | None = None) -> Ids:
     return place
 
 
+def rows_of(x: np.ndarray, rows: Ids) -> np.ndarray:
+    """Return these rows, sorted positions without repeats; `x` itself where they are all of it."""
+    return x if len(rows) == len(x) else x[rows]
+
+
 def draw_of_each(groups: Ids, quota: Ids, rng: np.random.Generator) -> np.ndarray:
     """Draw so many rows of each group: whether each row is drawn, bool [N]. quota: by group."""
     drawn: np.ndarray = rank(groups, rng.permutation(len(groups))) < quota[groups]
@@ -91,31 +121,40 @@ def complete(
     return frame.take(np.flatnonzero(~gaps)) if gaps.any() else frame
 
 
-def fill(
-    train: Frame, names: Sequence[str], train_x: np.ndarray, test_x: np.ndarray, remarks: list[str]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the inputs of both parts with the means of the training rows where they are NaN; say it in `remarks`.
+def fill(train: Frame, names: Sequence[str], x: Sequence[np.ndarray], remarks: list[str]) -> list[np.ndarray]:
+    """Return the inputs of all parts with the means of the training rows where they are NaN; say it in `remarks`.
 
-    names: of the columns of numbers, or of the one column of lists. Raises `DataError` where there is no mean.
+    Args:
+        train: the training table.
+        names: of the columns of numbers, or of the one column of lists.
+        x: of each of PARTS that there is.
+        remarks: what people are told.
+
+    Raises `DataError` where there is no mean.
     """
-    mean = means(train_x)
+    mean = means(x[0])
     if np.isnan(mean).any():
         at = int(np.isnan(mean.reshape(-1)).argmax())
         name = names[at if len(names) > 1 else 0]
         raise train.error(name, f": column {name!r} has no number in any training row to take the mean of")
-    holes = [int(np.isnan(x).sum()) for x in (train_x, test_x)]
+    holes = [int(np.isnan(each).sum()) for each in x]
     if any(holes):
-        remarks.append(f"{holes[0]} training and {holes[1]} test cells filled with the means of the training rows")
-    return fill_missing(train_x, mean), fill_missing(test_x, mean)
+        counts = [f"{n} {part}" for n, part in zip(holes, PARTS, strict=False)]
+        all_counts = " and ".join([", ".join(counts[:-1]), counts[-1]])
+        remarks.append(f"{all_counts} cells filled with the means of the training rows")
+    return [fill_missing(each, mean) for each in x]
 
 
-def standardise(train_x: np.ndarray, test_x: np.ndarray, remarks: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Standardise both parts in place, say so in `remarks`, and return each feature's mean and deviation."""
-    mean, sd = moments(train_x)
-    for x in (train_x, test_x):
-        x -= mean
-        x /= sd
-    remarks.append(f"standardised by mean and deviation of the {len(train_x)} training rows")
+def standardise(x: Sequence[np.ndarray], remarks: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Standardise all parts in place, say so in `remarks`, and return each feature's mean and deviation.
+
+    x: of each of PARTS that there is.
+    """
+    mean, sd = moments(x[0])
+    for each in x:
+        each -= mean
+        each /= sd
+    remarks.append(f"standardised by mean and deviation of the {len(x[0])} training rows")
     return mean, sd
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from fedcohort.dataset import leaf
 from fedcohort.dataset.base import Raw, check
 from fedcohort.dataset.hub import splits
-from fedcohort.dataset.naming import difference
 from fedcohort.dataset.pictures import Pictures, column_of, images_of, labels_of, missing_source, raw_of
 from fedcohort.dataset.table import Frame, file_of, part_of
 from fedcohort.rng import generator
@@ -71,6 +70,7 @@ def load(
     said = [parts.remark, *_compare(pictures, owner, rules)]
     raw = raw_of(pictures, (x, labels[parts.train]), (test_x, labels[parts.test]), pixels, *said)
     raw = replace(raw, train_owner=parts.owner, test_owner=parts.test_owner, pooled_test=parts.test_owner is None)
+    raw = replace(raw, revision=frames[0].revision)
     if attribute is not None:
         a = _column(frames, (attribute,), ("0", "1"))
         raw = replace(raw, train_attribute=a[parts.train], test_attribute=a[parts.test])
@@ -79,10 +79,10 @@ def load(
 
 def _compare(pictures: Pictures, owner: Ids, rules: leaf.Rules) -> list[str]:
     """Say what the original's pool has more or less of, where all of its parts were read."""
-    if pictures.pool is None or rules.test == "given":
+    if pictures.pool is None:
         return []
     images, people = pictures.pool
-    return [*difference("images", len(owner), images), *difference("people", len(np.unique(owner)), people)]
+    return leaf.compare(rules, ("images", len(owner), images), ("people", len(np.unique(owner)), people))
 
 
 def _column(frames: Sequence[Frame], names: Sequence[str], classes: Sequence[str]) -> Ids:

@@ -94,7 +94,7 @@ def load(pictures: Pictures, frames: Sequence[Frame], pixels: str) -> Raw:
     images = [images_of([frame], pictures.image, pictures.fit) for frame in frames]
     give_back()
     raw = raw_of(pictures, (images[0], labels[0]), (images[1], labels[1]), pixels)
-    return check(raw)
+    return check(replace(raw, revision=frames[0].revision))
 
 
 def raw_of(

@@ -11,6 +11,10 @@ start-up table. From a folder with train.parquet, test.parquet and vocabulary.pa
 writes them: `client`, `x` and `y`, lists of words of one length. Files' parts are taken as they are: LEAF cuts each
 user's comments in time, and a comment's sequences belong together. Say model=word_lstm with it.
 
+LEAF's Reddit is of 1,660,820 users with 56,587,343 comments; its sample, which FedBalancer trains on, of 813 users
+(Shin et al. 2022, Sec. 4.1: with 32,680 samples). The start-up table tells the difference to the nearer of the two, in
+users, as comments of the validation part aren't read, and how many words the vocabulary lacks of `vocabulary`.
+
 LEAF's JSON was read as its code writes it; small files were made of that form, the data were not at hand.
 
 Departures from LEAF: a sample is a sequence, there a comment is one where samples are counted. Means are over
@@ -25,8 +29,9 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.data.targets import NOTHING, Positions
-from fedcohort.dataset import cells, leaf
-from fedcohort.dataset.base import Dataset, Raw, check
+from fedcohort.dataset import cells, leaf, own
+from fedcohort.dataset.base import ROWS, Dataset, Raw, check
+from fedcohort.dataset.naming import difference
 from fedcohort.dataset.people import Source
 from fedcohort.dataset.table import Frame, part_of, text
 from fedcohort.errors import DataError
@@ -35,6 +40,7 @@ from fedcohort.rng import generator
 PAD, UNK = 0, 1
 SPECIAL = ("<PAD>", "<UNK>")  # symbols 0 and 1
 LENGTH = 10  # of LEAF's sequences
+USERS = (813, 1_660_820)  # of LEAF's sample, and of all
 SHORT = 2**15  # symbols that two bytes hold
 
 
@@ -67,34 +73,63 @@ class Reddit(Dataset):
             )
         frames = Source(self.path, None, ()).frames("reddit", given=True)
         words = words_of(part_of(self.path, "vocabulary"), self.vocabulary)
-        x, y = ([read(frame, name, words) for frame in frames] for name in ("x", "y"))
-        for frame, inputs, targets in zip(frames, x, y, strict=True):
-            check_rows(frame, inputs, targets, x[0].shape[1])
-        owner = leaf.people(frames, ("client",))
+        owner, given = leaf.people(frames, ("client",)), frames[0].table.num_rows
         rules = leaf.Rules("given", self.users, self.least)
-        parts = leaf.divide("reddit", owner, rules, generator(seed, "leaf"), len(x[0]))
-        inputs, labels = np.concatenate(x), np.concatenate(y)
-        labels[inputs == PAD] = NOTHING
-        asked = labels[labels > NOTHING]
-        lost = f"{100 * np.isin(asked, (PAD, UNK)).mean():.1f} % of the targets are {' or '.join(SPECIAL)}"
-        length = "" if inputs.shape[1] == LENGTH else f" (LEAF's have {LENGTH})"
-        said = [f"{inputs.shape[1]} words{length}, after each the next one is the target", f"{len(words)} symbols"]
+        parts = leaf.divide("reddit", owner, rules, generator(seed, "leaf"), given)
+        people = len(np.unique(owner))
+        del owner  # which parts have again, of the rows that are used
+        x, y = _read_part(frames[0], words)
+        test_x, test_y = _read_part(frames[1], words, x.shape[1])
+        asked, lost = (sum(counts) for counts in zip(*(count_targets(labels) for labels in (y, test_y)), strict=True))
+        length = "" if x.shape[1] == LENGTH else f" (LEAF's have {LENGTH})"
+        said = [f"{x.shape[1]} words{length}, after each the next one is the target", f"{len(words)} symbols"]
+        said += [f"vocabulary.parquet has fewer words than vocabulary={self.vocabulary:,}"] * (
+            len(words) < self.vocabulary
+        )
+        said += difference("users", people, min(USERS, key=lambda n: abs(n - people)))
+        said += [f"{100 * lost / asked:.1f} % of the targets are {' or '.join(SPECIAL)}", parts.remark]
         return check(
             Raw(
                 "reddit",
-                inputs[parts.train],
-                labels[parts.train].astype(np.int64),
-                inputs[parts.test],
-                labels[parts.test].astype(np.int64),
+                own.rows_of(x, parts.train),
+                own.rows_of(y, parts.train),
+                own.rows_of(test_x, parts.test - given),
+                own.rows_of(test_y, parts.test - given),
                 n_classes=len(words),
                 train_owner=parts.owner,
                 test_owner=parts.test_owner,
-                inputs="; ".join([*said, lost, parts.remark]),
+                inputs="; ".join(said),
                 pooled_test=parts.test_owner is None,
                 targets=Positions((PAD, UNK)),
                 single_use=True,
             )
         )
+
+
+def _read_part(frame: Frame, words: Any, length: int | None = None) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
+    """The symbols and the targets of one table, int16 (int32 of large vocabularies) and int64. Raises `DataError`.
+
+    length: of the training part's rows, None where it is that.
+    """
+    x = read(frame, "x", words, np.int16 if len(words) <= SHORT else np.int32)
+    if length is not None and x.shape[1] != length:
+        raise frame.blame("x", 0, f"holds {x.shape[1]} words, and the training part's rows {length}")
+    y = read(frame, "y", words, np.int64)
+    check_rows(frame, x, y)
+    for rows in _pieces(x):
+        y[rows][x[rows] == PAD] = NOTHING
+    return x, y
+
+
+def count_targets(y: np.ndarray) -> tuple[int, int]:
+    """How many targets there are, and how many of them nothing is ever right for."""
+    asked = sum(int((y[rows] > NOTHING).sum()) for rows in _pieces(y))
+    return asked, sum(int(np.isin(y[rows], (PAD, UNK)).sum()) for rows in _pieces(y))
+
+
+def _pieces(x: np.ndarray) -> list[slice]:
+    """Rows that are looked at together."""
+    return [slice(start, start + ROWS) for start in range(0, len(x), ROWS)]
 
 
 def words_of(frame: Frame, most: int) -> Any:  # noqa: ANN401  pyarrow has no types
@@ -111,44 +146,45 @@ def words_of(frame: Frame, most: int) -> Any:  # noqa: ANN401  pyarrow has no ty
     return pa.array(words, pa.string())
 
 
-def read(frame: Frame, name: str, words: Any) -> np.ndarray:  # noqa: ANN401
-    """The symbols in the column `name`, int16 [rows, T] (int32 of large vocabularies). Raises `DataError` by row."""
+def read(frame: Frame, name: str, words: Any, kind: type) -> np.ndarray:  # noqa: ANN401
+    """The symbols in the column `name`, of this kind, [rows, T]. Raises `DataError` by row."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found: list[np.ndarray] = []
-    start, kind = 0, np.int16 if len(words) <= SHORT else np.int32
+    out: np.ndarray = np.empty((0, 0), kind)
+    start = 0
     for chunk in frame.chunks(name):
         if not (cells.is_list(chunk.type) and cells.is_text(chunk.type.value_type)):
             raise frame.error(name, f": column {name!r} must hold lists of words, it holds {chunk.type}")
+        if not len(chunk):
+            continue
         if (gap := cells.empty(pa.chunked_array([chunk]))).any():
             raise frame.blame(name, start + int(gap.argmax()), "is empty")
         lengths = pc.list_value_length(chunk).to_numpy()
-        first = found[0].shape[1] if found else lengths[0] if len(lengths) else 0
-        odd = (lengths != first) | (lengths == 0)
+        if not start:
+            out = np.empty((frame.table.num_rows, int(lengths[0])), kind)
+        odd = (lengths != out.shape[1]) | (lengths == 0)
         if odd.any():
             row = int(odd.argmax())
-            raise frame.blame(name, start + row, f"holds {lengths[row]} words, and the first row {first}")
+            raise frame.blame(name, start + row, f"holds {lengths[row]} words, and the first row {out.shape[1]}")
         flat = pc.list_flatten(chunk)
         if flat.null_count:
-            row = int(flat.is_null().to_numpy(zero_copy_only=False).argmax()) // int(first)
+            row = int(flat.is_null().to_numpy(zero_copy_only=False).argmax()) // out.shape[1]
             raise frame.blame(name, start + row, "holds a word that is missing")
-        if len(chunk):
-            symbols = pc.fill_null(pc.index_in(flat, value_set=words), UNK).to_numpy()
-            found.append(symbols.reshape(len(chunk), -1).astype(kind))
+        symbols = pc.fill_null(pc.index_in(flat, value_set=words), UNK).to_numpy()
+        out[start : start + len(chunk)] = symbols.reshape(len(chunk), -1)
         start += len(chunk)
-    return np.concatenate(found)
+    return out
 
 
-def check_rows(frame: Frame, x: np.ndarray, y: np.ndarray, length: int) -> None:
+def check_rows(frame: Frame, x: np.ndarray, y: np.ndarray) -> None:
     """Raise `DataError` for a row whose targets are not those of its words, or where nothing is asked."""
-    if x.shape[1] != length:
-        raise frame.blame("x", 0, f"holds {x.shape[1]} words, and the training part's rows {length}")
     if y.shape != x.shape:
         raise frame.blame("y", 0, f"holds {y.shape[1]} words, and 'x' {x.shape[1]}")
-    idle = (x == PAD).all(1)
-    if idle.any():
-        raise frame.blame("x", int(idle.argmax()), f"holds nothing but {SPECIAL[PAD]}")
-    apart = (x[:, 1:] != y[:, :-1]).any(1)
-    if apart.any():
-        raise frame.blame("y", int(apart.argmax()), "is not 'x' moved on by one word")
+    for rows in _pieces(x):
+        idle = (x[rows] == PAD).all(1)
+        if idle.any():
+            raise frame.blame("x", rows.start + int(idle.argmax()), f"holds nothing but {SPECIAL[PAD]}")
+        apart = (x[rows, 1:] != y[rows, :-1]).any(1)
+        if apart.any():
+            raise frame.blame("y", rows.start + int(apart.argmax()), "is not 'x' moved on by one word")

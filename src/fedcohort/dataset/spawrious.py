@@ -27,6 +27,7 @@ from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.images import Fit
+from fedcohort.dataset.naming import difference
 from fedcohort.dataset.own import draw_of_each
 from fedcohort.dataset.pictures import Pictures, check_source, column_of, frames_of, images_of, labels_of, raw_of
 from fedcohort.dataset.table import Frame
@@ -94,10 +95,18 @@ class Spawrious(Dataset):
         fit = Fit((3, self.size, self.size), resize=True)
         pictures = Pictures("spawrious", ("image",), ("label",), tuple(self.breeds), fit, SCALE)
         x, test_x = (images_of(frames, pictures.image, fit, each) for each in rows)
-        odd = "" if (sizes == EACH).all() else f"{sizes.min():,} to {sizes.max():,} images of a pair, not {EACH:,}"
-        said = [f"places {', '.join(f'{c} {word}' for c, word in enumerate(self.places))}", *([odd] if odd else [])]
+        said = [f"places {', '.join(f'{c} {word}' for c, word in enumerate(self.places))}", *_compare(sizes, self)]
         raw = raw_of(pictures, (x, y[rows[0]]), (test_x, y[rows[1]]), self.pixels, *said)
-        return check(replace(raw, train_attribute=a[rows[0]], test_attribute=a[rows[1]]))
+        return check(replace(raw, train_attribute=a[rows[0]], test_attribute=a[rows[1]], revision=frames[0].revision))
+
+
+def _compare(sizes: Ids, chosen: Spawrious) -> list[str]:
+    """Say which pair of breed and place is farthest from the original's number; sizes: of each pair that is used."""
+    at = int(np.abs(sizes - EACH).argmax())
+    breed, place = chosen.breeds[at // len(chosen.places)], chosen.places[at % len(chosen.places)]
+    others = int((sizes != EACH).sum()) - 1
+    more = f" (and {others} other pairs differ)" if others > 0 else ""
+    return [line + more for line in difference(f"images of {breed} at the {place}", int(sizes[at]), EACH)]
 
 
 def _column(frame: Frame, names: Sequence[str], words: Sequence[str]) -> Ids:

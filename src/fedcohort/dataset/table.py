@@ -45,6 +45,7 @@ class Frame:
         rows: the row of the file that each row was, int64, None where they are all of it.
         remedy: what a user can do about an empty cell, which an error adds.
         for_numbers: and what else, where a number was meant.
+        revision: of the hub, `user/data@commit`, empty for a file.
     """
 
     where: str
@@ -54,6 +55,7 @@ class Frame:
     rows: Ids | None = None
     remedy: str = ""
     for_numbers: str = ""
+    revision: str = ""
 
     @cached_property
     def names(self) -> list[str]:

@@ -78,6 +78,7 @@ class UciHar(Dataset):
                 inputs="; ".join([*said, STRANGERS]),
                 class_names=ACTIVITIES,
                 pooled_test=True,
+                revision=train.revision,
                 single_use=True,
             )
         )

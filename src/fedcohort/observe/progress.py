@@ -149,7 +149,7 @@ def start_rows(info: RunInfo) -> list[tuple[str, str]]:
         ("parameters", f"{info.n_params:,}"),
         ("folder", str(info.folder)),
     ]
-    return lines + [(name, info.tags[name]) for name in ("inputs", "engine", "tracking") if info.tags.get(name)]
+    return lines + [(name, info.tags[name]) for name in ("hub", "inputs", "engine", "tracking") if info.tags.get(name)]
 
 
 def sampled(info: RunInfo) -> str:

@@ -16,6 +16,9 @@ c, b and d go round the classes and attributes from client to client of a kind, 
 clients have; `left` names the kind for which they don't: its skew alone is left in all data together, where the others
 are multiples of C and A in number and C of A. Which client is of which kind is drawn.
 
+Where partition=quantity draws the sizes n_k: margins=even gives t n_k samples with the largest t that the data allow,
+margins=data n_k to each, the others' still of what the skewed clients leave.
+
 Departures from the paper: it prints neither tables nor numbers of their six metrics (its Fig. 3 is a picture). Of
 Spawrious it says which metric is above zero in all data together, of WaterBirds how many clients have mainly which; the
 rule's federations have that. How many clients of Spawrious are of which kind, and the shares, are ours.
@@ -30,7 +33,8 @@ from jaxtyping import Float64, Int64
 from fedcohort import ranges
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.base import Partition, Stock
-from fedcohort.partition.sizes import require
+from fedcohort.partition.sizes import even, require
+from fedcohort.partition.tables import apportion, deal_cards, deal_pairs
 from fedcohort.types import Ids, Values
 
 Counts = Int64[np.ndarray, "clients classes attributes"]
@@ -73,21 +77,40 @@ class Attribute(Partition):
     def takes_all(self) -> bool:
         return self.margins == "data" and not self.counts and self.ci + self.ai < 1
 
+    @property
+    def takes_sizes(self) -> bool:
+        return not self.counts
+
     def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Deal the samples: sorted positions of each client; disjoint, and as many of each pair as its table says.
 
         Raises `DataError` where nobody knows attributes, `OptionError` naming what is short.
         """
-        if stock.attribute is None:
-            raise DataError(
-                "partition=attribute deals samples by class and attribute, and these data have no attributes; choose "
-                "dataset=waterbirds, dataset=spawrious or dataset=celeba (dataset.attribute=Male), or another partition"
-            )
-        pair = stock.labels * stock.n_attributes + stock.attribute
-        shape = (stock.n_classes, stock.n_attributes)
-        pools = np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape)
-        table = self._given(pools, n_clients) if self.counts else self._made(pools, n_clients, rng)
+        pair, pools = _pairs(stock)
+        if self.counts:
+            table = self._given(pools, n_clients)
+        else:
+            K = require("attribute", n_clients, len(stock))
+            table = self._made(pools, self.own_sizes(len(stock), K), rng.permutation(K))
         return deal_pairs(pair, table, rng)
+
+    def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+        """Return sorted positions of each client's samples: sizes[k] for client k, or a part of it (margins=even).
+
+        Raises `DataError` where nobody knows attributes, `OptionError` naming what is short.
+        """
+        pair, pools = _pairs(stock)
+        clients = rng.permutation(len(sizes))
+        return deal_pairs(pair, self._made(pools, sizes[clients], clients), rng)
+
+    def own_sizes(self, n_samples: int, n_clients: int) -> Ids:
+        """The sizes that clients have where nobody tells them, int64 [n_clients], ordered by kind; or proportions."""
+        if self.margins == "even":
+            return np.ones(n_clients, dtype=np.int64)
+        skewed = sum(self.kinds(n_clients))
+        size, others = n_samples // n_clients, n_clients - skewed
+        rest = even(n_samples - size * skewed, others) if others else np.empty(0, dtype=np.int64)
+        return np.concatenate([np.full(skewed, size), rest])
 
     def _given(self, pools: Pools, n_clients: int | None) -> Counts:
         """The tables of the option `counts`."""
@@ -105,13 +128,12 @@ class Attribute(Partition):
         check_pools(table.sum(0), pools, "fewer of them in partition.counts", every)
         return table
 
-    def _made(self, pools: Pools, n_clients: int | None, rng: np.random.Generator) -> Counts:
-        """The tables of the rule."""
-        K = require("attribute", n_clients, int(pools.sum()))
+    def _made(self, pools: Pools, sizes: Ids, clients: Ids) -> Counts:
+        """The tables of the rule. sizes: ordered by kind, as `clients`, whose each of them is."""
         there = (np.flatnonzero(pools.sum(1)), np.flatnonzero(pools.sum(0)))
-        made = (even_tables if self.margins == "even" else data_tables)(pools[np.ix_(*there)], K, self, there)
-        table: Counts = np.zeros((K, *pools.shape), dtype=np.int64)
-        table[np.ix_(rng.permutation(K), *there)] = made
+        made = (even_tables if self.margins == "even" else data_tables)(pools[np.ix_(*there)], sizes, self, there)
+        table: Counts = np.zeros((len(sizes), *pools.shape), dtype=np.int64)
+        table[np.ix_(clients, *there)] = made
         return table
 
     def kinds(self, n_clients: int) -> tuple[int, int]:
@@ -134,22 +156,34 @@ class Attribute(Partition):
             raise ranges.refuse("counts", allowed, self.counts)
 
 
-def even_tables(pools: Pools, n_clients: int, rule: Attribute, there: tuple[Ids, Ids]) -> Counts:
-    """Clients of one size, [K, C, A], ordered by kind; there: the classes and attributes of `pools`, for messages.
+def _pairs(stock: Stock) -> tuple[Ids, Pools]:
+    """The pair of class and attribute of each sample, and how many there are. Raises `DataError` without attributes."""
+    if stock.attribute is None:
+        raise DataError(
+            "partition=attribute deals samples by class and attribute, and these data have no attributes; choose "
+            "dataset=waterbirds, dataset=spawrious or dataset=celeba (dataset.attribute=Male), or another partition"
+        )
+    shape = (stock.n_classes, stock.n_attributes)
+    pair = stock.labels * stock.n_attributes + stock.attribute
+    return pair, np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def even_tables(pools: Pools, sizes: Ids, rule: Attribute, there: tuple[Ids, Ids]) -> Counts:
+    """Clients of sizes in these proportions, [K, C, A], ordered by kind; there: what `pools` are of, for messages.
 
     Raises `OptionError` where a pair of the data is too rare.
     """
-    C, A = pools.shape
+    (C, A), n_clients, shares = pools.shape, len(sizes), sizes / sizes.max()
     n_ci, n_ai = rule.kinds(n_clients)
     ci = [np.outer(peak(C, c, rule.share), np.full(A, 1 / A)) for c in rule.turn("ci", n_ci, C)]
     ai = [np.outer(np.full(C, 1 / C), peak(A, b, rule.share)) for b in rule.turn("ai", n_ai, A)]
     shifts = rule.turn("sc", n_clients - n_ci - n_ai, A)
     sc = [np.stack([peak(A, (y + d) % A, rule.share) for y in range(C)]) / C for d in shifts]
     P = np.stack([*ci, *ai, *sc])
-    need = P.sum(0)
+    need = (shares[:, None, None] * P).sum(0)
     served = np.divide(pools, need, out=np.full(pools.shape, np.inf), where=need > 0)
     size = int(served.min())
-    while size > 0 and ((table := apportion(size, P)).sum(0) > pools).any():
+    while size > 0 and ((table := apportion(np.floor(size * shares + 1e-9), P)).sum(0) > pools).any():
         size -= 1
     if size == 0:
         y, a = divmod(int(served.argmin()), A)
@@ -162,21 +196,26 @@ def even_tables(pools: Pools, n_clients: int, rule: Attribute, there: tuple[Ids,
     return table
 
 
-def data_tables(pools: Pools, n_clients: int, rule: Attribute, there: tuple[Ids, Ids]) -> Counts:
-    """Skewed clients of N / K samples, and what they leave for the others, [K, C, A], ordered by kind.
+def data_tables(pools: Pools, sizes: Ids, rule: Attribute, there: tuple[Ids, Ids]) -> Counts:
+    """Skewed clients of their sizes, and what they leave for the others, [K, C, A], ordered by kind.
 
     there: the classes and attributes of `pools`, for messages. Raises `OptionError` where they ask for more than that.
     """
-    n_ci, n_ai = rule.kinds(n_clients)
-    size, shares = int(pools.sum()) // n_clients, pools / pools.sum()
+    n_ci, n_ai = rule.kinds(len(sizes))
+    shares, n_skewed = pools / pools.sum(), n_ci + n_ai
     ci = [_skewed(shares, c, rule.share) for c in rule.turn("ci", n_ci, len(pools))]
     ai = [_skewed(shares.T, b, rule.share).T for b in rule.turn("ai", n_ai, pools.shape[1])]
-    skewed = apportion(size, np.stack([*ci, *ai])) if ci or ai else np.zeros((0, *pools.shape), dtype=np.int64)
+    none: Counts = np.zeros((0, *pools.shape), dtype=np.int64)
+    skewed = apportion(sizes[:n_skewed], np.stack([*ci, *ai])) if n_skewed else none
     check_pools(skewed.sum(0), pools, "a smaller partition.share, partition.ci or partition.ai", there)
     rest = np.repeat(np.arange(pools.size), (pools - skewed.sum(0)).ravel())
-    others = n_clients - len(skewed)
-    dealt = [np.bincount(rest[j::others], minlength=pools.size).reshape(pools.shape) for j in range(others)]
-    return np.concatenate([skewed, np.array(dealt, dtype=np.int64).reshape(-1, *pools.shape)])
+    if n_skewed == len(sizes):
+        return skewed
+    larger_first = np.argsort(-sizes[n_skewed:], kind="stable")
+    dealt: Counts = np.zeros((len(larger_first), *pools.shape), dtype=np.int64)
+    for k, cards in zip(larger_first, deal_cards(sizes[n_skewed:][larger_first]), strict=True):
+        dealt[k] = np.bincount(rest[cards], minlength=pools.size).reshape(pools.shape)
+    return np.concatenate([skewed, dealt])
 
 
 def _skewed(shares: Shares, at: int, share: float) -> Shares:
@@ -196,21 +235,6 @@ def peak(n: int, at: int, share: float) -> Values:
     return weights
 
 
-def apportion(size: int, P: Float64[np.ndarray, "clients classes attributes"]) -> Counts:
-    """Whole numbers that sum to `size` in each table, within one of size P: by largest remainders.
-
-    Ties go to another pair for each client, so that no pair has all of the odd samples.
-    """
-    K, pairs = len(P), P[0].size
-    exact = size * P.reshape(K, pairs)
-    table = np.floor(exact + 1e-9).astype(np.int64)
-    turn = (np.arange(pairs)[None] - np.arange(K)[:, None]) % pairs
-    order = np.lexsort((turn, -np.round(exact - table, 9)), axis=1)
-    rank = np.argsort(order, axis=1)
-    table += rank < (size - table.sum(1))[:, None]
-    return table.reshape(P.shape)
-
-
 def check_pools(asked: Pools, pools: Pools, feasible: str, there: tuple[Ids, Ids]) -> None:
     """Raise `OptionError` where more samples of a pair are asked for than there are. there: what the pairs are of."""
     if (asked > pools).any():
@@ -219,17 +243,6 @@ def check_pools(asked: Pools, pools: Pools, feasible: str, there: tuple[Ids, Ids
             f"clients are to have {asked[y, a]} training samples of class {there[0][y]} with attribute {there[1][a]}, "
             f"and there are {pools[y, a]} besides server_val; feasible: {feasible}"
         )
-
-
-def deal_pairs(pair: Ids, table: Counts, rng: np.random.Generator) -> list[Ids]:
-    """Random samples of each pair, table[k] of them for client k: sorted positions. pair: of each sample, int64 [N]."""
-    wanted = table.reshape(len(table), -1)
-    parts: list[list[Ids]] = [[] for _ in wanted]
-    for each, sizes in enumerate(wanted.T):
-        rows = rng.permutation(np.flatnonzero(pair == each))
-        for k, own in enumerate(np.split(rows, np.cumsum(sizes))[:-1]):
-            parts[k].append(own)
-    return [np.sort(np.concatenate(own)) for own in parts]
 
 
 def _by(shape: Sequence[int]) -> str:

@@ -41,7 +41,7 @@ class Partition(Part, Protocol):
 
     Attributes:
         takes_owners: whether clients are the dataset's own.
-        takes_sizes: whether `deal` gives clients as many samples as it is told.
+        takes_sizes: whether `deal` gives clients the sizes that it is told.
         takes_all: whether every sample is some client's, where all clients take part.
     """
 
@@ -70,9 +70,11 @@ class Partition(Part, Protocol):
         """
 
     def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> Sequence[Ids]:
-        """Return sorted positions of each client's samples: sizes[k] for client k, disjoint and exhaustive.
+        """Return sorted positions of each client's samples, disjoint: sizes[k] for client k, all samples together.
 
-        A partition writes it where `takes_sizes`: for `partition=quantity`, which chooses the sizes.
+        Where not every sample can be some client's (`takes_all` is false), sizes are in these proportions, each to
+        within one sample, and as large as the partition allows. A partition writes it where `takes_sizes`: for
+        `partition=quantity`, which chooses the sizes.
 
         Args:
             stock: N samples.

@@ -5,6 +5,10 @@
 Small alpha: few classes a client, and unequal sizes; large alpha: alike clients. (Hsu et al. 2019 draw the other way
 round, a Dirichlet over classes for each client, with equal sizes.)
 
+Where partition=quantity draws the sizes n_k:   g_{k,c} ~ Gamma(alpha),   N_{k,c} = r_k g_{k,c} s_c, with the r and s
+for which sum_c N_{k,c} = n_k and sum_k N_{k,c} is all of class c. Without r, s alone makes the p_c above of g; without
+s, r alone makes Hsu et al.'s client of it: both draws are this one with one of its margins free.
+
 Departures from the paper:
 - one draw, and then clients below `min_samples` get random samples of the largest clients. The released codes draw
   again until every client has 10, which for small alpha or many clients never ends.
@@ -15,12 +19,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from jaxtyping import Float64
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.part import CLASSES, Want
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import require
+from fedcohort.partition.tables import deal_pairs, fit, in_whole_samples
 from fedcohort.types import Ids, Values
 
 
@@ -61,6 +67,14 @@ def top_up(parts: list[Ids], least: int) -> list[Ids]:
     return [np.concatenate([parts[k][: kept[k]], np.array(extra[k], dtype=np.int64)]) for k in range(len(parts))]
 
 
+def log_gamma(alpha: float, shape: tuple[int, int], rng: np.random.Generator) -> Float64[np.ndarray, "clients classes"]:
+    """Logarithms of draws from Gamma(alpha), for any alpha > 0, as in `dirichlet`; no less than the least number."""
+    with np.errstate(over="ignore"):
+        drawn = np.log(rng.standard_gamma(alpha + 1, shape)) + np.log(1 - rng.random(shape)) / alpha
+    found: Float64[np.ndarray, "clients classes"] = np.maximum(drawn, np.finfo(np.float64).min)
+    return found
+
+
 @dataclass(frozen=True)
 class Dirichlet(Partition):
     """The partition, with its options.
@@ -69,6 +83,8 @@ class Dirichlet(Partition):
         alpha: concentration.
         min_samples: every client gets at least so many, of training and validation together.
     """
+
+    takes_sizes: ClassVar[bool] = True
 
     alpha: float
     min_samples: int
@@ -98,3 +114,19 @@ class Dirichlet(Partition):
                 pieces[k].append(piece)
         parts = [rng.permutation(np.concatenate(own)) for own in pieces]
         return [np.sort(part) for part in top_up(parts, self.min_samples)]
+
+    def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+        """Return sorted positions of each client's samples: sizes[k] for client k, of classes as they were drawn.
+
+        Raises `OptionError` where a client has fewer than `min_samples`.
+        """
+        K, least = len(sizes), int(sizes.min())
+        if self.min_samples > least:
+            raise OptionError(
+                f"partition.min_samples={self.min_samples} is more than the {least} samples of the smallest of {K} "
+                f"clients; feasible: partition.min_samples<={least}"
+            )
+        pools = np.bincount(stock.labels, minlength=stock.n_classes)
+        there = np.flatnonzero(pools)
+        wanted = fit(log_gamma(self.alpha, (K, len(there)), rng), sizes, pools[there])
+        return deal_pairs(np.searchsorted(there, stock.labels), in_whole_samples(wanted, sizes, pools[there]), rng)

@@ -23,6 +23,7 @@ from fedcohort.errors import OptionError
 from fedcohort.part import CLASSES, Want
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import even, require
+from fedcohort.partition.tables import deal_cards
 from fedcohort.types import Ids
 
 Counts = Int64[np.ndarray, "clients classes"]
@@ -157,19 +158,6 @@ def _deal(labels: Ids, counts: Counts, plan: Plan, uniform: np.ndarray, rng: np.
     # Dealt like cards, class after class, everybody has his share of each class; the larger hands come first.
     plain = plan.clients[uniform[plan.clients]]
     plain = plain[np.argsort(-plan.sizes[plain], kind="stable")]
-    for k, cards in zip(plain, _deal_cards(plan.sizes[plain]), strict=True):
+    for k, cards in zip(plain, deal_cards(plan.sizes[plain]), strict=True):
         parts[k] = remaining[cards]
     return parts
-
-
-def _deal_cards(sizes: Ids) -> list[Ids]:
-    """Return which of sum(sizes) cards each player gets, sizes[k] for player k: evenly over the whole deck.
-
-    Card j of player k is wanted at (j + 1/2) / sizes[k] of the deck; of equal hands it is one round after the other.
-    """
-    player = np.repeat(np.arange(len(sizes)), sizes)
-    nth = np.arange(len(player)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    turn = np.argsort((nth + 0.5) / sizes[player], kind="stable")
-    place = np.empty(len(player), dtype=np.int64)
-    place[turn] = np.arange(len(player))
-    return np.split(place, np.cumsum(sizes)[:-1]) if len(sizes) else []

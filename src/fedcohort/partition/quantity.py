@@ -7,8 +7,9 @@
 spread = 0 leaves clients alike. lognormal is the law of Synthetic(a, b) (there exp(N(4, 2^2)) + 50 samples) and of many
 natural populations; a spread of 1 makes the largest of 50 clients some nine times the median. power_law with a spread
 of 1 is Zipf's: the largest has as much as the second, the third and the sixth together. Sizes are the same under every
-`base`: iid (quantity skew alone), dominant_class, label_shards. It doesn't go over dirichlet and attribute, whose draws
-and tables say themselves who has how many, nor over natural.
+`base` that deals all samples: iid (quantity skew alone), dominant_class, label_shards, dirichlet, attribute with
+margins=data. Where attribute leaves samples over (margins=even) sizes have the same proportions. It doesn't go over
+natural, nor over attribute's `counts`, which say themselves who has how many.
 
 Departures from the paper: there is none. NIID-Bench (Li et al. 2022) draws w from a Dirichlet distribution.
 """
@@ -47,8 +48,12 @@ class Quantity(Partition):
         ranges.number("spread", self.spread, "[0, 20]")
         ranges.integer("min_samples", self.min_samples, "[1, inf)")
         if not getattr(self.base, "takes_sizes", False):
-            allowed = "a partition that deals parts of any size, as in partition@partition.base=dominant_class"
+            allowed = "a partition that deals parts of any size, as in partition@partition.base=dirichlet"
             raise ranges.refuse("base", allowed, self.base)
+
+    @property
+    def takes_all(self) -> bool:
+        return self.base.takes_all
 
     @property
     def wants(self) -> frozenset[Want]:
@@ -67,9 +72,16 @@ class Quantity(Partition):
             )
         sizes = proportional(N, self.weights(K, rng), self.min_samples)
         try:
-            return self.base.deal(stock, sizes, rng)
+            parts = self.base.deal(stock, sizes, rng)
         except OptionError as error:  # it knows its options as those of a partition by itself
             raise OptionError(str(error).replace("partition.", "partition.base.")) from error
+        if (least := min(len(part) for part in parts)) < self.min_samples:
+            raise OptionError(
+                f"partition.min_samples={self.min_samples} is more than the {least} samples of the smallest of {K} "
+                f"clients, since the partition deals {sum(len(part) for part in parts)} of {N}; feasible: "
+                f"partition.min_samples<={least}, a smaller partition.spread, or fewer clients"
+            )
+        return parts
 
     def weights(self, n_clients: int, rng: np.random.Generator) -> Values:
         """Draw each client's weight, [n_clients], of which the largest is 1."""

@@ -219,9 +219,8 @@ def _info(
     starts = provenance.starts(path)
     lines = [observer.opening_line() for observer in loop.observers]
     federation = loop.federation
-    tags = {"data": federation.checksum}
-    if federation.inputs:
-        tags["inputs"] = federation.inputs
+    told = {"hub": federation.revision, "inputs": federation.inputs}
+    tags = {"data": federation.checksum, **{name: words for name, words in told.items() if words}}
     if oracle := unknowable(loop.parts.needs()):
         tags["yardstick"] = ", ".join(oracle)
     return RunInfo(

@@ -65,25 +65,23 @@ def build(
     parts = _parts(raw, free, partition, clients, limit, seed)
     _shuffle(parts, seed)
     rates = label_noise.rates(Draws(seed, len(parts)))
-    true_y = raw.train_y[parts.rows]
-    labels = _flip_labels(label_noise, parts, true_y, rates, raw.n_classes, seed)
+    flipped = _flip_labels(label_noise, parts, raw.train_y, rates, raw.n_classes, seed)
     counts = parts.counts(raw.train_class[parts.rows], raw.n_strata)
     n_val = np.rint(client_val * parts.sizes).astype(np.int64)
     is_val, val, train = parts.cut(np.minimum(np.maximum(2, n_val), parts.sizes - 1))
     owners = _owners_of_tests(raw, parts)
     test = _test_rows(raw, owners, len(parts), counts, seed)
-    train_x, val_x, server_x = _inputs(raw, (train.rows, val.rows, held))
+    train_x, val_x, server_x = _arrange(raw, raw.train_x, (train.rows, val.rows, held))
+    train_y, val_y, server_y = _arrange(raw, raw.train_y, (train.rows, val.rows, held))
     levels = disturb_clients(feature_noise, [(train_x, train), (val_x, val)], seed) if feature_noise else None
-    train_y, val_y = true_y[~is_val], true_y[is_val]
-    flipped = labels is not true_y
-    seen_train, seen_val = (labels[~is_val], labels[is_val]) if flipped else (train_y, val_y)
+    seen_train, seen_val = (train_y, val_y) if flipped is None else (flipped[~is_val], flipped[is_val])
     return Federation(
         name=raw.name,
         n_classes=raw.n_classes,
         train=_shard(raw, train_x, train, seen_train, train_y),
         val=_shard(raw, val_x, val, seen_val, val_y),
         test=_shard(raw, raw.test_x[test.rows], test, raw.test_y[test.rows], raw.test_y[test.rows]),
-        server_val=_rows(raw, *((server_x, raw.train_y[held]) if raw.valid is None else raw.valid)),
+        server_val=_rows(raw, *((server_x, server_y) if raw.valid is None else raw.valid)),
         server_test=_rows(raw, raw.test_x, raw.test_y),
         class_counts=counts,
         noise_rate=rates,
@@ -94,6 +92,7 @@ def build(
         columns=raw.columns,
         standard=raw.standard,
         scale=raw.scale,
+        revision=raw.revision,
         checksum=checksum,
         feature_noise=levels,
         client_map=_hash_map(parts, held, len(raw.train_y)),
@@ -107,13 +106,21 @@ def _shuffle(parts: Ragged, seed: int) -> None:
         keyed.at(seed, "client_split", client=k).shuffle(parts.rows[start:stop])
 
 
-def _flip_labels(noise: LabelNoise, parts: Ragged, true_y: Labels, rates: Values, n_classes: int, seed: int) -> Labels:
-    """Return the labels that clients see, [N, ...]; nothing is drawn for a client whose labels are all right."""
+def _flip_labels(
+    noise: LabelNoise, parts: Ragged, true_y: Labels, rates: Values, n_classes: int, seed: int
+) -> Labels | None:
+    """Return the labels that clients see, aligned with `parts.rows`; None where all of them are right.
+
+    Nothing is drawn for a client whose labels are. true_y: of all training rows.
+    """
     noisy = np.flatnonzero(rates > 0).tolist()
-    labels, keyed = true_y.copy() if noisy else true_y, Rekeyed()
+    if not noisy:
+        return None
+    labels: Labels = true_y[parts.rows]
+    keyed = Rekeyed()
     for k in noisy:
         own = slice(parts.offsets[k], parts.offsets[k + 1])
-        labels[own] = noise.flip(true_y[own], rates[k], n_classes, keyed.at(seed, "label_flip", client=k))
+        labels[own] = noise.flip(labels[own], rates[k], n_classes, keyed.at(seed, "label_flip", client=k))
     return labels
 
 
@@ -195,14 +202,15 @@ def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, see
     return test
 
 
-def _inputs(raw: Raw, rows: Sequence[Ids]) -> list[np.ndarray]:
-    """Return the training inputs of each of `rows`, which are disjoint.
+def _arrange(raw: Raw, x: np.ndarray, rows: Sequence[Ids]) -> list[np.ndarray]:
+    """Return the training inputs, or labels, of each of `rows`, which are disjoint. x: of all training rows.
 
     Where `raw` is nobody else's and all of it is named they are views of it, put into another order where it stands:
-    a large population's inputs are held once.
+    a large population's data are held once.
     """
-    x, sizes = raw.train_x, [len(each) for each in rows]
-    mine = raw.single_use and x.flags.c_contiguous and x.flags.writeable and not np.may_share_memory(x, raw.test_x)
+    sizes, others = [len(each) for each in rows], (raw.test_x, raw.test_y)
+    mine = raw.single_use and x.flags.c_contiguous and x.flags.writeable
+    mine = mine and not any(np.may_share_memory(x, other) for other in others)
     if not mine or sum(sizes) < len(x):
         return [x[each] for each in rows]
     order, flat = np.concatenate(rows), x.reshape(len(x), -1)

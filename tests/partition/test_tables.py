@@ -1,0 +1,79 @@
+"""Tables of samples: what they sum to, and how near they are to what was wanted."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from fedcohort.partition.sizes import even
+from fedcohort.partition.tables import apportion, deal_cards, fit, in_whole_samples
+
+
+def test_cards_are_dealt_round_after_round_where_hands_are_equal() -> None:
+    assert [cards.tolist() for cards in deal_cards(np.array([3, 3, 2]))] == [[0, 3, 6], [1, 4, 7], [2, 5]]
+    assert [cards.tolist() for cards in deal_cards(np.array([4, 1]))] == [[0, 1, 3, 4], [2]]
+    for total, players in ((100, 7), (5, 5), (1000, 999)):
+        hands = deal_cards(even(total, players))
+        assert all((hand == np.arange(seat, total, players)).all() for seat, hand in enumerate(hands))
+
+
+def test_largest_remainders_sum_to_the_size_within_one() -> None:
+    rng = np.random.default_rng(0)
+    for size in (1, 7, 100, 619):
+        P = rng.dirichlet(np.ones(6), 9).reshape(9, 3, 2)
+        table = apportion(np.full(9, size), P)
+        assert (table.sum((1, 2)) == size).all()
+        assert np.abs(table - size * P).max() < 1
+    sizes = np.array([1, 7, 100, 619, 3, 4, 5, 6, 0])
+    assert apportion(sizes, P).sum((1, 2)).tolist() == sizes.tolist()
+    ties = apportion(np.full(4, 2), np.full((4, 2, 2), 0.25))
+    assert (ties.sum(0) == 2).all(), "the odd samples go to other pairs for other clients"
+
+
+def draw(seed: int, clients: int, kinds: int, alpha: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Logarithms of weights, and margins of one total."""
+    rng = np.random.default_rng(seed)
+    log_weights = np.log(rng.standard_gamma(alpha + 1, (clients, kinds))) + np.log(rng.random((clients, kinds))) / alpha
+    pools = rng.integers(1, 400, kinds) + clients
+    sizes = 1 + rng.multinomial(pools.sum() - clients, rng.dirichlet(np.ones(clients)))
+    return log_weights, sizes, pools
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0, 100.0])
+@pytest.mark.parametrize(("clients", "kinds"), [(1, 4), (3, 1), (7, 10), (60, 10)])
+def test_whole_samples_have_both_margins_exactly(clients: int, kinds: int, alpha: float) -> None:
+    for seed in range(5):
+        log_weights, sizes, pools = draw(seed, clients, kinds, alpha)
+        wanted = fit(log_weights, sizes, pools)
+        np.testing.assert_allclose(wanted.sum(1), sizes)
+        table = in_whole_samples(wanted, sizes, pools)
+        assert (table >= 0).all()
+        assert table.sum(1).tolist() == sizes.tolist()
+        assert table.sum(0).tolist() == pools.tolist()
+        if alpha >= 1:
+            assert np.abs(table - wanted).max() <= 3, "rounding alone"
+
+
+def test_a_fit_keeps_the_ratios_of_the_weights() -> None:
+    """The odds ratio of a table of two by two is that of the weights, 4 * 6 / (1 * 2), whatever the margins."""
+    table = fit(np.log([[4.0, 1.0], [2.0, 6.0]]), np.array([50_000, 150_000]), np.array([120_000, 80_000]))
+    np.testing.assert_allclose(table.sum(0), [120_000, 80_000], atol=0.5)
+    assert table[0, 0] * table[1, 1] / (table[0, 1] * table[1, 0]) == pytest.approx(12, rel=1e-9)
+    even_table = fit(np.zeros((4, 5)), np.array([10, 20, 30, 40]), np.array([5, 15, 20, 25, 35]))
+    np.testing.assert_allclose(even_table, np.outer([10, 20, 30, 40], [5, 15, 20, 25, 35]) / 100)
+
+
+def test_weights_far_apart_are_no_obstacle() -> None:
+    """Each client wants one kind alone, of which there are too few for both."""
+    log_weights = np.array([[0.0, -1e300], [0.0, -1e300]])
+    table = in_whole_samples(fit(log_weights, np.array([6, 4]), np.array([3, 7])), np.array([6, 4]), np.array([3, 7]))
+    assert (table.sum(0).tolist(), table.sum(1).tolist()) == ([3, 7], [6, 4])
+
+
+def test_the_places_of_what_was_rounded_off_go_round() -> None:
+    """Of 300 clients with one sample each a third has each of three kinds, none of them in a run of more than five."""
+    sizes = np.ones(300, dtype=np.int64)
+    table = in_whole_samples(np.full((300, 3), 1 / 3), sizes, np.array([100, 100, 100]))
+    for kind in range(3):
+        owners = np.flatnonzero(table[:, kind])
+        assert max(b - a for a, b in pairwise(owners.tolist())) <= 5
