@@ -17,6 +17,7 @@ def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         "partition and first model, with 95 % intervals of the paired t.",
         f"▲ and ▼: a difference whose p, corrected by Holm for the row's regimes, is below {study.alpha:g}, "
         f"of {least:g} {points(u, least)} or more, over {study.enough} seeds or more. {warn_of_many(study, verdict)}",
+        *tell_variants(study),
         "‡ is a yardstick, no method: it reads what no server can know. The gap is that of the yardstick that did best "
         "on these very seeds, which flatters it a little.",
         "The greedy oracle is myopic and no upper bound: it takes who helps the next model most. Full participation, "
@@ -78,6 +79,22 @@ def warn_of_many(study: Study, verdict: Verdict) -> str:
         f"somewhere would be expected of up to {m * study.alpha:.2g} of them. The opening says how much is left after "
         "one correction over all methods and regimes."
     )
+
+
+def tell_variants(study: Study) -> list[str]:
+    """Say whose p-values are corrected together, and which rows are asked for fewer seeds; a line each."""
+    lines = [
+        f"{name} are {len(rows)} tries of one idea, {', '.join(rows)}: their p is corrected by Holm for the regimes of "
+        "all of them together."
+        for name, rows in study.variants.items()
+    ]
+    if study.few:
+        rows = ", ".join(f"{row} ({n})" for row, n in study.few.items())
+        lines.append(
+            f"Of fewer seeds than the others, as a run of theirs takes much longer: {rows}. A yardstick that has less "
+            f"than half of {study.baseline}'s seeds is no gap."
+        )
+    return lines
 
 
 def tell_tuned(study: Study) -> list[str]:

@@ -1,7 +1,7 @@
 """What the judge says of a study: of each row in each cell, of each cell, of all."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fedcohort.observe.comparison.table import Difference, Mean
@@ -57,6 +57,7 @@ class CellVerdict:
         gap: it, None likewise.
         pays: whether the gap is clear of 0.
         seeds: how many show a difference of win.worth, None where no spread is known.
+        known: the yardsticks with seeds enough to say what there is to win.
     """
 
     cell: str
@@ -65,6 +66,7 @@ class CellVerdict:
     gap: Difference | None
     pays: bool
     seeds: int | None
+    known: Sequence[str]
 
     def winners(self, *roles: str) -> list[RowVerdict]:
         """The rows that win, best first."""
