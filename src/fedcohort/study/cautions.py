@@ -2,7 +2,7 @@
 
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.study.definition import BOUND, METHOD, Study
-from fedcohort.study.places import clock_of
+from fedcohort.study.places import clock_of, is_early
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import Verdict
 from fedcohort.study.wording import points, spell_worth
@@ -53,21 +53,21 @@ def tell_early(study: Study, found: Results) -> list[str]:
     """Say which runs had all of their rounds before the clock that was to end them; none or one line."""
     counts: dict[str, dict[str, list[bool]]] = {}
     for (cell, row, _), facts in found.done():
-        clock = clock_of(facts["words"].split())
-        if cell in study.cells and clock is not None:
-            counts.setdefault(study.cells[cell].label, {}).setdefault(row, []).append(facts["virtual_s"] < clock)
+        if cell in study.cells and clock_of(facts["words"].split()) is not None:
+            early = is_early(facts["words"], facts["virtual_s"])
+            counts.setdefault(study.cells[cell].label, {}).setdefault(row, []).append(early)
     where = {
         label: ", ".join(
             f"{row.replace(BOUND, 'bound ')} ({sum(of)} of {len(of)})" for row, of in rows.items() if any(of)
         )
         for label, rows in sorted(counts.items())
     }
-    early = "; ".join(f"{label}: {rows}" for label, rows in where.items() if rows)
-    if not early:
+    named = "; ".join(f"{label}: {rows}" for label, rows in where.items() if rows)
+    if not named:
         return []
     return [
         "Runs that had all of their rounds before the clock ended, so that `rounds` and not the clock stopped them; "
-        f"their last model counts from then on, and more rounds might have made it better: {early}."
+        f"their last model counts from then on, and more rounds might have made it better: {named}."
     ]
 
 

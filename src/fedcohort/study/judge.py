@@ -25,6 +25,7 @@ import numpy as np
 from fedcohort.maths.many_tests import adjust_holm, count_seeds, rank_rows
 from fedcohort.observe.comparison.table import Difference, Mean, difference, mean
 from fedcohort.study.definition import BOUND, METHOD, YARDSTICK, Study
+from fedcohort.study.places import is_early
 from fedcohort.study.ranking import RANKED, Ranks, late_of, rank, split_rows
 from fedcohort.study.results import Results, Row
 from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, RowVerdict, Verdict
@@ -110,6 +111,7 @@ def _judge_cell(
             costs={name: float(np.mean([facts[name] for facts in of.values()])) for name in COSTS},
             target={name: _median(of, f"{name}_to_target") for name in TO_TARGET},
             reached=sum(math.isfinite(facts["rounds_to_target"]) for facts in of.values()),
+            early=sum(is_early(facts["words"], facts["virtual_s"]) for facts in of.values()),
         )
         for row, of in runs.items()
     }

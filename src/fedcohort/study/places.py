@@ -83,6 +83,12 @@ def clock_of(words: Iterable[str]) -> float | None:
     return float(ends[-1]) if ends and ends[-1] != "null" else None
 
 
+def is_early(words: str, virtual_s: float) -> bool:
+    """Whether a run of these words, as a result has them, had all of its rounds before its clock ended."""
+    clock = clock_of(words.split())
+    return clock is not None and virtual_s < clock
+
+
 def stamp_of(words: Words, configs: str) -> str:
     """Return twelve hex digits over `words` and what the configs say: equal stamps are equal configs."""
     return hashlib.blake2b("\0".join([*words, configs]).encode(), digest_size=6).hexdigest()

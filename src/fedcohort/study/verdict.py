@@ -29,6 +29,7 @@ class RowVerdict:
         costs: means of what a run took, by name.
         target: median seconds and bytes and rounds to the target over seeds, infinite where half of them never met it.
         reached: seeds that met it.
+        early: seeds that had all of their rounds before the clock that was to end them.
     """
 
     row: str
@@ -45,6 +46,7 @@ class RowVerdict:
     costs: Mapping[str, float]
     target: Mapping[str, float]
     reached: int
+    early: int
 
 
 @dataclass(frozen=True)
