@@ -207,7 +207,7 @@ def test_runs_that_were_done_before_the_clock_are_named(tmp_path: Path) -> None:
         facts["words"] = f"until.virtual_s={100 if row == 'flash' and seed < 2 else 60}" if cell == "noisy" else ""
     report.write(study, found)
     text = (tmp_path / "README.md").read_text()
-    assert "| 60 s, rounds ended 2 of 3 |" in text
+    assert "60 s, rounds ended 2 of 3" in text
     assert text.count("rounds ended") == 1
     with (tmp_path / "tables" / "numbers.csv").open() as file:
         assert [(row["cell"], row["selector"]) for row in csv.DictReader(file) if row["ended_by_rounds"] == "2"] == [
