@@ -1,8 +1,8 @@
 """The results page: python benchmarks/papers/page.py writes benchmarks/papers/README.md
 
 One section a script: what it does (its opening comment), what any selector could have won there (the answer of the
-study that asks so), what we make of it (notes.md, by hand), and what came out (tables, in the folder of the script's
-name). Before them all of it in a few lines (summary.md, by hand).
+study that asks so; gap.md, by hand, where none does or it has no runs), what we make of it (notes.md, by hand), and
+what came out (tables, in the folder of the script's name). Before them all of it in a few lines (summary.md, by hand).
 """
 
 import re
@@ -37,6 +37,7 @@ GAPS = {  # the study that says what there was to win
     "feddiverse": "spurious_cmnist",
     "fedmaba_table2": "paper_fedmaba",
 }
+BY_HAND = ("gap.md", "notes.md")  # what there was to win, where no study tells it, and what we make of it
 
 
 def _under(word: str, text: str) -> str:
@@ -60,20 +61,23 @@ def section(name: str) -> str:
     parts = [f"## {name}", " ".join(line.removeprefix("# ") for line in comment)]
     bare = len(parts)
     parts += gap(GAPS[name]) if name in GAPS else []
-    notes = HERE / name / "notes.md"
-    if notes.exists():
-        parts.append(notes.read_text().strip())
+    by_hand = [HERE / name / each for each in BY_HAND]
+    parts += [path.read_text().strip() for path in by_hand if path.exists()]
     order = re.findall(r"^ *table (\w+) ", "\n".join(lines), re.MULTILINE)
     found = {path.parent.name: path for path in sorted((HERE / name).glob("*/table.md"))}
     names = [each for each in order if each in found] + [each for each in found if each not in order]
     for each in names:
         tables = (found[each], found[each].with_name("target.md"))
         parts += [_under(each, table.read_text()) for table in tables if table.exists()]
-    parts += [path.read_text().strip() for path in sorted((HERE / name).glob("*.md")) if path.name != "notes.md"]
+    parts += [path.read_text().strip() for path in sorted((HERE / name).glob("*.md")) if path.name not in BY_HAND]
     return "\n\n".join(parts if len(parts) > bare else [*parts, "Not run yet."])
 
 
-if __name__ == "__main__":
+def page() -> str:
+    """The whole page."""
     summary = (HERE / "summary.md").read_text().strip()
-    text = "\n\n".join([OPENING.strip(), summary, *map(section, ORDER)])
-    (HERE / "README.md").write_text(text + "\n")
+    return "\n\n".join([OPENING.strip(), summary, *map(section, ORDER)]) + "\n"
+
+
+if __name__ == "__main__":
+    (HERE / "README.md").write_text(page())

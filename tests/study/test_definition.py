@@ -41,6 +41,15 @@ from yaml_words import CONFIGS, ROOT
         ({"cells": {"a": {"words": ["seed=1"]}}}, "cells.a.words: seed is the study's own: leave seed=1 out"),
         ({"cells": {"a": {"words": [], "bounds": {"b": 3}}}}, "cells.a.bounds.b must be a list of texts"),
         ({"common": ["paths.logs=x"]}, "common: paths.logs is the study's own"),
+        ({"few": {"random": 1}}, "few must be one of round_robin, got 'random'"),
+        ({"few": {"round_robin": 3}}, "few.round_robin must be an integer in [1, 2], got 3"),
+        ({"few": ["round_robin"]}, "few must be options by name, got ['round_robin']"),
+        ({"variants": {"a": ["random", "round_robin"]}}, "variants.a must be a list of one or more of round_robin"),
+        ({"variants": {"a": ["round_robin"]}}, "variants.a must be a list of two methods or more, each in one list"),
+        (
+            {"selectors": ["flash", "powd", "oort"], "variants": {"a": ["flash", "powd"], "b": ["oort", "powd"]}},
+            "variants.b must be a list of two methods or more, each in one list, got ['oort', 'powd']",
+        ),
         ({"target": "high"}, "target must be a number in (-inf, inf) or null, got 'high'"),
     ],
 )

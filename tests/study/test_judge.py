@@ -183,3 +183,33 @@ def test_a_row_just_begun_costs_the_others_no_seeds(tmp_path: Path) -> None:
     assert rows["mine"].rank is None
     assert rows["flash"].rank is not None
     assert (rows["flash"].rank.n, rows["flash"].rank.mean) == (3, 1.0)
+
+
+def test_a_row_of_few_seeds_is_asked_for_these_alone(tmp_path: Path) -> None:
+    study = write(tmp_path, few={"oracle_clean": 1}, **ROWS)
+    verdict = judge(study, made_up(study, {"equal": {"random": [0.8], "oracle_clean": [0.9]}}))
+    assert verdict.missing["equal", "random"] == 1
+    assert ("equal", "oracle_clean") not in verdict.missing
+    assert verdict.missing["noisy", "oracle_clean"] == 1
+
+
+def test_a_yardstick_of_few_seeds_is_not_the_gap(tmp_path: Path) -> None:
+    """Three of seven seeds are less than half; of six they are half, and it is the best."""
+    study = write(tmp_path, **(ROWS | {"seeds": list(range(7))}))
+    for n, best in ((7, "oracle_clean"), (6, "oracle_diverse")):
+        late = {"random": [0.8] * n, "oracle_clean": [0.9, 0.91] * 3 + [0.9], "oracle_diverse": [0.99, 0.98, 0.99]}
+        cell = judge(study, made_up(study, {"equal": late})).cells["equal"]
+        assert cell.best == best
+        assert ("oracle_diverse" in cell.known) == (n == 6)
+
+
+def test_variants_are_corrected_together(tmp_path: Path) -> None:
+    """Four tests of the two rows in two cells, as in the correction over all methods: there are no others."""
+    study = write(tmp_path, variants={"tries": ["flash", "powd"]}, **ROWS)
+    cells = judge(study, made_up(study, LATE)).cells
+    for cell in cells.values():
+        for row in ("flash", "powd"):
+            assert cell.rows[row].p == cell.rows[row].p_all
+    assert cells["equal"].rows["flash"].p == pytest.approx(3 * p_of(2 * math.sqrt(3)))
+    # a yardstick keeps its own two
+    assert cells["equal"].rows["oracle_clean"].p == pytest.approx(2 * p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3)

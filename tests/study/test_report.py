@@ -207,8 +207,63 @@ def test_runs_that_were_done_before_the_clock_are_named(tmp_path: Path) -> None:
         facts["words"] = f"until.virtual_s={100 if row == 'flash' and seed < 2 else 60}" if cell == "noisy" else ""
     report.write(study, found)
     text = (tmp_path / "README.md").read_text()
+    assert "60 s, rounds ended 2 of 3" in text
+    assert text.count("rounds ended") == 1
+    with (tmp_path / "tables" / "numbers.csv").open() as file:
+        assert [(row["cell"], row["selector"]) for row in csv.DictReader(file) if row["ended_by_rounds"] == "2"] == [
+            ("noisy", "flash")
+        ]
     assert f"- Runs that {early}, so that `rounds` and not the clock stopped them; " in text
     assert "might have made it better: noisy: flash (2 of 3).\n" in text
+
+
+def test_rows_of_few_seeds_and_variants_are_told(tmp_path: Path) -> None:
+    """`full`, beside, has its one seed: nothing is missing of it. A yardstick of few seeds is named all the same."""
+    few, tries = {"oracle_diverse": 3, "full": 1}, {"repairs": ["flash", "powd"]}
+    study = write(tmp_path, few=few, variants=tries, **(ROWS | {"seeds": list(range(7))}))
+    one = {
+        "random": [0.8] * 7,
+        "oracle_clean": [0.801, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8],
+        "oracle_diverse": [0.86, 0.85, 0.87],
+    }
+    rest = {"flash": [0.8] * 7, "powd": [0.8] * 7, "full": [0.8]}
+    report.write(study, made_up(study, {"equal": {**one, **rest}, "noisy": {**one, **rest, "bound:clean": [0.8] * 7}}))
+    text = (tmp_path / "README.md").read_text()
+    assert "seeds have been run" not in text
+    assert "## Missing" not in text
+    # +.05, .06, .07: deviation .01 times 4.303 / sqrt(3)
+    assert "- equal: the yardsticks win nothing here, or less than 1 point (+0.0 [" in text
+    assert "oracle_clean); oracle_diverse is +6.0 [+3.5, +8.5]" in text
+    assert "- repairs are 2 tries of one idea, flash, powd: their p is corrected by Holm for the regimes of all" in text
+    assert (
+        "- Of fewer seeds than the others, as a run of theirs takes much longer: oracle_diverse (3), full (1)." in text
+    )
+    less = {"random": [0.8] * 6, "oracle_clean": [0.8] * 7, "full": [0.8]}
+    report.write(study, made_up(study, {"equal": less}))
+    text = (tmp_path / "README.md").read_text()
+    assert "So far 6 to 7 of 7 seeds have been run." in text
+    assert "- all of 3 seeds in each of its regimes: oracle_diverse\n" in text
+    assert "all of 1 seeds" not in text.split("full")[0]
+
+
+def test_what_rewards_follow_is_told(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    found = made_up(study, LATE)
+    report.write(study, found)
+    assert "scores and rewards follow" not in (tmp_path / "README.md").read_text()
+    for seed, (score, reward) in enumerate(((0.1, -0.5), (0.3, -0.3))):
+        facts = found.rows["equal", "flash", seed]
+        facts["follows"] = f'{{"score_noise": {score}, "reward_noise": {reward}, "explore_noise": 0.9}}'
+    found.rows["equal", "powd", 0]["follows"] = '{"score_noise": 0.7}'  # it is paid nothing
+    found.rows["noisy", "flash", 0]["follows"] = '{"reward_seconds": 0.25}'
+    report.write(study, found)
+    text = (tmp_path / "README.md").read_text()
+    assert "| regime | selector | score: wrong labels | reward: wrong labels | reward: seconds |" in text
+    assert "| equal | flash | +0.20 | -0.40 | – |" in text
+    assert "| noisy | flash | – | – | +0.25 |" in text
+    assert "| equal | powd | +0" not in text
+    found.save()
+    assert load(study).rows["noisy", "flash", 0]["follows"] == '{"reward_seconds": 0.25}'
 
 
 def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:

@@ -131,3 +131,14 @@ def test_studies_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     folder = studies(tmp_path, baseline="round_robin", selectors=["flash"], yardsticks=[])
     with pytest.raises(OptionError, match=r"of\.second must have the baseline and the unit of first, random and"):
         leaderboard.load(folder)
+
+
+def test_variants_of_all_studies_are_one_family(tmp_path: Path) -> None:
+    folder = studies(tmp_path)
+    for name, rows in (("first", "[flash, powd]"), ("second", "[powd, oort]")):
+        path = tmp_path / name / "study.yaml"
+        path.write_text(path.read_text().replace("selectors:", "selectors:\n- oort") + f"variants: {{tries: {rows}}}\n")
+    known = leaderboard.load(folder)
+    assert dict(known.whole.variants) == {"tries": ["flash", "powd", "oort"]}
+    standings.write(known)
+    assert "- tries are 3 tries of one idea, flash, powd, oort: " in (folder / "README.md").read_text()

@@ -194,7 +194,8 @@ class FederatedLoop(pl.Callback):
                 scalars, per_client = client_metrics(module.network, self.federation, who)
             metrics |= scalars
             table |= per_client
-            metrics |= self.following.measure(planned.selection) if planned is not None else {}
+        if planned is not None and (step % every == 0 if every else module.evaluated):  # with 0 clients cost nothing
+            metrics |= self.following.measure(planned.selection)
         if "test/acc" in metrics and (attribute := self.federation.server_test_attribute) is not None:
             with self.stopwatch.stage("evaluate"):
                 metrics["test/acc_worst_group"] = worst_group(module.network, self.federation.server_test, attribute)

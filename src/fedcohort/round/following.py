@@ -9,6 +9,15 @@ from fedcohort.data.skew import triplets
 from fedcohort.maths.spearman import correlate
 from fedcohort.types import Selection, Values
 
+PREFIX = "select/"
+FACTS = ("noise", "skew", "seconds", "samples")
+
+
+def split_name(metric: str) -> tuple[str, str] | None:
+    """Return the part and the fact that `select/<part>_<fact>` correlates, None for any other metric."""
+    part, _, fact = metric.removeprefix(PREFIX).rpartition("_")
+    return (part, fact) if metric.startswith(PREFIX) and fact in FACTS and part else None
+
 
 class Following:
     """Correlates scores, their parts and rewards with facts of the clients that differ between them.
@@ -40,7 +49,7 @@ class Following:
         columns = {"score": selection.scores, **selection.parts, "reward": selection.reward}
         parts = {part: values for part, values in columns.items() if values is not None}
         found = {
-            f"select/{part}_{fact}": correlate(values, column)
+            f"{PREFIX}{part}_{fact}": correlate(values, column)
             for part, values in parts.items()
             for fact, column in self.facts.items()
         }

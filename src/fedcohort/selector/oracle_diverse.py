@@ -1,46 +1,20 @@
 """The diverse oracle, a yardstick: it knows everybody's classes, and puts together a cohort that has them all equally.
 
-    S_1 = a client by chance,   S_{j+1} = S_j + argmin_k sum_c (share of class c in S_j + k, less 1/C)^2
+    S_1 = a client by chance,   S_{j+1} = S_j + argmin_k sum_c (share of class c in S_j + k, less 1/C)^2   (`even.py`)
 
-With chance among equals, and a first client that is anybody, cohorts differ from round to round. What the greedy choice
-finds need not be the most balanced cohort there is. Label counts are of the labels as they are given: noise makes
-skewed clients look balanced. Fed-CBS draws by the same imbalance. A client that fails three times in a row rests for a
-while (`backoff.py`); a client without samples is taken last.
+Label counts are of the labels as they are given: noise makes skewed clients look balanced. Fed-CBS draws by the same
+imbalance. Where attributes go with classes, selector=oracle_groups sees them, too.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from fedcohort.maths.qcid import qcid
-from fedcohort.selector import backoff
-from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import Selector, top
-from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection
+from fedcohort.selector.even import EvenCohort
 
 
 @dataclass(frozen=True)
-class OracleDiverse(Selector[Backoff]):
+class OracleDiverse(EvenCohort):
     """The yardstick. A score is the negative imbalance of a cohort of that client alone."""
 
+    counts: ClassVar[str] = "label_counts"
     needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
-
-    def init(self, population: Population) -> Backoff:
-        return backoff.NOBODY
-
-    def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:
-        ctx = backoff.ready(state, ctx)
-        h = ctx.signals["label_counts"].astype(float)
-        filled, left, together = h.sum(1) > 0, ctx.available, np.zeros(h.shape[1])
-        chosen: list[int] = []
-        while len(chosen) < min(ctx.cohort, len(ctx.available)):
-            scores = np.where(filled, -qcid(h, together) if chosen else 0.0, -np.inf)
-            (k,) = top(scores, left, 1, ctx.rng).tolist()
-            chosen.append(k)
-            left, together = left[left != k], together + h[k]
-        return Selection(np.sort(np.array(chosen, dtype=np.int64)), -qcid(h)), state
-
-    def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
-        return None, backoff.after(state, outcome)

@@ -40,8 +40,7 @@ def kind_of(study: Study, cell: CellVerdict) -> str:
         return WON
     if cell.pays:
         return UNUSED
-    overs = [over_of(row) for row in cell.rows.values() if row.role == YARDSTICK]
-    known = [over for over in overs if over.n >= study.enough]
+    known = [over_of(cell.rows[row]) for row in cell.known]
     return NOTHING if known and all(over.high <= study.worth for over in known) else OPEN
 
 
@@ -64,9 +63,10 @@ def _of_cell(study: Study, kind: str, cell: CellVerdict, u: MetricUnit) -> str:
 
 def _so_far(study: Study, cells: Sequence[CellVerdict]) -> str:
     """Say that there are fewer seeds than are asked for."""
-    counts = sorted(row.value.n for cell in cells for row in cell.rows.values())
-    if counts[0] >= len(study.seeds):
+    rows = [row for cell in cells for row in cell.rows.values()]
+    if all(row.value.n >= len(study.seeds_of(row.row)) for row in rows):
         return ""
+    counts = sorted(row.value.n for row in rows if row.row not in study.few or row.value.n < study.few[row.row])
     span = f"{counts[0]} to {counts[-1]}" if counts[0] < counts[-1] else f"{counts[0]}"
     return f" So far {span} of {len(study.seeds)} seeds have been run."
 
@@ -123,8 +123,13 @@ def _bound(cell: CellVerdict, u: MetricUnit) -> str:
 
 
 def _beyond(study: Study, cell: CellVerdict, u: MetricUnit) -> str:
-    """Name the bounds and the rows beside that may lie further above the baseline than a difference is worth."""
-    far = [row for row in cell.rows.values() if row.role in (LIMIT, BESIDE) and over_of(row).n >= study.enough]
+    """Name the bounds and the rows beside that may lie further above the baseline than a difference is worth.
+
+    Yardsticks of few seeds are among them: what they win isn't what the sentence says.
+    """
+    few = [row for row in cell.rows.values() if row.role == YARDSTICK and row.row not in cell.known]
+    far = [*(row for row in cell.rows.values() if row.role in (LIMIT, BESIDE)), *few]
+    far = [row for row in far if over_of(row).n >= study.enough]
     far = sorted((row for row in far if over_of(row).high > study.worth), key=lambda row: -over_of(row).mean)
     return "".join(f"; {row.row.replace(BOUND, 'bound ')} is {spell_mean(over_of(row), u, sign=True)}" for row in far)
 

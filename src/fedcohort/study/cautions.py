@@ -2,7 +2,7 @@
 
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.study.definition import BOUND, METHOD, Study
-from fedcohort.study.places import clock_of
+from fedcohort.study.places import clock_of, is_early
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import Verdict
 from fedcohort.study.wording import points, spell_worth
@@ -17,6 +17,7 @@ def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         "partition and first model, with 95 % intervals of the paired t.",
         f"▲ and ▼: a difference whose p, corrected by Holm for the row's regimes, is below {study.alpha:g}, "
         f"of {least:g} {points(u, least)} or more, over {study.enough} seeds or more. {warn_of_many(study, verdict)}",
+        *tell_variants(study),
         "‡ is a yardstick, no method: it reads what no server can know. The gap is that of the yardstick that did best "
         "on these very seeds, which flatters it a little.",
         "The greedy oracle is myopic and no upper bound: it takes who helps the next model most. Full participation, "
@@ -52,21 +53,21 @@ def tell_early(study: Study, found: Results) -> list[str]:
     """Say which runs had all of their rounds before the clock that was to end them; none or one line."""
     counts: dict[str, dict[str, list[bool]]] = {}
     for (cell, row, _), facts in found.done():
-        clock = clock_of(facts["words"].split())
-        if cell in study.cells and clock is not None:
-            counts.setdefault(study.cells[cell].label, {}).setdefault(row, []).append(facts["virtual_s"] < clock)
+        if cell in study.cells and clock_of(facts["words"].split()) is not None:
+            early = is_early(facts["words"], facts["virtual_s"])
+            counts.setdefault(study.cells[cell].label, {}).setdefault(row, []).append(early)
     where = {
         label: ", ".join(
             f"{row.replace(BOUND, 'bound ')} ({sum(of)} of {len(of)})" for row, of in rows.items() if any(of)
         )
         for label, rows in sorted(counts.items())
     }
-    early = "; ".join(f"{label}: {rows}" for label, rows in where.items() if rows)
-    if not early:
+    named = "; ".join(f"{label}: {rows}" for label, rows in where.items() if rows)
+    if not named:
         return []
     return [
         "Runs that had all of their rounds before the clock ended, so that `rounds` and not the clock stopped them; "
-        f"their last model counts from then on, and more rounds might have made it better: {early}."
+        f"their last model counts from then on, and more rounds might have made it better: {named}."
     ]
 
 
@@ -78,6 +79,22 @@ def warn_of_many(study: Study, verdict: Verdict) -> str:
         f"somewhere would be expected of up to {m * study.alpha:.2g} of them. The opening says how much is left after "
         "one correction over all methods and regimes."
     )
+
+
+def tell_variants(study: Study) -> list[str]:
+    """Say whose p-values are corrected together, and which rows are asked for fewer seeds; a line each."""
+    lines = [
+        f"{name} are {len(rows)} tries of one idea, {', '.join(rows)}: their p is corrected by Holm for the regimes of "
+        "all of them together."
+        for name, rows in study.variants.items()
+    ]
+    if study.few:
+        rows = ", ".join(f"{row} ({n})" for row, n in study.few.items())
+        lines.append(
+            f"Of fewer seeds than the others, as a run of theirs takes much longer: {rows}. A yardstick that has less "
+            f"than half of {study.baseline}'s seeds is no gap."
+        )
+    return lines
 
 
 def tell_tuned(study: Study) -> list[str]:

@@ -61,6 +61,27 @@ def read_seeds(option: str, value: object) -> tuple[int, ...]:
     return tuple(seeds)
 
 
+def read_few(value: object, rows: Sequence[str], n_seeds: int) -> dict[str, int]:
+    """Check `few`: how many seeds a row is asked for; rows: those that may have fewer. Raises `OptionError`."""
+    few = mapping("few", value)
+    for row, n in few.items():
+        ranges.choice("few", row, *rows)
+        ranges.integer(f"few.{row}", n, f"[1, {n_seeds}]")
+    return few
+
+
+def read_variants(value: object, rows: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Check `variants`: by a name, two methods or more; rows: the methods. Raises `OptionError`."""
+    found = mapping("variants", value)
+    seen = set[str]()
+    for name, of in found.items():
+        ranges.words(f"variants.{name}", of, *rows)
+        if len(of) == 1 or seen & set(of):
+            raise ranges.refuse(f"variants.{name}", "a list of two methods or more, each in one list", of)
+        seen |= set(of)
+    return {name: tuple(of) for name, of in found.items()}
+
+
 def read_words(option: str, value: object) -> tuple[str, ...]:
     """Check overrides as they are typed behind train.py; the seed is the study's own. Raises `OptionError`."""
     ranges.texts(option, value)

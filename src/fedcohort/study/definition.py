@@ -8,6 +8,8 @@
     beside            the same, shown but no part of that: `full` trains everybody, `worst` chooses badly
     cells             regimes in their order: label, axis, words, bounds (overrides by name), target
     seeds, metric, late, target, win.alpha, win.least, win.seeds, win.worth
+    few                 {oracle_greedy: 3}: rows that are run on the first so many seeds, unless `selectors` names them
+    variants            {repairs: [flash_whitened, flash_progress]}: tries of one idea, whose p is corrected together
     tune                what `fedcohort study tune` searches (`space.py`)
 
 Of words with one key the last counts: those of a selector over those of its cell, those over the common ones. A bound
@@ -25,14 +27,14 @@ from fedcohort.observe.comparison.table import lower_is_better
 from fedcohort.startup.compose import file_of
 from fedcohort.startup.options import unknown
 from fedcohort.study import space
-from fedcohort.study.checks import check_keys, mapping, named, read_seeds, read_win, read_words
+from fedcohort.study.checks import check_keys, mapping, named, read_few, read_seeds, read_variants, read_win, read_words
 from fedcohort.study.space import Space, Tuned
 
 NAME = "study.yaml"
 BOUND = "bound:"  # before the name of a bound, where selectors stand
 METHOD, YARDSTICK, BESIDE, BASELINE, LIMIT = "method", "yardstick", "beside", "baseline", "bound"
 DEFAULTS = {"common": [], "yardsticks": [], "beside": [], "metric": "test/acc", "late": 10, "target": None, "win": {}}
-DEFAULTS |= {"tune": None}
+DEFAULTS |= {"tune": None, "few": {}, "variants": {}}
 NEEDED = ("title", "question", "baseline", "selectors", "cells", "seeds")
 CLIENTS = "eval.clients_every="  # the rounds that evaluate all clients
 ONE, MANY = "a word of selector, or `name: [overrides]`", "a list of words of selector, or of `name: [overrides]`"
@@ -75,6 +77,8 @@ class Study:
         worth: the difference that the number of seeds is told for, in the metric's own unit.
         space: what is tuned, None for nothing.
         tuned: by the name of its row, `<row>_tuned`, what was found.
+        few: by row, of how many of the seeds, the first, it is asked for; of all where it isn't named.
+        variants: by a name, methods that are tries of one idea: the p-values of all of them are corrected together.
     """
 
     folder: Path
@@ -94,10 +98,16 @@ class Study:
     worth: float
     space: Space | None = None
     tuned: Mapping[str, Tuned] = field(default_factory=dict)
+    few: Mapping[str, int] = field(default_factory=dict)
+    variants: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return self.folder.name
+
+    def seeds_of(self, row: str) -> Sequence[int]:
+        """The seeds that the row is asked for."""
+        return self.seeds[: self.few.get(row, len(self.seeds))]
 
     def role_of(self, row: str) -> str:
         """What the row is: one that `study.yaml` doesn't name is a user's own method."""
@@ -150,6 +160,8 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
         **read_win(node["win"]),
         space=None if node["tune"] is None else space.read(mapping("tune", node["tune"]), cells, seeds),
         tuned=found,
+        few=read_few(node["few"], [row for row in rows if roles[row] != BASELINE], len(seeds)),
+        variants=read_variants(node["variants"], [row for row in rows if roles[row] == METHOD]),
     )
 
 

@@ -2,10 +2,11 @@
 
     d_s      late mean of a row minus that of the baseline on seed s: they share data, partition and first model
     verdict  a row wins or loses in a cell where Holm's adjusted p, over the row's cells, is below win.alpha, mean d is
-             win.least or more, and there are win.seeds of them; p is corrected over all methods and cells, too, which
-             says how many of the wins one correction of everything leaves
-    gap      the d of the yardstick whose mean d is largest, of those with win.seeds seeds where there are any; there is
-             something to win where that passes in the same way
+             win.least or more, and there are win.seeds of them; of `variants`, tries of one idea, over the cells of all
+             of them. p is corrected over all methods and cells, too, which says how many of the wins one correction of
+             everything leaves
+    gap      the d of the yardstick whose mean d is largest, of those with win.seeds seeds and half of the baseline's
+             where there are any; there is something to win where that passes in the same way
     closed   mean d of a row / mean d of that yardstick, over the seeds that all three have; given where there is a gap,
              on these seeds too, and they are win.seeds or more
     rank     of a method or the baseline among all that have half of the baseline's seeds or more, by seed, over the
@@ -24,6 +25,7 @@ import numpy as np
 from fedcohort.maths.many_tests import adjust_holm, count_seeds, rank_rows
 from fedcohort.observe.comparison.table import Difference, Mean, difference, mean
 from fedcohort.study.definition import BOUND, METHOD, YARDSTICK, Study
+from fedcohort.study.places import is_early
 from fedcohort.study.ranking import RANKED, Ranks, late_of, rank, split_rows
 from fedcohort.study.results import Results, Row
 from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, RowVerdict, Verdict
@@ -38,7 +40,7 @@ def judge(study: Study, found: Results) -> Verdict:
         for row in of
         if row != study.baseline and set(of[row]) & set(of.get(study.baseline, {}))
     }
-    own, methods = _adjust(overs), [key for key in overs if study.role_of(key[1]) == METHOD]
+    own, methods = _adjust(study, overs), [key for key in overs if study.role_of(key[1]) == METHOD]
     over_all = dict(zip(methods, adjust_holm([overs[key].p for key in methods]), strict=True))
     cells = {cell: _judge_cell(study, cell, runs[cell], overs, (own, over_all)) for cell in runs}
     return Verdict(cells, _rank_over_cells(study, found), _missing(study, runs))
@@ -66,11 +68,12 @@ def _late(runs: Mapping[int, Row]) -> dict[int, float]:
     return {seed: facts["late"] for seed, facts in runs.items()}
 
 
-def _adjust(overs: Mapping[Place, Difference]) -> dict[Place, float]:
-    """Correct each row's p-values for the number of its cells."""
+def _adjust(study: Study, overs: Mapping[Place, Difference]) -> dict[Place, float]:
+    """Correct each row's p-values for the number of its cells, those of variants for the cells of all of them."""
     found: dict[Place, float] = {}
-    for row in {row for _, row in overs}:
-        keys = [key for key in overs if key[1] == row]
+    families = {row: name for name, rows in study.variants.items() for row in rows}
+    for family in {families.get(row, row) for _, row in overs}:
+        keys = [key for key in overs if families.get(key[1], key[1]) == family]
         found |= dict(zip(keys, adjust_holm([overs[key].p for key in keys]), strict=True))
     return found
 
@@ -87,7 +90,8 @@ def _judge_cell(
     own = {row: overs[cell, row] for row in runs if (cell, row) in overs}
     signs = {row: _sign(study, over.over, adjusted[cell, row]) for row, over in own.items()}
     yardsticks = [row for row in own if study.role_of(row) == YARDSTICK and math.isfinite(own[row].over.mean)]
-    known = [row for row in yardsticks if own[row].over.n >= study.enough]  # one that was just begun has luck at most
+    least = max(study.enough, len(runs.get(study.baseline, ())) / 2)  # one that was just begun has luck at most
+    known = [row for row in yardsticks if own[row].over.n >= least]
     best = max(known or yardsticks, key=lambda row: own[row].over.mean, default=None)
     pays = best is not None and signs[best] > 0
     ranks = _rank_in_cell(study, runs)
@@ -107,12 +111,13 @@ def _judge_cell(
             costs={name: float(np.mean([facts[name] for facts in of.values()])) for name in COSTS},
             target={name: _median(of, f"{name}_to_target") for name in TO_TARGET},
             reached=sum(math.isfinite(facts["rounds_to_target"]) for facts in of.values()),
+            early=sum(is_early(facts["words"], facts["virtual_s"]) for facts in of.values()),
         )
         for row, of in runs.items()
     }
     spreads = [own[row].over.std for row in own if study.role_of(row) == METHOD and math.isfinite(own[row].over.std)]
     seeds = count_seeds(median(spreads), study.worth, study.alpha) if spreads else None
-    return CellVerdict(cell, rows, best, own[best] if best else None, pays, seeds)
+    return CellVerdict(cell, rows, best, own[best] if best else None, pays, seeds, known)
 
 
 def _sign(study: Study, over: Mean, p: float) -> int:
@@ -161,5 +166,5 @@ def _mean_of(runs: Mapping[int, Row], seeds: Collection[int]) -> float:
 def _missing(study: Study, runs: Mapping[str, Runs]) -> dict[tuple[str, str], int]:
     wanted = {(cell, row) for cell in study.cells for row in study.words}
     wanted |= {(name, BOUND + bound) for name, cell in study.cells.items() for bound in cell.bounds}
-    left = {(cell, row): len(set(study.seeds) - set(runs.get(cell, {}).get(row, {}))) for cell, row in wanted}
+    left = {(cell, row): len(set(study.seeds_of(row)) - set(runs.get(cell, {}).get(row, {}))) for cell, row in wanted}
     return {place: n for place, n in sorted(left.items()) if n}

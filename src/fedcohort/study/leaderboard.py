@@ -6,7 +6,7 @@
 Nothing is trained for it: it reads the results that the studies have. They have one baseline, and metrics of one unit.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -89,10 +89,19 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
         metric=" or ".join(dict.fromkeys(study.metric for study in studies.values())),
         late=first.late,
         **win,
+        variants=_join_variants(studies.values()),
         tuned={f"{row} in {name}": each for name, study in studies.items() for row, each in study.tuned.items()},
     )
     groups = {f"{name}/{cell}": name for name, study in studies.items() for cell in study.cells}
     return Leaderboard(whole, _join(folder, found), groups, studies, found)
+
+
+def _join_variants(studies: Iterable[Study]) -> dict[str, list[str]]:
+    """Put the variants of all studies together, by their names."""
+    joined: dict[str, list[str]] = {}
+    for name, rows in (each for study in studies for each in study.variants.items()):
+        joined[name] = list(dict.fromkeys([*joined.get(name, ()), *rows]))
+    return joined
 
 
 def _call(regime: Regime, name: str, called: str) -> Regime:

@@ -12,7 +12,8 @@ import numpy as np
 from fedcohort.errors import OptionError
 from fedcohort.observe.reached import CLOCK, DOWN, UP, find_first
 from fedcohort.record import card, provenance
-from fedcohort.record.history import read
+from fedcohort.record.history import History, read
+from fedcohort.round.following import split_name
 from fedcohort.types import Values
 
 SPENT = {  # by the run's end, evaluated there or not: the sum of these metrics
@@ -93,6 +94,16 @@ def mean_over_time(found: Trajectory, clock_s: float) -> float:
     return float(np.average(found.value[there], weights=seconds[there]))
 
 
+def correlations(history: History) -> dict[str, float]:
+    """Return what scores, their parts and rewards follow, by `<part>_<fact>`: means over rounds of rank correlations.
+
+    They are those of `round/following.py`, in all rounds that were evaluated; none of a selector without scores.
+    """
+    names = {str(name): split_name(str(name)) for name in history.metrics}
+    means = {"_".join(of): float(history.metrics[name].mean()) for name, of in names.items() if of is not None}
+    return {name: round(rho, 4) for name, rho in means.items() if math.isfinite(rho)}
+
+
 def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
     """Return what the run in `folder` cost and where it comes from, and its curve."""
     found = read_trajectory(folder, metric)
@@ -107,6 +118,7 @@ def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
         "rounds": int(history.steps[-1]),
         "fingerprint": history.fingerprints[-1],
         "yardstick": card.load(folder).tags.get("yardstick", ""),
+        "follows": json.dumps(correlations(history), sort_keys=True),
         **spent,
     }
     return facts, found

@@ -17,7 +17,8 @@ def list_missing(study: Study, verdict: Verdict) -> list[str]:
     for row, of in lacks.items():
         whole = sum(row.removeprefix(BOUND) in cell.bounds for cell in study.cells.values())
         whole = whole if row.startswith(BOUND) else len(study.cells)
-        what = "; ".join(_lack(n, cells, whole, len(study.seeds)) for n, cells in sorted(of.items(), reverse=True))
+        asked = len(study.seeds_of(row))
+        what = "; ".join(_lack(n, cells, whole, asked) for n, cells in sorted(of.items(), reverse=True))
         rows.setdefault(what, []).append(row.replace(BOUND, "bound "))
     return [f"{what}: {', '.join(names)}" for what, names in rows.items()]
 

@@ -22,11 +22,13 @@ class Place:
     Attributes:
         row: a selector's name, or that of a bound.
         words: of its runs, without the seed.
+        seeds: the only ones that it is asked for, None for any.
     """
 
     cell: str
     row: str
     words: Words
+    seeds: tuple[int, ...] | None = None
 
     def key(self, seed: int) -> tuple[str, str, int]:
         return self.cell, self.row, seed
@@ -47,7 +49,8 @@ def with_own(study: Study, selectors: Sequence[str] | None, configs: Path) -> St
 def list_places(study: Study, cells: Sequence[str] | None = None, rows: Sequence[str] | None = None) -> list[Place]:
     """List the places of the cells and rows that are named, None for all, in the study's order.
 
-    The baseline and the bounds are always among them: nothing is said of a row without them. Raises `OptionError`.
+    The baseline and the bounds are always among them: nothing is said of a row without them. A row that `rows` names is
+    asked for any seed, whatever `few` says. Raises `OptionError`.
     """
     for name in cells or ():
         if name not in study.cells:
@@ -56,7 +59,8 @@ def list_places(study: Study, cells: Sequence[str] | None = None, rows: Sequence
     for cell in (study.cells[name] for name in study.cells if cells is None or name in cells):
         for row, words in study.words.items():
             if rows is None or row in rows or study.role_of(row) == BASELINE:
-                found.append(Place(cell.name, row, merge(LEAN, study.common, cell.words, words)))
+                few = tuple(study.seeds_of(row)) if row in study.few and rows is None else None
+                found.append(Place(cell.name, row, merge(LEAN, study.common, cell.words, words), few))
         for bound, words in cell.bounds.items():
             base = study.words[study.baseline]
             found.append(Place(cell.name, BOUND + bound, merge(LEAN, study.common, base, words)))
@@ -77,6 +81,12 @@ def clock_of(words: Iterable[str]) -> float | None:
     """Return the virtual seconds at which runs of these words end, None where no clock ends them."""
     ends = [word.partition("=")[2] for word in words if word.lstrip("+").startswith(f"{CLOCK}=")]
     return float(ends[-1]) if ends and ends[-1] != "null" else None
+
+
+def is_early(words: str, virtual_s: float) -> bool:
+    """Whether a run of these words, as a result has them, had all of its rounds before its clock ended."""
+    clock = clock_of(words.split())
+    return clock is not None and virtual_s < clock
 
 
 def stamp_of(words: Words, configs: str) -> str:

@@ -37,7 +37,7 @@ def progress_of(places: Sequence[Place], seeds: Sequence[int], found: Results, c
     digest = digest_of(configs)
     commit, dirty = provenance.commit()
     stamps = {(place.cell, place.row): stamp_of(place.words, digest) for place in places}
-    runs = [(place, seed) for seed in seeds for place in places]
+    runs = [(place, seed) for seed in seeds for place in places if place.seeds is None or seed in place.seeds]
     how = {}
     for place, seed in runs:
         row = found.rows.get(place.key(seed))
@@ -70,7 +70,8 @@ def set_apart(study: Study, found: Results, configs: Path, identity: Identify, s
     rows = {row for (_, row, _), _ in found.done() if row not in study.words and not row.startswith(BOUND)}
     own = [row for row in sorted(rows) if (configs / "selector" / f"{row}.yaml").is_file()]
     seeds = sorted({seed for (_, _, seed), _ in found.done()})
-    at = progress_of(list_places(with_own(study, own, configs)), seeds, found, configs)
+    every = replace(with_own(study, own, configs), few={})  # what was run on more seeds counts as well
+    at = progress_of(list_places(every), seeds, found, configs)
     if at.count(CHANGED):
         say(COMPOSING)
         at = settle(at, found, identity)

@@ -12,7 +12,7 @@ from fedcohort.observe.comparison.sheet import Sheet
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.figure.regimes import RegimeMap, draw_map, draw_ranks
 from fedcohort.record.folder import write_atomically
-from fedcohort.study import answer, cautions, sheets, web
+from fedcohort.study import answer, cautions, follows, sheets, web
 from fedcohort.study.definition import BESIDE, BOUND, METHOD, YARDSTICK, Study
 from fedcohort.study.judge import judge
 from fedcohort.study.missing import list_changed, list_missing
@@ -50,6 +50,7 @@ def write(study: Study, found: Results) -> list[Path]:
             sheets.sheet_of_cells(study, verdict, u),
             sheets.sheet_of_differences(study, verdict, u),
             sheets.sheet_of_ranks(study, verdict, u),
+            *follows.list_sheets(study, found),
         ],
         cells=[sheets.sheet_of_cell(study, cell, u) for cell in verdict.cells.values()],
         cautions=[*cautions.cautions(study, verdict, u), *cautions.tell_early(study, found)],

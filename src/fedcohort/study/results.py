@@ -21,7 +21,7 @@ from fedcohort.study.places import clock_of
 RESULTS, CURVES = "results.parquet", "curves.parquet"
 DONE, REFUSED, FAILED = "done", "refused", "failed"
 TEXTS: tuple[str, ...] = ("cell", "selector", "status", "reason", "words", "stamp", "config_hash", "budget", "metric")
-TEXTS += ("commit", "sources", "versions", "fingerprint", "when", "yardstick")
+TEXTS += ("commit", "sources", "versions", "fingerprint", "when", "yardstick", "follows")
 NUMBERS: tuple[str, ...] = (
     "late",
     "last",

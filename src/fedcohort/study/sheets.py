@@ -118,7 +118,7 @@ def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:
                 f"{each.p:.3f}" if math.isfinite(each.p) else NONE,
                 f"{100 * each.closed:.0f} %" if math.isfinite(each.closed) else NONE,
                 _rank(each.rank),
-                units.seconds(each.costs["virtual_s"]),
+                f"{units.seconds(each.costs['virtual_s'])}{_early(each)}",
                 units.bytes_(each.costs["bytes"]),
                 met if study.cells[cell.cell].target is not None else NONE,
             )
@@ -126,6 +126,11 @@ def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:
     strong = frozenset(i for i, each in enumerate(cell.rows.values()) if each.sign > 0)
     note = tell_power(study, [cell], u)
     return Sheet(f"cell_{cell.cell}", study.cells[cell.cell].label, HEAD, rows, strong, note)
+
+
+def _early(row: RowVerdict) -> str:
+    """Say on how many seeds `rounds` ended the run, and not its clock; "" for none."""
+    return f", rounds ended {row.early} of {row.value.n}" if row.early else ""
 
 
 def _rank(rank: Mean | None) -> str:
@@ -161,6 +166,7 @@ def numbers_csv(study: Study, verdict: Verdict) -> str:
         "last",
         *(f"{name}_to_target" for name in TO_TARGET),
         "reached",
+        "ended_by_rounds",
     ]
     lines: list[list[object]] = [list(head)]
     for cell in verdict.cells.values():
@@ -178,6 +184,7 @@ def numbers_csv(study: Study, verdict: Verdict) -> str:
                     *exact(each.closed, rank.mean, rank.half, *(each.costs[name] for name in COSTS), each.last),
                     *exact(*(each.target[name] for name in TO_TARGET)),
                     each.reached if study.cells[cell.cell].target is not None else "",
+                    each.early,
                 ]
             )
     return write_csv(lines)

@@ -141,6 +141,7 @@ def _cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         "A method that has fewer than half as many runs as the baseline stands in a table of its own, among the others "
         "in its regimes, on its seeds; so does one that no study.yaml names, unless it has half of the baseline's "
         "seeds or more in each of the regimes that are ranked.",
+        *cautions.tell_variants(study),
         *cautions.tell_tuned(study),
     ]
 

@@ -1,7 +1,7 @@
 """What the judge says of a study: of each row in each cell, of each cell, of all."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fedcohort.observe.comparison.table import Difference, Mean
@@ -29,6 +29,7 @@ class RowVerdict:
         costs: means of what a run took, by name.
         target: median seconds and bytes and rounds to the target over seeds, infinite where half of them never met it.
         reached: seeds that met it.
+        early: seeds that had all of their rounds before the clock that was to end them.
     """
 
     row: str
@@ -45,6 +46,7 @@ class RowVerdict:
     costs: Mapping[str, float]
     target: Mapping[str, float]
     reached: int
+    early: int
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class CellVerdict:
         gap: it, None likewise.
         pays: whether the gap is clear of 0.
         seeds: how many show a difference of win.worth, None where no spread is known.
+        known: the yardsticks with seeds enough to say what there is to win.
     """
 
     cell: str
@@ -65,6 +68,7 @@ class CellVerdict:
     gap: Difference | None
     pays: bool
     seeds: int | None
+    known: Sequence[str]
 
     def winners(self, *roles: str) -> list[RowVerdict]:
         """The rows that win, best first."""
