@@ -1,10 +1,13 @@
 """Words laid over a composed config: what comes out is what Hydra composes."""
 
 import pytest
+from hydra.errors import HydraException
+from omegaconf import DictConfig
 
-from fedcohort.startup.assemble import Composed, compose_config
+from fedcohort.startup.assemble import HEAVY, LIGHT, Composed, compose_config
+from fedcohort.startup.overlay import DEALT, Overlay
 from run_harness import compose_words, composed_by_hydra
-from yaml_words import CONFIGS, words
+from yaml_words import CONFIGS, loaded_from, words
 
 
 def by_hydra(*overrides: str) -> Composed:
@@ -48,6 +51,8 @@ def by_hydra(*overrides: str) -> Composed:
         ("objective=propfair", "objective@objective.base=gce", "regulariser=prox", "~callback.progress"),
         ("agg=propfair", "selector=oort", "heterogeneity=natural", "partition=iid"),
         ("heterogeneity=noniid30", "agg=qffl", "proxy=noise", "deadline=fixed", "deadline.k=2"),
+        ("agg=scaffold", "agg.weighting=${name}"),
+        ("agg=qffl", "agg=scaffold"),
     ],
 )
 def test_it_composes_as_hydra_does(overrides: tuple[str, ...]) -> None:
@@ -58,3 +63,24 @@ def test_it_composes_as_hydra_does(overrides: tuple[str, ...]) -> None:
 def test_each_kind_of_word_is_laid_over_as_hydra_would(group: str) -> None:
     word = words(group)[-1]
     assert compose_words("model=mlp", f"{group}={word}") == by_hydra("model=mlp", f"{group}={word}")
+
+
+@pytest.mark.parametrize("word", ["objective@objective.base=gce", "+agg=scaffold"])
+def test_what_hydra_refuses_is_not_laid_over(word: str) -> None:
+    with pytest.raises(HydraException):
+        compose_words(word)
+
+
+@pytest.mark.parametrize("group", sorted({*LIGHT, *HEAVY} - {*DEALT}))
+def test_words_of_our_own_ask_hydra_once(group: str) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def ask(overrides: tuple[str, ...]) -> DictConfig:
+        asked.append(overrides)
+        return composed_by_hydra(overrides)
+
+    overlay = Overlay(ask, CONFIGS)
+    own = [word for word in words(group) if "defaults" not in loaded_from(CONFIGS / group / f"{word}.yaml")]
+    for word in own:
+        assert overlay.compose((f"{group}={word}",)).choices[group] == word
+    assert asked == [()]

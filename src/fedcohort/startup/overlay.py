@@ -6,12 +6,12 @@ and a plain `option=value` is written into a copy. What comes out is what Hydra 
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, OverrideType
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from fedcohort.startup import assemble, options
@@ -36,9 +36,10 @@ class Overlay:
         parsed = [_parse(word) for word in words]
         chosen = [(word, each) for word, each in zip(words, parsed, strict=True) if not self._is_plain(each)]
         over = {each.key_or_group: str(each.value()) for _, each in chosen if self._is_own(each)}
-        rest = tuple(word for word, _ in chosen if word.split("=")[0] not in over)
-        if any(self._reaches_out(_parse(word)) for word in rest):
-            over, rest = {}, tuple(word for word, _ in chosen)
+        others = [(word, each) for word, each in chosen if not self._is_own(each)]
+        if any(self._reaches_out(each, over) for _, each in others):
+            over, others = {}, chosen
+        rest = tuple(word for word, _ in others)
         cfg, choices = copy.deepcopy(self._bare(rest)), dict(self._by_hydra(rest).hydra.runtime.choices)
         for group, word in over.items():
             kept = {name: cfg[group][name] for name in options.options_in(group)}
@@ -55,17 +56,25 @@ class Overlay:
 
     def _is_own(self, override: Override) -> bool:
         """Return whether it chooses a word of ours whose yaml has its own options, and nothing else."""
-        if override.key_or_group not in (*assemble.LIGHT, *assemble.HEAVY) or override.key_or_group in DEALT:
+        group = override.key_or_group
+        if override.type != OverrideType.CHANGE or override.package is not None:
             return False
-        text = self._text(override.key_or_group, str(override.value()))
-        return "\n_target_: " in text and "defaults:" not in text and "@package" not in text
+        if group not in (*assemble.LIGHT, *assemble.HEAVY) or group in DEALT:
+            return False
+        text = self._text(group, str(override.value()))
+        return "\n_target_: " in f"\n{text}" and "defaults:" not in text and "@package" not in text
 
-    def _reaches_out(self, override: Override) -> bool:
-        """Return whether it may set options of words that are laid over; heterogeneity's presets have none of those."""
+    def _reaches_out(self, override: Override, over: Collection[str]) -> bool:
+        """Return whether it may set options of words that are laid over; heterogeneity's presets have none of those.
+
+        over: the groups whose words are laid over; an option of theirs that isn't plain would be lost.
+        """
         group = override.key_or_group
         if group == "heterogeneity":
             return False
-        return "@" in group or "@package" in self._text(group, str(override.value())) or override.is_delete()
+        if group.split(".")[0] in over or override.is_delete():
+            return True
+        return "@package" in self._text(group, str(override.value()))
 
     def _is_plain(self, override: Override) -> bool:
         """Return whether it sets one option, and chooses no word of a group."""
