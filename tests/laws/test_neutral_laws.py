@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.part import ATTRIBUTES
 from run_harness import Ran, go
 from yaml_words import make, words
 
@@ -51,7 +50,7 @@ def test_options_that_do_nothing_change_no_bit(tmp_path: Path) -> None:
 def test_whoever_chooses_everybody_chooses_alike(tmp_path: Path) -> None:
     everybody = (*TINY, "cohort=6", "agg=scaffold", "server=momentum")
     full = go(tmp_path / "full", *everybody, "selector=full")
-    for word in (each for each in words("selector") if ATTRIBUTES not in make("selector", each).wants):
+    for word in (each for each in words("selector") if "group_counts" not in make("selector", each).needs):
         ran = go(tmp_path / word, *everybody, f"selector={word}", *WITHOUT.get(word, ()))
         assert ran.last.fingerprint == full.last.fingerprint, word
         assert said(ran, "test/", "clients/") == said(full, "test/", "clients/"), word
