@@ -44,12 +44,22 @@ def test_the_seed_decides_the_split() -> None:
 def test_they_are_scikit_learns(there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not there:
         monkeypatch.setattr(Path, "exists", lambda path: False)
+    read_bundled.cache_clear()
     images, classes = read_bundled()
     monkeypatch.undo()
+    read_bundled.cache_clear()
     bunch = load_digits()
     np.testing.assert_array_equal(images, bunch.images)
     np.testing.assert_array_equal(classes, bunch.target)
     assert classes.dtype == np.int64
+
+
+def test_no_run_changes_them_for_the_next() -> None:
+    Digits().load(0).train_x[:] = 0
+    for array in read_bundled():
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0
+    assert Digits().load(0).train_x.any()
 
 
 def test_nobody_waits_for_scikit_learn() -> None:

@@ -8,6 +8,7 @@ random here and is not the original's split by writer.
 
 import importlib.util
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +30,20 @@ class Digits(Dataset):
         return check(Raw("digits", x[train], y[train], x[test], y[test], n_classes=10))
 
 
+@cache
 def read_bundled() -> tuple[np.ndarray, Ids]:
-    """Return the images, float64 [1797, 8, 8] in [0, 16], and their classes, as scikit-learn bundles them.
+    """Return the images, float64 [1797, 8, 8] in [0, 16], and their classes, as scikit-learn bundles them, read-only.
 
-    Its file is read without scikit-learn, whose imports take as long as ten rounds; a release that keeps it elsewhere
-    is asked for it.
+    Its file is read without scikit-learn, whose imports take as long as ten rounds, and once for all runs of a process;
+    a release that keeps it elsewhere is asked for it.
     """
+    images, classes = _read()
+    for array in (images, classes):
+        array.flags.writeable = False
+    return images, classes
+
+
+def _read() -> tuple[np.ndarray, Ids]:
     package = importlib.util.find_spec("sklearn")
     for folder in (package and package.submodule_search_locations) or ():
         if (file := Path(folder, "datasets", "data", "digits.csv.gz")).exists():

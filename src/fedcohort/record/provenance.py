@@ -10,7 +10,7 @@ import platform
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -52,47 +52,57 @@ def sources(config: Mapping[str, Any], top: Path | None = None) -> str:
     """Twelve hex digits over the Python files of the package that `config` runs, their names and their text.
 
     Words that it didn't choose don't count: who adds a method goes on with yesterday's runs. Nor does what is
-    shown of a run, or typed beside it. top: the package's folder, None for this one.
+    shown of a run, or typed beside it. top: the package's folder, None for this one, whose files are read once: what
+    a process has imported stays what it is.
     """
     chosen = frozenset(targets({k: node for k, node in config.items() if k not in ("callback", "logger")}))
-    return _imported_sources(chosen) if top is None else _sources(chosen, top)
+    return _imported_sources(chosen) if top is None else _sources(chosen, read_files(top))
 
 
 @cache
 def _imported_sources(targets: frozenset[str]) -> str:
-    """Hash the sources, once for the same words: what a process has imported stays what it is."""
-    return _sources(targets, PACKAGE)
+    return _sources(targets, _imported_files())
 
 
-def _sources(targets: frozenset[str], top: Path) -> str:
+@cache
+def _imported_files() -> Mapping[str, bytes]:
+    return read_files(PACKAGE)
+
+
+def read_files(top: Path) -> Mapping[str, bytes]:
+    """Read the Python files of the package in `top`, by their names in it, as `selector/random.py`."""
+    return {path.relative_to(top).as_posix(): path.read_bytes() for path in top.rglob("*.py")}
+
+
+def _sources(targets: frozenset[str], files: Mapping[str, bytes]) -> str:
     digest = hashlib.blake2b(digest_size=6)
-    for path in sorted(_run_by(targets, top)):
-        for part in (path.relative_to(top).as_posix().encode(), path.read_bytes()):
+    for name in sorted(run_by(targets, files), key=lambda name: name.split("/")):
+        for part in (name.encode(), files[name]):
             digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()
 
 
-def _run_by(targets: frozenset[str], top: Path) -> set[Path]:
-    """All files, but in the folders of groups those of the words behind `targets`, `base`, and what these import."""
-    chosen = {top.joinpath(*name.split(".")[1:-1]).with_suffix(".py") for name in targets}
-    words = {path for path in chosen if path.exists()}
-    rooms = {path.parent for path in words} - {top}
-    here = len(top.parts)
-    found = {
-        p for p in top.rglob("*.py") if p.parent not in rooms and p.parts[here] not in ("command", "study", "observe")
-    }
-    todo = words | {path for room in rooms for path in room.glob("*.py") if path.stem in ("base", "__init__")}
+def run_by(targets: Collection[str], files: Mapping[str, bytes]) -> set[str]:
+    """Name all `files`, but in the folders of groups those of the words behind `targets`, `base`, and their imports."""
+    words = {"/".join(name.split(".")[1:-1]) + ".py" for name in targets} & set(files)
+    rooms = {_room_of(name) for name in words} - {""}
+    found = {n for n in files if _room_of(n) not in rooms and n.split("/")[0] not in ("command", "study", "observe")}
+    todo = words | {f"{room}/{word}.py" for room in rooms for word in ("base", "__init__")} & set(files)
     while todo:
         found |= todo
-        named = "\n".join(path.read_text() for path in todo)
-        beside = {path for room in rooms for path in room.glob("*.py")} - found
-        todo = {path for path in beside if re.search(_read_imported(path), named)}
+        text = b"\n".join(files[name] for name in todo).decode()
+        beside = {name for name in files if _room_of(name) in rooms} - found
+        todo = {name for name in beside if re.search(_read_imported(name), text)}
     return found
 
 
-def _read_imported(path: Path) -> str:
-    """What the text of a file holds that imports `path`."""
-    room, word = re.escape(path.parent.name), re.escape(path.stem)
+def _room_of(name: str) -> str:
+    return name.rpartition("/")[0]
+
+
+def _read_imported(name: str) -> str:
+    """What the text of a file holds that imports the file `name`."""
+    room, word = map(re.escape, name.removesuffix(".py").split("/")[-2:])
     return rf"\.{room}\.{word}\b|\.{room} import (\w+, )*{word}\b"
 
 
