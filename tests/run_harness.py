@@ -13,6 +13,7 @@ from torch import nn
 
 from fedcohort.flat import keeps_statistics
 from fedcohort.record.observer import Observer
+from fedcohort.round.parts import Parts
 from fedcohort.startup import assemble, compatible, run
 from fedcohort.startup.overlay import Overlay
 from fedcohort.types import RoundReport
@@ -112,6 +113,13 @@ def remarks(*overrides: str, network: nn.Module | None = None) -> list[str]:
     known = compatible.with_data(run._facts(config, parts), parts, config.config["cohort"], federation)
     known = replace(known, batch_norm=keeps_statistics(network))
     return compatible.remarks(parts, config.choices, config.config["requires"], known, overrides)
+
+
+def parts_of(*overrides: str, **others: Any) -> Parts:
+    """The parts of `python train.py <overrides>`; others: in their place."""
+    config = compose_words(*overrides)
+    objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
+    return replace(run._parts(config, objects), **others)
 
 
 def same_bits(a: Ran, b: Ran) -> bool:

@@ -3,6 +3,7 @@
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,14 @@ import torch
 
 import fedcohort.signal
 from fedcohort import rng
-from fedcohort.signal.base import Derived, Probed, RawUpdate, Reported, ServerMeasured, Static, find
+from fedcohort.signal import base
+from fedcohort.signal.base import Derived, Probed, RawUpdate, Reported, ServerMeasured, Static
 from fedcohort.state import pack, unpack
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 from signal_kinds import BareLab, derived
 
 Corrupt = Callable[[str, np.ndarray], np.ndarray]
+find = cache(base.find)
 EVERY_WORD = sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name != "base")
 
 # How a word is made up from uniform draws, one a client; others are 0.2 + draws. A new shape of signal goes in here.
@@ -90,8 +93,7 @@ class World:
 
     def values(self, word: str, round: int = rng.ONCE) -> np.ndarray:
         """What each client would say."""
-        draws = rng.generator(self.seed, f"world/{word}", round).random(self.n_clients)
-        made_up = MADE_UP[word](draws) if word in MADE_UP else 0.2 + draws
+        made_up = _make_up(self.seed, word, round, self.n_clients).copy()
         if isinstance(find(word), Static):
             return self.facts(word, made_up)
         if made_up.ndim == 1:
@@ -124,6 +126,12 @@ class World:
         values = {w: self.values(w, round)[arrived] for w in EVERY_WORD if isinstance(find(w), Reported | RawUpdate)}
         values |= {w: derive(w, values["update"]) for w in sorted(needs) if isinstance(find(w), Derived)}
         return RoundOutcome(round, selection, arrived, failed, Spied(values, needs, self.read), probes, 1.0)
+
+
+@cache
+def _make_up(seed: int, word: str, round: int, n_clients: int) -> np.ndarray:
+    draws = rng.generator(seed, f"world/{word}", round).random(n_clients)
+    return MADE_UP[word](draws) if word in MADE_UP else 0.2 + draws
 
 
 class Relabelled(np.random.Generator):

@@ -2,18 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
 from engine_toy import federation_of
 from fedcohort.errors import FedcohortError, IncompatibleConfig
-from fedcohort.flat import keeps_statistics
-from fedcohort.round.parts import Parts
-from fedcohort.startup import assemble, compatible, run
-from run_harness import compose_words, go, remarks
+from fedcohort.startup import compatible
+from run_harness import compose_words, go, parts_of
 from selector_harness import World, play
 from yaml_words import make, words
 
@@ -151,117 +147,7 @@ def test_what_can_work_runs(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert go(tmp_path, *words, "rounds=2").last.step == 2
 
 
-CLEAN = "heterogeneity=noniid30"
-LISTS = ("samples=fedbalancer", "deadline=fixed")
-PACED = ("samples=fedbalancer", "deadline=fedbalancer")
-NOISY = "high losses draw {} to clients, and wrong labels (label_noise=beta) make losses high, too"
-OFTEN = "changes the weights of those who arrive alone, and so leans towards clients that train often"
-AWAY = "agg=rhfl compares a client's loss with that of when it last came: who stays away longer seems to learn faster"
-RHFL = ("agg=rhfl", "proxy=noise")
-
-
-@pytest.mark.parametrize(
-    ("words", "lines"),
-    [
-        (("selector=flash", "agg=scaffold"), []),
-        (("agg=fedmaba", "selector=flash", CLEAN), []),
-        # wrong labels have high losses
-        (("selector=powd",), [NOISY.format("selector=powd")]),
-        (("selector=powd", CLEAN), []),
-        (("selector=powd", "label_noise=none"), []),
-        (("selector=oort", "agg=term"), [NOISY.format("selector=oort and agg=term")]),
-        (("agg=term", "agg.tilt=-1"), []),
-        (("agg=qffl", "agg.q=0"), []),
-        (("agg=propfair",), [NOISY.format("objective=propfair")]),
-        ((*LISTS,), ["high losses draw samples=fedbalancer to samples, and wrong labels"]),
-        ((*LISTS, CLEAN), []),
-        ((*LISTS, "samples.w=5", CLEAN), []),
-        ((*PACED, CLEAN), []),
-        ((*PACED, "samples.w=5", "deadline.w=5", CLEAN), []),
-        (
-            (*PACED, "samples.w=5", CLEAN),
-            ["deadline=fedbalancer has one controller with samples=fedbalancer in the paper, and samples.w isn't"],
-        ),
-        (("deadline=fedbalancer", "deadline.w=5", CLEAN), []),
-        (
-            ("deadline=fedbalancer", "deadline.grid=1", CLEAN),
-            ["deadline=fedbalancer goes by seconds of a clock, and those of device=shifted_exponential are multiples"],
-        ),
-        (("deadline=fedbalancer", "deadline.grid=1", "device=phones", CLEAN), []),
-        ((*LISTS, "samples.noise=0.5", CLEAN), ["samples.noise=0.5 leaves the threshold of samples=fedbalancer lower"]),
-        # weights that only those who arrive move
-        (("agg=afl", CLEAN), [f"agg=afl {OFTEN}"]),
-        (("agg=afl", "agg.gamma=0", CLEAN), []),
-        (("agg=afl", "agg.unbiased=true", CLEAN), []),
-        (("agg=fedsgd", "client.epochs=3"), ["client.epochs=3 has no effect: client.steps=1 is what clients do"]),
-        (("client.epochs=2", "client.steps=3"), ["client.epochs=2 has no effect: client.steps=3 is what clients do"]),
-        (
-            ("selector=oracle_clean",),
-            ["selector=oracle_clean is a yardstick, no method: it reads noise_rate, which no"],
-        ),
-        (("agg=afl", "cohort=50", CLEAN), []),
-        (("agg=afl", "selector=full", CLEAN), []),
-        (("agg=afl", "cohort=50", "availability=bernoulli", CLEAN), [f"agg=afl {OFTEN}"]),
-        (("agg=afl", "cohort=50", "deadline=fixed", CLEAN), [f"agg=afl {OFTEN}"]),
-        (("agg=fedmaba", "agg.sync=literal", CLEAN), [f"agg=fedmaba {OFTEN}"]),
-        (("agg=fedmaba", "agg.sync=literal", "agg.alpha=0", CLEAN), []),
-        (
-            ("selector=fedpns", "cohort=4"),
-            ["selector=fedpns keeps ceil(keep x cohort) of a cohort, which is all of it"],
-        ),
-        (("selector=fedpns", "cohort=5"), []),
-        (("selector=hcsfed", "cohort=3"), []),
-        (("selector=hcsfed", "cohort=3", "selector.strata=3"), []),
-        (
-            ("selector=hcsfed", "cohort=3", "selector.strata=4"),
-            ["selector=hcsfed has more strata than a cohort has places"],
-        ),
-        (("selector=fedpns", "cohort=4", "selector.keep=0.75"), []),
-        (("availability=diurnal",), []),
-        (
-            ("availability=diurnal", "device=instant"),
-            ["availability=diurnal follows the virtual clock, which work with device=instant doesn't move"],
-        ),
-        (RHFL, [AWAY]),
-        ((*RHFL, "cohort=50"), []),
-        ((*RHFL, "agg.beta=0"), []),
-    ],
-)
-def test_it_says_what_is_lost(words: tuple[str, ...], lines: list[str]) -> None:
-    found = remarks(*words)
-    assert len(found) == len(lines)
-    assert all(line in said for line, said in zip(lines, found, strict=True))
-
-
-def parts_of(*overrides: str, **others: Any) -> Parts:
-    config = compose_words(*overrides)
-    objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
-    return replace(run._parts(config, objects), **others)
-
-
-@pytest.mark.parametrize("norm", [nn.BatchNorm1d(4), nn.SyncBatchNorm(4), nn.GroupNorm(2, 4)])
-def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> None:
-    parts, federation = parts_of("dataset=synthetic"), federation_of()
-    for word in ("scaffold", "fedmgda_plus", "fednova", "qffl", "fedavg", "afl"):
-        fair = replace(parts, agg=make("agg", word))
-        known = compatible.with_data(compatible.facts(fair, 0.1, {}), fair, federation.n_clients, federation)
-        known = replace(known, batch_norm=keeps_statistics(nn.Sequential(nn.Linear(2, 4), norm)))
-        found = compatible.remarks(fair, {**compose_words("dataset=synthetic").choices, "agg": word}, {}, known)
-        assert len(found) == (word not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
-        assert all("the network has batch norm" in line and f"whatever agg={word} makes" in line for line in found)
-
-
 GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device")
-
-
-@pytest.mark.parametrize(("rank", "said"), [(16, True), (4, False)])
-def test_a_codec_that_leaves_every_tensor_whole_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, rank: int, said: bool
-) -> None:
-    """Ten outputs of 64 inputs each: of rank 16 nothing is to be had."""
-    words = ("codec=lowrank", "codec.mode=posthoc", f"codec.k={rank}", "codec.min_size=64", "model=logreg", "rounds=1")
-    go(tmp_path, *words)
-    assert ("codec=lowrank makes no update of this network smaller" in caplog.text) == said
 
 
 def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
@@ -301,13 +187,3 @@ def test_what_parts_say_of_themselves_is_so() -> None:
         loss, ce = objective.per_sample(logits, torch.tensor([0, 1, 1]), torch.full((3, 3), 1 / 3, dtype=torch.float64))
         simple = torch.equal(loss, ce) and torch.equal(objective.outer(means), means)
         assert simple == objective.plain, word
-
-
-def test_a_part_of_any_group_may_remark_on_its_options() -> None:
-    class Talker(type(make("availability", "always"))):  # type: ignore[misc]
-        def remarks(self, word: str) -> list[str]:
-            return [f"availability={word} says this", "and that"]
-
-    parts, choices = parts_of(availability=Talker()), compose_words().choices
-    found = compatible.remarks(parts, {**choices, "availability": "sometimes"}, {}, compatible.facts(parts, 0.1, {}))
-    assert found == ["availability=sometimes says this", "and that"]

@@ -1,6 +1,7 @@
 """Words -> a composed config, for the commands: what `hydra.main` does for a run."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from fedcohort.startup import assemble
+from fedcohort.startup.overlay import Overlay
 
 
 def run_of(words: Sequence[str], configs: Path, *extra: str) -> assemble.Composed:
@@ -20,14 +22,19 @@ def run_of(words: Sequence[str], configs: Path, *extra: str) -> assemble.Compose
 
 
 def seeds_of(words: Sequence[str], configs: Path) -> Callable[[int], assemble.Composed]:
-    """The config of `python train.py <words> seed=<seed>` for any seed, composed once: values are resolved after it."""
-    cfg = _compose(words, configs, whole=True)
+    """The config of `python train.py <words> seed=<seed>` for any seed; Hydra composes what few sets of words share."""
+    cfg, choices = _overlay(configs).lay(tuple(words))
 
     def config_of(seed: int) -> assemble.Composed:
         OmegaConf.update(cfg, "seed", seed)
-        return assemble.compose_config(cfg, cfg.hydra.runtime.choices, (*words, f"seed={seed}"), configs)
+        return assemble.compose_config(cfg, choices, (*words, f"seed={seed}"), configs)
 
     return config_of
+
+
+@cache
+def _overlay(configs: Path) -> Overlay:
+    return Overlay(lambda words: _compose(words, configs, whole=True), configs)
 
 
 def part_of(group: str, words: Sequence[str], configs: Path) -> dict[str, Any]:

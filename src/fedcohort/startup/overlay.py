@@ -33,14 +33,17 @@ class Overlay:
 
     def compose(self, words: tuple[str, ...]) -> assemble.Composed:
         """Return the composed config of `words`. Raises what Hydra raises, and `OptionError`."""
+        return assemble.compose_config(*self.lay(words), words, self._configs)
+
+    def lay(self, words: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
+        """Return a config of one's own, unresolved, and the word of each group. Raises what Hydra raises."""
         parsed = [_parse(word) for word in words]
         chosen = [(word, each) for word, each in zip(words, parsed, strict=True) if not self._is_plain(each)]
         over = {each.key_or_group: str(each.value()) for _, each in chosen if self._is_own(each)}
         others = [(word, each) for word, each in chosen if not self._is_own(each)]
         if any(self._reaches_out(each, over) for _, each in others):
             over, others = {}, chosen
-        rest = tuple(word for word, _ in others)
-        cfg, choices = copy.deepcopy(self._bare(rest)), dict(self._by_hydra(rest).hydra.runtime.choices)
+        cfg, choices = self._copy(tuple(word for word, _ in others))
         for group, word in over.items():
             kept = {name: cfg[group][name] for name in options.options_in(group)}
             cfg[group] = OmegaConf.merge(self._options(group, word), kept)
@@ -49,10 +52,15 @@ class Overlay:
             holder, _, option = each.key_or_group.rpartition(".")
             known = OmegaConf.select(cfg, holder) if holder else cfg
             if (isinstance(known, DictConfig) and option in known) == each.is_add():
-                whole = self._by_hydra(words)  # it knows what is wrong
-                return assemble.compose_config(whole, whole.hydra.runtime.choices, words, self._configs)
+                return copy.deepcopy(self._bare(words)), dict(
+                    self._by_hydra(words).hydra.runtime.choices
+                )  # or it raises
             OmegaConf.update(cfg, each.key_or_group, each.value(), force_add=each.is_add())
-        return assemble.compose_config(cfg, choices, words, self._configs)
+        return cfg, choices
+
+    def _copy(self, words: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
+        """Return what Hydra composes, to be changed, and the word of each group."""
+        return copy.deepcopy(self._bare(words)), dict(self._by_hydra(words).hydra.runtime.choices)
 
     def _is_own(self, override: Override) -> bool:
         """Return whether it chooses a word of ours whose yaml has its own options, and nothing else."""

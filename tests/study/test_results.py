@@ -1,0 +1,55 @@
+"""The files of a study's results come back as they were written, or say what is wrong with them."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.errors import DataError
+from fedcohort.study import report
+from fedcohort.study.results import CURVES, RESULTS, load
+from study.test_judge import LATE, ROWS
+from study.tiny import made_up, write
+
+
+def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    found = made_up(study, LATE)
+    found.save()
+    first = (tmp_path / RESULTS).read_bytes(), (tmp_path / CURVES).read_bytes()
+    again = load(study)
+    assert list(again.rows) == sorted(found.rows)
+    assert again.rows["equal", "flash", 1]["late"] == pytest.approx(0.84)
+    again.save()
+    assert (tmp_path / CURVES).read_bytes() == first[1]
+    report.write(study, load(study))  # from the files as from the runs
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    made_up(study, LATE).save()
+    (tmp_path / RESULTS).write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"results\.parquet or curves\.parquet can't be read"):
+        load(study)
+
+
+def test_results_of_another_metric_are_kept(tmp_path: Path) -> None:
+    """They were left out, and the next run that was written down deleted them."""
+    made_up(write(tmp_path, **ROWS), LATE).save()
+    there = (tmp_path / RESULTS).read_bytes()
+    said = (
+        r"results\.parquet has runs of the metric test/acc, and study\.yaml asks for test/acc_worst: put it back, "
+        r"make another study folder for test/acc_worst, or remove both results\.parquet and curves\.parquet"
+    )
+    with pytest.raises(DataError, match=said):
+        load(write(tmp_path, metric="test/acc_worst", **ROWS))
+    assert (tmp_path / RESULTS).read_bytes() == there
+
+
+def test_what_another_metric_was_refused_for_is_tried_again(tmp_path: Path) -> None:
+    study = write(tmp_path, metric="test/acc_wrst", **ROWS)
+    found = made_up(study, {})
+    facts = {"cell": "equal", "selector": "random", "seed": 0, "status": "refused", "metric": study.metric}
+    found.put({**facts, "reason": "metric must be one of test/acc, got 'test/acc_wrst'"}, None)
+    found.save()
+    assert list(load(study).rows) == [("equal", "random", 0)]
+    assert not load(write(tmp_path, **ROWS)).rows

@@ -1,0 +1,62 @@
+"""Which rows a study has, a word of one's own among them, and what a run's row keeps."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedcohort.record.history import read
+from fedcohort.study.engine import Work
+from fedcohort.study.places import list_places, with_own
+from fedcohort.study.progress import progress_of
+from fedcohort.study.results import Results, with_roles
+from fedcohort.study.results import load as load_results
+from study.tiny import run, write
+from yaml_words import CONFIGS
+
+
+def test_a_word_of_ones_own_is_a_row(tmp_path: Path) -> None:
+    study = with_own(write(tmp_path / "tiny"), ["random", "ucb_cs"], CONFIGS)
+    rows = [place.row for place in list_places(study, ["equal"], ["ucb_cs"])]
+    assert rows == ["random", "ucb_cs"]
+    assert study.role_of("ucb_cs") == "method"
+
+
+def test_a_word_of_ones_own_that_reads_what_no_server_can_know_is_a_yardstick(tmp_path: Path) -> None:
+    study = write(tmp_path / "tiny", cells={"noisy": {"words": ["heterogeneity=noise_bimodal"]}}, seeds=[0])
+    own = with_own(study, ["oracle_clean", "ucb_cs"], CONFIGS)
+    assert own.role_of("oracle_clean") == "method"
+    found = with_roles(own, run(own, tmp_path / "logs"))
+    assert [found.role_of(row) for row in ("random", "oracle_clean", "ucb_cs")] == ["baseline", "yardstick", "method"]
+
+
+def test_a_row_of_few_seeds_is_run_on_these_alone_unless_it_is_named(tmp_path: Path) -> None:
+    study = write(tmp_path, few={"round_robin": 1})
+    asked = [
+        (place.cell, place.row, seed)
+        for place, seed in progress_of(list_places(study), [0, 1], Results(tmp_path), CONFIGS).runs
+    ]
+    assert [key for key in asked if key[1] == "round_robin"] == [
+        ("equal", "round_robin", 0),
+        ("noisy", "round_robin", 0),
+    ]
+    assert ("equal", "random", 1) in asked
+    named = list_places(study, None, ["round_robin"])
+    runs = progress_of(named, [0, 1], Results(tmp_path), CONFIGS).runs
+    assert [seed for place, seed in runs if place.row == "round_robin" and place.cell == "equal"] == [0, 1]
+
+
+def test_a_run_keeps_what_its_rewards_follow_without_evaluating_clients(tmp_path: Path) -> None:
+    """The correlations that FLASH's run logs, of its reward with the rates of wrong labels, here 0 or .9."""
+    cells = {"noisy": {"words": ["heterogeneity=noise_bimodal", "device=shifted_exponential"]}}
+    study = write(tmp_path / "studies" / "tiny", selectors=["flash"], cells=cells)
+    work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", True, list[str]().append)
+    work.run(list_places(study), [0], 1)
+    found = load_results(study)
+    known = json.loads(found.rows["noisy", "flash", 0]["follows"])
+    assert {"score_noise", "exploit_noise", "reward_noise", "reward_samples"} <= set(known)
+    (folder,) = [path for path in (tmp_path / "logs").rglob("journal.jsonl") if "flash" in path.parent.name]
+    logged = read(folder.parent).metrics["select/reward_noise"]
+    assert known["reward_noise"] == pytest.approx(logged.mean(), abs=1e-4)
+    assert logged.notna().any()
+    assert json.loads(found.rows["noisy", "random", 0]["follows"]) == {}
