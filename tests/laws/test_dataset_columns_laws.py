@@ -161,3 +161,29 @@ def test_sequences_that_are_named_are_read_where_there_are_lines_too(tmp_path: P
     wanted = load(layout, columns, path=str(tmp_path))
     save(tmp_path, {"train": {**tables["train"], "line": ["a line"] * 24}}, columns)
     same(load(layout, columns, path=str(tmp_path)), wanted)
+
+
+@pytest.mark.parametrize(
+    ("layout", "part", "name", "said"),
+    [
+        ("uci_har", "test", "subject", r"row 0 is of subject 1, who has rows in"),
+        ("uci_har", "train", "label", r"counts from 1 to 6"),
+        ("reddit", "train", "y", r"row 0 is not 'their x' moved on"),
+        ("reddit", "test", "x", r"row \d+ holds nothing but <PAD>"),
+    ],
+)
+def test_what_does_not_fit_other_columns_is_said_of_their_name(
+    layout: str, part: str, name: str, said: str, tmp_path: Path
+) -> None:
+    tables, _ = tables_of(layout)
+    n = len(tables[part][name])
+    wrong = {
+        "subject": [1] * n,
+        "label": [i % 6 + 1 for i in range(n)],
+        "y": [["so"] * 10] * n,
+        "x": [["<PAD>"] * 10] * n,
+    }
+    columns = otherwise(names_of(tables))
+    save(tmp_path, {**tables, part: {**tables[part], name: wrong[name]}}, columns)
+    with pytest.raises(DataError, match=rf"^dataset\.columns\.{name}=their {name}: .*column 'their {name}',? {said}"):
+        load(layout, columns, path=str(tmp_path))
