@@ -177,7 +177,7 @@ def test_what_does_not_fit_other_columns_is_said_of_their_name(
 ) -> None:
     tables, _ = tables_of(layout)
     n = len(tables[part][name])
-    wrong = {
+    wrong: dict[str, list[Any]] = {
         "subject": [1] * n,
         "label": [i % 6 + 1 for i in range(n)],
         "y": [["so"] * 10] * n,
