@@ -7,7 +7,7 @@ import pytest
 from compare_toy import run
 from fedcohort.observe.comparison.tracked import settings
 from fedcohort.record import folder
-from fedcohort.roles import LATER, PART, TABLE, Effect, Identity, flat, role_of, rows_of, select_options
+from fedcohort.roles import LATER, LATER_OPTIONS, PART, TABLE, Effect, Identity, flat, role_of, rows_of, select_options
 from fedcohort.startup import options
 from run_harness import compose_words
 from yaml_words import CONFIGS, OURS, loaded_from, plain
@@ -91,6 +91,17 @@ def test_a_group_that_came_later_leaves_older_runs_what_they_were(group: str) ->
     assert select_options(now, Identity.HASH).keys() >= {"client.clip", "selector._target_"}
     assert folder.config_hash(now) == folder.config_hash(before)
     assert folder.config_hash({**now, group: {"_target_": "another"}}) != folder.config_hash(before)
+
+
+@pytest.mark.parametrize("option", LATER_OPTIONS)
+def test_an_option_that_came_later_leaves_older_runs_what_they_were(option: str) -> None:
+    """With the value that does nothing the hash is that of a config without it; with another it isn't."""
+    group, _, name = option.partition(".")
+    now = compose_words("dataset=mnist").config
+    before = {**now, group: {key: value for key, value in now[group].items() if key != name}}
+    other = {**now, group: {**now[group], name: {"image": "picture"}}}
+    assert name in now[group]
+    assert folder.config_hash(now) == folder.config_hash(before) != folder.config_hash(other)
 
 
 def test_what_changes_no_result_is_no_difference_between_runs() -> None:

@@ -72,8 +72,9 @@ TABLE: Mapping[str, Role] = {
 }
 
 
-# Groups that came later, with the word that leaves a run as it was before: with that word it is the same run.
+# Groups and options that came later, with the word or the value that leaves a run as it was before: it is the same run.
 LATER: Mapping[str, str] = {"augmentation": "none"}
+LATER_OPTIONS: Mapping[str, object] = {"dataset.columns": None}
 
 
 def rows_of(option: str) -> list[str]:
@@ -101,7 +102,9 @@ def select_options(config: Mapping[str, Any], *identities: Identity) -> dict[str
     return {option: value for option, value in found.items() if not _is_as_before(option, value)}
 
 
-def _is_as_before(option: str, part: object) -> bool:
-    """Whether it is the part of a group that came later which changes nothing; a part's module has the word's name."""
+def _is_as_before(option: str, value: object) -> bool:
+    """Whether it came later, and changes nothing; of a group it is the part, whose module has the word's name."""
+    if option in LATER_OPTIONS:
+        return value == LATER_OPTIONS[option]
     group, _, name = option.partition(".")
-    return name == "_target_" and group in LATER and str(part).split(".")[-2:-1] == [LATER[group]]
+    return name == "_target_" and group in LATER and str(value).split(".")[-2:-1] == [LATER[group]]

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def load(folder: Path, test: str = "sample", least: int = 5, attribute: str | None = None) -> Raw:
-    return Celeba(str(folder), "hub", test, 1.0, least, attribute, "auto").load(0)
+    return Celeba(str(folder), "hub", None, test, 1.0, least, attribute, "auto").load(0)
 
 
 def test_celebrities_of_all_parts_with_five_images_are_clients(folder: Path) -> None:

@@ -23,7 +23,7 @@ def test_lists_in_both_orders_and_encoded_images_are_the_same(tmp_path: Path) ->
     for name, images in [*kinds.items(), ("image", PIXELS.transpose(0, 2, 3, 1).tolist())]:
         for part in ("train", "test"):
             write(tmp_path, part, **{name: images}, label=[i % 10 for i in range(40)])
-        found.append(Cifar10(str(tmp_path), "hub", "auto").load(0))
+        found.append(Cifar10(str(tmp_path), "hub", None, "auto").load(0))
     mean, sd = (np.array(values)[:, None, None] for values in (PICTURES.scale.mean, PICTURES.scale.sd))
     np.testing.assert_allclose(found[0].train_x, (PIXELS / 255 - mean) / sd, atol=1e-6)
     for other in found[1:]:

@@ -16,6 +16,6 @@ def test_fine_labels_count_and_coarse_ones_dont(tmp_path: Path) -> None:
     images = [encode(image) for image in noise(4, (3, 32, 32))]
     for part in ("train", "test"):
         write(tmp_path, part, img=images, fine_label=[99, 0, 19, 49], coarse_label=[1, 1, 1, 1])
-    raw = Cifar100(str(tmp_path), "hub", "auto").load(0)
+    raw = Cifar100(str(tmp_path), "hub", None, "auto").load(0)
     assert raw.train_y.tolist() == [99, 0, 19, 49]
     assert raw.n_classes == 100

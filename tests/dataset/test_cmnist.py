@@ -21,7 +21,7 @@ HUB = "ylecun/mnist"
 
 
 def made(path: Any = None, clients: int = 24, ci: float = 0.17, ai: float = 0.17, share: float = 0.9) -> Cmnist:
-    return Cmnist(None if path is None else str(path), HUB, clients, ci, ai, share)
+    return Cmnist(None if path is None else str(path), HUB, None, clients, ci, ai, share)
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ HUB = "zalando-datasets/fashion_mnist"
 def write(folder: Path, **columns: object) -> FashionMnist:
     for part in ("train", "test"):
         pa.parquet.write_table(pa.table(columns), folder / f"{part}.parquet")
-    return FashionMnist(str(folder), HUB, "auto")
+    return FashionMnist(str(folder), HUB, None, "auto")
 
 
 def pixels(n: int = 12) -> np.ndarray:
@@ -32,7 +32,7 @@ def pixels(n: int = 12) -> np.ndarray:
 def real() -> Raw:
     if not SHARED.is_dir():
         pytest.skip("no ../shared/data/fashion_mnist beside the repository: the real data are shared, not committed")
-    return FashionMnist(str(SHARED), HUB, "auto").load(0)
+    return FashionMnist(str(SHARED), HUB, None, "auto").load(0)
 
 
 def test_the_real_data(real: Raw) -> None:
@@ -96,6 +96,6 @@ def test_without_a_path_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(datasets, "load_dataset", load)
     monkeypatch.setattr(hub, "out_of_reach", lambda: "")
-    raw = FashionMnist(None, HUB, "auto").load(0)
+    raw = FashionMnist(None, HUB, None, "auto").load(0)
     assert asked == [HUB]
     assert raw.train_x.shape == (2, 1, 28, 28)

@@ -23,7 +23,7 @@ def hubs(folder: Path) -> None:
 
 
 def made(folder: Path, test: str = "sample", users: float = 1.0) -> Raw:
-    return Femnist(str(folder), "hub", test, users, 0, "uint8").load(0)
+    return Femnist(str(folder), "hub", None, test, users, 0, "uint8").load(0)
 
 
 def test_each_row_keeps_its_image_label_and_writer(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ def test_whole_numbers_and_shares_of_255_are_the_same_pixels(tmp_path: Path) -> 
     for images in (pixels.tolist(), pixels.astype(np.float64).tolist(), (pixels / 255).tolist()):
         for part in ("train", "test"):
             write(tmp_path, part, image=images, label=[i % 10 for i in range(12)])
-        found.append(Mnist(str(tmp_path), "hub", "uint8").load(0).train_x.reshape(12, 784))
+        found.append(Mnist(str(tmp_path), "hub", None, "uint8").load(0).train_x.reshape(12, 784))
     for each in found:
         np.testing.assert_array_equal(each, pixels)
 
@@ -26,7 +26,7 @@ def test_dark_rows_do_not_change_what_white_is(tmp_path: Path) -> None:
     pixels[2:] = pixels[2:] > 128
     for part in ("train", "test"):
         write(tmp_path, part, row_group=2, image=pixels.tolist(), label=[0, 1, 0, 1])
-    found = Mnist(str(tmp_path), "hub", "uint8").load(0).train_x.reshape(4, 784)
+    found = Mnist(str(tmp_path), "hub", None, "uint8").load(0).train_x.reshape(4, 784)
     np.testing.assert_array_equal(found, pixels)
 
 
@@ -37,13 +37,13 @@ def test_numbers_that_are_no_pixels_are_refused(tmp_path: Path, odd: float) -> N
     for part in ("train", "test"):
         write(tmp_path, part, image=pixels.tolist(), label=[i % 10 for i in range(12)])
     with pytest.raises(Exception, match="'image', row 9 has numbers that are no pixels"):
-        Mnist(str(tmp_path), "hub", "auto").load(0)
+        Mnist(str(tmp_path), "hub", None, "auto").load(0)
 
 
 def test_the_real_data() -> None:
     if not (SHARED / "mnist").is_dir():
         pytest.skip("no ../shared/data/mnist beside the repository: the real data are shared, not committed")
-    raw = Mnist(str(SHARED / "mnist"), "hub", "auto").load(0)
+    raw = Mnist(str(SHARED / "mnist"), "hub", None, "auto").load(0)
     assert (raw.train_x.shape, raw.test_x.shape) == ((60_000, 1, 28, 28), (10_000, 1, 28, 28))
     assert np.bincount(raw.test_y).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     assert raw.train_x.mean(dtype=np.float64) == pytest.approx(0, abs=1e-3)

@@ -67,4 +67,4 @@ def test_files_of_the_hub_in_a_folder_say_so_too(tmp_path: Path) -> None:
     for part in ("train", "test"):
         made.to_parquet(tmp_path / f"{part}.parquet")
     assert part_of(str(tmp_path), "train").table.num_rows == 3
-    assert Mnist(str(tmp_path), "hub", "uint8").load(0).train_y.tolist() == [1, 0, 2]
+    assert Mnist(str(tmp_path), "hub", None, "uint8").load(0).train_y.tolist() == [1, 0, 2]

@@ -24,7 +24,7 @@ TRAIN, TEST = {0: 6, 1: 4, 2: 9}, {0: 4, 1: 1, 2: 5}  # lines of 29 characters
 
 
 def load(folder: Path, test: str = "given", users: float = 1.0, least: int = 0, step: int = 1) -> Raw:
-    return Shakespeare(str(folder), "hub", test, users, least, step).load(0)
+    return Shakespeare(str(folder), "hub", None, test, users, least, step).load(0)
 
 
 def spell(codes: np.ndarray) -> str:
@@ -113,7 +113,7 @@ def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
     np.testing.assert_array_equal(found.test_y, wanted.test_y)
     np.testing.assert_array_equal(known(found.train_owner), known(wanted.train_owner))
     give(monkeypatch, tmp_path / "made")
-    asked = Shakespeare(None, "a/plays", "user", 1.0, 0, 1).load(0)
+    asked = Shakespeare(None, "a/plays", None, "user", 1.0, 0, 1).load(0)
     assert asked.revision == f"a/plays@{COMMIT}"
 
 

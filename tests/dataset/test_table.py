@@ -7,8 +7,12 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from fedcohort.dataset.table import Frame, local, read
+from fedcohort.dataset.table import Frame, part_of, read
 from fedcohort.errors import DataError
+
+
+def local(path: str) -> list[Frame]:
+    return [part_of(path, part) for part in ("train", "test")]
 
 
 def frame(**columns: object) -> Frame:

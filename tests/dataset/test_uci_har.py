@@ -39,7 +39,7 @@ def write(folder: Path, part: str = "", **changes: Any) -> UciHar:
     for each in SUBJECTS:
         table = pa.table(columns(each, **(changes if each == part else {})))
         pa.parquet.write_table(table, folder / f"{each}.parquet")
-    return UciHar(str(folder), None)
+    return UciHar(str(folder), None, None)
 
 
 def test_channels_have_their_order_and_values_are_as_they_were(tmp_path: Path) -> None:
@@ -123,9 +123,9 @@ def test_without_a_source_it_is_said_where_the_data_are() -> None:
     with pytest.raises(DataError, match=r"dataset=uci_har needs dataset.path, .*archive.ics.uci.edu.* or dataset.hub"):
         make("dataset", "uci_har").load(0)
     with pytest.raises(OptionError, match="hub must be text or null"):
-        UciHar(None, "")
+        UciHar(None, "", None)
     with pytest.raises(OptionError, match="path must be text or null"):
-        UciHar("", None)
+        UciHar("", None, None)
 
 
 def test_a_name_on_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,7 @@ def test_a_name_on_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(datasets, "load_dataset", load)
     monkeypatch.setattr(hub, "out_of_reach", lambda: "")
-    raw = UciHar(None, "somebody/har").load(0)
+    raw = UciHar(None, "somebody/har", None).load(0)
     assert asked == ["somebody/har"]
     assert (raw.train_x.shape, raw.test_x.shape) == ((24, 9, 128), (6, 9, 128))
 
@@ -179,7 +179,7 @@ def test_the_pages_lines_make_the_folder(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     exec(code, {})
     (tmp_path / "direct").mkdir()
-    found, wanted = UciHar("har", None).load(0), write(tmp_path / "direct").load(0)
+    found, wanted = UciHar("har", None, None).load(0), write(tmp_path / "direct").load(0)
     np.testing.assert_allclose(found.train_x, wanted.train_x, rtol=1e-6)
     np.testing.assert_allclose(found.test_x, wanted.test_x, rtol=1e-6)
     for name in ("train_y", "test_y", "train_owner"):
@@ -190,7 +190,7 @@ def test_the_pages_lines_make_the_folder(tmp_path: Path, monkeypatch: pytest.Mon
 def real() -> Raw:
     if not SHARED.is_dir():
         pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")
-    return UciHar(str(SHARED), None).load(0)
+    return UciHar(str(SHARED), None, None).load(0)
 
 
 def test_the_real_data(real: Raw) -> None:

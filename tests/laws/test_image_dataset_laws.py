@@ -1,6 +1,5 @@
 """Every data set of images: its columns, what is refused by name, and pixels that stand in memory as bytes."""
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -16,43 +15,14 @@ from fedcohort.dataset.pictures import Pictures
 from fedcohort.errors import DataError, OptionError
 from hub_toy import COMMIT, at_commit
 from pictures_toy import encode, noise, write
-from yaml_words import make, node, words
-
-
-def pictures_of(word: str) -> Any:
-    """The module of a word that says what its images are, None for others."""
-    module = importlib.import_module(node("dataset", word)["_target_"].rpartition(".")[0])
-    return module if isinstance(getattr(module, "PICTURES", None), Pictures) else None
-
-
-MODULES = {word: module for word in words("dataset") if (module := pictures_of(word)) is not None}
-N = 24
-
-
-def shape_of(pictures: Pictures) -> tuple[int, int, int]:
-    """Of what is stored: small where it is resized."""
-    return (pictures.fit.shape[0], 20, 24) if pictures.fit.resize else pictures.fit.shape
-
-
-def columns(word: str, **changes: Any) -> dict[str, Any]:
-    """Rows of one part: labels 0, 1 in turn, four clients, places in pairs of rows."""
-    module = MODULES[word]
-    pictures: Pictures = module.PICTURES
-    made: dict[str, Any] = {
-        pictures.image[0]: [encode(image) for image in noise(N, shape_of(pictures))],
-        pictures.label[0]: [i % 2 for i in range(N)],
-    }
-    if hasattr(module, "CLIENT"):
-        made[module.CLIENT[0]] = [f"f{i // 6:02}" for i in range(N)]
-    if hasattr(module, "PLACES"):
-        made["place"] = [i // 2 % 2 for i in range(N)]
-    return {**made, **changes}
+from tables_toy import MODULES, N, images, shape_of
+from yaml_words import make, node
 
 
 def load(folder: Path, word: str, options: dict[str, Any] | None = None, **changes: Any) -> Raw:
     """The data set, both parts of which have the same rows, with changes in the test part."""
-    write(folder, "train", **columns(word))
-    write(folder, "test", **columns(word, **changes))
+    write(folder, "train", **images(word))
+    write(folder, "test", **images(word, **changes))
     small = {"size": 16} if "size" in node("dataset", word) else {}
     raw = make("dataset", word, path=str(folder), **{**small, **(options or {})}).load(0)
     assert isinstance(raw, Raw)
@@ -101,7 +71,7 @@ def test_classes_by_their_names_are_the_same(word: str, tmp_path: Path) -> None:
 def test_what_is_wrong_is_named_by_file_column_and_row(word: str, tmp_path: Path) -> None:
     pictures: Pictures = MODULES[word].PICTURES
     image, label = pictures.image[0], pictures.label[0]
-    good = columns(word)
+    good = images(word)
     cut = [*good[image][:5], {"bytes": good[image][5]["bytes"][:60], "path": None}, *good[image][6:]]
     wide = [*good[image][:5], encode(noise(1, (3, 40, 50))[0]), *good[image][6:]]
     top = len(pictures.classes) - 1
@@ -143,7 +113,7 @@ def test_data_with_nothing_to_learn_are_refused(word: str, tmp_path: Path) -> No
     ]
     for changes, said in cases:
         for part in ("train", "test"):
-            write(tmp_path, part, **columns(word, **changes))
+            write(tmp_path, part, **images(word, **changes))
         with pytest.raises(DataError, match=rf"^dataset={word}: {said}.*: there is nothing to learn"):
             make("dataset", word, path=str(tmp_path)).load(0)
 
@@ -151,7 +121,7 @@ def test_data_with_nothing_to_learn_are_refused(word: str, tmp_path: Path) -> No
 def test_without_a_path_the_hub_is_asked(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     parts = datasets.DatasetDict(
-        {part: at_commit(datasets.Dataset.from_dict(columns(word))) for part in ("train", "valid", "test")}
+        {part: at_commit(datasets.Dataset.from_dict(images(word))) for part in ("train", "valid", "test")}
     )
 
     def answer(name: str) -> datasets.DatasetDict:

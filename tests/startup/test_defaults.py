@@ -21,6 +21,7 @@ from run_harness import compose_words
             ("experiment=regret",),
             {"experiment": "regret", "clients": "20", "cohort": "4", "rounds": "20", "client.epochs": "1"},
         ),
+        (("dataset=mnist", "dataset.columns={image: a}"), {"dataset": "mnist", "dataset.columns.image": "a"}),
         (("data_seed=null", "until.acc=0.5"), {"until.acc": "0.5"}),
     ],
 )

@@ -85,6 +85,8 @@ def _outside(text: str) -> list[Any]:
         return ["no-such-word", 3, *([] if text.endswith(" or null") else [None])]
     if text == "true or false":
         return ["maybe", 3, None]
+    if text == "mapping of texts or null":
+        return ["word", 3, {}, {"no such name": "a"}, ["image"]]
     if text in ("text", "text or null") or text.startswith("list of"):
         return []
     raise ValueError(f"a range comment that nobody understands: {text!r}")

@@ -23,14 +23,15 @@ from jaxtyping import Float32, Float64, Int64, UInt8
 
 from fedcohort import ranges
 from fedcohort.dataset.base import Dataset, Raw, check
-from fedcohort.dataset.hub import hub
 from fedcohort.dataset.images import Fit
 from fedcohort.dataset.pictures import images_of, labels_of
-from fedcohort.dataset.table import Frame, local, text
+from fedcohort.dataset.source import Columns, check_columns, column_of, frames_of
+from fedcohort.dataset.table import Frame, text
 from fedcohort.errors import DataError, OptionError
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
+IMAGE, LABEL = ("image",), ("label",)
 MEAN, SD = 0.1307, 0.3081
 
 Groups = Int64[np.ndarray, "clients 2 2"]
@@ -43,6 +44,7 @@ class Cmnist(Dataset):
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name there.
+        columns: what the tables call columns otherwise than here, by the names above, or None.
         clients: number of natural clients.
         ci, ai: shares of the clients with mainly that imbalance; the others have spurious correlation.
         share: how strong.
@@ -50,6 +52,7 @@ class Cmnist(Dataset):
 
     path: str | None
     hub: str
+    columns: Columns | None
     clients: int
     ci: float
     ai: float
@@ -58,6 +61,7 @@ class Cmnist(Dataset):
     def __post_init__(self) -> None:
         text("path", self.path, optional=True)
         text("hub", self.hub)
+        check_columns(self.columns, IMAGE, LABEL)
         if self.clients is None:  # it follows the option `clients`
             raise OptionError(
                 "clients must be an integer in [1, inf), got null: clients=null is for datasets that bring their "
@@ -72,7 +76,7 @@ class Cmnist(Dataset):
 
     def load(self, seed: int) -> Raw:
         """float32 [N, 2, 28, 28], 2 classes, 2 attributes, natural clients without test rows. Raises `DataError`."""
-        train, test = hub(self.hub) if self.path is None else local(self.path)
+        train, test = frames_of("cmnist", self.path, self.hub, self.columns)
         y, test_y = (binary(frame) for frame in (train, test))
         rng = generator(seed, "cmnist")
         counts = self.groups(np.bincount(y, minlength=2), rng)
@@ -133,12 +137,12 @@ def deal(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Ids, Id
 
 def binary(frame: Frame) -> Ids:
     """0 for the digits up to 4, 1 for the others."""
-    return (labels_of(frame, "label", tuple("0123456789")) >= 5).astype(np.int64)
+    return (labels_of(frame, column_of(frame, *LABEL), tuple("0123456789")) >= 5).astype(np.int64)
 
 
 def pixels(frame: Frame) -> UInt8[np.ndarray, "n 28 28"]:
     """The column `image`: what `dataset=mnist` reads, too."""
-    return images_of([frame], ("image",), Fit((1, 28, 28)))[:, 0]
+    return images_of([frame], IMAGE, Fit((1, 28, 28)))[:, 0]
 
 
 def paint(images: np.ndarray, colour: Ids) -> Float32[np.ndarray, "n 2 28 28"]:

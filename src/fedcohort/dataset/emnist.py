@@ -24,9 +24,11 @@ from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset import cells
 from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import Pictures, check_source, column_of, frames_of, load
+from fedcohort.dataset.pictures import Pictures, check_source, load
+from fedcohort.dataset.source import Columns, column_of, frames_of
 from fedcohort.dataset.table import Frame
 
+IMAGE, LABEL = ("image",), ("label",)
 DIGITS, CAPITALS, SMALL = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 MERGED = DIGITS + CAPITALS + "abdefghnqrt"
 KINDS = {  # classes, and images for training and for the test
@@ -46,6 +48,7 @@ class Emnist(Dataset):
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name there, or None where there is a folder.
+        columns: what the tables call columns otherwise than here, by the names above, or None.
         kind: which of the six the files hold.
         pixels: how they stand in memory, "float32", "uint8" (converted batch by batch), or "auto": uint8 where float32
             would take more than 2 GB.
@@ -53,23 +56,22 @@ class Emnist(Dataset):
 
     path: str | None
     hub: str | None
+    columns: Columns | None
     kind: str
     pixels: str
 
     def __post_init__(self) -> None:
-        check_source(self.path, self.hub, self.pixels)
+        check_source(self.path, self.hub, self.columns, self.pixels, IMAGE, LABEL)
         ranges.choice("kind", self.kind, *KINDS)
 
     def load(self, seed: int) -> Raw:
         """Images [N, 1, 28, 28], classes by kind, no natural clients; nothing is drawn. Raises `DataError`."""
         classes, original = KINDS[self.kind]
-        frames = frames_of("emnist", self.path, self.hub)
+        frames = frames_of("emnist", self.path, self.hub, self.columns)
         names = tuple(classes)
         if self.kind == "letters" and all(_starts_at_one(frame) for frame in frames):
             names = ("none", *names)
-        pictures = Pictures(
-            "emnist", ("image",), ("label",), names, Fit((1, 28, 28)), PixelScale((0.0,), (1.0,)), original
-        )
+        pictures = Pictures("emnist", IMAGE, LABEL, names, Fit((1, 28, 28)), PixelScale((0.0,), (1.0,)), original)
         raw = load(pictures, frames, self.pixels)
         if len(names) == len(classes):
             return raw
@@ -80,5 +82,5 @@ class Emnist(Dataset):
 
 def _starts_at_one(frame: Frame) -> bool:
     """Whether labels are numbers without a 0."""
-    column = frame.require_full(column_of(frame, ("label",)))
+    column = frame.require_full(column_of(frame, *LABEL))
     return cells.is_number(column.type) and cells.numbers(column).min() >= 1

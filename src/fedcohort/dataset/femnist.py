@@ -22,6 +22,7 @@ from fedcohort.dataset import leaf, people
 from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.dataset.images import Fit
 from fedcohort.dataset.pictures import Pictures, check_source
+from fedcohort.dataset.source import Columns
 
 CLIENT, PARTS = ("writer_id", "client"), ("train",)
 PICTURES = Pictures(
@@ -42,6 +43,7 @@ class Femnist(Dataset):
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name there.
+        columns: what the tables call columns otherwise than here, by the names above, or None.
         test, users, least: LEAF's rules (`dataset.leaf`).
         pixels: how they stand in memory, "float32", "uint8" (converted batch by batch), or "auto": uint8 where float32
             would take more than 2 GB.
@@ -49,17 +51,18 @@ class Femnist(Dataset):
 
     path: str | None
     hub: str
+    columns: Columns | None
     test: str
     users: float
     least: int
     pixels: str
 
     def __post_init__(self) -> None:
-        check_source(self.path, self.hub, self.pixels)
+        check_source(self.path, self.hub, self.columns, self.pixels, PICTURES.image, PICTURES.label, CLIENT)
         leaf.Rules(self.test, self.users, self.least)
 
     def load(self, seed: int) -> Raw:
         """Images [N, 1, 28, 28], 62 classes, natural clients; the division is drawn. Raises `DataError`."""
         rules = leaf.Rules(self.test, self.users, self.least)
-        source = people.Source(self.path, self.hub, PARTS)
+        source = people.Source(self.path, self.hub, self.columns, PARTS)
         return people.load(PICTURES, CLIENT, source, rules, self.pixels, seed)

@@ -25,12 +25,6 @@ COMMIT = re.compile(r"[@/]([0-9a-f]{40})(?=/)")
 WITHOUT = "without a network set dataset.path to a folder that holds train.parquet and test.parquet"
 
 
-def hub(name: str) -> tuple[Frame, Frame]:
-    """The splits `train` and `test` of a dataset of the Hugging Face hub (option dataset.hub)."""
-    train, test = splits(name, ("train", "test"))
-    return train, test
-
-
 def splits(name: str, wanted: Sequence[str], perhaps: Sequence[str] = ()) -> list[Frame]:
     """The named splits of a dataset of the Hugging Face hub (option dataset.hub); of `perhaps` those that it has."""
     found = NAME.fullmatch(name)

@@ -22,7 +22,7 @@ from fedcohort import ranges
 from fedcohort.dataset import cells
 from fedcohort.dataset.naming import difference
 from fedcohort.dataset.own import rank
-from fedcohort.dataset.pictures import column_of
+from fedcohort.dataset.source import column_of
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
@@ -74,7 +74,7 @@ def people(frames: Sequence[Frame], names: Sequence[str]) -> Ids:
     owner, start = np.empty(sum(frame.table.num_rows for frame in frames), dtype=np.int64), 0
     kinds: set[bool] = set()
     for frame in frames:
-        name, first = column_of(frame, names), start
+        name, first = column_of(frame, *names), start
         for chunk in frame.chunks(name):
             if not (cells.is_text(chunk.type) or cells.is_number(chunk.type)):
                 raise frame.error(name, f": column {name!r} must hold texts or numbers, it holds {chunk.type}")
@@ -86,9 +86,8 @@ def people(frames: Sequence[Frame], names: Sequence[str]) -> Ids:
             owner[start : start + len(chunk)] = numbers[known.indices.to_numpy()]
             start += len(chunk)
     if len(kinds) > 1:
-        raise frames[-1].error(
-            names[0], f": column {names[0]!r} mixes texts and numbers with that of {frames[0].where}"
-        )
+        name = column_of(frames[-1], *names)
+        raise frames[-1].error(name, f": column {name!r} mixes texts and numbers with that of {frames[0].where}")
     place = np.empty(len(seen), dtype=np.int64)
     place[[seen[who] for who in sorted(seen)]] = np.arange(len(seen))
     numbered: Ids = place[owner]

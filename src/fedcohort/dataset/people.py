@@ -7,9 +7,9 @@ import numpy as np
 
 from fedcohort.dataset import leaf
 from fedcohort.dataset.base import Raw, check
-from fedcohort.dataset.hub import splits
-from fedcohort.dataset.pictures import Pictures, column_of, images_of, labels_of, missing_source, raw_of
-from fedcohort.dataset.table import Frame, file_of, part_of
+from fedcohort.dataset.pictures import Pictures, images_of, labels_of, raw_of
+from fedcohort.dataset.source import Columns, column_of, frames_of
+from fedcohort.dataset.table import Frame, file_of
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
@@ -21,22 +21,21 @@ class Source:
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name there.
+        columns: those that the tables call otherwise, None for none.
         parts: that the hub has; of a folder the first one must be there.
     """
 
     path: str | None
     hub: str | None
+    columns: Columns | None
     parts: Sequence[str]
 
     def frames(self, name: str, given: bool) -> list[Frame]:
         """The tables; given: the training and the test part alone. Raises `DataError`."""
         parts = ("train", "test") if given else tuple(self.parts)
-        if self.path is not None:
-            others = [part for part in ("valid", "test") if not given and file_of(self.path, part)]
-            return [part_of(self.path, part) for part in (parts if given else ("train", *others))]
-        if self.hub is not None:
-            return splits(self.hub, parts)
-        raise missing_source(name, parts)
+        if self.path is not None and not given:
+            parts = ("train", *(part for part in ("valid", "test") if file_of(self.path, part)))
+        return frames_of(name, self.path, self.hub, self.columns, parts)
 
 
 def load(
@@ -57,12 +56,12 @@ def load(
         rules: how they are divided.
         pixels: "auto", "float32" or "uint8".
         seed: of the draws.
-        attribute: a column of numbers or truth values, None for none.
+        attribute: what the tables call a column of numbers or truth values, None for none.
 
     Raises `DataError`.
     """
     frames = source.frames(pictures.name, rules.test == "given")
-    labels = _column(frames, pictures.label, pictures.classes)
+    labels = _labels(frames, [column_of(frame, *pictures.label) for frame in frames], pictures.classes)
     owner = leaf.people(frames, client)
     rng = generator(seed, "leaf")
     parts = leaf.divide(pictures.name, owner, rules, rng, frames[0].table.num_rows)
@@ -72,7 +71,7 @@ def load(
     raw = replace(raw, train_owner=parts.owner, test_owner=parts.test_owner, pooled_test=parts.test_owner is None)
     raw = replace(raw, revision=frames[0].revision)
     if attribute is not None:
-        a = _column(frames, (attribute,), ("0", "1"))
+        a = _labels(frames, [attribute] * len(frames), ("0", "1"))
         raw = replace(raw, train_attribute=a[parts.train], test_attribute=a[parts.test])
     return check(raw)
 
@@ -85,5 +84,5 @@ def _compare(pictures: Pictures, owner: Ids, rules: leaf.Rules) -> list[str]:
     return leaf.compare(rules, ("images", len(owner), images), ("people", len(np.unique(owner)), people))
 
 
-def _column(frames: Sequence[Frame], names: Sequence[str], classes: Sequence[str]) -> Ids:
-    return np.concatenate([labels_of(frame, column_of(frame, names), classes) for frame in frames])
+def _labels(frames: Sequence[Frame], names: Sequence[str], classes: Sequence[str]) -> Ids:
+    return np.concatenate([labels_of(frame, name, classes) for frame, name in zip(frames, names, strict=True)])

@@ -17,11 +17,11 @@ from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset import cells
 from fedcohort.dataset.base import Raw, check
-from fedcohort.dataset.hub import splits
 from fedcohort.dataset.images import BadImage, Fit, holds_images
 from fedcohort.dataset.naming import difference, list_names
 from fedcohort.dataset.numbering import renumber
-from fedcohort.dataset.table import Frame, file_of, give_back, part_of, text
+from fedcohort.dataset.source import Columns, check_columns, column_of
+from fedcohort.dataset.table import Frame, give_back, text
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
@@ -53,44 +53,22 @@ class Pictures:
     pool: tuple[int, int] | None = None
 
 
-def check_source(path: str | None, hub: str | None, pixels: str) -> None:
-    """Check the options that all of them have. Raises `OptionError`."""
+def check_source(
+    path: str | None, hub: str | None, columns: Columns | None, pixels: str, *known: Sequence[str]
+) -> None:
+    """Check the options that all of them have. Raises `OptionError`.
+
+    known: the names that each of the data set's columns goes by.
+    """
     text("path", path, optional=True)
     text("hub", hub, optional=True)
+    check_columns(columns, *known)
     ranges.choice("pixels", pixels, "auto", "float32", "uint8")
-
-
-def frames_of(
-    name: str,
-    path: str | None,
-    hub: str | None,
-    parts: Sequence[str] = ("train", "test"),
-    perhaps: Sequence[str] = (),
-) -> list[Frame]:
-    """The tables of a folder, or of the hub; perhaps: names of another part, of which the first that is there.
-
-    Raises `DataError`, also where neither is named.
-    """
-    if path is not None:
-        there = [part for part in perhaps if file_of(path, part)][:1]
-        return [part_of(path, part) for part in (*parts, *there)]
-    if hub is not None:
-        return splits(hub, parts, perhaps)[: len(parts) + 1]
-    raise missing_source(name, parts)
-
-
-def missing_source(name: str, parts: Sequence[str]) -> DataError:
-    """What is said where neither a folder nor a name on the hub is known."""
-    files = " and ".join(f"{part}.parquet" for part in parts)
-    return DataError(
-        f"dataset={name} needs dataset.path, a folder with {files} (fedcohort prepare makes them of raw files), or "
-        "dataset.hub, the name of data with the same columns on the Hugging Face hub"
-    )
 
 
 def load(pictures: Pictures, frames: Sequence[Frame], pixels: str) -> Raw:
     """A training and a test table as they are. Raises `DataError`."""
-    labels = [labels_of(frame, column_of(frame, pictures.label), pictures.classes) for frame in frames]
+    labels = [labels_of(frame, column_of(frame, *pictures.label), pictures.classes) for frame in frames]
     images = [images_of([frame], pictures.image, pictures.fit) for frame in frames]
     give_back()
     raw = raw_of(pictures, (images[0], labels[0]), (images[1], labels[1]), pixels)
@@ -136,15 +114,6 @@ def missing(pictures: Pictures, y: Ids, test_y: Ids) -> list[str]:
     return [*difference("training images", len(y), n), *difference("test images", len(test_y), n_test)]
 
 
-def column_of(frame: Frame, names: Sequence[str]) -> str:
-    """The first of these columns that the table has. Raises `DataError` where it has none."""
-    found = next((name for name in names if name in frame.names), None)
-    if found is None:
-        wanted = " or ".join(repr(name) for name in names)
-        raise frame.error(names[0], f" has no column {wanted}; it has {list_names(frame.names)}")
-    return found
-
-
 def labels_of(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     """The column's classes, int64 [rows]: numbers as they are, texts by `classes`. Raises `DataError` by row."""
     column = frame.require_full(name)
@@ -181,7 +150,7 @@ def images_of(
     for frame, size in zip(frames, sizes, strict=True):
         own = rows[(rows >= start) & (rows < start + size)] - start
         if len(own):
-            _read(frame, column_of(frame, names), fit, own, out[done : done + len(own)])
+            _read(frame, column_of(frame, *names), fit, own, out[done : done + len(own)])
         start, done = start + size, done + len(own)
     return out
 

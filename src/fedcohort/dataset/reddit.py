@@ -32,11 +32,12 @@ from fedcohort.data.targets import NOTHING, Positions
 from fedcohort.dataset import cells, leaf, own
 from fedcohort.dataset.base import ROWS, Dataset, Raw, check
 from fedcohort.dataset.naming import difference
-from fedcohort.dataset.people import Source
-from fedcohort.dataset.table import Frame, part_of, text
+from fedcohort.dataset.source import Columns, check_columns, column_of, frames_of
+from fedcohort.dataset.table import Frame, text
 from fedcohort.errors import DataError
 from fedcohort.rng import generator
 
+CLIENT = ("client",)
 PAD, UNK = 0, 1
 SPECIAL = ("<PAD>", "<UNK>")  # symbols 0 and 1
 LENGTH = 10  # of LEAF's sequences
@@ -50,17 +51,20 @@ class Reddit(Dataset):
 
     Attributes:
         path: a local folder; None is refused, as no hub is known to have these tables.
+        columns: what the tables call columns otherwise than here, by the names above, or None.
         vocabulary: symbols at most, <PAD> and <UNK> among them.
         users, least: LEAF's rules (`dataset.leaf`), by sequences.
     """
 
     path: str | None
+    columns: Columns | None
     vocabulary: int
     users: float
     least: int
 
     def __post_init__(self) -> None:
         text("path", self.path, optional=True)
+        check_columns(self.columns, CLIENT, ("x",), ("y",), ("word",))
         ranges.integer("vocabulary", self.vocabulary, "[3, 1e9]")
         leaf.Rules("given", self.users, self.least)
 
@@ -71,9 +75,9 @@ class Reddit(Dataset):
                 "dataset=reddit needs dataset.path, a folder with train.parquet, test.parquet and vocabulary.parquet: "
                 "fedcohort prepare leaf makes them of LEAF's JSON"
             )
-        frames = Source(self.path, None, ()).frames("reddit", given=True)
-        words = words_of(part_of(self.path, "vocabulary"), self.vocabulary)
-        owner, given = leaf.people(frames, ("client",)), frames[0].table.num_rows
+        *frames, vocabulary = frames_of("reddit", self.path, None, self.columns, ("train", "test", "vocabulary"))
+        words = words_of(vocabulary, self.vocabulary)
+        owner, given = leaf.people(frames, CLIENT), frames[0].table.num_rows
         rules = leaf.Rules("given", self.users, self.least)
         parts = leaf.divide("reddit", owner, rules, generator(seed, "leaf"), given)
         people = len(np.unique(owner))
@@ -111,10 +115,11 @@ def _read_part(frame: Frame, words: Any, length: int | None = None) -> tuple[np.
 
     length: of the training part's rows, None where it is that.
     """
-    x = read(frame, "x", words, np.int16 if len(words) <= SHORT else np.int32)
+    name, target = column_of(frame, "x"), column_of(frame, "y")
+    x = read(frame, name, words, np.int16 if len(words) <= SHORT else np.int32)
     if length is not None and x.shape[1] != length:
-        raise frame.blame("x", 0, f"holds {x.shape[1]} words, and the training part's rows {length}")
-    y = read(frame, "y", words, np.int64)
+        raise frame.blame(name, 0, f"holds {x.shape[1]} words, and the training part's rows {length}")
+    y = read(frame, target, words, np.int64)
     check_rows(frame, x, y)
     for rows in _pieces(x):
         y[rows][x[rows] == PAD] = NOTHING
@@ -136,13 +141,14 @@ def words_of(frame: Frame, most: int) -> Any:  # noqa: ANN401  pyarrow has no ty
     """The words of symbols 0, 1, ...: SPECIAL, then the first of the vocabulary, `most` together, as a `pa.Array`."""
     import pyarrow as pa
 
-    column = frame.require_full("word")
+    name = column_of(frame, "word")
+    column = frame.require_full(name)
     if not cells.is_text(column.type):
-        raise frame.error("word", f": column 'word' must hold texts, it holds {column.type}")
+        raise frame.error(name, f": column {name!r} must hold texts, it holds {column.type}")
     words = [*SPECIAL, *column.slice(0, most - len(SPECIAL)).to_pylist()]
     if len(set(words)) < len(words):
         row = next(i for i, word in enumerate(words) if word in words[:i]) - len(SPECIAL)
-        raise frame.blame("word", row, f"holds {words[row + len(SPECIAL)]!r}, which has a symbol already")
+        raise frame.blame(name, row, f"holds {words[row + len(SPECIAL)]!r}, which has a symbol already")
     return pa.array(words, pa.string())
 
 
@@ -179,12 +185,13 @@ def read(frame: Frame, name: str, words: Any, kind: type) -> np.ndarray:  # noqa
 
 def check_rows(frame: Frame, x: np.ndarray, y: np.ndarray) -> None:
     """Raise `DataError` for a row whose targets are not those of its words, or where nothing is asked."""
+    name, target = column_of(frame, "x"), column_of(frame, "y")
     if y.shape != x.shape:
-        raise frame.blame("y", 0, f"holds {y.shape[1]} words, and 'x' {x.shape[1]}")
+        raise frame.blame(target, 0, f"holds {y.shape[1]} words, and {name!r} {x.shape[1]}")
     for rows in _pieces(x):
         idle = (x[rows] == PAD).all(1)
         if idle.any():
-            raise frame.blame("x", rows.start + int(idle.argmax()), f"holds nothing but {SPECIAL[PAD]}")
+            raise frame.blame(name, rows.start + int(idle.argmax()), f"holds nothing but {SPECIAL[PAD]}")
         apart = (x[rows, 1:] != y[rows, :-1]).any(1)
         if apart.any():
-            raise frame.blame("y", rows.start + int(apart.argmax()), "is not 'x' moved on by one word")
+            raise frame.blame(target, rows.start + int(apart.argmax()), f"is not {name!r} moved on by one word")

@@ -34,7 +34,7 @@ from fedcohort import ranges
 from fedcohort.dataset import cells, leaf
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.people import Source
-from fedcohort.dataset.pictures import column_of
+from fedcohort.dataset.source import Columns, check_columns, column_of, has_column
 from fedcohort.dataset.table import Frame, text
 from fedcohort.rng import generator
 from fedcohort.types import Ids
@@ -53,12 +53,14 @@ class Shakespeare(Dataset):
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name there.
+        columns: what the tables call columns otherwise than here, by the names above, or None.
         test, users, least: LEAF's rules (`dataset.leaf`).
         step: characters between a sequence's start and the next one's, of lines.
     """
 
     path: str | None
     hub: str
+    columns: Columns | None
     test: str
     users: float
     least: int
@@ -67,15 +69,16 @@ class Shakespeare(Dataset):
     def __post_init__(self) -> None:
         text("path", self.path, optional=True)
         text("hub", self.hub)
+        check_columns(self.columns, ROLE, ("line", "x"), ("line", "y"))
         leaf.Rules(self.test, self.users, self.least)
         ranges.integer("step", self.step, "[1, inf)")
 
     def load(self, seed: int) -> Raw:
         """uint8 [N, 80], 80 classes, natural clients; who takes part is drawn. Raises `DataError`."""
         rules, given = leaf.Rules(self.test, self.users, self.least), self.test == "given"
-        frames = Source(self.path, self.hub, PARTS).frames("shakespeare", given)
+        frames = Source(self.path, self.hub, self.columns, PARTS).frames("shakespeare", given)
         roles = leaf.people(frames, ROLE)
-        lines = "line" in frames[0].names
+        lines = has_column(frames[0], "line") and not {"x", "y"} & frames[0].renamed.keys()
         rng = generator(seed, "leaf")
         if lines:
             held, others = read_lines(frames, roles, given, self.step)
@@ -141,7 +144,7 @@ def read_lines(frames: Sequence[Frame], roles: Ids, given: bool, step: int) -> t
 
     Returns all sequences of these texts, `step` characters from each other, and how many characters are none of ours.
     """
-    lines = [line for frame in frames for line in _words(frame, "line")]
+    lines = [line for frame in frames for line in _words(frame, column_of(frame, "line"))]
     first = frames[0].table.num_rows
     part = (np.arange(len(lines)) >= first) if given else np.zeros(len(lines), dtype=bool)
     order = np.lexsort((roles, part))
@@ -167,7 +170,7 @@ def read_sequences(frames: Sequence[Frame], parts: Sequence[Ids]) -> tuple[list[
     start, odd = 0, 0
     for frame in frames:
         for name, column, length in (("x", 0, LENGTH), ("y", 1, 1)):
-            for at, codes, others in _encoded(frame, column_of(frame, (name,)), length):
+            for at, codes, others in _encoded(frame, column_of(frame, name), length):
                 odd += others
                 for rows, made in zip(parts, found, strict=True):
                     first, last = np.searchsorted(rows, (start + at, start + at + len(codes)))

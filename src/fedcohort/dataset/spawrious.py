@@ -29,12 +29,14 @@ from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.images import Fit
 from fedcohort.dataset.naming import difference
 from fedcohort.dataset.own import draw_of_each
-from fedcohort.dataset.pictures import Pictures, check_source, column_of, frames_of, images_of, labels_of, raw_of
+from fedcohort.dataset.pictures import Pictures, check_source, images_of, labels_of, raw_of
+from fedcohort.dataset.source import Columns, column_of, frames_of
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
+IMAGE, LABEL, PLACE = ("image",), ("label", "breed"), ("place",)
 EACH = 6_336  # images of a pair
 SCALE = PixelScale((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
@@ -46,6 +48,7 @@ class Spawrious(Dataset):
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name there, or None where there is a folder.
+        columns: what the tables call columns otherwise than here, by the names above, or None.
         breeds, places: which of them are used, in the order of their numbers.
         size: of the images, in pixels.
         test_share: of each pair of breed and place.
@@ -55,6 +58,7 @@ class Spawrious(Dataset):
 
     path: str | None
     hub: str | None
+    columns: Columns | None
     breeds: Sequence[str]
     places: Sequence[str]
     size: int
@@ -62,7 +66,7 @@ class Spawrious(Dataset):
     pixels: str
 
     def __post_init__(self) -> None:
-        check_source(self.path, self.hub, self.pixels)
+        check_source(self.path, self.hub, self.columns, self.pixels, IMAGE, LABEL, PLACE)
         for option, chosen, known in (("breeds", self.breeds, BREEDS), ("places", self.places, PLACES)):
             ranges.texts(option, chosen)
             least = 2 if option == "breeds" else 1
@@ -76,8 +80,8 @@ class Spawrious(Dataset):
 
         Raises `DataError`.
         """
-        frames = frames_of("spawrious", self.path, self.hub, ("train",))
-        breed, place = _column(frames[0], ("label", "breed"), BREEDS), _column(frames[0], ("place",), PLACES)
+        frames = frames_of("spawrious", self.path, self.hub, self.columns, ("train",))
+        breed, place = _column(frames[0], LABEL, BREEDS), _column(frames[0], PLACE, PLACES)
         y, a = _renumber(breed, BREEDS, self.breeds), _renumber(place, PLACES, self.places)
         wanted = np.flatnonzero((y >= 0) & (a >= 0))
         pair = y * len(self.places) + a
@@ -93,7 +97,7 @@ class Spawrious(Dataset):
         test = draw_of_each(pair[wanted], quota, generator(seed, "spawrious"))
         rows = (wanted[~test], wanted[test])
         fit = Fit((3, self.size, self.size), resize=True)
-        pictures = Pictures("spawrious", ("image",), ("label",), tuple(self.breeds), fit, SCALE)
+        pictures = Pictures("spawrious", IMAGE, LABEL, tuple(self.breeds), fit, SCALE)
         x, test_x = (images_of(frames, pictures.image, fit, each) for each in rows)
         said = [f"places {', '.join(f'{c} {word}' for c, word in enumerate(self.places))}", *_compare(sizes, self)]
         raw = raw_of(pictures, (x, y[rows[0]]), (test_x, y[rows[1]]), self.pixels, *said)
@@ -110,7 +114,7 @@ def _compare(sizes: Ids, chosen: Spawrious) -> list[str]:
 
 
 def _column(frame: Frame, names: Sequence[str], words: Sequence[str]) -> Ids:
-    return labels_of(frame, column_of(frame, names), words)
+    return labels_of(frame, column_of(frame, *names), words)
 
 
 def _renumber(ids: Ids, known: Sequence[str], chosen: Sequence[str]) -> Ids:

@@ -42,6 +42,7 @@ class Frame:
     Attributes:
         option: what named the table, for errors.
         named: the option that names a column, by column.
+        renamed: what the table calls a column, by the name that a data set knows (`source.column_of`).
         rows: the row of the file that each row was, int64, None where they are all of it.
         remedy: what a user can do about an empty cell, which an error adds.
         for_numbers: and what else, where a number was meant.
@@ -52,6 +53,7 @@ class Frame:
     table: Any
     option: str = "dataset.path"
     named: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
     rows: Ids | None = None
     remedy: str = ""
     for_numbers: str = ""
@@ -206,12 +208,6 @@ def read(file: Path) -> Frame:
 def give_back() -> None:
     """Return the memory of tables that are gone to the system: Arrow would keep it for tables to come."""
     pa.default_memory_pool().release_unused()
-
-
-def local(path: str) -> tuple[Frame, Frame]:
-    """The training and the test table of the folder `path` (option dataset.path)."""
-    train, test = (part_of(path, part) for part in ("train", "test"))
-    return train, test
 
 
 def part_of(path: str, part: str, option: str = "dataset.path") -> Frame:

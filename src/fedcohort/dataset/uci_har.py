@@ -22,10 +22,10 @@ from jaxtyping import Float32
 
 from fedcohort.dataset import cells
 from fedcohort.dataset.base import Dataset, Raw, check
-from fedcohort.dataset.hub import hub
 from fedcohort.dataset.naming import difference
 from fedcohort.dataset.pictures import labels_of
-from fedcohort.dataset.table import Frame, give_back, local, text
+from fedcohort.dataset.source import Columns, check_columns, column_of, frames_of
+from fedcohort.dataset.table import Frame, give_back, text
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
@@ -43,14 +43,17 @@ class UciHar(Dataset):
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name there of a data set with these columns, or None where there is a folder.
+        columns: what the tables call columns otherwise than here, by the names above, or None.
     """
 
     path: str | None
     hub: str | None
+    columns: Columns | None
 
     def __post_init__(self) -> None:
         text("path", self.path, optional=True)
         text("hub", self.hub, optional=True)
+        check_columns(self.columns, *((name,) for name in (*SIGNALS, "label", "subject")))
 
     def load(self, seed: int) -> Raw:
         """float32 [N, 9, 128], 6 classes, a natural client per training subject; nothing is drawn.
@@ -61,7 +64,7 @@ class UciHar(Dataset):
         subjects, strangers = read_subjects(train), read_subjects(test)
         check_apart(train, subjects, test, strangers)
         check_counted_from_zero(train)
-        labels = [labels_of(frame, "label", ACTIVITIES) for frame in (train, test)]
+        labels = [labels_of(frame, column_of(frame, "label"), ACTIVITIES) for frame in (train, test)]
         counts = zip(("training windows", "test windows"), labels, WINDOWS, strict=True)
         said = [f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised"]
         said += [line for what, y, n in counts for line in difference(what, len(y), n)]
@@ -84,35 +87,38 @@ class UciHar(Dataset):
         )
 
     def _frames(self) -> tuple[Frame, Frame]:
-        if self.path is not None:
-            return local(self.path)
-        if self.hub is not None:
-            return hub(self.hub)
-        raise DataError(
-            "dataset=uci_har needs dataset.path, a folder with train.parquet and test.parquet (docs/data.md shows how "
-            "to make it of UCI's archive, https://archive.ics.uci.edu/dataset/240), or dataset.hub, the name of data "
-            "with the same columns on the Hugging Face hub"
-        )
+        if self.path is None and self.hub is None:
+            raise DataError(
+                "dataset=uci_har needs dataset.path, a folder with train.parquet and test.parquet (docs/data.md shows "
+                "how to make it of UCI's archive, https://archive.ics.uci.edu/dataset/240), or dataset.hub, the name "
+                "of data with the same columns on the Hugging Face hub"
+            )
+        train, test = frames_of("uci_har", self.path, self.hub, self.columns)
+        return train, test
 
 
 def check_counted_from_zero(frame: Frame) -> None:
     """Check that labels are not 1 to 6, as the archive has them."""
-    column = frame.require_full("label")
+    name = column_of(frame, "label")
+    column = frame.require_full(name)
     if (
         cells.is_number(column.type)
         and (values := cells.numbers(column)).min() == 1
         and values.max() == len(ACTIVITIES)
     ):
-        what = f": column 'label' counts from 1 to {len(ACTIVITIES)}, as UCI's files do: take 1 off, or write the names"
-        raise frame.error("label", what)
+        what = (
+            f": column {name!r} counts from 1 to {len(ACTIVITIES)}, as UCI's files do: take 1 off, or write the names"
+        )
+        raise frame.error(name, what)
 
 
 def read_subjects(frame: Frame) -> Ids:
     """Return the id of each row's person, int64 [n]."""
-    column = frame.require_full("subject")
+    name = column_of(frame, "subject")
+    column = frame.require_full(name)
     ids = column.to_numpy()
     if ids.dtype.kind not in "iu":
-        raise frame.error("subject", f": column 'subject' must hold whole numbers, it holds {column.type}")
+        raise frame.error(name, f": column {name!r} must hold whole numbers, it holds {column.type}")
     return np.asarray(ids, dtype=np.int64)
 
 
@@ -122,13 +128,14 @@ def check_apart(train: Frame, subjects: Ids, test: Frame, strangers: Ids) -> Non
     if known.any():
         row = int(known.argmax())
         what = f"is of subject {strangers[row]}, who has rows in {train.where}, too: the parts are of different people"
-        raise test.blame("subject", row, what)
+        raise test.blame(column_of(test, "subject"), row, what)
 
 
 def read_windows(frame: Frame) -> Float32[np.ndarray, "n 9 128"]:
     """Return the signals of all windows, in the order of SIGNALS."""
     x = np.empty((frame.table.num_rows, len(SIGNALS), SAMPLES), dtype=np.float32)
-    for channel, name in enumerate(SIGNALS):
+    for channel, signal in enumerate(SIGNALS):
+        name = column_of(frame, signal)
         values = frame.arrays(name)
         if values.shape[1:] != (SAMPLES,):
             what = f": column {name!r} must hold lists of {SAMPLES} numbers, it holds {values.shape[1:]}"

@@ -23,10 +23,11 @@ from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import Pictures, check_source, column_of, frames_of, images_of, labels_of, load
+from fedcohort.dataset.pictures import Pictures, check_source, images_of, labels_of, load
+from fedcohort.dataset.source import Columns, column_of, frames_of
 from fedcohort.dataset.table import Frame
 
-PLACES = ("land", "water")
+PLACE, PLACES = ("place",), ("land", "water")
 PICTURES = Pictures(
     name="waterbirds",
     image=("image",),
@@ -45,6 +46,7 @@ class Waterbirds(Dataset):
     Attributes:
         path: a local folder, or None for the hub.
         hub: the name there.
+        columns: what the tables call columns otherwise than here, by the names above, or None.
         size: of the images, in pixels.
         pixels: how they stand in memory, "float32", "uint8" (converted batch by batch), or "auto": uint8 where float32
             would take more than 2 GB.
@@ -52,11 +54,12 @@ class Waterbirds(Dataset):
 
     path: str | None
     hub: str
+    columns: Columns | None
     size: int
     pixels: str
 
     def __post_init__(self) -> None:
-        check_source(self.path, self.hub, self.pixels)
+        check_source(self.path, self.hub, self.columns, self.pixels, PICTURES.image, PICTURES.label, PLACE)
         ranges.integer("size", self.size, "[8, 1024]")
 
     def load(self, seed: int) -> Raw:
@@ -66,8 +69,8 @@ class Waterbirds(Dataset):
         """
         fit = Fit((3, self.size, self.size), resize=True, margin=round(self.size / 14))
         pictures = replace(PICTURES, fit=fit)
-        frames = frames_of(PICTURES.name, self.path, self.hub, perhaps=("valid", "validation"))
-        places = [labels_of(frame, column_of(frame, ("place",)), PLACES) for frame in frames]
+        frames = frames_of(PICTURES.name, self.path, self.hub, self.columns, perhaps=("valid", "validation"))
+        places = [labels_of(frame, column_of(frame, *PLACE), PLACES) for frame in frames]
         raw = load(pictures, frames[:2], self.pixels)
         raw = replace(raw, train_attribute=places[0], test_attribute=places[1])
         return check(raw if len(frames) == 2 else replace(raw, **_validation(pictures, frames[2], raw)))
@@ -76,6 +79,6 @@ class Waterbirds(Dataset):
 def _validation(pictures: Pictures, frame: Frame, raw: Raw) -> dict[str, Any]:
     """The validation part, with pixels as those of `raw`, and what is said of it."""
     x = images_of([frame], pictures.image, pictures.fit)
-    y = labels_of(frame, column_of(frame, pictures.label), pictures.classes)
+    y = labels_of(frame, column_of(frame, *pictures.label), pictures.classes)
     valid = (pictures.scale.convert(x) if raw.scale is None else x, y)
     return {"valid": valid, "inputs": f"{raw.inputs}; {len(y):,} validation images are the server's"}

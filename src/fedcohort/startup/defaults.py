@@ -43,7 +43,8 @@ def differing(composition: Composed) -> dict[str, str]:
         if option.endswith(TARGET) or not role_of(option).tracked:
             continue
         plain = option in known and "${" not in str(known[option])
-        if value != known[option] if plain else option in named:
+        inside = option.rpartition(".")[0] in known  # of an option that is null, or a mapping
+        if value != known[option] if plain else inside or option in named:
             found[option] = _spell(value)
     return found
 

@@ -21,7 +21,7 @@ def test_from_lists_to_clients(tmp_path: Path) -> None:
     assert table.column_names == ["image", "celeb_id", "Smiling", "Male"]
     assert table["celeb_id"].to_pylist() == [8] * 5
     assert table["Smiling"].to_pylist() == [True, False, True, False, True]
-    raw = Celeba(str(tmp_path / "made"), "hub", "sample", 1.0, 5, None, "uint8").load(0)
+    raw = Celeba(str(tmp_path / "made"), "hub", None, "sample", 1.0, 5, None, "uint8").load(0)
     assert np.bincount(known(raw.train_owner)).tolist() == [5, 4, 4]
     assert np.bincount(known(raw.test_owner)).tolist() == [1, 1, 1]
 

@@ -22,7 +22,7 @@ def test_femnist_as_leaf_writes_it(tmp_path: Path) -> None:
     raw_leaf(tmp_path / "raw", "train/a.json", f1=(lists[:4], [0, 1, 2, 3]), f0=(lists[4:8], [4, 5, 6, 61]))
     raw_leaf(tmp_path / "raw", "test/a.json", f1=(lists[8:10], [7, 8]), f0=(lists[10:], [9, 10]))
     assert prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made") == {"train": 8, "test": 4}
-    raw = Femnist(str(tmp_path / "made"), "hub", "given", 1.0, 0, "uint8").load(0)
+    raw = Femnist(str(tmp_path / "made"), "hub", None, "given", 1.0, 0, "uint8").load(0)
     np.testing.assert_array_equal(raw.train_x.reshape(8, 784), pixels[:8])
     np.testing.assert_array_equal(raw.test_x.reshape(4, 784), pixels[8:])
     assert raw.train_y.tolist() == [0, 1, 2, 3, 4, 5, 6, 61]

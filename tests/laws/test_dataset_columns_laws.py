@@ -1,0 +1,189 @@
+"""Every data set with known columns: tables that call them otherwise are the same data, and what is wrong is named."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hydra.utils import get_class
+
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.source import check_columns, column_of, has_column
+from fedcohort.dataset.table import Frame
+from fedcohort.errors import DataError, OptionError
+from hub_toy import give
+from pictures_toy import write
+from tables_toy import LAYOUTS, Tables, tables_of
+from yaml_words import make, node, words
+
+
+@pytest.fixture(params=LAYOUTS)
+def layout(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def names_of(tables: Tables) -> list[str]:
+    return list(dict.fromkeys(name for columns in tables.values() for name in columns))
+
+
+def otherwise(names: list[str]) -> dict[str, str]:
+    return {name: f"their {name}" for name in names}
+
+
+def in_turn(names: list[str]) -> dict[str, str]:
+    """Each column has the name of the next one."""
+    return dict(zip(names, [*names[1:], names[0]], strict=True))
+
+
+def save(folder: Path, tables: Tables, columns: Mapping[str, str]) -> None:
+    """Write the tables with their columns called so."""
+    for part, own in tables.items():
+        made: dict[str, Any] = {columns.get(name, name): values for name, values in own.items()}
+        write(folder, part, **made)
+
+
+def load(layout: str, columns: Mapping[str, str] | None, **source: Any) -> Raw:
+    options = {**tables_of(layout)[1], **source, "columns": columns}
+    raw = make("dataset", layout.partition(" ")[0], **options).load(0)
+    assert isinstance(raw, Raw)
+    return raw
+
+
+def same(one: Raw, other: Raw) -> None:
+    for field in fields(Raw):
+        pair = [getattr(raw, field.name) for raw in (one, other)]
+        if field.name == "valid" and pair[0] is not None:
+            pair = [np.concatenate([part.ravel() for part in valid]) for valid in pair]
+        np.testing.assert_equal(pair[0], pair[1], field.name)
+
+
+def test_every_word_that_reads_columns_by_name_has_the_option() -> None:
+    """A user's own folder has options for its columns one by one."""
+    nodes = {word: node("dataset", word) for word in words("dataset")}
+    reading = {word for word, own in nodes.items() if "path" in own and "label" not in own}
+    assert reading == {word for word, own in nodes.items() if "columns" in own}
+    assert reading == {layout.partition(" ")[0] for layout in LAYOUTS}
+    assert all(nodes[word]["columns"] is None for word in reading)
+
+
+@pytest.mark.parametrize("renaming", [otherwise, in_turn])
+def test_other_names_of_columns_are_the_same_data(
+    layout: str, renaming: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables, _ = tables_of(layout)
+    columns = renaming(names_of(tables))
+    for name, called in (("ours", {}), ("theirs", columns)):
+        (tmp_path / name).mkdir()
+        save(tmp_path / name, tables, called)
+    wanted = load(layout, None, path=str(tmp_path / "ours"))
+    same(load(layout, columns, path=str(tmp_path / "theirs")), wanted)
+    if "hub" not in node("dataset", layout.partition(" ")[0]) or "given" in tables_of(layout)[1].values():
+        return
+    found = []
+    for name, called in (("ours", None), ("theirs", columns)):
+        give(monkeypatch, tmp_path / name)
+        found.append(load(layout, called, path=None, hub="someone/data"))
+    assert found[1].revision.startswith("someone/data@0")
+    same(*found)
+
+
+def test_a_column_that_is_not_there_is_named_with_those_that_are(layout: str, tmp_path: Path) -> None:
+    tables, _ = tables_of(layout)
+    save(tmp_path, tables, {})
+    for part, columns in tables.items():
+        for name in set(columns) if part in ("train", "vocabulary") else ():
+            said = (
+                rf"^dataset\.columns\.{name}=gone: .*{part}\.parquet has no column 'gone'; it has {next(iter(columns))}"
+            )
+            with pytest.raises(DataError, match=said):
+                load(layout, {name: "gone"}, path=str(tmp_path))
+
+
+def test_what_is_wrong_in_a_column_is_said_of_their_name(layout: str, tmp_path: Path) -> None:
+    tables, _ = tables_of(layout)
+    columns = otherwise(names_of(tables))
+    cells = [(part, name) for part in tables if part in ("train", "vocabulary") for name in tables[part]]
+    for part, name in cells:
+        values = list(tables[part][name])
+        values[3] = None
+        save(tmp_path, tables, columns)
+        save(tmp_path, {part: {**tables[part], name: values}}, columns)
+        theirs = columns[name]
+        said = rf"^dataset\.columns\.{name}={theirs}: .*{part}\.parquet: column '{theirs}', row 3 is empty"
+        with pytest.raises(DataError, match=said):
+            load(layout, columns, path=str(tmp_path))
+
+
+def test_names_that_are_none_are_refused(layout: str) -> None:
+    word = layout.partition(" ")[0]
+    made = get_class(node("dataset", word)["_target_"])
+    options = {name: value for name, value in node("dataset", word).items() if name != "_target_"}
+    name, other, *_ = names_of(tables_of(layout)[0])
+    cases: list[tuple[object, str]] = [
+        ({"nobody": "a"}, rf"columns must be null, or what the table calls .*\b{name}\b.*, got \{{'nobody': 'a'\}}"),
+        ({}, r"columns must be null, or .*, got \{\}"),
+        ([name], rf"columns must be null, or .*, got \['{name}'\]"),
+        ({name: 3}, rf"columns\.{name} must be text, got 3"),
+        ({name: None}, rf"columns\.{name} must be text, got None"),
+        ({name: "a", other: "a"}, rf"columns\.{name} must be another column than columns\.{other}, got 'a'"),
+    ]
+    for columns, said in cases:
+        with pytest.raises(OptionError, match=f"^{said}"):
+            made(**{**options, "columns": columns})
+    assert made(**{**options, "columns": {name: "a", other: "b"}}).columns == {name: "a", other: "b"}
+
+
+def test_two_names_of_one_column_are_refused() -> None:
+    check_columns({"image": "a", "label": "b"}, ("img", "image"), ("label",))
+    with pytest.raises(OptionError, match=r"^columns must be for one of img and image, which are the same column, got"):
+        check_columns({"img": "a", "image": "b"}, ("img", "image"), ("label",))
+
+
+def test_a_column_is_found_by_what_was_said_first() -> None:
+    table = pa.table({"label": ["an image"], "y": [1], "image": [0]})
+    frame = Frame("made", table, renamed={"x": "label"}, named={"label": "dataset.columns.x=label"})
+    assert column_of(frame, "image", "x") == "label", "though there is one called image"
+    assert column_of(frame, "label", "y") == "y", "as label is what x is called"
+    assert column_of(frame, "image") == "image"
+    assert [has_column(frame, name) for name in ("x", "label", "y", "z")] == [True, False, True, False]
+    said = r"^dataset.path: made has no column 'label' or 'z'; it has .*; dataset.columns=\{label: OTHER\} says"
+    with pytest.raises(DataError, match=said):
+        column_of(frame, "label", "z")
+
+
+def test_sequences_that_are_named_are_read_where_there_are_lines_too(tmp_path: Path) -> None:
+    tables, _ = tables_of(layout := "shakespeare as LEAF's")
+    columns = {"x": "a", "y": "b"}
+    save(tmp_path, tables, columns)
+    wanted = load(layout, columns, path=str(tmp_path))
+    save(tmp_path, {"train": {**tables["train"], "line": ["a line"] * 24}}, columns)
+    same(load(layout, columns, path=str(tmp_path)), wanted)
+
+
+@pytest.mark.parametrize(
+    ("layout", "part", "name", "said"),
+    [
+        ("uci_har", "test", "subject", r"row 0 is of subject 1, who has rows in"),
+        ("uci_har", "train", "label", r"counts from 1 to 6"),
+        ("reddit", "train", "y", r"row 0 is not 'their x' moved on"),
+        ("reddit", "test", "x", r"row \d+ holds nothing but <PAD>"),
+    ],
+)
+def test_what_does_not_fit_other_columns_is_said_of_their_name(
+    layout: str, part: str, name: str, said: str, tmp_path: Path
+) -> None:
+    tables, _ = tables_of(layout)
+    n = len(tables[part][name])
+    wrong: dict[str, list[Any]] = {
+        "subject": [1] * n,
+        "label": [i % 6 + 1 for i in range(n)],
+        "y": [["so"] * 10] * n,
+        "x": [["<PAD>"] * 10] * n,
+    }
+    columns = otherwise(names_of(tables))
+    save(tmp_path, {**tables, part: {**tables[part], name: wrong[name]}}, columns)
+    with pytest.raises(DataError, match=rf"^dataset\.columns\.{name}=their {name}: .*column 'their {name}',? {said}"):
+        load(layout, columns, path=str(tmp_path))
