@@ -201,6 +201,8 @@ def _no_option(cause: OmegaConfBaseException, configs: Path) -> str:
     known = [str(name) for name in node if name not in ("_target_", "hydra")]
     if not where:
         return str(unknown("", key, {*known, *(path.name for path in configs.iterdir() if path.is_dir())} - {"hydra"}))
+    if not node:
+        return f"{where} has no option {key!r}; it is one value, typed whole: {where}=VALUE"
     target = str(node.get("_target_", "")).split(".")
     if target[:2] == ["fedcohort", where] and len(target) > 2:  # a word is its path: fedcohort.selector.ucb_cs.UcbCs
         where = f"{where}={target[2]}"
