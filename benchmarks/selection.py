@@ -211,7 +211,8 @@ def main() -> None:
             {np.__version__}; one thread; cohort {COHORT}, everybody available and asked what the selector asks; answers
             are made up. Milliseconds of plan, select and observe together: median and largest of {ROUNDS - WARM_UP}
             rounds after the first {WARM_UP}. Goals: {GOALS[SIZES[0]]:.0f} ms at {SIZES[0]:,} clients,
-            {GOALS[SIZES[1]]:.0f} ms at {SIZES[1]:,}. `make bench-selection` writes this file."""
+            {GOALS[SIZES[1]]:.0f} ms at {SIZES[1]:,}. `make bench-selection` writes this file.
+            Availabilities, deadlines and lists of losses are in [pace.md](pace.md)."""
         ),
         "",
         f"| selector | {SIZES[0]:,} clients, ms | most | {SIZES[1]:,} clients, ms | most |",
