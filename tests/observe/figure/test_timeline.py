@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from matplotlib.patches import Rectangle
 
 from fedcohort.command.figures import main
 from fedcohort.observe.figure import pace, timeline
+from fedcohort.observe.figure.style import COUNTABLE
 from fedcohort.observe.figures import draw
 from fedcohort.observe.timeline import MOST, PHASES, arrivals, lengths, load, timed_steps
 from fedcohort.record.history import read
@@ -129,6 +131,16 @@ def test_at_every_size(tmp_path: Path, drawn: dict[str, Figure], clients: int) -
     said = words(drawn["timeline.png"])
     assert ("(340 more are not shown)" in said) == (clients == 400)
     assert "announced deadline" not in said
+
+
+def test_a_long_run_is_a_line_without_dots(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+    facts = written(tmp_path / "run", rounds=COUNTABLE + 1)
+    with warnings.catch_warnings():  # what matplotlib warns of is on the user's terminal
+        warnings.simplefilter("error")
+        assert pace.draw(facts, read(facts.folder), tmp_path / "pace.png")
+    closed = drawn["pace.png"].axes[0].get_lines()[0]
+    assert (closed.get_linestyle(), closed.get_marker()) == ("-", "None")
+    assert len(np.asarray(closed.get_xdata())) == COUNTABLE + 1
 
 
 def test_a_run_without_a_clock_has_none(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811

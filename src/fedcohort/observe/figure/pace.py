@@ -66,11 +66,11 @@ def _lengths(axes: "Axes", history: History) -> None:
     told = history.metrics.get("round/announced_s")
     told = told.dropna() if told is not None else closed.iloc[:0]
     size, unit = style.virtual_unit([*whole.dropna().tolist(), *closed.tolist(), *told.tolist()])
-    dots = "o" if len(closed) <= style.COUNTABLE else ""
+    line = "o-" if len(closed) <= style.COUNTABLE else "-"
     if (whole > (1 + SOME) * closed).any():
         label = "with what was before the broadcast"
         axes.plot(whole.index, whole / size, color=style.GREY, linewidth=1.0, label=label)
-    axes.plot(closed.index, closed / size, dots, linestyle="-", color=style.BLUE, markersize=3, label="round closed")
+    axes.plot(closed.index, closed / size, line, color=style.BLUE, markersize=3, label="round closed")
     if len(told):
         axes.plot(told.index, told / size, "--", color=style.VERMILLION, linewidth=1.3, label="announced deadline")
     axes.set_ylim(0, 1.08 * max(axes.dataLim.y1, 1e-12))
