@@ -106,7 +106,7 @@ def play(composed: assemble.Composed) -> Ran:
 def remarks(*overrides: str, network: nn.Module | None = None) -> list[str]:
     """What is said of `python train.py <overrides>` before it starts; network: instead of the model's."""
     config = compose_words(*overrides)
-    objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
+    objects = _build(config)
     parts = run._parts(config, objects)
     federation = run._federation(config, objects, parts)
     network = network or run._network(config, objects["model"], federation)
@@ -115,11 +115,14 @@ def remarks(*overrides: str, network: nn.Module | None = None) -> list[str]:
     return compatible.remarks(parts, config.choices, config.config["requires"], known, overrides)
 
 
+def _build(config: assemble.Composed) -> dict[str, Any]:
+    return {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
+
+
 def parts_of(*overrides: str, **others: Any) -> Parts:
     """The parts of `python train.py <overrides>`; others: in their place."""
     config = compose_words(*overrides)
-    objects = {group: assemble.part(config, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
-    return replace(run._parts(config, objects), **others)
+    return replace(run._parts(config, _build(config)), **others)
 
 
 def same_bits(a: Ran, b: Ran) -> bool:

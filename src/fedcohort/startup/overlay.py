@@ -52,9 +52,7 @@ class Overlay:
             holder, _, option = each.key_or_group.rpartition(".")
             known = OmegaConf.select(cfg, holder) if holder else cfg
             if (isinstance(known, DictConfig) and option in known) == each.is_add():
-                return copy.deepcopy(self._bare(words)), dict(
-                    self._by_hydra(words).hydra.runtime.choices
-                )  # or it raises
+                return self._copy(words)  # or Hydra says what is wrong
             OmegaConf.update(cfg, each.key_or_group, each.value(), force_add=each.is_add())
         return cfg, choices
 
