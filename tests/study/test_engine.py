@@ -17,7 +17,7 @@ from fedcohort.study.engine import Work, alone
 from fedcohort.study.measure import mean_over_time
 from fedcohort.study.places import list_places
 from fedcohort.study.play import Outcome, Task, identity_of, play
-from fedcohort.study.progress import describe, progress_of, settle
+from fedcohort.study.progress import COMPOSING, describe, progress_of, settle
 from fedcohort.study.results import DONE, FAILED, REFUSED, Results
 from fedcohort.study.results import load as load_results
 from pictures_toy import encode, noise
@@ -94,6 +94,9 @@ def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.Monkey
     assert refused["status"] == REFUSED
     assert refused["reason"].startswith("selector.limit must be an integer of at least 12")
     # the bound is the other cell's run: it is found, not done
+    assert any(
+        line.split("] ")[1].startswith("noisy bound:clean seed 0: ") for line in said if "which is equal random" in line
+    )
     assert first.rows["noisy", "bound:clean", 0]["fingerprint"] == first.rows["equal", "random", 0]["fingerprint"]
     assert not list((logs / "runs").iterdir())  # what is written down needs no folder
 
@@ -125,8 +128,11 @@ def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.Monkey
     for row in again.rows.values():
         row["config_hash"] = "other"
     assert settle(at, again, work.identity).count("changed") == 10
-    run(changed, logs)
-    assert progress_of(list_places(changed), [0, 1], load_results(changed), CONFIGS).count(DONE) == 10
+    said.clear()
+    run(changed, logs, said=said)
+    assert said[0] == COMPOSING
+    assert said[1:] == ["10 of 10 runs are done, 0 to do"]
+    assert progress_of(list_places(changed), [0, 1], load_results(changed), CONFIGS).count(DONE) == 10  # no composing
 
 
 def test_a_row_names_the_words_that_repeat_it(tmp_path: Path) -> None:

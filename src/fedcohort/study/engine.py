@@ -17,7 +17,7 @@ from fedcohort.study.definition import Study
 from fedcohort.study.measure import summarise
 from fedcohort.study.places import Place, clock_of, digest_of, stamp_of
 from fedcohort.study.play import Outcome, Task, identity_of, play
-from fedcohort.study.progress import CHANGED, MISSING, progress_of, spell_s
+from fedcohort.study.progress import CHANGED, COMPOSING, MISSING, Progress, progress_of, settle, spell_s
 from fedcohort.study.results import DONE, FAILED, REFUSED, Key, Results, Row
 
 Say = Callable[[str], None]
@@ -53,6 +53,10 @@ class Work:
             raise OptionError("again=true goes by commits, and the code here has changes that are in none: commit them")
         self.digest = digest_of(self.configs)
         at = progress_of(places, seeds, self.found, self.configs)
+        if at.count(CHANGED):
+            self.say(COMPOSING)
+            at = settle(at, self.found, self.identity)
+            self._stamp(at)
         todo = [(place, seed) for place, seed in at.runs if self._is_to_do(at.how[place.key(seed)], place.key(seed))]
         done = at.count(DONE) - sum(at.how[place.key(seed)] == DONE for place, seed in todo)
         self.say(f"{done} of {len(at.runs)} runs are done, {len(todo)} to do")
@@ -61,9 +65,21 @@ class Work:
         ended = self._in_turn(tasks) if n_jobs == 1 else self._together(tasks, n_jobs)
         for number, (place, seed, outcome) in enumerate(ended, 1):
             row = self._keep(place, seed, outcome)
-            walls += [row["wall_s"]] if row["status"] == DONE else []
+            walls += [row["wall_s"]] if row["status"] == DONE and outcome.run_as is None else []
             left = (len(todo) - number) * median(walls) / n_jobs if walls else 0.0
-            self.say(f"[{number}/{len(todo)}] {_describe(row)}{f', {spell_s(left)} left' if left else ''}")
+            said = _describe(row, outcome.run_as)
+            self.say(f"[{number}/{len(todo)}] {said}{f', {spell_s(left)} left' if left else ''}")
+
+    def _stamp(self, at: Progress) -> None:
+        """Write down that what is done is of today's words and configs, so that it needs no composing again."""
+        fresh = {place.key(seed): place for place, seed in at.runs if at.how[place.key(seed)] == DONE}
+        stamps = {key: stamp_of(place.words, self.digest) for key, place in fresh.items()}
+        old = [key for key, stamp in stamps.items() if self.found.rows[key]["stamp"] != stamp]
+        for key in old:
+            words = " ".join((*fresh[key].words, f"seed={key[2]}"))
+            self.found.rows[key] |= {"stamp": stamps[key], "words": words}
+        if old:
+            self.found.save()
 
     def _is_to_do(self, how: str, key: Key) -> bool:
         return how in (MISSING, CHANGED, FAILED) or (how == DONE and self._is_old(self.found.rows[key]))
@@ -96,7 +112,7 @@ class Work:
         for key, row in sorted(self.found.done(), key=lambda each: each[0] != own):
             same = key[2] == seed and all(row[name] == value for name, value in wanted.items())
             if same and not self._is_old(row):
-                return Outcome(DONE, "", row, self.found.curves[key])
+                return Outcome(DONE, "", row, self.found.curves[key], key)
         return None
 
     def _in_turn(self, tasks: Iterator[tuple[Place, int, Task | Outcome]]) -> Iterator[tuple[Place, int, Outcome]]:
@@ -154,8 +170,10 @@ def _collect(running: dict[Future[Outcome], tuple[Place, int]]) -> Iterator[tupl
         yield place, seed, future.result()
 
 
-def _describe(row: Row) -> str:
+def _describe(row: Row, run_as: Key | None) -> str:
     name = f"{row['cell']} {row['selector']} seed {row['seed']}"
+    if run_as:
+        return f"{name}: {row['late']:.4f}, which is {run_as[0]} {run_as[1]}"
     if row["status"] == DONE:
         return f"{name}: {row['late']:.4f} in {row['wall_s']:.1f} s"
     return f"{name}: {row['status']}: {row['reason']}"

@@ -18,7 +18,7 @@ from fedcohort.startup import compose, refusals, run
 from fedcohort.startup.assemble import Composed
 from fedcohort.study.definition import Words
 from fedcohort.study.measure import Trajectory, measure
-from fedcohort.study.results import DONE, FAILED, REFUSED
+from fedcohort.study.results import DONE, FAILED, REFUSED, Key
 
 REFUSALS = (OptionError, IncompatibleConfig, UndeclaredSignal)  # by the words; data that are missing may come
 ENVIRONMENT = "${oc.env:"
@@ -47,12 +47,19 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a task. reason: of a refusal or a failure; facts and curve: of a run that is done."""
+    """What became of a task.
+
+    Attributes:
+        reason: of a refusal or a failure.
+        facts, curve: of a run that is done.
+        run_as: the cell, row and seed as which it was run, where that is another's place.
+    """
 
     status: str
     reason: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
     curve: Trajectory | None = None
+    run_as: Key | None = None
 
 
 def composed(task: Task) -> Composed:
