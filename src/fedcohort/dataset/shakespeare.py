@@ -42,7 +42,7 @@ from fedcohort.types import Ids
 CHARACTERS = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 LENGTH = 80
 SEQUENCES, ROLES = 4_226_158, 1_129  # that LEAF's text has
-COPIED = 10_000  # sequences that are copied at a time
+COPIED = 10_000  # sequences that are read or copied at a time
 ROLE, PARTS = ("role", "client", "character_id"), ("train",)
 
 
@@ -186,8 +186,9 @@ def _encoded(frame: Frame, name: str, length: int) -> Iterator[tuple[int, np.nda
     Raises `DataError` by row.
     """
     start = 0
-    for chunk in frame.chunks(name):
-        words = _texts(frame, name, chunk, start)
+    pieces = (chunk.slice(at, COPIED) for chunk in frame.chunks(name) for at in range(0, len(chunk), COPIED))
+    for piece in pieces:
+        words = _texts(frame, name, piece, start)
         wrong = next((row for row, word in enumerate(words) if len(word) != length), None)
         if wrong is not None:
             what = f"holds {len(words[wrong])} characters, and {length} are meant"
