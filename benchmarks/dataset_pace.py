@@ -114,8 +114,8 @@ def memory(entry: str) -> int:
 
 
 def page(costs: list[Cost], load: float) -> str:
-    """dataset_pace.md. load: of the machine before the first run, processes that wanted to run in the last minute."""
-    busy = f", with others at work on it (load {load:.1f} before the first run)" if load > 0.5 else ""
+    """dataset_pace.md. load: the most processes, beside the benchmark's own, that wanted to run in a minute."""
+    busy = f", with others at work on it (up to {load:.1f} beside its own)" if load > 0.5 else ""
     about = (
         f"{datetime.date.today()}, {os.cpu_count()} cores{busy}; one process of one thread. Each row is one run of "
         f"`train.py dataset=<word>` with the words beside it and `{' '.join(QUIET)}`: the median of {ROUNDS} rounds "
@@ -149,12 +149,13 @@ def main(given: list[str]) -> None:
     folders = dict(word.split("=", 1) for word in given)
     if unknown := sorted(set(folders) - set(FITTING)):
         raise SystemExit(f"{', '.join(unknown)}: name datasets out of {', '.join(FITTING)}, as in mnist=data/mnist")
-    busy, costs = os.getloadavg()[0], []
+    load, costs = 0.0, []
     for word in (*FREE, *(word for word in FITTING if word in folders)):
         path = (f"dataset.path={Path(folders[word]).absolute()}",) if word in folders else ()
         costs.append(measured(word, (*path, *FITTING[word])))
+        load = max(load, os.getloadavg()[0] - 1)
         sys.stdout.write(f"{costs[-1]}\n")
-    HERE.with_suffix(".md").write_text(page(costs, busy))
+    HERE.with_suffix(".md").write_text(page(costs, load))
 
 
 if __name__ == "__main__":
