@@ -90,7 +90,7 @@ def test_no_mixture_of_signals_makes_it_raise(word: str) -> None:
         nonsense = generator.choice([np.nan, np.inf, -np.inf, 0.0, 1e300, -1.0], len(values))
         return np.where(generator.random(len(values)) < 1 / 3, nonsense, values)
 
-    for seed in range(20):
+    for seed in range(5):
         world = World(seed=seed, corrupt=corrupt, available=some)
         for step in play(make("selector", word), world, ROUNDS):
             check_choice(step.selection, step.ctx.available, world.cohort)

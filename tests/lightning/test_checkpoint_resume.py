@@ -24,8 +24,18 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return go(tmp_path_factory.mktemp("whole"), *HARD)
 
 
-@pytest.mark.parametrize("rounds_before", [1, 3, 5])
-@pytest.mark.parametrize("extra", [(), ("eval.every=2",), ("checkpoint.every=2",), ("engine.slices=3",)], ids=str)
+@pytest.mark.parametrize(
+    ("rounds_before", "extra"),
+    [
+        (1, ()),
+        (5, ()),
+        (3, ("eval.every=2",)),
+        (1, ("checkpoint.every=2",)),
+        (5, ("checkpoint.every=2",)),
+        (3, ("engine.slices=3",)),
+    ],
+    ids=str,
+)
 def test_a_killed_run_ends_like_an_uninterrupted_one(
     whole: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds_before: int, extra: tuple[str, ...]
 ) -> None:
