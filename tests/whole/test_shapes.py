@@ -1,33 +1,59 @@
 """Every test runs with the shapes and types of arrays checked; here they are seen to be."""
 
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from jaxtyping import Float64
 
 from fedcohort.codec.lowrank import least_squares
 from fedcohort.round.aggregate import count_once_more
 from fedcohort.training.evaluate import tails
 from fedcohort.types import ProbeResult
+from typecheck import EVERY, OFTEN, check
+
+
+def until_checked(function: Callable[..., Any], *args: object) -> None:
+    """Call what other tests may have called so often that each tenth call is checked alone."""
+    for _ in range(EVERY):
+        with suppress(IndexError):  # of an array that isn't what it should be
+            function(*args)
 
 
 def test_another_dtype_is_refused() -> None:
     with pytest.raises(TypeError, match="tails: values is"):
-        tails(np.arange(3))
+        until_checked(tails, np.arange(3))
     with pytest.raises(TypeError, match="count_once_more: clients is"):
-        count_once_more(np.arange(3), np.ones(2))
+        until_checked(count_once_more, np.arange(3), np.ones(2))
 
 
 def test_another_number_of_dimensions_is_refused() -> None:
     with pytest.raises(TypeError, match="tails: values is"):
-        tails(np.ones((3, 2)))
+        until_checked(tails, np.ones((3, 2)))
 
 
 def test_a_letter_is_one_length_in_one_call() -> None:
     least_squares(torch.ones(4, 2), torch.ones(4, 3))
     with pytest.raises(TypeError, match="least_squares: H is"):
-        least_squares(torch.ones(4, 2), torch.ones(5, 3))
+        until_checked(least_squares, torch.ones(4, 2), torch.ones(5, 3))
 
 
 def test_a_field_is_checked_too() -> None:
     with pytest.raises(TypeError, match="ProbeResult"):
-        ProbeResult(np.arange(2), np.arange(2))
+        until_checked(ProbeResult, np.arange(2), np.arange(2))
+
+
+def test_the_first_thousand_calls_are_checked_and_each_tenth_of_the_others() -> None:
+    def mine(x: Float64[np.ndarray, "n"]) -> None:
+        """Take anything."""
+
+    checked, refused = check(mine), list[int]()
+    for number in range(OFTEN + 3 * EVERY):
+        try:
+            checked(np.arange(2))
+        except TypeError:
+            refused.append(number)
+    assert refused == [*range(OFTEN), OFTEN, OFTEN + EVERY, OFTEN + 2 * EVERY]
