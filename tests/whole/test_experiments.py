@@ -101,7 +101,7 @@ DATA: dict[str, tuple[Callable[[Path], str], tuple[str, ...]]] = {
     "fedbalancer_femnist_cpu": (writers, ("dataset.users=1.0",)),
     "fedbalancer_celeba_cpu": (faces, ("dataset.users=1.0",)),
     "fedbalancer_reddit_cpu": (lambda folder: str(save_comments(folder, 6)), ("dataset.users=1.0",)),
-    "fedbalancer_shakespeare_cpu": (roles, ("dataset.users=1.0",)),
+    "fedbalancer_shakespeare_cpu": (roles, ("dataset.users=1.0", "dataset.least=0")),
 }
 
 
