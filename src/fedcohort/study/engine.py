@@ -76,8 +76,7 @@ class Work:
         stamps = {key: stamp_of(place.words, self.digest) for key, place in fresh.items()}
         old = [key for key, stamp in stamps.items() if self.found.rows[key]["stamp"] != stamp]
         for key in old:
-            words = " ".join((*fresh[key].words, f"seed={key[2]}"))
-            self.found.rows[key] |= {"stamp": stamps[key], "words": words}
+            self.found.rows[key] |= {"stamp": stamps[key], "words": _spell(fresh[key], key[2])}
         if old:
             self.found.save()
 
@@ -147,7 +146,7 @@ class Work:
         row: Row = {"commit": commit, "dirty": dirty, **outcome.facts}
         row |= {"cell": place.cell, "selector": place.row, "seed": seed, "metric": self.study.metric}
         row |= {"status": outcome.status, "reason": outcome.reason, "stamp": stamp_of(place.words, self.digest)}
-        row["words"] = " ".join((*place.words, f"seed={seed}"))
+        row["words"] = _spell(place, seed)
         if outcome.curve is not None:
             row |= identity_of(task)
             row |= summarise(outcome.curve, self.study.late, cell.target, clock_of(place.words))
@@ -168,6 +167,11 @@ def _collect(running: dict[Future[Outcome], tuple[Place, int]]) -> Iterator[tupl
     for future in ended:
         place, seed = running.pop(future)
         yield place, seed, future.result()
+
+
+def _spell(place: Place, seed: int) -> str:
+    """The words that repeat a run."""
+    return " ".join((*place.words, f"seed={seed}"))
 
 
 def _describe(row: Row, run_as: Key | None) -> str:
