@@ -79,13 +79,13 @@ def test_the_distribution_of_cohorts() -> None:
 
 
 def test_selections_have_that_distribution() -> None:
-    """4 sigma of 1000 cohorts."""
+    """4 sigma of 4000 cohorts."""
     selector, counts = cbs(lam=0.0), defaultdict[tuple[int, ...], int](int)
-    for seed in range(1000):
+    for seed in range(4000):
         ctx = context(0, 3, K, signals={"label_counts": H}, seed=seed)
         counts[tuple(selector.select(State(np.ones(K, np.int64)), ctx, {})[0].clients.tolist())] += 1
     for S, p in distribution()[1].items():
-        assert abs(counts[S] / 1000 - p) < 4 * np.sqrt(p * (1 - p) / 1000)
+        assert abs(counts[S] / 4000 - p) < 4 * np.sqrt(p * (1 - p) / 4000)
 
 
 def test_the_first_score_by_hand() -> None:
