@@ -83,6 +83,17 @@ def test_lists_that_are_none(rows: list[object], message: str) -> None:
         frame(x=rows).arrays("x")
 
 
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
+def test_numbers_of_lists_that_are_missing(kind: pa.DataType) -> None:
+    """Infinite ones are missing, too, whatever the width of the file's numbers."""
+    column = pa.array([[np.float16(1), np.float16("inf")], [None, np.float16(2)]], pa.list_(kind))
+    with pytest.raises(DataError, match="row 0 has a value that is missing, NaN or infinite"):
+        frame(x=column).arrays("x")
+    found = frame(x=column).arrays("x", gaps=True)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, [[1, np.nan], [np.nan, 2]])
+
+
 def test_a_file_of_many_row_groups_is_one_column(tmp_path: Path) -> None:
     """No two of them are in memory at a time, rows are counted on, and a type that changes on the way is carried."""
     rows = [[1, 2], [3, 4], [5, None], [7, 8], [9, 10]]

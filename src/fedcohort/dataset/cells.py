@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from jaxtyping import Float32
 
 from fedcohort.types import Values
 
@@ -39,6 +40,15 @@ def numbers(column: pa.ChunkedArray) -> Values:
     values: Values = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64, copy=False)
     with np.errstate(invalid="ignore"):
         return np.where(np.abs(values) <= LARGEST, values, np.nan)
+
+
+def short_numbers(array: pa.Array) -> Float32[np.ndarray, "_n"]:
+    """`numbers` of a piece as float32, [n]: what is float32 already takes no more on its way."""
+    if not pa.types.is_float32(array.type):
+        return numbers(pa.chunked_array([array])).astype(np.float32)
+    values: np.ndarray = array.to_numpy(zero_copy_only=False)
+    missing = ~np.isfinite(values)
+    return np.where(missing, np.float32(np.nan), values) if missing.any() else values
 
 
 def pieces(column: pa.ChunkedArray) -> Iterator[tuple[slice, pa.ChunkedArray]]:

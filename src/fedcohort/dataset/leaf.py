@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.data.places import rank
 from fedcohort.dataset import cells
 from fedcohort.dataset.naming import difference
-from fedcohort.dataset.own import rank
 from fedcohort.dataset.source import column_of
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fedcohort.data.places import rank
 from fedcohort.dataset import cells
 from fedcohort.dataset.table import Frame, file_of, part_of, read
 from fedcohort.errors import DataError
@@ -67,16 +68,6 @@ def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Genera
             f"dataset.test_share={share}: there are too few rows of each class and client to cut any of {len(labels)}"
         )
     return rows
-
-
-def rank(groups: Ids, order: Ids | None = None) -> Ids:
-    """The place of each row among those of its group, counted from 0, in `order`; None: as they stand."""
-    order = np.arange(len(groups)) if order is None else order
-    by_group = order[np.argsort(groups[order], kind="stable")]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(groups))])
-    place = np.empty(len(groups), dtype=np.int64)
-    place[by_group] = np.arange(len(groups)) - starts[groups[by_group]]
-    return place
 
 
 def rows_of(x: np.ndarray, rows: Ids) -> np.ndarray:

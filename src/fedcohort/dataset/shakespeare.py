@@ -35,7 +35,7 @@ from fedcohort.dataset import cells, leaf
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.people import Source
 from fedcohort.dataset.source import Columns, check_columns, column_of, has_column
-from fedcohort.dataset.table import Frame, text
+from fedcohort.dataset.table import Frame, give_back, text
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
@@ -84,7 +84,9 @@ class Shakespeare(Dataset):
             held, others = read_lines(frames, roles, given, self.step)
             owner = held.owner
             parts = leaf.divide("shakespeare", owner, rules, rng, held.given, -(-LENGTH // self.step))
+            give_back()
             (x, y), (test_x, test_y) = (held.take(rows) for rows in (parts.train, parts.test))
+            del held
         else:
             owner = roles
             parts = leaf.divide("shakespeare", owner, rules, rng, frames[0].table.num_rows, LENGTH)

@@ -22,6 +22,7 @@ from fedcohort.dataset.encoding import check_utf8
 from fedcohort.dataset.naming import list_names
 from fedcohort.dataset.parquet import StoredTable, unreadable
 from fedcohort.errors import DataError
+from fedcohort.host import memory
 from fedcohort.types import Ids
 
 KINDS = (".parquet", ".csv")
@@ -171,7 +172,7 @@ class Frame:
             raise self.error(name, f": column {name!r} must hold lists of numbers or images, it holds {chunk.type}")
         values = array.to_numpy(zero_copy_only=False).reshape(dims)
         if values.dtype.kind not in "iu":
-            values = cells.numbers(pa.chunked_array([array])).astype(np.float32).reshape(dims)
+            values = cells.short_numbers(array).reshape(dims)
             if not gaps and (bad := np.isnan(values.reshape(len(values), -1)).any(1)).any():
                 what = "has a value that is missing, NaN or infinite"
                 raise self.blame(name, start + int(bad.argmax()), what, self.remedy + self.for_numbers)
@@ -206,8 +207,9 @@ def read(file: Path) -> Frame:
 
 
 def give_back() -> None:
-    """Return the memory of tables that are gone to the system: Arrow would keep it for tables to come."""
+    """Return the memory of tables that are gone to the system: Arrow and the C library would keep it."""
     pa.default_memory_pool().release_unused()
+    memory.give_back()
 
 
 def part_of(path: str, part: str, option: str = "dataset.path") -> Frame:

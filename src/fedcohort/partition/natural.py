@@ -32,13 +32,13 @@ class Natural(Partition):
                 "no client column, which partition=natural needs; choose another partition (heterogeneity=iid)"
                 " or name the column (dataset=folder dataset.client=...)"
             )
-        order = np.argsort(owner, kind="stable")
-        ordered = owner[order]
-        starts = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, [len(owner)]])
+        sizes = np.bincount(owner)
+        starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
         found = len(starts) - 1
         if n_clients is not None and n_clients > found:
             raise OptionError(
                 f"clients={n_clients} exceeds the {found} natural clients; feasible: clients<={found} or clients=null"
             )
         offsets = starts if n_clients is None else starts[: n_clients + 1]
+        order = np.argsort(owner, kind="stable")
         return Ragged(order[: offsets[-1]], offsets)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from fedcohort.host import memory
 from fedcohort.startup.assemble import Composed
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def deal(composition: Composed, objects: Mapping[str, Any]) -> "Federation":
     config = composition.config
     seed = data_seed(config)
     raw = objects["dataset"].load(seed)
+    memory.give_back()
     compatible.check_targets({group: objects[group] for group in PARTS}, composition.choices, raw)
     return build(
         raw,

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fedcohort.data.places import rank
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError
 from fedcohort.rng import generator
@@ -22,7 +23,7 @@ def thin(raw: Raw, limit: int | None, seed: int) -> Raw:
     groups = raw.train_class if raw.train_owner is None else raw.train_owner
     sizes = np.bincount(groups)
     quota = np.maximum(np.floor(sizes * (limit / len(groups)) + 0.5), LEAST)
-    rows = np.flatnonzero(rank(groups, generator(seed, "limit")) < quota[groups])
+    rows = np.flatnonzero(rank(groups, generator(seed, "limit").permutation(len(groups))) < quota[groups])
     return replace(
         raw,
         train_x=raw.train_x[rows],
@@ -47,9 +48,13 @@ def server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
     if raw.valid is not None:
         return np.empty(0, dtype=np.int64)
     y, n, wanted = raw.train_class, raw.n_strata, max(1, round(share * len(raw.train_y)))
-    in_class = (rank(y, rng) + rng.random(n)[y]) / np.bincount(y, minlength=n)[y]
+    place = rank(y, rng.permutation(len(y)))
+    in_class = rng.random(n)[y]
+    in_class += place
+    del place  # arrays of all rows, of which a large population's inputs are but ten times as large
+    in_class /= np.bincount(y, minlength=n)[y]
     if raw.train_owner is not None:
-        in_class[rank(raw.train_owner, rng) < LEAST] = np.inf
+        in_class[rank(raw.train_owner, rng.permutation(len(y))) < LEAST] = np.inf
     rows = np.argsort(in_class, kind="stable")[:wanted]
     rows = np.sort(rows[np.isfinite(in_class[rows])])
     if len(rows) == 0:
@@ -57,13 +62,3 @@ def server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
             f"dataset={raw.name}: no owner has more than {LEAST} training samples, none is left for server_val"
         )
     return rows
-
-
-def rank(groups: Ids, rng: np.random.Generator) -> Ids:
-    """The place of each row in a random order of its own group, counted from 0."""
-    order = rng.permutation(len(groups))
-    order = order[np.argsort(groups[order], kind="stable")]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(groups))])
-    rank = np.empty(len(groups), dtype=np.int64)
-    rank[order] = np.arange(len(groups)) - starts[groups[order]]
-    return rank

@@ -29,13 +29,14 @@ from fedcohort.dataset.base import Raw
 from fedcohort.dataset.checksum import checksum_of
 from fedcohort.errors import DataError, FedcohortError, OptionError
 from fedcohort.feature_noise.base import FeatureNoise, disturb_clients
+from fedcohort.host import memory
 from fedcohort.label_noise.base import LabelNoise
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.rng import Draws, Rekeyed, generator
 from fedcohort.startup.drawn import LEAST, rows_beside, server_rows, thin
 from fedcohort.types import Ids, Values
 
-SHARES = 5  # of a sample's numbers, put into order one after the other: what is copied at a time
+SHARES = 20  # of a sample's numbers, put into order one after the other: what is copied at a time
 
 
 def build(
@@ -61,18 +62,23 @@ def build(
     checksum = checksum_of(raw)  # before its inputs are spent
     raw = thin(raw, limit, seed)
     held = server_rows(raw, server_val, generator(seed, "server_val"))
+    memory.give_back()
     free = rows_beside(held, len(raw.train_y))
     parts = _parts(raw, free, partition, clients, limit, seed)
+    client_map, owners = _hash_map(parts, held, len(raw.train_y)), _owners_of_tests(raw, parts)
+    said = [*([raw.inputs] if raw.inputs else []), *_unused(raw, len(free) - len(parts.rows), owners)]
+    del free  # positions of all samples, here and below: of small ones each array is a tenth of the inputs
     _shuffle(parts, seed)
     rates = label_noise.rates(Draws(seed, len(parts)))
     flipped = _flip_labels(label_noise, parts, raw.train_y, rates, raw.n_classes, seed)
     counts = parts.counts(raw.train_class[parts.rows], raw.n_strata)
     n_val = np.rint(client_val * parts.sizes).astype(np.int64)
     is_val, val, train = parts.cut(np.minimum(np.maximum(2, n_val), parts.sizes - 1))
-    owners = _owners_of_tests(raw, parts)
     test = _test_rows(raw, owners, len(parts), counts, seed)
+    del parts
     train_x, val_x, server_x = _arrange(raw, raw.train_x, (train.rows, val.rows, held))
     train_y, val_y, server_y = _arrange(raw, raw.train_y, (train.rows, val.rows, held))
+    memory.give_back()
     levels = disturb_clients(feature_noise, [(train_x, train), (val_x, val)], seed) if feature_noise else None
     seen_train, seen_val = (train_y, val_y) if flipped is None else (flipped[~is_val], flipped[is_val])
     return Federation(
@@ -85,7 +91,7 @@ def build(
         server_test=_rows(raw, raw.test_x, raw.test_y),
         class_counts=counts,
         noise_rate=rates,
-        inputs="; ".join([*([raw.inputs] if raw.inputs else []), *_unused(raw, len(free) - len(parts.rows), owners)]),
+        inputs="; ".join(said),
         group_counts=_group_counts(raw, train, seen_train),
         server_test_attribute=raw.test_attribute,
         class_names=raw.class_names,
@@ -95,7 +101,7 @@ def build(
         revision=raw.revision,
         checksum=checksum,
         feature_noise=levels,
-        client_map=_hash_map(parts, held, len(raw.train_y)),
+        client_map=client_map,
     )
 
 
@@ -162,11 +168,8 @@ def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit
             f"clients={clients} needs {LEAST * clients} training samples, {LEAST} a client, and dataset={raw.name} has "
             f"{len(rows)} besides server_val; feasible: clients<={len(rows) // LEAST}{larger}"
         )
-    owner = None if raw.train_owner is None else raw.train_owner[rows]
-    attribute = None if raw.train_attribute is None else raw.train_attribute[rows]
-    stock = Stock(raw.train_class[rows], raw.n_strata, owner, attribute, raw.n_attributes)
     try:
-        split = partition.split(stock, clients, generator(seed, "partition"))
+        split = partition.split(_stock(raw, rows), clients, generator(seed, "partition"))
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
     parts = split if isinstance(split, Ragged) else Ragged.of(split)
@@ -177,6 +180,13 @@ def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit
             f"partition.min_samples={LEAST} where the partition has it"
         )
     return Ragged(rows[parts.rows], parts.offsets)
+
+
+def _stock(raw: Raw, rows: Ids) -> Stock:
+    """What a partition may know of these training samples."""
+    owner = None if raw.train_owner is None else raw.train_owner[rows]
+    attribute = None if raw.train_attribute is None else raw.train_attribute[rows]
+    return Stock(raw.train_class[rows], raw.n_strata, owner, attribute, raw.n_attributes)
 
 
 def _owners_of_tests(raw: Raw, parts: Ragged) -> Ids | None:

@@ -1,0 +1,23 @@
+import numpy as np
+import pytest
+
+from fedcohort.data import places
+from fedcohort.data.places import rank
+
+
+def test_rows_are_counted_within_their_groups() -> None:
+    """Groups 2, 0, 2, 2, 0 as they stand: the first 2, the first 0, the second and third 2, the second 0."""
+    groups = np.array([2, 0, 2, 2, 0])
+    assert rank(groups).tolist() == [0, 0, 1, 2, 1]
+    assert rank(groups, np.array([4, 3, 2, 1, 0])).tolist() == [2, 1, 1, 0, 0]
+    assert rank(groups[:0]).tolist() == []
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_pieces_make_no_difference(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    """A row's place is the number of rows of its group before it in the order, however many are counted at a time."""
+    rng = np.random.default_rng(0)
+    groups, order = rng.integers(0, 5, 60), rng.permutation(60)
+    monkeypatch.setattr(places, "PIECE", piece)
+    expected = [sum(groups[other] == groups[row] for other in order[: order.tolist().index(row)]) for row in range(60)]
+    assert rank(groups, order).tolist() == expected
