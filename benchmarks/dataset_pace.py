@@ -49,35 +49,47 @@ FITTING: dict[str, tuple[str, ...]] = {
     "waterbirds": ("dataset.size=64", "heterogeneity=iid", "model=cnn"),
     "spawrious": ("dataset.size=64", "heterogeneity=iid", "model=cnn"),
 }
+WHOLE: dict[str, tuple[str, ...]] = {  # of which the row above has a part: loaded alone, a round takes minutes
+    "shakespeare": (*OWN, "dataset.test=given", "model=char_lstm"),
+}
 FREE = ("digits", "synthetic")
 QUIET = ("logger=none", "callback.figures=null", "eval.clients_every=0")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one dataset. round_s: median of the rounds. held, peak: bytes of the tensors, and of memory while loading."""
+    """Of one dataset. round_s: median of the rounds, None where none were run.
+
+    held, peak: bytes of the tensors, and of memory while loading.
+    """
 
     word: str
     words: tuple[str, ...]
     clients: int
     samples: int
-    round_s: float
+    round_s: float | None
     held: int
     peak: int
 
 
 def measured(word: str, words: tuple[str, ...], rounds: int = ROUNDS) -> Cost:
-    """The cost of a dataset, in processes of their own."""
+    """The cost of a dataset, in processes of their own; rounds: 0 for memory alone."""
     typed = (f"dataset={word}", *words)
+    round_s = time_of_round(typed, rounds) if rounds else None
+    command = [sys.executable, str(HERE), "--load", *typed]
+    found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    return Cost(word, words, found["clients"], found["samples"], round_s, found["held"], found["peak"])
+
+
+def time_of_round(typed: tuple[str, ...], rounds: int) -> float:
+    """Seconds of the middle one of so many rounds but the first."""
     with tempfile.TemporaryDirectory() as logs:
         command = [sys.executable, str(ROOT / "train.py"), *typed, *QUIET, f"rounds={rounds}", f"paths.logs={logs}"]
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
         (journal,) = Path(logs).glob("runs/*/journal.jsonl")
-        times = [json.loads(line)["time_ms"] / 1000 for line in journal.read_text().splitlines()]
+        times = [float(json.loads(line)["time_ms"]) / 1000 for line in journal.read_text().splitlines()]
     took = sorted(after - before for before, after in pairwise(times[1:]))
-    command = [sys.executable, str(HERE), "--load", *typed]
-    found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
-    return Cost(word, words, found["clients"], found["samples"], took[len(took) // 2], found["held"], found["peak"])
+    return took[len(took) // 2]
 
 
 def load(words: list[str]) -> dict[str, int]:
@@ -121,7 +133,7 @@ def page(costs: list[Cost], load: float) -> str:
         f"`train.py dataset=<word>` with the words beside it and `{' '.join(QUIET)}`: the median of {ROUNDS} rounds "
         "but the first, the server's evaluation included. Memory while loading is the most beyond what there was "
         "before, in a process that loads and deals the data and does nothing else; the multiple is that over the "
-        "tensors of it. "
+        "tensors of it; some 30 to 60 MB of it are Arrow's, whatever is read. "
         "`python benchmarks/dataset_pace.py word=folder ...` writes this file."
     )
     head = ["dataset", "with", "clients", "samples", "rounds a minute", "MB of data", "MB while loading", "multiple"]
@@ -138,7 +150,7 @@ def row(cost: Cost) -> list[str]:
         f"`{words}`" if words else "",
         f"{cost.clients:,}",
         f"{cost.samples:,}",
-        f"{60 / cost.round_s:.1f}",
+        "" if cost.round_s is None else f"{60 / cost.round_s:.1f}",
         f"{cost.held / 1e6:,.1f}",
         f"{cost.peak / 1e6:,.1f}",
         f"{cost.peak / cost.held:.2f}",
@@ -153,6 +165,8 @@ def main(given: list[str]) -> None:
     for word in (*FREE, *(word for word in FITTING if word in folders)):
         path = (f"dataset.path={Path(folders[word]).absolute()}",) if word in folders else ()
         costs.append(measured(word, (*path, *FITTING[word])))
+        if word in WHOLE:
+            costs.append(measured(word, (*path, *WHOLE[word]), rounds=0))
         load = max(load, os.getloadavg()[0] - 1)
         sys.stdout.write(f"{costs[-1]}\n")
     HERE.with_suffix(".md").write_text(page(costs, load))
