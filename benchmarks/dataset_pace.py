@@ -133,7 +133,7 @@ def page(costs: list[Cost], load: float) -> str:
         f"`train.py dataset=<word>` with the words beside it and `{' '.join(QUIET)}`: the median of {ROUNDS} rounds "
         "but the first, the server's evaluation included. Memory while loading is the most beyond what there was "
         "before, in a process that loads and deals the data and does nothing else; the multiple is that over the "
-        "tensors of it; some 30 to 60 MB of it are Arrow's, whatever is read. "
+        "tensors of it; some 30 to 60 MB of it are Arrow's, where there are files. "
         "`python benchmarks/dataset_pace.py word=folder ...` writes this file."
     )
     head = ["dataset", "with", "clients", "samples", "rounds a minute", "MB of data", "MB while loading", "multiple"]
