@@ -132,8 +132,9 @@ def _cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         "A rank is among the methods of a regime, of means over the last evaluated rounds"
         f"{cautions.tell_clock(study)}, and over the seeds that all of them have; 1 is best. Its interval "
         "comes from weighing the seeds at random (Bayesian bootstrap, 2000 draws), those of a study alike "
-        "in all of its regimes: what other seeds would give here. Friedman's test, Wilcoxon's, and the picture's bars, "
-        "Nemenyi's distance, say what other regimes would, as if these had been drawn from them at random.",
+        "in all of its regimes, and is widened as that of t is for few seeds: what other seeds would give here. "
+        "Friedman's test, Wilcoxon's, and the picture's bars, Nemenyi's distance, say what other regimes would, as if "
+        "these had been drawn from them at random.",
         f"▲ and ▼, beats and loses: a difference to {study.baseline} on the same seeds whose p, corrected by Holm for "
         f"all regimes of this page, is below {study.alpha:g}, of {least:g} {points(u, least)} or more, over "
         f"{study.enough} seeds or more. {cautions.warn_of_many(study, verdict)}",
