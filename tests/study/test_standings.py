@@ -72,6 +72,18 @@ def test_wins_are_counted_where_ranks_are(tmp_path: Path) -> None:
     assert "- no ranks in more digits: noisy: no run of powd\n" in text
 
 
+def test_equals_have_one_place(tmp_path: Path) -> None:
+    """Sums of ranks: random 2 + 1 + 2 + 1.5, flash 1 + 3 + 1 + 1.5."""
+    folder = studies(tmp_path)
+    same = {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.8, 0.8], "powd": [0.7, 0.7, 0.7]}
+    made_up(write(tmp_path / "second", **ROWS), {"equal": LATE["equal"], "noisy": same}).save()
+    standings.write(leaderboard.load(folder))
+    text = (folder / "README.md").read_text()
+    assert "Over 4 regimes random itself and flash share the best mean rank" in text
+    with (folder / "tables" / "leaderboard.csv").open() as file:
+        assert [row["selector"] for row in csv.DictReader(file)] == ["1. random", "1. flash", "3. powd"]
+
+
 def test_the_page_says_how_long_its_runs_took(tmp_path: Path) -> None:
     """Some forty runs of 3 s, and one of an hour."""
     folder = studies(tmp_path)

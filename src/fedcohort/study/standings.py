@@ -58,13 +58,13 @@ def write(known: Leaderboard) -> list[Path]:
 
 def sheet_of_board(study: Study, main: Board, verdict: Verdict, u: MetricUnit) -> Sheet:
     """The leaderboard itself: a line a method, best first."""
-    rows = []
-    for place, (row, mean) in enumerate(main.ranks.mean.items(), 1):
+    rows, places = [], main.ranks.places()
+    for row, mean in main.ranks.mean.items():
         there = [verdict.cells[cell].rows[row] for cell in main.places]
         least = min((over_of(each).mean for each in there if each.over), default=math.nan)
         rows.append(
             (
-                f"{place}. {row}",
+                f"{places[row]}. {row}",
                 spell_rank(mean, main.spread[row]),
                 str(sum(each.sign > 0 for each in there)) if row != study.baseline else NONE,
                 str(sum(each.sign < 0 for each in there)) if row != study.baseline else NONE,
