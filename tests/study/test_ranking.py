@@ -114,3 +114,14 @@ def test_nobody_is_ahead(tmp_path: Path) -> None:
     said = tell_ranks(tmp_path, [-0.01] * 7)
     assert said.endswith("**random isn't shown to be beaten**: no method is ahead of it in the median regime.")
     assert "random itself has the best mean rank" in said
+
+
+def test_equals_share_the_best_mean_rank(tmp_path: Path) -> None:
+    """`flash` alone was named, as the study names it first, where `powd` had the same mean rank."""
+    study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
+    first = {"random": [0.7] * 4, "flash": [0.9] * 4, "powd": [0.8] * 4}
+    second = {"random": [0.7] * 4, "flash": [0.8] * 4, "powd": [0.9] * 4}
+    found = judge(study, made_up(study, {"a": first, "b": second}))
+    assert found.ranks is not None
+    assert found.ranks.places() == {"flash": 1, "powd": 1, "random": 3}
+    assert rank_methods(study, found)[0].startswith("Over 2 regimes flash and powd share the best mean rank, but ")

@@ -36,6 +36,18 @@ def test_the_page_opens_with_the_answer(tmp_path: Path) -> None:
     assert all(path.stat().st_size for path in files)
 
 
+def test_what_a_median_of_an_even_number_is(tmp_path: Path) -> None:
+    """Two of four met `equal`'s target of .5: half, and the later of the middle two is never."""
+    study = write(tmp_path, **ROWS, seeds=[0, 1, 2, 3])
+    half = {"random": [0.6, 0.6, 0.4, 0.4], "flash": [0.6, 0.6, 0.6, 0.4]}
+    report.write(study, made_up(study, {"equal": half}))
+    text = (tmp_path / "README.md").read_text()
+    rows = {line.split(" | ")[0]: line for line in text[text.index("### equal") :].splitlines() if " | " in line}
+    assert rows["| random"].endswith(" | 2 of 4 |")
+    assert rows["| flash"].endswith(" | 1 rounds, 60 s, 1 MB |")
+    assert "each by itself, of an even number of seeds the larger of the middle two; where half of" in text
+
+
 def test_one_seed_tells_nothing(tmp_path: Path) -> None:
     study = write(tmp_path, **ROWS)
     one = {cell: {row: values[:1] for row, values in of.items()} for cell, of in LATE.items()}

@@ -44,7 +44,7 @@ def test_the_page_ranks_over_all_regimes(tmp_path: Path) -> None:
     assert {path.name for path in files} >= {"README.md", "report.html", "ranks.png", "leaderboard.tex", "numbers.csv"}
     with (folder / "tables" / "ranks_second.csv").open() as file:
         rows = {row["selector"]: row for row in csv.DictReader(file)}
-    assert rows["flash"] == {"selector": "flash", "more digits: equal": "1 [1, 1]", "more digits: noisy": "3 [1, 3]"}
+    assert rows["flash"] == {"selector": "flash", "more digits: equal": "1 [1, 2]", "more digits: noisy": "3 [1, 3]"}
     latex = (folder / "tables" / "leaderboard.tex").read_text()
     assert "% Seeds that show a true difference" in latex
 
@@ -70,6 +70,18 @@ def test_wins_are_counted_where_ranks_are(tmp_path: Path) -> None:
         rows = {row["selector"].split()[1]: row for row in csv.DictReader(file)}
     assert rows["flash"]["beats random in"] == "0"
     assert "- no ranks in more digits: noisy: no run of powd\n" in text
+
+
+def test_equals_have_one_place(tmp_path: Path) -> None:
+    """Sums of ranks: random 2 + 1 + 2 + 1.5, flash 1 + 3 + 1 + 1.5."""
+    folder = studies(tmp_path)
+    same = {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.8, 0.8], "powd": [0.7, 0.7, 0.7]}
+    made_up(write(tmp_path / "second", **ROWS), {"equal": LATE["equal"], "noisy": same}).save()
+    standings.write(leaderboard.load(folder))
+    text = (folder / "README.md").read_text()
+    assert "Over 4 regimes random itself and flash share the best mean rank" in text
+    with (folder / "tables" / "leaderboard.csv").open() as file:
+        assert [row["selector"] for row in csv.DictReader(file)] == ["1. random", "1. flash", "3. powd"]
 
 
 def test_the_page_says_how_long_its_runs_took(tmp_path: Path) -> None:

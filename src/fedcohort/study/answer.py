@@ -164,9 +164,9 @@ def rank_methods(study: Study, verdict: Verdict) -> list[str]:
     ranks, base = verdict.ranks, study.baseline
     if ranks is None or base not in ranks.mean:
         return []
-    first = next(iter(ranks.mean))
-    who = f"{base} itself has the best mean rank" if first == base else f"{first} has the best mean rank"
-    opening = f"Over {len(ranks.cells)} regimes {who}"
+    first = [f"{row} itself" if row == base else row for row, place in ranks.places().items() if place == 1]
+    who = f"{first[0]} has" if len(first) == 1 else f"{', '.join(first[:-1])} and {first[-1]} share"
+    opening = f"Over {len(ranks.cells)} regimes {who} the best mean rank"
     if not ranks.p < study.alpha:
         test = f"p = {ranks.p:.2f}" if math.isfinite(ranks.p) else "no test"
         opening += f", but Friedman's test doesn't tell the methods apart ({test})"

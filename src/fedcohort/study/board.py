@@ -2,7 +2,11 @@
 
     R_c(a)     rank of row a in regime c among the rows, whose mean over the regimes is R(a) (`ranking.py`)
     interval   95 % of R_c(a) and of R(a) where seeds have weights drawn at random, Exp(1), the same in all regimes of
-               a study (the Bayesian bootstrap, Rubin 1981). None below `win.seeds` seeds.
+               a study (the Bayesian bootstrap, Rubin 1981). None below `win.seeds` seeds. Means of n seeds vary by
+               s sqrt((n - 1) / (n (n + 1))) under such weights, and the interval of t is t_{.975, n-1} s / sqrt(n) wide
+               at each side: their distance from the plain mean is stretched by t_{.975, n-1} / z_{.975} times
+               sqrt((n + 1) / (n - 1)), 3.1 of three seeds, 1.7 of five, 1.3 of ten. As drawn, 95 % would be 67, 80
+               and 88 of a difference of two rows.
 
 A row that is none of the main ones, as a method of one's own that was just run in two regimes, stands on a board of its
 own: the main rows and it, in its regimes, on its seeds. The intervals say what other seeds would give here, not what
@@ -54,10 +58,14 @@ def rank(study: Study, late: Late, rows: Sequence[str], groups: Mapping[str, str
         return None
     values = {cell: np.array([[late[cell][row][seed] for seed in of] for row in rows]) for cell, of in seeds.items()}
     places = rank_rows(mean_over_seeds(late, rows, seeds))
-    drawn = {cell: rank_rows(_redraw(of, seeds[cell], groups[cell])) for cell, of in values.items()}
-    known = {cell: len(of) >= study.enough for cell, of in seeds.items()}
-    spans = {cell: _spans(of, known[cell]) for cell, of in drawn.items()}
-    spread = _spans(np.mean(list(drawn.values()), axis=0), all(known.values()))
+    drawn = {
+        cell: rank_rows(redraw(of, seeds[cell], groups[cell]))
+        for cell, of in values.items()
+        if len(seeds[cell]) >= study.enough
+    }
+    nothing = [(math.nan, math.nan)] * len(rows)
+    spans = {cell: _spans(drawn[cell]) if cell in drawn else nothing for cell in seeds}
+    spread = _spans(np.mean(list(drawn.values()), axis=0)) if len(drawn) == len(seeds) else nothing
     return Board(
         ranks=ranks,
         spread=dict(zip(rows, spread, strict=True)),
@@ -69,20 +77,27 @@ def rank(study: Study, late: Late, rows: Sequence[str], groups: Mapping[str, str
     )
 
 
-def _redraw(
+def redraw(
     values: Float64[np.ndarray, "rows seeds"], seeds: Sequence[int], group: str
 ) -> Float64[np.ndarray, "draws rows"]:
-    """Return the rows' means under random weights of the seeds.
+    """Return the rows' means under random weights of the seeds, two or more, as far from the plain ones as t says.
 
     A seed draws its own weights, whoever else is there: a regime that lacks one weighs the others as its neighbours do.
     """
     weights = np.array([generator(seed, f"board/{group}").standard_exponential(DRAWS) for seed in seeds])
-    means: Float64[np.ndarray, "draws rows"] = (values @ (weights / weights.sum(axis=0))).T
+    plain = values.mean(axis=1)
+    drawn: Float64[np.ndarray, "draws rows"] = (values @ (weights / weights.sum(axis=0))).T
+    means: Float64[np.ndarray, "draws rows"] = plain + _stretch(len(seeds)) * (drawn - plain)
     return means
 
 
-def _spans(drawn: Float64[np.ndarray, "draws rows"], known: bool) -> list[Span]:
-    if not known:
-        return [(math.nan, math.nan)] * drawn.shape[1]
+def _stretch(n: int) -> float:
+    from scipy.stats import norm, t
+
+    wide = float(t.ppf(SIDES[1] / 100, n - 1) / norm.ppf(SIDES[1] / 100))
+    return wide * math.sqrt((n + 1) / (n - 1))
+
+
+def _spans(drawn: Float64[np.ndarray, "draws rows"]) -> list[Span]:
     low, high = np.percentile(drawn, SIDES, axis=0)
     return list(zip(low.tolist(), high.tolist(), strict=True))

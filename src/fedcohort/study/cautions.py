@@ -25,8 +25,8 @@ def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         f"Seeds: how many show a true difference of {spell_worth(study, u)} with a chance of 80 %, from the median "
         f"spread of the methods' paired differences, in one test at {study.alpha:g}: a mark, which Holm corrects, "
         "takes more. The formula is in `maths/many_tests.py`.",
-        "To target: median rounds, virtual time and bytes to the regime's target; where half of the seeds never met "
-        "it, how many did.",
+        "To target: median rounds, virtual time and bytes to the regime's target, each by itself, of an even number of "
+        "seeds the larger of the middle two; where half of the seeds never met it, how many did.",
         *tell_regimes(verdict),
         *tell_tuned(study),
     ]

@@ -65,6 +65,11 @@ class Ranks:
     cells: Sequence[str]
     contests: Mapping[str, Contest]
 
+    def places(self) -> dict[str, int]:
+        """Return each row's place, 1 for the best mean rank; equals share the first of theirs."""
+        means = list(self.mean.values())
+        return {row: 1 + sum(other < mean for other in means) for row, mean in self.mean.items()}
+
 
 def late_of(study: Study, found: Results) -> Late:
     """Return the late means of methods and the baseline."""

@@ -58,13 +58,13 @@ def write(known: Leaderboard) -> list[Path]:
 
 def sheet_of_board(study: Study, main: Board, verdict: Verdict, u: MetricUnit) -> Sheet:
     """The leaderboard itself: a line a method, best first."""
-    rows = []
-    for place, (row, mean) in enumerate(main.ranks.mean.items(), 1):
+    rows, places = [], main.ranks.places()
+    for row, mean in main.ranks.mean.items():
         there = [verdict.cells[cell].rows[row] for cell in main.places]
         least = min((over_of(each).mean for each in there if each.over), default=math.nan)
         rows.append(
             (
-                f"{place}. {row}",
+                f"{places[row]}. {row}",
                 spell_rank(mean, main.spread[row]),
                 str(sum(each.sign > 0 for each in there)) if row != study.baseline else NONE,
                 str(sum(each.sign < 0 for each in there)) if row != study.baseline else NONE,
@@ -132,8 +132,9 @@ def _cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         "A rank is among the methods of a regime, of means over the last evaluated rounds"
         f"{cautions.tell_clock(study)}, and over the seeds that all of them have; 1 is best. Its interval "
         "comes from weighing the seeds at random (Bayesian bootstrap, 2000 draws), those of a study alike "
-        "in all of its regimes: what other seeds would give here. Friedman's test, Wilcoxon's, and the picture's bars, "
-        "Nemenyi's distance, say what other regimes would, as if these had been drawn from them at random.",
+        "in all of its regimes, and is widened as that of t is for few seeds: what other seeds would give here. "
+        "Friedman's test, Wilcoxon's, and the picture's bars, Nemenyi's distance, say what other regimes would, as if "
+        "these had been drawn from them at random.",
         f"▲ and ▼, beats and loses: a difference to {study.baseline} on the same seeds whose p, corrected by Holm for "
         f"all regimes of this page, is below {study.alpha:g}, of {least:g} {points(u, least)} or more, over "
         f"{study.enough} seeds or more. {cautions.warn_of_many(study, verdict)}",
