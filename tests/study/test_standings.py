@@ -154,3 +154,15 @@ def test_variants_of_all_studies_are_one_family(tmp_path: Path) -> None:
     assert dict(known.whole.variants) == {"tries": ["flash", "powd", "oort"]}
     standings.write(known)
     assert "- tries are 3 tries of one idea, flash, powd, oort: " in (folder / "README.md").read_text()
+
+
+def test_numbers_name_the_metric_of_their_own_study(tmp_path: Path) -> None:
+    """It said "test/acc or test/acc_worst_group" of every row."""
+    folder = studies(tmp_path)
+    second = write(tmp_path / "second", metric="test/acc_worst_group", **ROWS)
+    made_up(second, LATE).save()
+    standings.write(leaderboard.load(folder))
+    with (folder / "tables" / "numbers.csv").open() as file:
+        found = {(row["cell"].split("/")[0], row["metric"]) for row in csv.DictReader(file)}
+    assert {metric for _, metric in found} == {"test/acc", "test/acc_worst_group"}
+    assert len(found) == 2

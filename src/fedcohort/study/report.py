@@ -18,7 +18,7 @@ from fedcohort.study.judge import judge
 from fedcohort.study.missing import list_changed, list_missing
 from fedcohort.study.results import DONE, Results, with_roles
 from fedcohort.study.verdict import Verdict, over_of
-from fedcohort.study.wording import points, unit_of_study
+from fedcohort.study.wording import points, spell_p, unit_of_study
 
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
 
@@ -102,7 +102,7 @@ def draw(study: Study, verdict: Verdict, u: MetricUnit) -> list[tuple[str, str]]
         drawn.append((MAP, f"difference to {study.baseline} of each selector in each regime"))
     if verdict.ranks is not None:
         p = verdict.ranks.p
-        test = ("Friedman p < 0.001" if p < 0.0005 else f"Friedman p = {p:.3f}") if math.isfinite(p) else "no test"
+        test = f"Friedman p = {spell_p(p)}".replace("= <", "<") if math.isfinite(p) else "no test"
         note = f"{len(verdict.ranks.cells)} regimes, {test}; a bar joins those that Nemenyi's test can't tell apart"
         draw_ranks(verdict.ranks.mean, verdict.ranks.distance, study.baseline, note, study.folder / RANKS)
         drawn.append((RANKS, "mean ranks of the methods over the regimes"))

@@ -1,6 +1,7 @@
 """The tables of a study's page: what they say once, shown as Markdown, HTML, LaTeX and CSV."""
 
 import math
+from collections.abc import Mapping
 
 from fedcohort.observe import units
 from fedcohort.observe.comparison.sheet import NONE, Sheet, exact, write_csv
@@ -8,7 +9,7 @@ from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.comparison.table import Mean
 from fedcohort.study.definition import BOUND, YARDSTICK, Study
 from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, RowVerdict, Verdict, over_of
-from fedcohort.study.wording import count, spell_mean, tell_power
+from fedcohort.study.wording import count, spell_mean, spell_p, tell_power
 
 HEAD = ("selector", "late mean", "difference", "Holm's p", "gap closed", "rank", "virtual time", "bytes", "to target")
 MARK = {1: "▲", -1: "▼", 0: ""}
@@ -115,7 +116,7 @@ def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:
                 f"{_called(study, each.row)} {MARK[each.sign]}".strip().replace(BOUND, "bound: "),
                 f"{spell_mean(each.value, u)} (n={each.value.n}{f', {each.diverged} diverged' * (each.diverged > 0)})",
                 _difference(each, u),
-                f"{each.p:.3f}" if math.isfinite(each.p) else NONE,
+                spell_p(each.p) if math.isfinite(each.p) else NONE,
                 f"{100 * each.closed:.0f} %" if math.isfinite(each.closed) else NONE,
                 _rank(each.rank),
                 f"{units.seconds(each.costs['virtual_s'])}{_early(each)}",
@@ -139,8 +140,11 @@ def _rank(rank: Mean | None) -> str:
     return f"{rank.mean:.1f} ± {rank.half:.1f}" if math.isfinite(rank.half) else f"{rank.mean:.1f}"
 
 
-def numbers_csv(study: Study, verdict: Verdict) -> str:
-    """All numbers with all digits, in the metric's own unit, a line a cell and row."""
+def numbers_csv(study: Study, verdict: Verdict, metrics: Mapping[str, str] | None = None) -> str:
+    """All numbers with all digits, in the metric's own unit, a line a cell and row.
+
+    metrics: of each cell, where they aren't all the study's.
+    """
     head = [
         "cell",
         "selector",
@@ -175,7 +179,7 @@ def numbers_csv(study: Study, verdict: Verdict) -> str:
             rank = each.rank or Mean(math.nan, math.nan, 0, math.nan)
             lines.append(
                 [
-                    *(cell.cell, each.row, each.role, study.metric, each.value.n),
+                    *(cell.cell, each.row, each.role, (metrics or {}).get(cell.cell, study.metric), each.value.n),
                     *exact(each.value.mean, each.value.std, over.mean, over.low, over.high),
                     *exact(each.over.p if each.over else math.nan),
                     over.n,

@@ -53,7 +53,8 @@ def write(known: Leaderboard) -> list[Path]:
         refused=(),
         origin=_origin(known),
     )
-    return save(page, {"numbers": sheets.numbers_csv(study, verdict)})
+    metrics = {cell: known.studies[name].metric for cell, name in known.groups.items()}
+    return save(page, {"numbers": sheets.numbers_csv(study, verdict, metrics)})
 
 
 def sheet_of_board(study: Study, main: Board, verdict: Verdict, u: MetricUnit) -> Sheet:

@@ -28,6 +28,11 @@ def spell_mean(value: Mean, u: MetricUnit, *, sign: bool = False) -> str:
     return f"{middle} [{value.low * u.factor:{form}}, {value.high * u.factor:{form}}]"
 
 
+def spell_p(p: float) -> str:
+    """As in `0.012`, and `< 0.001` where three places would be noughts."""
+    return "< 0.001" if p < 0.0005 else f"{p:.3f}"
+
+
 def spell_worth(study: Study, u: MetricUnit) -> str:
     """`1 point`: the difference that the number of seeds is told for."""
     return f"{study.worth * u.factor:g} {points(u, study.worth * u.factor)}"
