@@ -116,7 +116,7 @@ def _draw_together(
 
 def _draw_panels(histories: Histories, found: Sorted, table: Table, path: Path, cells: Sequence[Cell]) -> None:
     """A panel a cell, by rounds: the best first, in the colour of its verdict."""
-    factor, sides = unit(table).factor, {gap.cell: gap.side for gap in verdict.list_gaps(table)}
+    factor, gaps = unit(table).factor, {gap.cell: gap for gap in verdict.list_gaps(table)}
     down = -(-len(cells) // ACROSS)
     height = 1.4 + 1.75 * down
     canvas = figure(_title(table), found, WIDTH, height, constrained=False)
@@ -129,8 +129,8 @@ def _draw_panels(histories: Histories, found: Sorted, table: Table, path: Path, 
     low, high = _span([(band.mean - sign * np.nan_to_num(band.half)) * factor for band in bands for sign in (1, -1)])
     last = max((float(band.x[-1]) for band in bands if len(band.x)), default=1.0)
     for n, (axes, cell, band) in enumerate(zip(grid.flat, cells, bands, strict=False)):
-        label = f"{verdict.WORDS[sides[cell]]} {table.baseline}"
-        look = {"color": SIDES[sides[cell]][0], "linewidth": 1.5, "label": label}
+        label = f"{gaps[cell].word} {table.baseline}"
+        look = {"color": SIDES[gaps[cell].side][0], "linewidth": 1.5, "label": label}
         axes.set(xlim=(-0.02 * last, 1.02 * last), ylim=(low, high))  # sharing axes takes seconds for dozens of them
         _line(axes, band, band.half, Axis(ROUNDS, 1.0, ""), factor, look)
         axes.axhline(0.0, color=style.BLACK, linewidth=0.8)

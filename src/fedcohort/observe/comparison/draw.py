@@ -58,8 +58,8 @@ def forest(table: Table, found: Sorted, path: Path) -> None:
     for y, gap in enumerate(gaps):
         half = [[gap.mean - gap.low], [gap.high - gap.mean]] if np.isfinite(gap.low) else None
         colour, marker = SIDES[gap.side]
-        label = f"{verdict.WORDS[gap.side]} {table.baseline}"
-        axes.errorbar([gap.mean], [y], xerr=half, color=colour, fmt=marker, capsize=3, label=label)
+        label, filled = f"{gap.word} {table.baseline}", "full" if gap.n > 1 else "none"
+        axes.errorbar([gap.mean], [y], xerr=half, color=colour, fmt=marker, fillstyle=filled, capsize=3, label=label)
     names = [spell(gap.cell) if several else gap.cell[0 if table.baseline in table.rows else 1] for gap in gaps]
     axes.set_yticks(range(len(gaps)), [f"{name} (n={gap.n})" for name, gap in zip(names, gaps, strict=True)])
     axes.set_ylim(len(gaps) - 0.4, -0.6)

@@ -181,5 +181,5 @@ def _lines(table: Table) -> Iterator[list[object]]:
         theirs: list[object] = ["", "", "", "", "", ""]
         if gap is not None:
             theirs = [*exact(gap.over.mean, gap.over.low, gap.over.high, gap.p), gap.over.n]
-            theirs.append(verdict.WORDS[sides.get((row, col), 0)])
+            theirs.append(verdict.word_of(gap.over.n, sides.get((row, col), 0)))
         yield [row, col, table.metric, *own, (table.baseline or "") if gap is not None else "", *theirs]

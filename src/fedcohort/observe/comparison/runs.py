@@ -29,6 +29,12 @@ ENDS = frozenset(BUDGET) - {ASKED}  # what may end a run before its last round
 ONE = ""  # the only column where none was asked for
 
 Cell = tuple[str, str]  # row, column
+Settings = tuple[tuple[str, str], ...]  # name, value
+# What decides who the clients are and what they hold.
+FEDERATION = (
+    *("dataset", "partition", "label_noise", "feature_noise", "split", "clients", "data_seed"),
+    *("device", "availability"),
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,8 @@ class Sorted:
         notes: what was left out and why, what else differs.
         odd: cells that differ from most of their column in more than their row.
         yardsticks: cells whose runs read what no server can know.
+        federations: what decides each cell's clients and data, where that isn't what is compared: seeds of cells that
+            differ in it aren't pairs.
     """
 
     rows: Sequence[str]
@@ -48,6 +56,7 @@ class Sorted:
     notes: Sequence[str]
     odd: frozenset[Cell] = frozenset()
     yardsticks: frozenset[Cell] = frozenset()
+    federations: Mapping[Cell, Settings] = field(default_factory=dict)
 
 
 @dataclass
@@ -81,16 +90,31 @@ class _Sorter:
     def leave_out(self, run: Run, why: str) -> None:
         self.left_out.setdefault(why, []).append(label(run))
 
-    def alike(self, cell: Cell, runs: Sequence[Run]) -> dict[int, Run]:
+    def federation(self, run: Run) -> Settings:
+        """What decides the run's clients and data, but for what is compared. () where that is no setting, as a name."""
+        known = settings(run)
+        compared = [name for name in (self.rows, self.cols) if name]
+        if not set(compared) <= {name for name, _ in known}:
+            return ()
+        told = (*(f"{name}." for name in compared), *(n for name in compared for n in STANDS_FOR.get(name, ())))
+        return tuple(
+            (name, value)
+            for name, value in known
+            if name.partition(".")[0] in FEDERATION and name not in compared and not name.startswith(told)
+        )
+
+    def alike(self, cell: Cell, runs: Sequence[Run], common: Mapping[Settings, int]) -> dict[int, Run]:
         """Keep one run a seed, all of the settings that most runs of the cell have; of equals the newest.
 
-        Where every seed has one run, each may have a budget of its own (the time that another run of the seed took).
+        Those of a federation that more runs of all cells have come first (`common`): cells are to be compared. Where
+        every seed has one run, each may have a budget of its own (the time that another run of the seed took).
         """
         own_budgets = len({run.seed for run in runs}) == len(runs)
         kind = {run.id: _without_budget(settings(run)) if own_budgets else settings(run) for run in runs}
         kinds = Counter(kind.values())
         newest = {kind[run.id]: i for i, run in enumerate(runs)}
-        usual = max(kinds, key=lambda each: (kinds[each], newest[each]))
+        shared = {kind[run.id]: common[self.federation(run)] for run in runs}
+        usual = max(kinds, key=lambda each: (shared[each], kinds[each], newest[each]))
         chosen: dict[int, Run] = {}
         for run in runs:
             if kind[run.id] != usual:
@@ -200,7 +224,9 @@ def sort(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str) -> Sor
     placed = sorter.place(runs)
     if not placed:
         raise TrackingError(f"none of the {len(runs)} runs can be compared: " + "; ".join(sorter.notes[:3]))
-    cells = {cell: sorter.alike(cell, placed[cell]) for cell in sorted(placed, key=natural)}
+    common = Counter(fed for of in placed.values() for fed, _ in {(sorter.federation(run), run.seed) for run in of})
+    cells = {cell: sorter.alike(cell, placed[cell], common) for cell in sorted(placed, key=natural)}
+    federations = {cell: sorter.federation(next(iter(of.values()))) for cell, of in cells.items()}
     odd = sorter.across(cells)
     yardsticks = sorter.yardsticks(cells)
     sorter.seeds(cells)
@@ -209,7 +235,7 @@ def sort(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str) -> Sor
     sorter.code(cells)
     row_values = sorted({row for row, _ in cells}, key=lambda value: natural((value,)))
     col_values = sorted({col for _, col in cells}, key=lambda value: natural((value,)))
-    return Sorted(row_values, col_values, cells, sorter.notes, odd, yardsticks)
+    return Sorted(row_values, col_values, cells, sorter.notes, odd, yardsticks, federations)
 
 
 def _is_determined(values: Mapping[Cell, str], place: int) -> bool:

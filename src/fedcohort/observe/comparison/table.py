@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedcohort.observe.comparison.runs import Cell, Sorted
+from fedcohort.observe.comparison.runs import Cell, Sorted, spell
 from fedcohort.ranges import refuse
 
 LOWER = (  # endings of metrics of which less is better
@@ -152,7 +152,7 @@ def tabulate(found: Sorted, rows: str, cols: str | None, metric: str, baseline: 
         raise refuse("baseline", f"a value of {' or '.join(there)}", baseline)
     means = {cell: mean(list(of.values())) for cell, of in values.items()}
     sign = sign_of(better, metric)
-    notes = list(found.notes)
+    notes, apart = list(found.notes), list[str]()
     entries = {}
     for cell, of in values.items():
         base = base_of(cell, baseline, found)
@@ -165,8 +165,12 @@ def tabulate(found: Sorted, rows: str, cols: str | None, metric: str, baseline: 
             cell in found.odd,
             cell in found.yardsticks,
         )
+        if base is None and baseline is not None:
+            apart.append(spell(cell))
         if base is not None and base not in values:
             notes.append(f"no baseline: there are no runs of {' + '.join(filter(None, base))}")
+    if apart:
+        notes.append(f"not compared with {baseline}: {', '.join(apart)}, of another federation (see what also differs)")
     return Table(rows, cols, metric, baseline, found.rows, found.cols, entries, list(dict.fromkeys(notes)), sign)
 
 
@@ -176,10 +180,19 @@ def sign_of(better: str, metric: str) -> int:
 
 
 def base_of(cell: Cell, baseline: str | None, found: Sorted) -> Cell | None:
-    """The cell that another is compared with: the baseline's, in its own column or row."""
+    """The cell that another is compared with: the baseline's, in its own column or row.
+
+    None without a baseline, and where that is of another federation: equal seeds are no pairs there.
+    """
     if baseline is None:
         return None
-    return (baseline, cell[1]) if baseline in found.rows else (cell[0], baseline)
+    base = (baseline, cell[1]) if baseline in found.rows else (cell[0], baseline)
+    return None if is_apart(cell, base, found) else base
+
+
+def is_apart(cell: Cell, base: Cell, found: Sorted) -> bool:
+    """Whether two cells that have runs are of different federations."""
+    return base in found.cells and found.federations.get(cell) != found.federations.get(base)
 
 
 def _clear(cell: Cell, means: Mapping[Cell, Mean], sign: int) -> bool:

@@ -15,6 +15,7 @@ from fedcohort.observe.comparison.table import Difference, Table
 
 MOST = 4  # on each side, that a sentence names where there are more
 WORDS = {1: "ahead of", 0: "not distinguishable from", -1: "behind"}
+TOO_FEW = {0: "without a seed in common with", 1: "of one seed in common with"}  # which say nothing
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,16 @@ class Gap:
     high: float
     n: int
     side: int
+
+    @property
+    def word(self) -> str:
+        """What stands before the baseline's name."""
+        return word_of(self.n, self.side)
+
+
+def word_of(n: int, side: int) -> str:
+    """What `n` common seeds say, where their differences are on this side of zero."""
+    return TOO_FEW.get(n) or WORDS[side]
 
 
 def list_gaps(table: Table) -> list[Gap]:
