@@ -169,3 +169,15 @@ def test_a_run_that_is_killed_before_a_wait_goes_on_to_the_same_bits(tmp_path: P
         tmp_path / "two", *words, "resume=true"
     )
     assert same_bits(whole, in_two)
+
+
+def test_who_is_too_late_answers_never(tmp_path: Path) -> None:
+    """Its time of answering was that of an answer without a unit of work, the earliest of all."""
+    words = ("device=shifted_exponential", "deadline=fixed", "rounds=4", "selector=random")
+    reports = go(tmp_path, *words).reports[1:]
+    late = [report.clients["selected"].astype(bool) & ~report.clients["arrived"].astype(bool) for report in reports]
+    assert sum(each.sum() for each in late)
+    for report, each in zip(reports, late, strict=True):
+        finish = report.clients["finish_s"]
+        assert np.isnan(finish[each]).all()
+        assert (finish[report.arrived] > 0).all()

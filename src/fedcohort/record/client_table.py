@@ -14,7 +14,8 @@ step that did not measure it.
     reward                   what its last answer was worth to a selector that learns from rewards, in its own units
     units                    local epochs done (steps, where client.steps is set), of the selected; 0 when too late
     units_asked              of the selected
-    finish_s                 virtual seconds from the broadcast to the answer, for the units done, of the selected
+    finish_s                 virtual seconds from the broadcast to the answer, for the units done, of the selected; null
+                             when too late
     down_s, infer_s          virtual seconds, with those away, of its download and of the forward passes asked of it,
     train_s, up_s            of its training (the units done; where it is late, those asked) and of its upload
     weight                   what the update weighed in the aggregate, of those that arrived; they add up to 1 where

@@ -33,10 +33,11 @@ def weights_hash(server: FlatModel) -> str:
 def columns(planned: PlannedRound, collected: Collected, n_clients: int) -> ClientFacts:
     """What the per-client table is told of a round. n_clients: K."""
     selection, came = planned.selection, collected.clients
+    done = planned.closing.units > 0
     flags = {"available": planned.available, "selected": selection.clients, "arrived": came}
     table: dict[str, tuple[Ids | None, np.ndarray]] = {
         "units": (selection.clients, planned.closing.units),
-        "finish_s": (selection.clients, planned.closing.finish),
+        "finish_s": (selection.clients, np.where(done, planned.closing.finish, np.nan)),
         **{name: (selection.clients, values) for name, values in phases(planned.closing).items()},
         "train_loss": (came, collected.reports["train_loss"]),
         "weight": (came, collected.weights),

@@ -31,7 +31,7 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
         return False
     figure = style.figure(
         info,
-        "What scores and rewards follow: rank correlation with what differs between clients",
+        "Rank correlation of scores and rewards with what clients differ in",
         8,
         1.9 * len(parts) + 1,
     )

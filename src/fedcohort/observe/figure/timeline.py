@@ -58,7 +58,7 @@ def _draw(info: RunInfo, round: TimedRound, path: Path) -> None:
     for label, k in zip(axes.get_yticklabels(), rows, strict=True):
         label.set_color(style.BLACK if round.arrived[k] else style.VERMILLION)
     handles = _handles(round)
-    style.legend(figure, handles, len(handles) if len(handles) <= 6 else -(-len(handles) // 2))
+    style.legend(figure, handles, len(handles) if len(handles) <= 4 else -(-len(handles) // 2))
     style.save(figure, path)
 
 
