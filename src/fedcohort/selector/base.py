@@ -70,6 +70,9 @@ class Selector(Part, Protocol[S]):
     def observe(self, state: S, outcome: RoundOutcome) -> tuple[Advice | None, S]:
         """Learn from those who arrived, and who failed, before the aggregation. It must not draw.
 
+        `outcome.signals[word]` has a number, or a row, for each of `outcome.clients`, in their order. It may be NaN or
+        infinite, as the loss of a client that diverged: what is known of the others must not be spoilt by it.
+
         A round in which nobody was selected isn't told; one in which nobody arrives must teach something, too: no run
         may hang on clients that never come. Either the method counts failures by itself, or `backoff.py` lets such
         clients rest.
