@@ -94,6 +94,16 @@ def play_metrics(facts: RunInfo, *rounds: dict[str, float]) -> dict[str, Any]:
     return written(facts.folder)
 
 
+def test_a_loss_that_has_only_risen_is_told(tmp_path: Path) -> None:
+    """25 is 12.5 times 2.0; 19 isn't ten times it, and one that wasn't measured before training says nothing."""
+    high = play_metrics(info(tmp_path / "high", rounds=2), *({"test/loss": loss} for loss in (2.0, 9.0, 25.0)))
+    assert [line for line in high["warnings"] if line.startswith("test/loss is 25 at round 2, 12 times the untrained")]
+    others = ([{"test/loss": 2.0}, {"test/loss": 19.0}], [{"test/acc": 0.1}, {"test/loss": 2.0}, {"test/loss": 900.0}])
+    for number, rounds in enumerate(others):
+        found = play_metrics(info(tmp_path / str(number), rounds=len(rounds) - 1), *rounds)
+        assert not any("untrained model's" in line for line in found["warnings"])
+
+
 def test_a_diverged_run_says_so(tmp_path: Path) -> None:
     """The loss of round 1 isn't the final one: that was measured, and is no number."""
     rounds = [{"test/acc": 0.1, "test/loss": loss} for loss in (2.3, 2.0, float("nan"), float("nan"))]

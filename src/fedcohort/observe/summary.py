@@ -26,6 +26,7 @@ log = logging.getLogger("fedcohort")
 NAME = "summary.json"
 BEST = (reached.HEADLINE, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
 MORE = "callback.summary.full=true"
+RISEN = 10  # times a loss before training, above which training is said to have failed
 LOSSES = ("test/loss", "server_val/loss", "clients/loss_mean")
 WORST = "clients/acc_worst5"
 SHARE = 0.9  # of its best, whose cost is worth a line at first
@@ -137,7 +138,7 @@ def _fruitful(history: History) -> list[int]:
 
 def warnings(info: RunInfo, history: History) -> list[str]:
     """What makes the run's numbers say nothing about its method: no update came or moved the model, or it diverged."""
-    return [*_idle(info, history), *_diverged(history)]
+    return [*_idle(info, history), *(_diverged(history) or _risen(history))]
 
 
 def _diverged(history: History) -> list[str]:
@@ -150,6 +151,18 @@ def _diverged(history: History) -> list[str]:
     known = column.index[np.isfinite(column.to_numpy())]
     last = f"last finite at round {known[-1]}" if len(known) else "never finite"
     return [f"the model has diverged: {name} is {lost[name]} at round {history.measured[name][-1]}, {last}"]
+
+
+def _risen(history: History) -> list[str]:
+    """Say that a loss has become many times the untrained model's: finite, but on its way to nowhere."""
+    for name in LOSSES:
+        if name in history.final and (steps := history.measured[name])[0] == 0:
+            first, last = float(history.metrics[name][0]), history.final[name]
+            if last > RISEN * first > 0:
+                said = f"{name} is {last:.3g} at round {steps[-1]}, {last / first:.0f} times the untrained model's"
+                remedy = "inputs of one scale (dataset=folder has dataset.standardise=train)"
+                return [f"{said}: a smaller client.lr may help, or {remedy}"]
+    return []
 
 
 def _idle(info: RunInfo, history: History) -> list[str]:
