@@ -91,3 +91,20 @@ def test_without_a_baseline_there_is_no_difference(tmp_path: Path) -> None:
     histories = {cell: {seed: series([0.5]) for seed in of} for cell, of in found.cells.items()}
     assert not curves.draw_differences(histories, found, table(runs), tmp_path / "differences.png")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("rows", [3, 12])
+def test_no_axis_goes_beyond_what_percentages_can_differ_by(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """Gaps of 10 and 40 points: half an interval is 12.7062 * 21.2 / sqrt(2) = 191 points."""
+    figures: list[Any] = []
+    monkeypatch.setattr(style, "save", lambda canvas, path: figures.append(canvas))
+    words = ["random", *(f"w{n:02d}" for n in range(1, rows))]
+    runs = [run(word, seed, 0.3 + (word != "random") * (0.1 + 0.3 * seed)) for word in words for seed in (0, 1)]
+    found = sort(runs, "selector", None, ACC)
+    histories = {
+        cell: {seed: series([0.0, each.metrics[ACC]]) for seed, each in of.items()} for cell, of in found.cells.items()
+    }
+    assert curves.draw_differences(histories, found, table(runs), Path("differences.png"))
+    limits = [axes.get_ylim() for axes in figures[0].axes if axes.get_visible()]
+    assert limits
+    assert all(-100 <= low < 0 < high <= 100 for low, high in limits)

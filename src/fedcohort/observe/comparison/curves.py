@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Histories = Mapping[Cell, Mapping[int, Series]]
 DASHES = ("-", "--", ":", "-.")
 MOST = 8  # rows that are told apart by their colours
+MOST_POINTS = 100.0  # of a difference of two percentages
 WIDTH = 15.5
 ACROSS = 5  # panels of differences beside each other
 
@@ -109,6 +110,9 @@ def _draw_together(
         grid[i, 0].set_ylabel(f"{f'{other}: ' if other != ONE else ''}difference, {verdict.points(table)}".rstrip(", "))
         for axes in grid[i]:
             axes.axhline(0.0, color=style.BLACK, linewidth=1.0)
+        if unit(table).name == "%":  # an interval of two seeds goes far beyond what a share can differ by
+            low, high = grid[i, 0].get_ylim()
+            grid[i, 0].set_ylim(max(low, -MOST_POINTS), min(high, MOST_POINTS))
     _finish(grid.tolist(), axes_of)
     style.legend(canvas, list_handles(grid.flat), 8)
     style.save(canvas, path)
@@ -126,7 +130,9 @@ def _draw_panels(histories: Histories, found: Sorted, table: Table, path: Path, 
     )
     pairs = [(cell, base_of(cell, table.baseline, found)) for cell in cells]
     bands = [subtract(histories[cell], histories[base], ROUNDS) for cell, base in pairs if base is not None]
-    low, high = _span([(band.mean - sign * np.nan_to_num(band.half)) * factor for band in bands for sign in (1, -1)])
+    ends = _span([(band.mean - sign * np.nan_to_num(band.half)) * factor for band in bands for sign in (1, -1)])
+    most = MOST_POINTS if unit(table).name == "%" else np.inf
+    low, high = max(ends[0], -most), min(ends[1], most)
     last = max((float(band.x[-1]) for band in bands if len(band.x)), default=1.0)
     for n, (axes, cell, band) in enumerate(zip(grid.flat, cells, bands, strict=False)):
         label = f"{gaps[cell].word} {table.baseline}"

@@ -40,6 +40,9 @@ def intervals(table: Table, found: Sorted, path: Path) -> None:
             axes.errorbar([entry.value.mean * u.factor], [y], xerr=half, label=col or "mean", **look)
     axes.set_yticks(range(len(table.rows)), table.rows)
     axes.set_ylim(len(table.rows) - 0.4, -0.6)
+    if u.name == "%":  # an interval of two seeds goes far beyond it
+        low, high = axes.get_xlim()
+        axes.set_xlim(max(low, -1.0), min(high, 101.0))
     axes.set_xlabel(name_axis(table.metric, u))
     style.tidy(axes)
     if len(table.cols) > 1:
