@@ -92,7 +92,7 @@ def figures(folder: Path) -> str:
 
 DATA: dict[str, tuple[Callable[[Path], str], tuple[str, ...]]] = {
     "flash_cifar10_cpu": (lambda folder: objects(folder, 10), ("clients=10",)),
-    "flash_femnist_cpu": (writers, ("clients=10",)),
+    "flash_femnist_cpu": (writers, ("clients=10", "dataset.users=1")),
     "feddiverse_waterbirds_cpu": (birds, ("dataset.size=16",)),
     "feddiverse_spawrious_cpu": (lambda folder: dogs(folder, 100), ("dataset.size=16",)),
     "feddiverse_cmnist_cpu": (figures, ("clients=6",)),
