@@ -36,13 +36,23 @@ def test_seeds_of_different_federations_are_no_pairs() -> None:
     assert (row["diff"], row["verdict"], row["baseline"]) == ("", "", "")
 
 
-@pytest.mark.parametrize(("rows", "compared"), [("partition", "iid"), ("name", "a")])
+@pytest.mark.parametrize(("rows", "compared"), [("partition", "iid"), ("partition.alpha", "9"), ("name", "a")])
 def test_federations_that_are_what_is_compared_are_compared(rows: str, compared: str) -> None:
     """By the word that makes them differ, or by names that a user gave."""
-    runs = [run("random", seed, 0.2 + seed / 100, name="a", options=EVEN) for seed in range(3)]
+    first = EVEN if rows == "partition" else {**SKEWED, "partition.alpha": "9"}
+    runs = [run("random", seed, 0.2 + seed / 100, name="a", options=first) for seed in range(3)]
     runs += [run("random", seed, 0.5 - seed / 100, name="b", options=SKEWED) for seed in range(3)]
     found = tabulate(sort(runs, rows, None, ACC), rows, None, ACC, compared, "auto")
     assert [gap.n for gap in verdict.list_gaps(found)] == [3]
+
+
+def test_a_setting_is_no_others_beginning() -> None:
+    """An aggregator may set `client`; `clients`, how many there are, it may not."""
+    runs = [
+        run("random", seed, 0.2, agg, clients=n) for seed in (0, 1) for agg, n in (("fedavg", "50"), ("fedprox", "9"))
+    ]
+    found = sort(runs, "agg", None, ACC)
+    assert found.federations["fedavg", ""] != found.federations["fedprox", ""]
 
 
 def test_methods_own_options_are_no_other_federation() -> None:

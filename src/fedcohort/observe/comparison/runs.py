@@ -17,10 +17,11 @@ from fedcohort.observe.reached import CLOCK
 from fedcohort.observe.tracking.record import ASKED, BUDGET, DONE, FORCED, YARDSTICK
 from fedcohort.ranges import refuse
 
+ALL = ""  # how every setting begins
 STANDS_FOR = {  # what a word may set beside its own options: said, but no reason against a comparison
     "heterogeneity": ("partition", "label_noise", "feature_noise"),
     "agg": ("server", "objective", "regulariser", "deadline", "client"),
-    "experiment": ("",),
+    "experiment": (ALL,),
     "model": ("n_params",),
     "dataset": ("n_params", "n_clients", "clients"),
     "clients": ("n_clients",),
@@ -31,9 +32,8 @@ ONE = ""  # the only column where none was asked for
 Cell = tuple[str, str]  # row, column
 Settings = tuple[tuple[str, str], ...]  # name, value
 # What decides who the clients are and what they hold.
-FEDERATION = (
-    *("dataset", "partition", "label_noise", "feature_noise", "split", "clients", "data_seed"),
-    *("device", "availability"),
+FEDERATION = frozenset(
+    ("dataset", "partition", "label_noise", "feature_noise", "split", "clients", "data_seed", "device", "availability")
 )
 
 
@@ -90,18 +90,29 @@ class _Sorter:
     def leave_out(self, run: Run, why: str) -> None:
         self.left_out.setdefault(why, []).append(label(run))
 
+    @property
+    def compared(self) -> list[str]:
+        """The settings that are compared."""
+        return [name for name in (self.rows, self.cols) if name]
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """How the options of what is compared begin, which may differ."""
+        return tuple(f"{name}." for name in self.compared)
+
+    @property
+    def stand_ins(self) -> tuple[str, ...]:
+        """How the settings begin that what is compared may set beside its own."""
+        return tuple(other for name in self.compared for other in STANDS_FOR.get(name, ()))
+
     def federation(self, run: Run) -> Settings:
         """What decides the run's clients and data, but for what is compared. () where that is no setting, as a name."""
         known = settings(run)
-        compared = [name for name in (self.rows, self.cols) if name]
-        if not set(compared) <= {name for name, _ in known}:
+        if ALL in self.stand_ins or not set(self.compared) <= {name for name, _ in known}:
             return ()
-        told = (*(f"{name}." for name in compared), *(n for name in compared for n in STANDS_FOR.get(name, ())))
-        return tuple(
-            (name, value)
-            for name, value in known
-            if name.partition(".")[0] in FEDERATION and name not in compared and not name.startswith(told)
-        )
+        groups = FEDERATION - {*self.compared, *self.stand_ins}
+        mine = [(name, value) for name, value in known if name.partition(".")[0] in groups]
+        return tuple((name, value) for name, value in mine if name not in self.compared)
 
     def alike(self, cell: Cell, runs: Sequence[Run], common: Mapping[Settings, int]) -> dict[int, Run]:
         """Keep one run a seed, all of the settings that most runs of the cell have; of equals the newest.
@@ -127,24 +138,20 @@ class _Sorter:
         return dict(sorted(chosen.items()))
 
     def across(self, cells: Mapping[Cell, Mapping[int, Run]]) -> frozenset[Cell]:
-        """Note settings that differ from cell to cell and aren't what is compared, and return the odd cells.
-
-        The options of what is compared may differ.
-        """
-        compared = [name for name in (self.rows, self.cols) if name]
-        own = tuple(f"{name}." for name in compared)
-        stand_ins = tuple(other for name in compared for other in STANDS_FOR.get(name, ()))
+        """Note settings that differ from cell to cell and aren't what is compared, and return the odd cells."""
         firsts = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
         names = {name for run in firsts.values() for name, _ in settings(run)}
         odd: set[Cell] = set()
         every = {n: {cell: run.params.get(n, "none") for cell, run in firsts.items()} for n in sorted(names)}
         for name, values in every.items():
-            if len(set(values.values())) == 1 or name in compared or name.startswith(own) or _comes_along(name, every):
+            if len(set(values.values())) == 1 or name in self.compared or name.startswith(self.own):
+                continue
+            if _comes_along(name, every):
                 continue
             which = {value: _where(values, value) for value in values.values()}
             places = "; ".join(f"{value} for {', '.join(where)}" for value, where in which.items())
             self.differences.append(f"also differs: {name} is {places}")
-            if not name.startswith(stand_ins):
+            if not name.startswith(self.stand_ins):
                 odd |= _minorities(values)
         return frozenset(odd)
 
