@@ -33,9 +33,9 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def test_it_ends_with_commands_that_run_here(ran: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
     demo.main()
-    assert ran == [[f"selector={name}", *SETTING] for name in ("flash", "random", "flash_whitened")]
+    assert ran == [[f"selector={name}", *SETTING] for name in ("flash", "random", "flash_answered")]
     *_, sweep, see = capsys.readouterr().out.splitlines()
-    words = "selector=flash,random,flash_whitened heterogeneity=noise_bimodal label_noise.share=0.7 seed=0,1,2"
+    words = "selector=flash,random,flash_answered heterogeneity=noise_bimodal label_noise.share=0.7 seed=0,1,2"
     assert sweep.endswith(f": here/python train.py -m {words}")
     assert see.endswith(": here/mlflow ui --backend-store-uri sqlite:///logs/mlflow.db")
 
@@ -57,14 +57,14 @@ def test_the_runs_differ_in_the_selector_alone(
 ) -> None:
     demo.main(words)
     assert ran[0] == [*first, *SETTING, *others]
-    assert ran[1:] == [[f"selector={name}", *SETTING, *others] for name in ("random", "flash_whitened")]
+    assert ran[1:] == [[f"selector={name}", *SETTING, *others] for name in ("random", "flash_answered")]
 
 
 def test_a_yardstick_is_not_run_twice_and_another_setting_is_taken(
     ran: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     demo.main(["selector=random", "heterogeneity=iid"])
-    assert ran == [["selector=random", "heterogeneity=iid"], ["selector=flash_whitened", "heterogeneity=iid"]]
+    assert ran == [["selector=random", "heterogeneity=iid"], ["selector=flash_answered", "heterogeneity=iid"]]
     assert demo.SAID not in capsys.readouterr().out
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fedcohort.host import memory
-from run_harness import go
+from run_harness import Collect, go
 
 
 class Library:
@@ -63,7 +63,12 @@ def test_what_was_freed_is_given_back() -> None:
 
 
 def test_a_run_gives_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When all is done, and while the data are loaded."""
     said = list[str]()
-    monkeypatch.setattr(memory, "give_back", lambda: said.append("given back"))
+    monkeypatch.setattr(
+        memory, "give_back", lambda: said.append(Collect.latest[-1].status if Collect.latest else "loading")
+    )
     go(tmp_path, "rounds=1", "selector=random")
-    assert said == ["given back"]
+    assert said[-1] == "finished"
+    assert said.count("finished") == 1
+    assert said[0] == "loading"

@@ -17,7 +17,7 @@ from fedcohort.host.commands import command
 
 SETTING = ("heterogeneity=noise_bimodal", "label_noise.share=0.7")
 SAID = "35 of 50 clients have 90 % wrong labels"
-OWN, BASELINE, BEST = "flash", "random", "flash_whitened"
+OWN, BASELINE, BEST = "flash", "random", "flash_answered"
 ROWS = (
     ("test accuracy", "test/acc", 100.0, "%"),
     ("best so far (early stop)", "test/acc_best", 100.0, "%"),

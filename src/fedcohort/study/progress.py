@@ -11,7 +11,7 @@ from fedcohort.study.places import Place, digest_of, list_places, stamp_of, with
 from fedcohort.study.results import DONE, FAILED, REFUSED, Key, Results, Row
 
 MISSING, CHANGED = "missing", "changed"
-COMPOSING = "some yaml has changed since it was run: composing tells which runs it is to, some 10 places a second"
+COMPOSING = "some yaml has changed since: composing tells which runs are still its own, some 10 places a second"
 Identify = Callable[[Place], Mapping[str, str] | None]
 
 
