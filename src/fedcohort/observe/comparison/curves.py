@@ -4,6 +4,7 @@ More rows than colours can be told apart are drawn otherwise: of the metric, the
 before the others in grey; of differences, each has a panel of its own, the best first.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,9 +111,7 @@ def _draw_together(
         grid[i, 0].set_ylabel(f"{f'{other}: ' if other != ONE else ''}difference, {verdict.points(table)}".rstrip(", "))
         for axes in grid[i]:
             axes.axhline(0.0, color=style.BLACK, linewidth=1.0)
-        if unit(table).name == "%":  # an interval of two seeds goes far beyond what a share can differ by
-            low, high = grid[i, 0].get_ylim()
-            grid[i, 0].set_ylim(max(low, -MOST_POINTS), min(high, MOST_POINTS))
+        grid[i, 0].set_ylim(_possible(grid[i, 0].get_ylim(), table))
     _finish(grid.tolist(), axes_of)
     style.legend(canvas, list_handles(grid.flat), 8)
     style.save(canvas, path)
@@ -130,9 +129,8 @@ def _draw_panels(histories: Histories, found: Sorted, table: Table, path: Path, 
     )
     pairs = [(cell, base_of(cell, table.baseline, found)) for cell in cells]
     bands = [subtract(histories[cell], histories[base], ROUNDS) for cell, base in pairs if base is not None]
-    ends = _span([(band.mean - sign * np.nan_to_num(band.half)) * factor for band in bands for sign in (1, -1)])
-    most = MOST_POINTS if unit(table).name == "%" else np.inf
-    low, high = max(ends[0], -most), min(ends[1], most)
+    ends = [(band.mean - sign * np.nan_to_num(band.half)) * factor for band in bands for sign in (1, -1)]
+    low, high = _possible(_span(ends), table)
     last = max((float(band.x[-1]) for band in bands if len(band.x)), default=1.0)
     for n, (axes, cell, band) in enumerate(zip(grid.flat, cells, bands, strict=False)):
         label = f"{gaps[cell].word} {table.baseline}"
@@ -157,6 +155,12 @@ def _span(every: Sequence[Curve]) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     room = 0.04 * (high - low) or 1.0
     return low - room, high + room
+
+
+def _possible(limits: tuple[float, float], table: Table) -> tuple[float, float]:
+    """The part of an axis of differences that can be: an interval of two seeds goes far beyond what shares do."""
+    most = MOST_POINTS if unit(table).name == "%" else math.inf
+    return max(limits[0], -most), min(limits[1], most)
 
 
 def _title(table: Table) -> str:
