@@ -69,7 +69,7 @@ def test_a_page_leaves_out_runs_of_another_config(
     page, board = (tmp_path / "studies" / name / "README.md" for name in ("tiny", "board"))
     capsys.readouterr()
     assert study.main(["report", "tiny"]) == 0
-    assert "composing tells which runs are" in capsys.readouterr().out
+    assert "composing tells which are" in capsys.readouterr().out
     assert "left out" not in page.read_text()  # the configs that they have are the same
 
     for name in ("round_robin", "ucb_cs"):

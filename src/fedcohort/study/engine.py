@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -15,10 +15,11 @@ from fedcohort.host import messages
 from fedcohort.record import provenance
 from fedcohort.study.definition import Study
 from fedcohort.study.measure import summarise
-from fedcohort.study.places import Place, clock_of, digest_of, stamp_of
+from fedcohort.study.places import Place, clock_of
 from fedcohort.study.play import Outcome, Task, identity_of, play
 from fedcohort.study.progress import CHANGED, COMPOSING, MISSING, Progress, progress_of, settle, spell_s
 from fedcohort.study.results import DONE, FAILED, REFUSED, Key, Results, Row
+from fedcohort.study.stamps import Stamps
 
 Say = Callable[[str], None]
 
@@ -42,7 +43,10 @@ class Work:
     keep: bool
     say: Say
     again: bool = False
-    digest: str = ""
+    stamps: Stamps = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stamps = Stamps(self.configs)
 
     def run(self, places: Sequence[Place], seeds: Sequence[int], n_jobs: int) -> None:
         """Do what is missing, write each result down at once, and say what was refused or has failed.
@@ -51,7 +55,6 @@ class Work:
         """
         if self.again and provenance.commit()[1]:
             raise OptionError("again=true goes by commits, and the code here has changes that are in none: commit them")
-        self.digest = digest_of(self.configs)
         at = progress_of(places, seeds, self.found, self.configs)
         if at.count(CHANGED):
             self.say(COMPOSING)
@@ -73,7 +76,7 @@ class Work:
     def _stamp(self, at: Progress) -> None:
         """Write down that what is done is of today's words and configs, so that it needs no composing again."""
         fresh = {place.key(seed): place for place, seed in at.runs if at.how[place.key(seed)] == DONE}
-        stamps = {key: stamp_of(place.words, self.digest) for key, place in fresh.items()}
+        stamps = {key: self.stamps.of(place.words) for key, place in fresh.items()}
         old = [key for key, stamp in stamps.items() if self.found.rows[key]["stamp"] != stamp]
         for key in old:
             self.found.rows[key] |= {"stamp": stamps[key], "words": _spell(fresh[key], key[2])}
@@ -145,7 +148,7 @@ class Work:
         cell = self.study.cells[place.cell]
         row: Row = {"commit": commit, "dirty": dirty, **outcome.facts}
         row |= {"cell": place.cell, "selector": place.row, "seed": seed, "metric": self.study.metric}
-        row |= {"status": outcome.status, "reason": outcome.reason, "stamp": stamp_of(place.words, self.digest)}
+        row |= {"status": outcome.status, "reason": outcome.reason, "stamp": self.stamps.of(place.words)}
         row["words"] = _spell(place, seed)
         if outcome.curve is not None:
             row |= identity_of(task)

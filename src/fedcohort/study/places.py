@@ -1,6 +1,5 @@
 """The places of a study: each row of selectors in each cell, with the words of its runs."""
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -87,16 +86,3 @@ def is_early(words: str, virtual_s: float) -> bool:
     """Whether a run of these words, as a result has them, had all of its rounds before its clock ended."""
     clock = clock_of(words.split())
     return clock is not None and virtual_s < clock
-
-
-def stamp_of(words: Words, configs: str) -> str:
-    """Return twelve hex digits over `words` and what the configs say: equal stamps are equal configs."""
-    return hashlib.blake2b("\0".join([*words, configs]).encode(), digest_size=6).hexdigest()
-
-
-def digest_of(configs: Path) -> str:
-    """Return a digest of all yaml files of the groups."""
-    digest = hashlib.blake2b(digest_size=8)
-    for path in sorted(configs.rglob("*.yaml")):
-        digest.update(path.relative_to(configs).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()

@@ -7,11 +7,12 @@ from statistics import median
 
 from fedcohort.record import provenance
 from fedcohort.study.definition import BOUND, Study
-from fedcohort.study.places import Place, digest_of, list_places, stamp_of, with_own
+from fedcohort.study.places import Place, list_places, with_own
 from fedcohort.study.results import DONE, FAILED, REFUSED, Key, Results, Row
+from fedcohort.study.stamps import Stamps
 
 MISSING, CHANGED = "missing", "changed"
-COMPOSING = "some yaml has changed since: composing tells which runs are still its own, some 10 places a second"
+COMPOSING = "yaml files of some runs have changed: composing tells which are still its own, some 10 places a second"
 Identify = Callable[[Place], Mapping[str, str] | None]
 
 
@@ -34,9 +35,9 @@ class Progress:
 
 def progress_of(places: Sequence[Place], seeds: Sequence[int], found: Results, configs: Path) -> Progress:
     """Compare what is asked for with what is there."""
-    digest = digest_of(configs)
+    of = Stamps(configs).of
     commit, dirty = provenance.commit()
-    stamps = {(place.cell, place.row): stamp_of(place.words, digest) for place in places}
+    stamps = {(place.cell, place.row): of(place.words) for place in places}
     runs = [(place, seed) for seed in seeds for place in places if place.seeds is None or seed in place.seeds]
     how = {}
     for place, seed in runs:

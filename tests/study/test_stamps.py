@@ -1,0 +1,66 @@
+"""What a run's stamp depends on: its words, and the yaml files that they can reach."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fedcohort.startup.compose import run_of
+from fedcohort.study.stamps import Stamps
+from yaml_words import CONFIGS
+
+WORDS = ("selector=ucb_cs", "heterogeneity=noise_bimodal", "experiment=flash_cifar10_cpu")
+
+
+def edited(folder: Path, name: str, text: str) -> Stamps:
+    """The stamps of a copy of the configs in which `text` was added to a file, or is one."""
+    copy = folder / name.replace("/", "_")
+    shutil.copytree(CONFIGS, copy)
+    with (copy / name).open("a") as file:
+        file.write(text)
+    return Stamps(copy)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "train.yaml",
+        "selector/ucb_cs.yaml",  # named by a word
+        "heterogeneity/noise_bimodal.yaml",
+        "experiment/flash_cifar10.yaml",  # by the file that a word names
+        "model/resnet18_gn.yaml",  # and by the file that that one names
+        "codec/none.yaml",  # by train.yaml
+    ],
+)
+def test_a_change_of_what_a_run_reads_is_another_stamp(name: str, tmp_path: Path) -> None:
+    assert edited(tmp_path, name, "\nanother: 1\n").of(WORDS) != Stamps(CONFIGS).of(WORDS)
+    assert edited(tmp_path / "said", name, "\n# another remark\n").of(WORDS) == Stamps(CONFIGS).of(WORDS)
+
+
+def test_a_method_that_is_added_or_changed_leaves_the_others_stamps(tmp_path: Path) -> None:
+    own = "_target_: fedcohort.selector.random.Random\n"
+    before = Stamps(CONFIGS)
+    after = edited(tmp_path, "selector/mine.yaml", own)
+    assert after.of(WORDS) == before.of(WORDS)
+    assert edited(tmp_path, "selector/oort.yaml", "\nalpha: 3\n").of(WORDS) == before.of(WORDS)
+    mine = ("selector=mine", *WORDS[1:])
+    assert edited(tmp_path / "anew", "selector/mine.yaml", own + "limit: 3\n").of(mine) != after.of(mine)
+
+
+def test_other_words_are_another_stamp() -> None:
+    stamps = Stamps(CONFIGS)
+    assert len({stamps.of(words) for words in (WORDS, WORDS[:2], (*WORDS, "rounds=3"), (*WORDS, "rounds=4"))}) == 4
+    assert Stamps(CONFIGS).of(WORDS) == stamps.of(WORDS)
+
+
+@pytest.mark.parametrize(
+    "words", [WORDS, ("selector=flash", "agg=scaffold"), ("experiment=fedbalancer_reddit_cpu", "+mine=3")]
+)
+def test_no_composition_reads_a_file_that_its_stamp_leaves_out(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Words compose as before where all those files are missing."""
+    kept = Stamps(CONFIGS).files_of(words)
+    for name in kept:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(CONFIGS / name, tmp_path / name)
+    assert len(kept) < len(list(CONFIGS.rglob("*.yaml"))) / 2
+    assert run_of(words, tmp_path).config == run_of(words, CONFIGS).config
