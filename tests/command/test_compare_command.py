@@ -189,7 +189,9 @@ def test_rounds_may_be_what_is_compared(logs: Logs) -> None:
 
 def test_runs_that_are_not_there(logs: Logs) -> None:
     fill(logs)
-    with pytest.raises(TrackingError, match=r"no runs in experiment 'fedcohort' with tags\.sweep_id LIKE '%u%'"):
+    with pytest.raises(TrackingError, match=r"no runs in experiment 'fedcohort' with tags\.sweep_id LIKE '%s%' and"):
+        compare(asked(logs, sweep="s", filter="params.seed = '7'"))
+    with pytest.raises(OptionError, match="sweep must be one of s, t, got 'u'"):
         compare(asked(logs, sweep="u"))
     with pytest.raises(OptionError, match="experiment must be one of Default, fedcohort, got 'x'"):
         compare(asked(logs, experiment="x"))

@@ -1,6 +1,6 @@
 """Runs as MLflow knows them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,23 +64,33 @@ def fetch(client: "MlflowClient", query: Query) -> list[Run]:
     if experiment is None:
         known = sorted(each.name for each in client.search_experiments())
         raise refuse("experiment", f"one of {', '.join(known)}", query.experiment)
-    found: list[entities.Run] = []
-    token: str | None = None
-    while True:
-        try:
-            page = client.search_runs([experiment.experiment_id], query.conditions, max_results=PAGE, page_token=token)
-        except MlflowException as error:
-            if query.filter and error.error_code == "INVALID_PARAMETER_VALUE":
-                raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.reason(error)}") from error
-            raise
-        found += [run for run in page if query.holds(run.data.tags)]
-        token = page.token
-        if not token:
-            break
+    try:
+        found = [run for run in _list_runs(client, experiment, query.conditions) if query.holds(run.data.tags)]
+    except MlflowException as error:
+        if query.filter and error.error_code == "INVALID_PARAMETER_VALUE":
+            raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.reason(error)}") from error
+        raise
+    if not found and query.sweep is not None:
+        tags = (run.data.tags.get(membership.TAG) for run in _list_runs(client, experiment, ""))
+        known = sorted({sweep for tag in tags for sweep in membership.sweeps(tag)})
+        if query.sweep not in known:
+            allowed = f"one of {', '.join(known)}" if known else f"null: experiment {query.experiment!r} has none"
+            raise refuse("sweep", allowed, query.sweep)
     if not found:
         condition = f" with {query.conditions}" if query.conditions else ""
         raise TrackingError(f"no runs in experiment {query.experiment!r}{condition} at {query.tracking_uri}")
     return sorted(map(_read, found), key=lambda run: (run.started_ms, run.name))
+
+
+def _list_runs(client: "MlflowClient", experiment: "entities.Experiment", conditions: str) -> "Iterator[entities.Run]":
+    """Yield the experiment's runs of which the conditions hold."""
+    token: str | None = None
+    while True:
+        page = client.search_runs([experiment.experiment_id], conditions, max_results=PAGE, page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
 
 
 def _read(run: "entities.Run") -> Run:
