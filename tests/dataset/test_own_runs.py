@@ -1,13 +1,16 @@
 """Whole runs on a user's own data: what is trained, what is measured, and what the run says of it."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from fedcohort.command import line
 from fedcohort.observe.progress import start_rows
+from fedcohort.record import card
 from run_harness import Ran, go
 from yaml_words import ROOT
 
@@ -42,6 +45,24 @@ def test_a_named_client_column_makes_them_the_clients_and_no_label_is_changed(da
     strangers = "20 test samples of 2 without training samples are the server's alone"
     assert rows["inputs"] == f"3: a, b, c (left out: site); {strangers}"
     assert np.isfinite(ran.last.clients["test_acc"]).tolist() == [False, False, True, True]
+
+
+def test_a_run_says_what_the_data_call_its_clients(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its files have numbers alone. Those whom the data call something are a column's values in sorted order."""
+    for part in ("train", "test"):
+        frame = pd.read_csv(data / f"{part}.csv")
+        called = frame["site"].map({0: "Ulm", 1: "[b]", 2: "Graz", 3: "Basel", 4: "Nice", 5: "Oslo"})
+        frame.assign(site=called).to_csv(data / f"{part}.csv", index=False)
+    ran = run(data, "dataset.client=site", "clients=3")
+    card.save(replace(ran.info, folder=data))
+    names = card.load(data).client_names
+    assert names is not None
+    assert names.tolist() == ["Basel", "Graz", "Ulm"]  # of test rows alone: Nice, Oslo; the fourth, [b], takes no part
+    where = [f"dataset.path={data}", f"paths.logs={data / 'logs'}"]
+    assert line.main(["data", "folder", *where, "dataset.client=site", "clients=null"]) == 0
+    shown = [text.split()[:2] for text in capsys.readouterr().out.splitlines()[-5:-1]]
+    assert shown == [["0", "Basel"], ["1", "Graz"], ["2", "Ulm"], ["3", "[b]"]]
+    assert run(data, "clients=5", "dataset.leave_out=[site]").info.client_names is None
 
 
 def test_without_one_clients_are_made_and_no_label_is_changed(data: Path) -> None:

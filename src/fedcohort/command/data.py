@@ -52,6 +52,7 @@ def main(words: Sequence[str]) -> int:
     federation, info = look(composition, typed)
     info = info if out_folder is None else replace(info, name=scenario.name_of(typed))
     from rich.table import Table  # only once there is something to show
+    from rich.text import Text
 
     out = console()
     for line in federation.remarks():
@@ -63,7 +64,7 @@ def main(words: Sequence[str]) -> int:
         "client", "samples", "training", f"of {federation.class_counts.shape[1]} classes", "most of", box=None
     )
     for row in clients(federation, SHOWN):
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     out.print(table)
     if (more := federation.n_clients - SHOWN) > 0:
         out.print(f"... and {more:,} more", markup=False)
@@ -108,6 +109,7 @@ def look(composition: assemble.Composed, typed: Sequence[str]) -> tuple[Federati
         skew=federation.skew,
         labels={str(c): name for c, name in enumerate(federation.class_names)},
         feature_noise=federation.feature_noise,
+        client_names=federation.client_names,
     )
 
 
@@ -140,7 +142,8 @@ def clients(federation: Federation, first: int) -> Iterator[tuple[str, ...]]:
         order = np.argsort(-counts, kind="stable")[: min(MOST, np.count_nonzero(counts))]
         most = ", ".join(f"{_name(federation, int(c))} {100 * counts[c] / counts.sum():.0f} %" for c in order)
         held = (f"{counts.sum():,}", f"{federation.n_train[k]:,}", str(np.count_nonzero(counts)))
-        yield (str(k), *held, most)
+        called = "" if federation.client_names is None else f" {federation.client_names[k]}"
+        yield (f"{k}{called}", *held, most)
 
 
 def _name(federation: Federation, c: int) -> str:

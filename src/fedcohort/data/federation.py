@@ -75,6 +75,7 @@ class Federation:
         class_names, columns, standard, scale, revision: see `dataset.base.Raw`.
         checksum: of the data as they were loaded (`dataset.checksum`).
         feature_noise: how much each client's inputs are disturbed, [K], or None where nobody's are.
+        client_names: what the data call each client, text [K]; None where they don't, or clients are made.
         client_map: a hash of whose each training sample is, 16 hexadecimal digits; "" where nobody made one.
     """
 
@@ -99,6 +100,7 @@ class Federation:
     checksum: str = ""
     feature_noise: Float64[np.ndarray, "clients"] | None = None
     client_map: str = ""
+    client_names: np.ndarray | None = None
 
     @property
     def n_clients(self) -> int:
@@ -179,4 +181,5 @@ class Federation:
             checksum=self.checksum,
             feature_noise=self.feature_noise,
             client_map=self.client_map,
+            client_names=self.client_names,
         )

@@ -27,6 +27,7 @@ class Raw:
         train_owner, test_owner: the natural client of each row, int64 counted from 0, or None.
         train_attribute, test_attribute: what a row has besides its class (a background, a colour), int64 counted from
             0, or None where nobody knows; both or neither.
+        owner_names: what each natural client is called in the data, by its number; empty where nobody says.
         inputs: what a sample's numbers are and what was left out, for people; empty where the dataset's name says it.
         class_names: what each class is called in the data, empty where they have whole numbers alone.
         columns: the columns of numbers that a sample is made of, in order; empty where it is made of something else.
@@ -60,6 +61,7 @@ class Raw:
     valid: tuple[np.ndarray, Ids] | None = None
     revision: str = ""
     single_use: bool = False
+    owner_names: Sequence[str] = ()
     targets: Targets = ONE_CLASS
 
     @property

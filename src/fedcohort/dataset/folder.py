@@ -129,7 +129,9 @@ class Folder(Dataset):
             x[1],
             labels.parts[1],
             labels.n_classes,
-            *owners,
+            owners.train,
+            owners.test,
+            owner_names=owners.names,
             inputs=self._words(frames[0], names, x[0].shape[1:], remarks),
             class_names=tuple(labels.names),
             columns=tuple(names) if self.features is None else (),
@@ -158,7 +160,7 @@ class Folder(Dataset):
 
     def _cut(self, frame: Frame, seed: int, remarks: list[str]) -> list[Frame]:
         labels = labels_of([frame], self.label, self.n_classes).parts[0]
-        owner, _ = owners_of(frame, frame, self.client)
+        owner = owners_of(frame, frame, self.client).train
         test = own.held_out(labels, owner, float(self.test_share or 0), generator(seed, "test_part"))
         remarks.append(f"{len(test)} rows cut for the test part")
         return [frame.take(np.setdiff1d(np.arange(len(labels)), test)), frame.take(test)]

@@ -29,6 +29,7 @@ class RunInfo:
             compared them.
         feature_noise: how much each client's inputs are disturbed, [K], or None where nobody's are.
         expected_s: expected virtual seconds of a full local job, [K].
+        client_names: what the data call each client, text [K]; None where they don't.
         labels: what each class is called in the data, by its number; {} where that is all they have.
         skew: FedDiverse's metrics of the federation, by name (`skew.metrics`); those that the dataset has.
         n_params: P.
@@ -62,6 +63,7 @@ class RunInfo:
     spent: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     feature_noise: Values | None = None
     changed: Mapping[str, str] = field(default_factory=dict)
+    client_names: np.ndarray | None = None
 
     @property
     def budget(self) -> Budget:

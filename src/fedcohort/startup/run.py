@@ -246,5 +246,6 @@ def _info(
         starts=starts,
         labels={str(c): name for c, name in enumerate(federation.class_names)},
         feature_noise=federation.feature_noise,
+        client_names=federation.client_names,
         changed=defaults.differing(composition),
     )

@@ -66,6 +66,7 @@ def build(
     free = rows_beside(held, len(raw.train_y))
     parts = _parts(raw, free, partition, clients, limit, seed)
     client_map, owners = _hash_map(parts, held, len(raw.train_y)), _owners_of_tests(raw, parts)
+    names = _names_of(raw, parts)
     said = [*([raw.inputs] if raw.inputs else []), *_unused(raw, len(free) - len(parts.rows), owners)]
     del free  # positions of all samples, here and below: of small ones each array is a tenth of the inputs
     _shuffle(parts, seed)
@@ -102,6 +103,7 @@ def build(
         checksum=checksum,
         feature_noise=levels,
         client_map=client_map,
+        client_names=names,
     )
 
 
@@ -194,6 +196,12 @@ def _owners_of_tests(raw: Raw, parts: Ragged) -> Ids | None:
     if raw.pooled_test or raw.train_owner is None or raw.test_owner is None:
         return None
     return natural_owners(raw.train_owner, parts)
+
+
+def _names_of(raw: Raw, parts: Ragged) -> np.ndarray | None:
+    """What the data call each client, text [K]; None where they don't, or it isn't one of theirs."""
+    owners = natural_owners(raw.train_owner, parts) if raw.train_owner is not None and raw.owner_names else None
+    return None if owners is None else np.array(raw.owner_names)[owners]
 
 
 def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, seed: int) -> Ragged:
