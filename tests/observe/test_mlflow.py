@@ -25,8 +25,17 @@ from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from known import known
 from observe.databases import EXPERIMENT, Logs
-from observe.made_up import play, report
+from observe.made_up import info, play, report
 from observe.tracked import DEAD, check, run_info, watchers
+
+
+def test_the_seeds_of_a_config_are_alike_and_no_other_runs(tmp_path: Path) -> None:
+    def alike(name: str, **other: Any) -> str:
+        return record.tags(info(tmp_path / name, **other), "finished")[record.ALIKE]
+
+    assert alike("flash-fedavg-digits-a1b2c3d4-s0") == "flash-fedavg-digits a1b2c3d4"
+    assert alike("flash-fedavg-digits-a1b2c3d4-s3-2", seed=3) == alike("flash-fedavg-digits-a1b2c3d4-s0")
+    assert alike("flash-fedavg-digits-e5f6-s0", config_hash="e5f6") != alike("flash-fedavg-digits-a1b2c3d4-s0")
 
 
 def test_a_run_with_all_its_facts(logs: Logs) -> None:

@@ -129,12 +129,13 @@ def test_long_verdicts_fit(logs: Logs, files: list[Path]) -> None:
     assert len(note(logs)) == 3, "two of them, and the rest"
 
 
-def test_the_view_groups_by_selector_and_sorts_by_the_headline(logs: Logs) -> None:
+def test_the_view_groups_seeds_and_sorts_by_the_headline(logs: Logs) -> None:
     """Under a name that sorts before all others: MLflow's columns and compare page go by the alphabet."""
     experiment_id(logs.client(), logs.place())
     tags = known(logs.client().get_experiment_by_name(EXPERIMENT)).tags
     state = json.loads(json.loads(tags["mlflow.sharedViewState.fedcohort"])["state"])
-    assert state["groupBy"]["groupByKeys"] == [{"mode": "param", "groupByData": "selector"}]
+    assert state["groupBy"]["groupByKeys"] == [{"mode": "tag", "groupByData": "alike"}]
+    assert state["groupsExpanded"] == {"tag.alike": True}
     assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`acc`", False)
     metrics = [column for column in state["selectedColumns"] if column.startswith("metrics.")]
     assert min(metrics) == "metrics.`acc`"

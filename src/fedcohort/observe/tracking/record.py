@@ -23,6 +23,7 @@ NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
 OURS = "fedcohort."
 NAME = "name"  # tag: what a user calls the run, none where it has the name of its words
 COMMITS, FORCED = "commits", "forced"  # tags: of all starts
+ALIKE = "alike"  # tag: equal for the runs that differ in nothing but their seeds and budgets
 YARDSTICK = "yardstick"  # tag: what a run read that no server can know
 ASKED, DONE = "rounds", "rounds_done"  # tags: the parameter `rounds` stays what it was at the first start
 BUDGET = OPTIONS  # tags, for the same reason: each option that extends a run
@@ -47,6 +48,7 @@ def tags(info: RunInfo, status: str) -> dict[str, str]:
         **{name: text(value) for name, value in zip(BUDGET, info.budget.ends, strict=True)},
         DONE: str(info.start),
         "config_hash": info.config_hash,
+        ALIKE: f"{info.name.partition(f'-{info.config_hash}')[0]} {info.config_hash}",
         "commit": info.commit,
         "dirty": str(info.dirty).lower(),
         **_starts(info),

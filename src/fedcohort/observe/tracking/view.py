@@ -3,12 +3,13 @@
 The columns are those that a comparison of selectors is about, the charts stand in the order of their interest.
 
 MLflow's table of runs shows no parameter and no metric until somebody picks columns, and its charts come in the order
-of the alphabet. A saved view ("Views" on that page) settles both for everybody: a group for each selector, with its
-mean, the one with the best run first. It is a tag of the experiment. It can't settle the order of the columns: MLflow
-puts its own first, of which the one for data sets is the widest, then metrics, parameters, tags, each in the order of
-the alphabet; so that one is left out, few metrics are in, and the first is the headline under a name that sorts first.
-Nor can it pin a run to the top, or sort groups by their mean (MLflow 3.17.2). An MLflow that doesn't know views ignores
-the tag. The links say that it is about training: MLflow opens its pages for language models otherwise.
+of the alphabet. A saved view ("Views" on that page) settles both for everybody: a group for all seeds of a config, with
+their mean, the one with the best run first. (A group for each selector would be a mean over other federations as well.)
+It is a tag of the experiment. It can't settle the order of the columns: MLflow puts its own first, of which the one for
+data sets is the widest, then metrics, parameters, tags, each in the order of the alphabet; so that one is left out, few
+metrics are in, and the first is the headline under a name that sorts first. Nor can it pin a run to the top, or sort
+groups by their mean (MLflow 3.17.2). An MLflow that doesn't know views ignores the tag. The links say that it is about
+training: MLflow opens its pages for language models otherwise.
 
 The experiment's note stands above every list: the reports' verdicts, the newest first, begin it.
 """
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fedcohort.observe.tracking.record import ASKED, FIRST
+from fedcohort.observe.tracking.record import ALIKE, ASKED, FIRST
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -36,8 +37,8 @@ COLUMNS = (
     "metrics.`test/acc_best`",
     "metrics.`time/virtual_s`",
 )
-GROUPS = {"aggregateFunction": "average", "groupByKeys": [{"mode": "param", "groupByData": "selector"}]}
-REST = "param.selector"  # MLflow's name for the group of those without one: the reports
+GROUPS = {"aggregateFunction": "average", "groupByKeys": [{"mode": "tag", "groupByData": ALIKE}]}
+REST = f"tag.{ALIKE}"  # MLflow's name for the group of those without one: the reports
 SECTIONS = ("test", "clients", "time", "comm", "comp", "select", "round", "skew", "server_val")
 LINK = f"#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey={KEY}"
 NOTE_TAG = "mlflow.note.content"
