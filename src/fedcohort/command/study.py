@@ -11,8 +11,8 @@ fedcohort study tune NAME [selectors= n_jobs=1]
     doesn't use; what it finds is in tuned.yaml, and the rows <name>_tuned of the study have it
 fedcohort study report NAME
     README.md, report.html, map.png, ranks.png and the tables as .csv and .tex, from what is there; runs whose config is
-    another one now are left out, and named. A study whose study.yaml has `of` is a leaderboard: it has no runs, and
-    ranks the selectors of other studies.
+    another one now are left out, and named. studies/README.md has the regimes of all studies. A study whose study.yaml
+    has `of` is a leaderboard: it has no runs, and ranks the selectors of other studies.
 
 seeds=null           those of study.yaml
 cells=null           all
@@ -120,9 +120,10 @@ def main(words: Sequence[str]) -> int:
     if verb == "tune":
         return _tune(study, rows, configs, int(options.n_jobs or 1))
     if verb == "report":
-        from fedcohort.study import report  # noqa: PLC0415 - scipy
+        from fedcohort.study import overview, report  # noqa: PLC0415 - scipy
 
-        return _list(report.write(study, _set_apart(study, found, configs)))
+        files = report.write(study, _set_apart(study, found, configs))
+        return _list([*files, overview.write(STUDIES)])
     seeds = options.seeds_of(study)
     wanted = places.list_places(study, _names("cells", options.cells), rows)
     logs = (LOGS / name).absolute()

@@ -12,7 +12,7 @@ from fedcohort.observe.comparison.sheet import Sheet
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.figure.regimes import RegimeMap, draw_map, draw_ranks
 from fedcohort.record.folder import write_atomically
-from fedcohort.study import answer, cautions, follows, sheets, web
+from fedcohort.study import answer, cautions, follows, overview, sheets, web
 from fedcohort.study.definition import BESIDE, BOUND, METHOD, YARDSTICK, Study
 from fedcohort.study.judge import judge
 from fedcohort.study.missing import list_changed, list_missing
@@ -58,7 +58,7 @@ def write(study: Study, found: Results) -> list[Path]:
         refused=_list_refused(study, found),
         origin=_origin(study, found),
     )
-    return save(page, {"numbers": sheets.numbers_csv(study, verdict)})
+    return save(page, {"numbers": sheets.numbers_csv(study, verdict), "overview": overview.csv_of(study, verdict, u)})
 
 
 def save(page: Page, more: Mapping[str, str]) -> list[Path]:

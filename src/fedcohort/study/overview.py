@@ -1,0 +1,120 @@
+"""`studies/README.md`: the regimes of all studies on one page, those first in which a method wins most.
+
+Each report of a study leaves a line for each of its regimes in `tables/overview.csv`, and the page is made of those of
+all studies, so that it is written without judging any of them again.
+"""
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mode
+
+from fedcohort.observe.comparison.sheet import NONE, Sheet, write_csv
+from fedcohort.observe.comparison.shown import MetricUnit
+from fedcohort.record.folder import write_atomically
+from fedcohort.startup.compose import file_of
+from fedcohort.study import leaderboard
+from fedcohort.study.answer import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
+from fedcohort.study.definition import METHOD, NAME, Study
+from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
+from fedcohort.study.wording import count, spell_mean
+
+TABLE, PAGE = "tables/overview.csv", "README.md"
+FACTS = ("kind", "most", "regime", "metric", "seeds", "to win", "won by", "worse")
+HEAD = ("regime", "study", "metric", "seeds", "to win", "won by", "worse")
+SHOWN = 4  # methods that a line names
+LEGEND = (
+    "Differences are to random selection (to FedAvg, of aggregators) on the same seeds, of late means; of shares they "
+    "are in points, and a study's page has their intervals. *To win*: what the best yardstick wins, which reads what "
+    "no server can know, with its 95 % interval. A method is named where its p is below the study's level after Holm "
+    "over its regimes there, in bold face where it is after Holm over all of the study's tests, too. Who isn't named "
+    "may still win or lose: the seeds don't show it."
+)
+HEADINGS = {
+    WON: "A method is shown to win",
+    UNUSED: "A yardstick wins, and no method is shown to",
+    OPEN: "Not settled by the seeds so far",
+    NOTHING: "Nothing to win, or less than a difference is worth",
+}
+Line = Mapping[str, str]
+
+
+def csv_of(study: Study, verdict: Verdict, u: MetricUnit) -> str:
+    """Return the lines of a study's regimes."""
+    rows = [_line(study, cell, u) for cell in verdict.cells.values()]
+    return write_csv([FACTS, *([line[name] for name in FACTS] for line in rows)])
+
+
+def _line(study: Study, cell: CellVerdict, u: MetricUnit) -> Line:
+    won = cell.winners()
+    most = over_of(won[0]).mean if won else cell.gap.over.mean if cell.gap else math.nan
+    return {
+        "kind": kind_of(study, cell),
+        "most": repr(most * u.factor),
+        "regime": study.cells[cell.cell].label,
+        "metric": study.metric,
+        "seeds": _seeds(cell),
+        "to win": f"{spell_mean(cell.gap.over, u, sign=True)} ({cell.best})" if cell.gap else NONE,
+        "won by": _spell(won, u, study.alpha),
+        "worse": _spell(cell.losers(), u, study.alpha),
+    }
+
+
+def _seeds(cell: CellVerdict) -> str:
+    """How many seeds most methods have; of their differences none has more."""
+    counts = [over_of(row).n for row in cell.rows.values() if row.role == METHOD]
+    return str(mode(counts)) if counts else NONE
+
+
+def _spell(rows: Sequence[RowVerdict], u: MetricUnit, alpha: float) -> str:
+    """`**oort +2.4**, powd +1.1 and 3 more`: in bold face what is left after a correction over the whole study."""
+    named = [f"{row.row} {over_of(row).mean * u.factor:+.1f}" for row in rows[:SHOWN]]
+    sure = [f"**{text}**" if row.p_all < alpha else text for text, row in zip(named, rows, strict=False)]
+    more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+    return ", ".join(sure) + more if rows else NONE
+
+
+def write(studies: Path) -> Path:
+    """Write the page over the studies in this folder, and return it."""
+    write_atomically(studies / PAGE, page_of(studies))
+    return studies / PAGE
+
+
+def page_of(studies: Path) -> str:
+    """Return the page as Markdown."""
+    lines: list[tuple[str, Line]] = []
+    bare = []
+    for folder in sorted(path.parent for path in studies.glob(f"*/{NAME}")):
+        if (folder / TABLE).exists():
+            with (folder / TABLE).open(newline="") as file:
+                lines += [(folder.name, line) for line in csv.DictReader(file)]
+        elif not leaderboard.is_one(folder):
+            bare.append(f"- [{folder.name}]({folder.name}/{NAME}): {file_of(folder / NAME)['title']}")
+    of = {kind: [each for each in lines if each[1]["kind"] == kind] for kind in KINDS}
+    parts = ["# Where selection pays", "*All regimes of all studies, by what there is to win and who wins it.*"]
+    parts += [_count(of), LEGEND]
+    for kind, heading in HEADINGS.items():
+        found = sorted(of[kind], key=lambda each: -_number(each[1]["most"]))
+        rows = [(line["regime"], f"[{name}]({name}/{PAGE})", *(line[key] for key in HEAD[2:])) for name, line in found]
+        parts += [f"## {heading}", Sheet(kind, heading, HEAD, rows).markdown()] if rows else []
+    parts += ["## Without a page", "\n".join(bare)] if bare else []
+    return "\n\n".join([*parts, "`fedcohort study report NAME` writes this page anew, with that of the study."]) + "\n"
+
+
+def _count(of: Mapping[str, Sequence[tuple[str, Line]]]) -> str:
+    """Count the regimes of each kind."""
+    n = {kind: len(found) for kind, found in of.items()}
+    studies = {name for found in of.values() for name, _ in found}
+    return (
+        f"Of {count(sum(n.values()), 'regime')}, some of which are one federation on other seeds, **a method is shown "
+        f"to win in {n[WON]}**; in {n[UNUSED]} a yardstick wins and no method is shown to, in {n[OPEN]} the seeds "
+        f"don't settle it, and in {n[NOTHING]} there is nothing to win, or less than a difference is worth. "
+        f"Pages: {', '.join(f'[{name}]({name}/{PAGE})' for name in sorted(studies))}."
+    )
+
+
+def _number(text: str) -> float:
+    """Return a number to sort by; what isn't known comes last."""
+    value = float(text)
+    return value if math.isfinite(value) else -math.inf

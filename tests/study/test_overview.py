@@ -1,0 +1,69 @@
+"""studies/README.md: the regimes of all studies, those first in which a method wins most."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.study import overview, report
+from study.tiny import made_up, write
+from yaml_words import ROOT
+
+SEEDS = {"seeds": [0, 1, 2], "yardsticks": ["oracle_clean"], "selectors": ["round_robin", "ucb_cs"]}
+BASE = [0.50, 0.52, 0.54]
+
+
+def by(*points: float) -> list[float]:
+    """The baseline's values, so many points higher on each seed."""
+    return [base + point / 100 for base, point in zip(BASE, points, strict=True)]
+
+
+def report_of(folder: Path, late: dict[str, dict[str, list[float]]]) -> None:
+    study = write(folder, cells={cell: {"words": [], "label": f"the {cell}"} for cell in late}, **SEEDS)
+    report.write(study, made_up(study, late))
+
+
+@pytest.fixture
+def studies(tmp_path: Path) -> Path:
+    """In `one` round robin wins 6 points and ucb_cs loses 9, or a yardstick wins 5; in `two` it wins 8, or none."""
+    left = {
+        "random": BASE,
+        "round_robin": by(6.0, 6.1, 5.9),
+        "oracle_clean": by(7, 7.1, 6.9),
+        "ucb_cs": by(-9, -9.1, -8.9),
+    }
+    yard = {"random": BASE, "round_robin": by(1, -1, 0), "oracle_clean": by(5, 5.1, 4.9)}
+    report_of(tmp_path / "one", {"left": left, "yard": yard})
+    wins = {"random": BASE, "round_robin": by(8.0, 8.1, 7.9), "oracle_clean": by(9, 9.1, 8.9)}
+    flat = {"random": BASE, "round_robin": by(0, 0.1, -0.1), "oracle_clean": by(0.1, 0.2, 0)}
+    open_ = {"random": BASE, "round_robin": by(9, -9, 0), "oracle_clean": by(19, -9, 0)}
+    report_of(tmp_path / "two", {"wins": wins, "flat": flat, "open": open_})
+    write(tmp_path / "three", title="Not yet")
+    (tmp_path / "board").mkdir()
+    (tmp_path / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {one: 1}\n")
+    return tmp_path
+
+
+def test_the_regimes_of_all_studies_are_sorted_by_what_is_won(studies: Path) -> None:
+    text = overview.write(studies).read_text()
+    assert text == overview.page_of(studies)
+    assert "Of 5 regimes" in text
+    assert "**a method is shown to win in 2**; in 1 a yardstick wins" in text
+    assert "in 1 the seeds don't settle it, and in 1 there is nothing to win" in text
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| the")]
+    assert [row[0] for row in rows] == ["the wins", "the left", "the yard", "the open", "the flat"]
+    assert rows[0][1:4] == ["[two](two/README.md)", "test/acc", "3"]
+    assert rows[0][5:] == ["**round_robin +8.0**", "–"]
+    assert rows[1][5:] == ["**round_robin +6.0**", "**ucb_cs -9.0**"]
+    assert rows[1][4].startswith("+7.0 [")
+    assert rows[1][4].endswith("] (oracle_clean)")
+    assert "- [three](three/study.yaml): Not yet" in text
+    assert "board" not in text
+
+
+def test_the_page_that_is_kept_is_of_the_tables_that_are() -> None:
+    assert (ROOT / "studies" / "README.md").read_text() == overview.page_of(ROOT / "studies")
+
+
+def test_every_study_with_results_is_on_it() -> None:
+    found = sorted(path.parent.name for path in (ROOT / "studies").glob("*/results.parquet"))
+    assert sorted(path.parents[1].name for path in (ROOT / "studies").glob(f"*/{overview.TABLE}")) == found
