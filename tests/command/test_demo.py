@@ -60,6 +60,29 @@ def test_the_runs_differ_in_the_selector_alone(
     assert ran[1:] == [[f"selector={name}", *SETTING, *others] for name in ("random", "flash_answered")]
 
 
+def test_what_a_run_does_not_measure_is_a_dash(
+    ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """eval.clients_every=0 was a KeyError after three runs."""
+    monkeypatch.setattr(demo, "train", lambda words: {"final": {"test/acc": 0.5, "time/virtual_s": 4511.0}})
+    demo.main(["eval.clients_every=0"])
+    lines = {line.split("│")[1].strip(): line for line in capsys.readouterr().out.splitlines() if line[:1] == "│"}
+    assert lines["test accuracy"].count("50.0 %") == 3
+    assert lines["virtual time"].count("75 min 11 s") == 3
+    assert lines["worst 5 % of clients"].count(" - ") == 3
+
+
+def test_an_earlier_runs_summary_is_not_taken_for_a_missing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "logs" / "runs" / "before").mkdir(parents=True)
+    (tmp_path / "logs" / "runs" / "before" / "summary.json").write_text('{"final": {}}')
+    (tmp_path / "train.py").write_text("import sys\nsys.exit(0)\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OptionError, match=r"callback\.summary=null left none: it needs callback\.summary"):
+        demo.train(["callback.summary=null"])
+
+
 def test_a_yardstick_is_not_run_twice_and_another_setting_is_taken(
     ran: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
