@@ -47,6 +47,13 @@ def test_a_method_that_is_added_or_changed_leaves_the_others_stamps(tmp_path: Pa
     assert edited(tmp_path / "anew", "selector/mine.yaml", own + "limit: 3\n").of(mine) != after.of(mine)
 
 
+def test_a_file_whose_name_is_no_word_counts_for_all_runs(tmp_path: Path) -> None:
+    """Nobody can tell from a text whether `a-b` is one name or two."""
+    once = edited(tmp_path, "selector/my-own.yaml", "a: 1\n")
+    assert once.of(WORDS) != Stamps(CONFIGS).of(WORDS)
+    assert edited(tmp_path / "again", "selector/my-own.yaml", "a: 2\n").of(WORDS) != once.of(WORDS)
+
+
 def test_other_words_are_another_stamp() -> None:
     stamps = Stamps(CONFIGS)
     assert len({stamps.of(words) for words in (WORDS, WORDS[:2], (*WORDS, "rounds=3"), (*WORDS, "rounds=4"))}) == 4
@@ -54,7 +61,13 @@ def test_other_words_are_another_stamp() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [WORDS, ("selector=flash", "agg=scaffold"), ("experiment=fedbalancer_reddit_cpu", "+mine=3")]
+    "words",
+    [
+        WORDS,
+        ("selector=flash", "agg=scaffold"),
+        ("experiment=fedbalancer_reddit_cpu", "+mine=3"),
+        ("dataset=folder", "dataset.client=site"),
+    ],
 )
 def test_no_composition_reads_a_file_that_its_stamp_leaves_out(words: tuple[str, ...], tmp_path: Path) -> None:
     """Words compose as before where all those files are missing."""

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 PRIMARY = "train"
-NAME = re.compile(r"\w+")
+NAME = re.compile(r"\w+")  # a file that is called otherwise, `my-method.yaml`, counts for all runs
 COMMENT = re.compile(r"(^|\s+)#[^'\"\n]*$", re.MULTILINE)  # one with a quote may be text, and counts
 
 
@@ -34,10 +34,13 @@ class Stamps:
 
     def __init__(self, configs: Path) -> None:
         self._files: dict[str, list[File]] = {}  # by their names without `.yaml`; some groups share a name
+        self._always = {PRIMARY}
         self._known: dict[frozenset[str], str] = {}
         for path in sorted(configs.rglob("*.yaml")):
             bare = COMMENT.sub("", path.read_text(encoding="utf-8", errors="replace"))
             self._files.setdefault(path.stem, []).append(File(path.relative_to(configs).as_posix(), bare))
+            if not NAME.fullmatch(path.stem):
+                self._always.add(path.stem)
 
     def of(self, words: Sequence[str]) -> str:
         """Return twelve hex digits over `words` and the files that their composition can read."""
@@ -58,7 +61,7 @@ class Stamps:
 
     def _reach(self, named: frozenset[str]) -> list[File]:
         """Return the files of these names, and of those that they name, and so on."""
-        reached, fresh = frozenset[str](), named | {PRIMARY}
+        reached, fresh = frozenset[str](), named | self._always
         while fresh := fresh.intersection(self._files) - reached:
             reached |= fresh
             fresh = frozenset().union(*(file.names for name in fresh for file in self._files[name]))
