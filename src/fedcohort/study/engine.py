@@ -45,9 +45,6 @@ class Work:
     again: bool = False
     stamps: Stamps = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.stamps = Stamps(self.configs)
-
     def run(self, places: Sequence[Place], seeds: Sequence[int], n_jobs: int) -> None:
         """Do what is missing, write each result down at once, and say what was refused or has failed.
 
@@ -55,6 +52,7 @@ class Work:
         """
         if self.again and provenance.commit()[1]:
             raise OptionError("again=true goes by commits, and the code here has changes that are in none: commit them")
+        self.stamps = Stamps(self.configs)
         at = progress_of(places, seeds, self.found, self.configs)
         if at.count(CHANGED):
             self.say(COMPOSING)

@@ -18,7 +18,7 @@ from fedcohort.study import leaderboard
 from fedcohort.study.answer import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
 from fedcohort.study.definition import METHOD, NAME, Study
 from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
-from fedcohort.study.wording import count, spell_mean
+from fedcohort.study.wording import count, spell_gap, spell_win
 
 TABLE, PAGE = "tables/overview.csv", "README.md"
 FACTS = ("kind", "most", "regime", "metric", "seeds", "to win", "won by", "worse")
@@ -55,7 +55,7 @@ def _line(study: Study, cell: CellVerdict, u: MetricUnit) -> Line:
         "regime": study.cells[cell.cell].label,
         "metric": study.metric,
         "seeds": _seeds(cell),
-        "to win": f"{spell_mean(cell.gap.over, u, sign=True)} ({cell.best})" if cell.gap else NONE,
+        "to win": spell_gap(cell, u),
         "won by": _spell(won, u, study.alpha),
         "worse": _spell(cell.losers(), u, study.alpha),
     }
@@ -69,8 +69,7 @@ def _seeds(cell: CellVerdict) -> str:
 
 def _spell(rows: Sequence[RowVerdict], u: MetricUnit, alpha: float) -> str:
     """`**oort +2.4**, powd +1.1 and 3 more`: in bold face what is left after a correction over the whole study."""
-    named = [f"{row.row} {over_of(row).mean * u.factor:+.1f}" for row in rows[:SHOWN]]
-    sure = [f"**{text}**" if row.p_all < alpha else text for text, row in zip(named, rows, strict=False)]
+    sure = [f"**{spell_win(row, u)}**" if row.p_all < alpha else spell_win(row, u) for row in rows[:SHOWN]]
     more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
     return ", ".join(sure) + more if rows else NONE
 

@@ -9,7 +9,7 @@ from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.comparison.table import Mean
 from fedcohort.study.definition import BOUND, YARDSTICK, Study
 from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, RowVerdict, Verdict, over_of
-from fedcohort.study.wording import count, spell_mean, spell_p, tell_power
+from fedcohort.study.wording import count, spell_gap, spell_mean, spell_p, spell_win, tell_power
 
 HEAD = ("selector", "late mean", "difference", "Holm's p", "gap closed", "rank", "virtual time", "bytes", "to target")
 MARK = {1: "▲", -1: "▼", 0: ""}
@@ -23,13 +23,12 @@ def sheet_of_cells(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
         bounds = [
             f"{spell_mean(over_of(each), u, sign=True)}" for each in cell.rows.values() if each.row.startswith(BOUND)
         ]
-        won = ", ".join(f"{each.row} {over_of(each).mean * u.factor:+.1f}" for each in cell.winners()) or "nobody"
-        gap = f"{spell_mean(cell.gap.over, u, sign=True)} ({cell.best})" if cell.gap else NONE
+        won = ", ".join(spell_win(each, u) for each in cell.winners()) or "nobody"
         rows.append(
             (
                 study.cells[cell.cell].label,
                 spell_mean(base.value, u) if base else NONE,
-                f"{gap}{'' if cell.pays or not cell.gap else ', not clear after Holm'}",
+                f"{spell_gap(cell, u)}{'' if cell.pays or not cell.gap else ', not clear after Holm'}",
                 "; ".join(bounds) or NONE,
                 won,
                 str(cell.seeds) if cell.seeds else NONE,

@@ -2,7 +2,8 @@
 
 A stamp is a digest of a run's words and of the yaml files that its composition can read. Hydra reads `train.yaml`, and
 of a group the files that a word or a file that it reads names; a file that nothing of these names is none of the run's.
-So a method that is added or changed leaves the stamps of all others what they were.
+So a method that is added or changed leaves the stamps of others what they were, unless `train.yaml` names it, be it as
+an example in its help.
 """
 
 import hashlib

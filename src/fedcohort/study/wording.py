@@ -8,7 +8,7 @@ from fedcohort.observe.comparison.sheet import NONE
 from fedcohort.observe.comparison.shown import MetricUnit, unit_of
 from fedcohort.observe.comparison.table import Mean
 from fedcohort.study.definition import Study
-from fedcohort.study.verdict import CellVerdict
+from fedcohort.study.verdict import CellVerdict, RowVerdict, over_of
 
 
 def unit_of_study(metric: str) -> MetricUnit:
@@ -26,6 +26,16 @@ def spell_mean(value: Mean, u: MetricUnit, *, sign: bool = False) -> str:
     if not math.isfinite(value.half):
         return middle
     return f"{middle} [{value.low * u.factor:{form}}, {value.high * u.factor:{form}}]"
+
+
+def spell_gap(cell: CellVerdict, u: MetricUnit) -> str:
+    """`+1.2 [+0.3, +2.1] (oracle_fast)`: what the best yardstick wins."""
+    return f"{spell_mean(cell.gap.over, u, sign=True)} ({cell.best})" if cell.gap else NONE
+
+
+def spell_win(row: RowVerdict, u: MetricUnit) -> str:
+    """`oort +2.4`: a row and its mean difference to the baseline."""
+    return f"{row.row} {over_of(row).mean * u.factor:+.1f}"
 
 
 def spell_p(p: float) -> str:
