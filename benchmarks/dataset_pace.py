@@ -1,30 +1,37 @@
 """What each dataset costs by default: rounds a minute, and memory while it is loaded.
 
-    python benchmarks/dataset_pace.py [word=folder ...]     writes dataset_pace.md
+    python benchmarks/dataset_pace.py word[=folder] [...]     writes dataset_pace.csv and dataset_pace.md
 
-    python benchmarks/dataset_pace.py cifar10=data/cifar10 shakespeare=data/shakespeare reddit=data/reddit
+    python benchmarks/dataset_pace.py digits synthetic cifar10=data/cifar10 shakespeare=data/shakespeare reddit=made
 
-Of a word the default federation is trained for some rounds through train.py, with a network that fits (`FITTING`);
-those that need no files are always there. Memory is that of a process which does nothing but load and deal the data,
-above what it had before; the multiple is that over the bytes of all tensors that come of it.
+Of a word the default federation is trained for some rounds through train.py, with a network that fits (`FITTING`).
+`made` in place of a folder: data of the true layout and size with nothing in them (`made_data.py`). Memory is that of
+a process which does nothing but load and deal the data, above what it had before; the multiple is that over the bytes
+of all tensors that come of it. Rows of words that aren't named stay as they are.
 """
 
+import csv
 import datetime
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import textwrap
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import made_data
 from fedcohort.dataset import folder, leaf, pictures  # noqa: F401  what loading and dealing import is there before
 from fedcohort.dataset.table import give_back, read
+from fedcohort.record import provenance
 from fedcohort.startup import assemble, compose, split  # noqa: F401
 from fedcohort.startup.dealt import PARTS, deal
 
@@ -37,7 +44,7 @@ FITTING: dict[str, tuple[str, ...]] = {
     "synthetic": ("client.lr=0.01", "model=logreg"),
     "mnist": ("model=cnn",),
     "fashion_mnist": ("model=cnn",),
-    "emnist": ("model=cnn",),
+    "emnist": ("clients=500", "model=cnn"),  # with 50, as elsewhere, a round would be ten times MNIST's
     "cifar10": ("model=resnet8_gn",),
     "cifar100": ("model=resnet8_gn",),
     "cmnist": ("model=cnn",),
@@ -53,32 +60,50 @@ WHOLE: dict[str, tuple[str, ...]] = {  # of which the row above has a part: load
     "shakespeare": (*OWN, "dataset.test=given", "model=char_lstm"),
 }
 FREE = ("digits", "synthetic")
+MADE = "made"
 QUIET = ("logger=none", "callback.figures=null", "eval.clients_every=0")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one dataset. round_s: median of the rounds, None where none were run.
+    """Of one dataset, a line of dataset_pace.csv.
 
-    held, peak: bytes of the tensors, and of memory while loading.
+    words: beside the dataset's, but where its files are. made: whether its data were made up.
+    round_s: median of the rounds, nan where none were run. held, peak: bytes of the tensors, of memory while loading.
+    beside: processes, beside the benchmark's own, that wanted to run in the last minute.
     """
 
     word: str
-    words: tuple[str, ...]
+    words: str
+    made: bool
     clients: int
     samples: int
-    round_s: float | None
+    round_s: float
     held: int
     peak: int
+    beside: float
+    on: str
+    commit: str
 
 
-def measured(word: str, words: tuple[str, ...], rounds: int = ROUNDS) -> Cost:
-    """The cost of a dataset, in processes of their own; rounds: 0 for memory alone."""
-    typed = (f"dataset={word}", *words)
-    round_s = time_of_round(typed, rounds) if rounds else None
-    command = [sys.executable, str(HERE), "--load", *typed]
-    found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
-    return Cost(word, words, found["clients"], found["samples"], round_s, found["held"], found["peak"])
+def measured(word: str, words: tuple[str, ...], source: str | None, rounds: int = ROUNDS) -> Cost:
+    """The cost of a dataset, in processes of their own.
+
+    source: the folder of its data, MADE, or None where it needs none. rounds: 0 for memory alone.
+    """
+    with tempfile.TemporaryDirectory() as made:
+        if source == MADE:
+            made_data.make(word, Path(made))
+        path = () if source is None else (f"dataset.path={made if source == MADE else Path(source).absolute()}",)
+        typed = (f"dataset={word}", *path, *words)
+        round_s = time_of_round(typed, rounds) if rounds else math.nan
+        command = [sys.executable, str(HERE), "--load", *typed]
+        found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    beside = round(max(0.0, os.getloadavg()[0] - 1), 1)
+    commit, dirty = provenance.commit()
+    traced = f"{commit[:10]}{' with uncommitted changes' if dirty else ''}"
+    today = str(datetime.date.today())
+    return Cost(word, " ".join(words), source == MADE, **found, round_s=round_s, beside=beside, on=today, commit=traced)
 
 
 def time_of_round(typed: tuple[str, ...], rounds: int) -> float:
@@ -125,51 +150,81 @@ def memory(entry: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def page(costs: list[Cost], load: float) -> str:
-    """dataset_pace.md. load: the most processes, beside the benchmark's own, that wanted to run in a minute."""
-    busy = f", with others at work on it (up to {load:.1f} beside its own)" if load > 0.5 else ""
+def page(costs: list[Cost]) -> str:
+    """dataset_pace.md."""
     about = (
-        f"{datetime.date.today()}, {os.cpu_count()} cores{busy}; one process of one thread. Each row is one run of "
-        f"`train.py dataset=<word>` with the words beside it and `{' '.join(QUIET)}`: the median of {ROUNDS} rounds "
-        "but the first, the server's evaluation included. Memory while loading is the most beyond what there was "
-        "before, in a process that loads and deals the data and does nothing else; the multiple is that over the "
-        "tensors of it; some 30 to 60 MB of it are Arrow's, where there are files. "
-        "`python benchmarks/dataset_pace.py word=folder ...` writes this file."
+        f"{os.cpu_count()} cores; one process of one thread. Each row is one run of `train.py dataset=<word>` with the "
+        f"words beside it and `{' '.join(QUIET)}`: the median of {ROUNDS} rounds but the first, the server's "
+        "evaluation included. Memory while loading is the most beyond what there was before, in a process that loads "
+        "and deals the data and does nothing else; the multiple is that over the tensors of it; some 30 to 60 MB are "
+        "Arrow's, where there are files. `others` are the processes that were at work beside it. Data that were not at "
+        "hand were made up, in the true layout and size (`made_data.py`). `python benchmarks/dataset_pace.py "
+        "word[=folder] ...` writes this file, and dataset_pace.csv, which has each row's commit."
     )
     head = ["dataset", "with", "clients", "samples", "rounds a minute", "MB of data", "MB while loading", "multiple"]
-    table = [head, ["---", "---", *["---:"] * (len(head) - 2)], *(row(cost) for cost in costs)]
+    head += ["others", "on"]
+    table = [head, ["---", "---", *["---:"] * (len(head) - 3), "---"], *map(row, costs)]
     lines = [f"| {' | '.join(cells)} |" for cells in table]
     return "\n".join(["# What each dataset costs", "", *textwrap.wrap(about, 120), "", *lines, ""])
 
 
 def row(cost: Cost) -> list[str]:
-    """The cells of one dataset; whose folder it was is left out."""
-    words = " ".join(word for word in cost.words if not word.startswith("dataset.path="))
+    """The cells of one dataset."""
     return [
-        f"`{cost.word}`",
-        f"`{words}`" if words else "",
+        f"`{cost.word}`{', made up' if cost.made else ''}",
+        f"`{cost.words}`" if cost.words else "",
         f"{cost.clients:,}",
         f"{cost.samples:,}",
-        "" if cost.round_s is None else f"{60 / cost.round_s:.1f}",
+        "" if math.isnan(cost.round_s) else f"{60 / cost.round_s:.1f}",
         f"{cost.held / 1e6:,.1f}",
         f"{cost.peak / 1e6:,.1f}",
         f"{cost.peak / cost.held:.2f}",
+        f"{cost.beside:.1f}",
+        cost.on,
     ]
 
 
+def kept(file: Path) -> list[Cost]:
+    """The rows of dataset_pace.csv."""
+    if not file.exists():
+        return []
+    with file.open(newline="") as lines:
+        return [_as_typed(line) for line in csv.DictReader(lines)]
+
+
+def _as_typed(line: Mapping[str, str]) -> Cost:
+    read_as: dict[Any, Callable[[str], Any]] = {bool: "True".__eq__, int: int, float: float, str: str}
+    return Cost(**{each.name: read_as[each.type](line[each.name]) for each in fields(Cost)})
+
+
+def write(costs: list[Cost], file: Path) -> None:
+    """Both files, in the order of FITTING; of two rows of the same dataset and words the last one counts."""
+    last = {(cost.word, cost.words): cost for cost in costs}
+    order = sorted(last.values(), key=lambda cost: (list(FITTING).index(cost.word), math.isnan(cost.round_s)))
+    with file.open("w", newline="") as lines:
+        writer = csv.DictWriter(lines, [each.name for each in fields(Cost)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(map(asdict, order))
+    file.with_suffix(".md").write_text(page(order))
+
+
 def main(given: list[str]) -> None:
-    folders = dict(word.split("=", 1) for word in given)
-    if unknown := sorted(set(folders) - set(FITTING)):
+    sources = {word: source or None for word, _, source in (text.partition("=") for text in given)}
+    if unknown := sorted(set(sources) - set(FITTING)):
         raise SystemExit(f"{', '.join(unknown)}: name datasets out of {', '.join(FITTING)}, as in mnist=data/mnist")
-    load, costs = 0.0, []
-    for word in (*FREE, *(word for word in FITTING if word in folders)):
-        path = (f"dataset.path={Path(folders[word]).absolute()}",) if word in folders else ()
-        costs.append(measured(word, (*path, *FITTING[word])))
+    if bare := sorted(word for word, source in sources.items() if source is None and word not in FREE):
+        raise SystemExit(
+            f"{', '.join(bare)}: say where its files are, as in mnist=data/mnist; {', '.join(FREE)} have none"
+        )
+    if bare := sorted(word for word, source in sources.items() if source == MADE and word not in made_data.MAKERS):
+        raise SystemExit(f"{', '.join(bare)}: nothing is made up but {', '.join(made_data.MAKERS)}")
+    file = HERE.with_suffix(".csv")
+    for word, source in sources.items():
+        costs = [measured(word, FITTING[word], source)]
         if word in WHOLE:
-            costs.append(measured(word, (*path, *WHOLE[word]), rounds=0))
-        load = max(load, os.getloadavg()[0] - 1)
-        sys.stdout.write(f"{costs[-1]}\n")
-    HERE.with_suffix(".md").write_text(page(costs, load))
+            costs.append(measured(word, WHOLE[word], source, rounds=0))
+        write([*kept(file), *costs], file)
+        sys.stdout.write("".join(f"{cost}\n" for cost in costs))
 
 
 if __name__ == "__main__":

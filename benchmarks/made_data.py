@@ -65,6 +65,15 @@ def _femnist(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
     return {"train": (805_263, lambda r: {"image": image(r), "character": y[r], "writer_id": owner[r]})}, {}
 
 
+def _emnist(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
+    image = _noise(rng, (28, 28))
+
+    def columns_of(rows: np.ndarray) -> Columns:
+        return {"image": image(rows), "label": rows % 62}
+
+    return {"train": (697_932, columns_of), "test": (116_323, columns_of)}, {}
+
+
 def _celeba(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
     image, owner = _noise(rng, (218, 178, 3), "JPEG"), _people(rng, 202_599, 10_177)
     y = rng.integers(0, 2, 202_599)
@@ -120,6 +129,7 @@ def _reddit(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
 
 BOS, EOS = "<BOS>", "<EOS>"
 MAKERS: dict[str, Callable[[np.random.Generator], tuple[Parts, dict[str, Columns]]]] = {
+    "emnist": _emnist,
     "femnist": _femnist,
     "celeba": _celeba,
     "cifar100": _cifar100,

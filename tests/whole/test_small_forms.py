@@ -27,7 +27,7 @@ def test_of_data_that_were_made_up_there_is_no_accuracy(monkeypatch: pytest.Monk
     summary = {"choices": choices, "rounds": 40, "final": {"test/acc": 0.51234}}
     *_, line = forms.page([forms.Took("fedbalancer_reddit_cpu", 90.0, summary, made=True)], load=0.0).splitlines()
     assert line == "| `fedbalancer_reddit_cpu` | `reddit` | `oort` | `fedavg` | 40 | 1.5 |  |"
-    with pytest.raises(SystemExit, match="cmnist: nothing is made up but femnist, celeba, "):
+    with pytest.raises(SystemExit, match="cmnist: nothing is made up but emnist, femnist, "):
         forms.main(["cmnist=made"])
 
 
