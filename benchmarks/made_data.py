@@ -127,6 +127,20 @@ def _reddit(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
     return {"train": columns_of(29_412), "test": columns_of(3_268)}, {"vocabulary": {"word": [BOS, EOS, *words]}}
 
 
+def _shakespeare(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
+    """Sequences of 80 characters and the next one, as many as LEAF makes of the plays."""
+    owner, letters = _people(rng, 4_226_158, 1_129), np.frombuffer(b"abcdefghijklmnopqrstuvwxyz ,.", dtype=np.uint8)
+
+    def texts(n: int, length: int) -> pa.Array:
+        ends, characters = np.arange(0, n * length + 1, length, dtype=np.int32), rng.choice(letters, n * length)
+        return pa.StringArray.from_buffers(n, pa.py_buffer(ends), pa.py_buffer(characters))
+
+    def columns_of(rows: np.ndarray) -> Columns:
+        return {"client": owner[rows], "x": texts(len(rows), 80), "y": texts(len(rows), 1)}
+
+    return {"train": (len(owner), columns_of)}, {}
+
+
 BOS, EOS = "<BOS>", "<EOS>"
 MAKERS: dict[str, Callable[[np.random.Generator], tuple[Parts, dict[str, Columns]]]] = {
     "emnist": _emnist,
@@ -136,4 +150,5 @@ MAKERS: dict[str, Callable[[np.random.Generator], tuple[Parts, dict[str, Columns
     "waterbirds": _waterbirds,
     "spawrious": _spawrious,
     "reddit": _reddit,
+    "shakespeare": _shakespeare,
 }

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fedcohort.data import places
-from fedcohort.data.places import rank
+from fedcohort.data.places import rank, shuffled
 
 
 def test_rows_are_counted_within_their_groups() -> None:
@@ -21,3 +21,13 @@ def test_pieces_make_no_difference(monkeypatch: pytest.MonkeyPatch, piece: int) 
     monkeypatch.setattr(places, "PIECE", piece)
     expected = [sum(groups[other] == groups[row] for other in order[: order.tolist().index(row)]) for row in range(60)]
     assert rank(groups, order).tolist() == expected
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 1000])
+def test_a_random_order_is_numpys_in_half_the_memory(n: int) -> None:
+    """As many numbers are drawn, too: what is drawn next is the same."""
+    ours, numpys = np.random.default_rng(3), np.random.default_rng(3)
+    order = shuffled(n, ours)
+    np.testing.assert_array_equal(order, numpys.permutation(n))
+    assert ours.random() == numpys.random()
+    assert order.itemsize == 4

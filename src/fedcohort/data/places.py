@@ -1,19 +1,31 @@
 """The places of rows within their groups: which of an owner's, or of a class's, come first in an order."""
 
+from typing import Any
+
 import numpy as np
+from jaxtyping import Int
 
 from fedcohort.types import Ids
 
 PIECE = 2**18  # rows that are counted at a time
+Positions = Int[np.ndarray, "_n"]  # int32 wherever they fit: of small samples an array of all of them is large
 
 
-def rank(groups: Ids, order: Ids | None = None) -> Ids:
-    """The place of each row among those of its group, counted from 0, in `order`; None: as they stand.
+def shuffled(n: int, rng: np.random.Generator) -> Positions:
+    """All positions below n in a random order, [n]: the one of `rng.permutation(n)`, in half the memory."""
+    order = np.arange(n, dtype=_type_for(n))
+    rng.shuffle(order)
+    return order
+
+
+def rank(groups: Ids, order: Positions | None = None) -> Positions:
+    """The place of each row among those of its group, counted from 0, in `order`; None: as they stand. [N].
 
     Rows are counted piece by piece: a sort of them all would be several arrays of their number. groups: int64 [N],
-    counted from 0. order: all positions, int64 [N].
+    counted from 0. order: all positions, [N].
     """
-    place, seen = np.empty(len(groups), dtype=np.int64), np.zeros(groups.max(initial=-1) + 1, dtype=np.int64)
+    place = np.empty(len(groups), dtype=_type_for(len(groups)))
+    seen = np.zeros(groups.max(initial=-1) + 1, dtype=np.int64)
     for start in range(0, len(groups), PIECE):
         rows = slice(start, start + PIECE) if order is None else order[start : start + PIECE]
         piece = groups[rows]
@@ -23,3 +35,7 @@ def rank(groups: Ids, order: Ids | None = None) -> Ids:
         place[rows] = seen[piece] + own
         seen += counts
     return place
+
+
+def _type_for(n: int) -> type[np.signedinteger[Any]]:
+    return np.int32 if n < 2**31 else np.int64

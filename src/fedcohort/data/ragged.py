@@ -51,8 +51,8 @@ class Ragged:
 
     def cut(self, sizes: Ids) -> tuple[np.ndarray, "Ragged", "Ragged"]:
         """Whether each position is among the first `sizes` [K] of its client, bool [N]; those that are; the others."""
-        place = np.arange(len(self.rows)) - np.repeat(self.offsets[:-1], self.sizes)
-        first = place < np.repeat(sizes, self.sizes)
+        halves = np.stack([sizes, self.sizes - sizes], axis=1)
+        first = np.repeat(np.tile([True, False], len(self)), halves.ravel())
         return (
             first,
             Ragged.from_sizes(self.rows[first], sizes),
@@ -61,5 +61,7 @@ class Ragged:
 
     def counts(self, kind: Ids, kinds: int) -> np.ndarray:
         """How many of each kind every client has, int64 [K, kinds]. kind: of each position in `rows`, int64 [N]."""
-        flat = np.bincount(self.owner * kinds + kind, minlength=len(self) * kinds)
-        return flat.reshape(len(self), kinds)
+        cell = self.owner
+        cell *= kinds  # in place: an array of all positions is large
+        cell += kind
+        return np.bincount(cell, minlength=len(self) * kinds).reshape(len(self), kinds)

@@ -13,11 +13,10 @@ def natural_owners(owner: Ids, parts: Ragged) -> Ids | None:
     """The owner of each part, [K], or None where a part has none or several or two parts have the same. owner: [N]."""
     if (parts.sizes == 0).any():
         return None
-    found = owner[parts.rows]
-    first: Ids = found[parts.offsets[:-1]]
-    if (found != np.repeat(first, parts.sizes)).any() or len(np.unique(first)) < len(parts):
-        return None
-    return first
+    found, starts = owner[parts.rows], parts.offsets[:-1]
+    first: Ids = found[starts]
+    several = (np.minimum.reduceat(found, starts) != first) | (np.maximum.reduceat(found, starts) != first)
+    return None if several.any() or len(np.unique(first)) < len(parts) else first
 
 
 def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:

@@ -31,5 +31,5 @@ def checksum_of(raw: "Raw") -> str:
         total.update(crc.to_bytes(4, "little"))
     parts = (raw.train_y, raw.test_y, raw.train_owner, raw.test_owner, raw.train_attribute, raw.test_attribute)
     for ids in (*parts, *valid_y):
-        total.update(b"none" if ids is None else np.ascontiguousarray(ids, dtype="<i8").tobytes())
+        total.update(b"none" if ids is None else np.ascontiguousarray(ids, dtype="<i8").data)
     return total.hexdigest()

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.data.places import rank
+from fedcohort.data.places import rank, shuffled
 from fedcohort.dataset import cells
 from fedcohort.dataset.naming import difference
 from fedcohort.dataset.source import column_of
@@ -173,7 +173,7 @@ def subsample(owner: Ids, share: float, rng: np.random.Generator) -> Ids:
 
 def draw_training(owner: Ids, rng: np.random.Generator) -> np.ndarray:
     """Whether each row trains, bool [N]: max(1, floor(.9 n)) of each owner's, at random."""
-    return rank(owner, rng.permutation(len(owner))) < quota_of(owner)
+    return rank(owner, shuffled(len(owner), rng)) < quota_of(owner)
 
 
 def quota_of(owner: Ids) -> Ids:

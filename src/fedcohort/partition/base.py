@@ -2,7 +2,8 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -15,25 +16,47 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Stock:
-    """The training samples that are dealt, and what is known of each.
+    """The N training samples that are dealt, and what is known of each.
+
+    What a partition doesn't ask for is never taken out of all samples' arrays: those are as large as a tenth of them.
 
     Attributes:
-        labels: int64 [N], in [0, n_classes).
+        all_labels: of all training samples, int64, in [0, n_classes).
         n_classes: how many there are.
-        owner: the natural client of each sample, int64 [N], or None where the dataset has none.
-        attribute: what each sample has besides its class, int64 [N] in [0, n_attributes), or None where nobody knows.
+        all_owners: the natural client of each sample, or None where the dataset has none.
+        all_attributes: what each has besides its class, in [0, n_attributes), or None where nobody knows.
         n_attributes: how many there are; 0 where they are not known.
+        held: positions of the samples that aren't dealt, sorted.
     """
 
-    labels: Ids
+    all_labels: Ids
     n_classes: int
-    owner: Ids | None = None
-    attribute: Ids | None = None
+    all_owners: Ids | None = None
+    all_attributes: Ids | None = None
     n_attributes: int = 0
+    held: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __len__(self) -> int:
         """N."""
-        return len(self.labels)
+        return len(self.all_labels) - len(self.held)
+
+    @cached_property
+    def labels(self) -> Ids:
+        """Of those that are dealt, [N]."""
+        return self._dealt(self.all_labels)
+
+    @cached_property
+    def owner(self) -> Ids | None:
+        """Of those that are dealt, [N], or None."""
+        return None if self.all_owners is None else self._dealt(self.all_owners)
+
+    @cached_property
+    def attribute(self) -> Ids | None:
+        """Of those that are dealt, [N], or None."""
+        return None if self.all_attributes is None else self._dealt(self.all_attributes)
+
+    def _dealt(self, values: Ids) -> Ids:
+        return np.delete(values, self.held) if len(self.held) else values
 
 
 class Partition(Part, Protocol):

@@ -8,6 +8,7 @@ from fedcohort.startup.assemble import Composed
 
 if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
+    from fedcohort.dataset.base import Raw
 
 PARTS = ("partition", "label_noise", "feature_noise", "dataset")
 
@@ -19,16 +20,12 @@ def data_seed(config: Mapping[str, Any]) -> int:
 
 def deal(composition: Composed, objects: Mapping[str, Any]) -> "Federation":
     """Load the data and deal them. objects: of PARTS at least. Raises `OptionError` or `DataError`."""
-    from fedcohort.startup import compatible  # noqa: PLC0415 - imports torch
-    from fedcohort.startup.split import build  # noqa: PLC0415
+    from fedcohort.startup.split import build  # noqa: PLC0415 - imports torch
 
     config = composition.config
     seed = data_seed(config)
-    raw = objects["dataset"].load(seed)
-    memory.give_back()
-    compatible.check_targets({group: objects[group] for group in PARTS}, composition.choices, raw)
     return build(
-        raw,
+        _load(composition, objects, seed),  # of which nobody but `build` holds anything: it lets go of what it has used
         objects["partition"],
         objects["label_noise"],
         seed=seed,
@@ -38,3 +35,12 @@ def deal(composition: Composed, objects: Mapping[str, Any]) -> "Federation":
         limit=config["split"]["limit"],
         feature_noise=objects["feature_noise"],
     )
+
+
+def _load(composition: Composed, objects: Mapping[str, Any], seed: int) -> "Raw":
+    from fedcohort.startup import compatible  # noqa: PLC0415
+
+    raw: Raw = objects["dataset"].load(seed)
+    memory.give_back()
+    compatible.check_targets({group: objects[group] for group in PARTS}, composition.choices, raw)
+    return raw

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedcohort.data.places import rank
+from fedcohort.data.places import PIECE, rank, shuffled
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError
 from fedcohort.rng import generator
@@ -23,7 +23,7 @@ def thin(raw: Raw, limit: int | None, seed: int) -> Raw:
     groups = raw.train_class if raw.train_owner is None else raw.train_owner
     sizes = np.bincount(groups)
     quota = np.maximum(np.floor(sizes * (limit / len(groups)) + 0.5), LEAST)
-    rows = np.flatnonzero(rank(groups, generator(seed, "limit").permutation(len(groups))) < quota[groups])
+    rows = np.flatnonzero(rank(groups, shuffled(len(groups), generator(seed, "limit"))) < quota[groups])
     return replace(
         raw,
         train_x=raw.train_x[rows],
@@ -33,11 +33,11 @@ def thin(raw: Raw, limit: int | None, seed: int) -> Raw:
     )
 
 
-def rows_beside(rows: Ids, n: int) -> Ids:
-    """Return the positions below n that are not in `rows`, sorted."""
-    free = np.ones(n, dtype=bool)
-    free[rows] = False
-    return np.flatnonzero(free)
+def past(held: Ids, rows: Ids) -> Ids:
+    """Return the positions among all samples of `rows`, which count those alone that aren't `held` (sorted)."""
+    found: Ids = np.searchsorted(held - np.arange(len(held)), rows, side="right")
+    found += rows
+    return found
 
 
 def server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
@@ -48,14 +48,16 @@ def server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
     if raw.valid is not None:
         return np.empty(0, dtype=np.int64)
     y, n, wanted = raw.train_class, raw.n_strata, max(1, round(share * len(raw.train_y)))
-    place = rank(y, rng.permutation(len(y)))
-    in_class = rng.random(n)[y]
-    in_class += place
-    del place  # arrays of all rows, of which a large population's inputs are but ten times as large
-    in_class /= np.bincount(y, minlength=n)[y]
+    place = rank(y, shuffled(len(y), rng))
+    first, sizes, in_class = rng.random(n), np.bincount(y, minlength=n), np.empty(len(y))
+    for start in range(0, len(y), PIECE):  # arrays of all rows are large: the inputs may be but ten times as large
+        piece = slice(start, start + PIECE)
+        in_class[piece] = (first[y[piece]] + place[piece]) / sizes[y[piece]]
+    del place
     if raw.train_owner is not None:
-        in_class[rank(raw.train_owner, rng.permutation(len(y))) < LEAST] = np.inf
-    rows = np.argsort(in_class, kind="stable")[:wanted]
+        in_class[rank(raw.train_owner, shuffled(len(y), rng)) < LEAST] = np.inf
+    rows = np.flatnonzero(in_class <= np.partition(in_class, wanted - 1)[wanted - 1])  # those wanted, and equal ones
+    rows = rows[np.argsort(in_class[rows], kind="stable")[:wanted]]
     rows = np.sort(rows[np.isfinite(in_class[rows])])
     if len(rows) == 0:
         raise DataError(

@@ -15,6 +15,7 @@ few samples may have an empty E_k, and everybody has where the test split is the
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -33,7 +34,7 @@ from fedcohort.host import memory
 from fedcohort.label_noise.base import LabelNoise
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.rng import Draws, Rekeyed, generator
-from fedcohort.startup.drawn import LEAST, rows_beside, server_rows, thin
+from fedcohort.startup.drawn import LEAST, past, server_rows, thin
 from fedcohort.types import Ids, Values
 
 SHARES = 20  # of a sample's numbers, put into order one after the other: what is copied at a time
@@ -63,20 +64,24 @@ def build(
     raw = thin(raw, limit, seed)
     held = server_rows(raw, server_val, generator(seed, "server_val"))
     memory.give_back()
-    free = rows_beside(held, len(raw.train_y))
-    parts = _parts(raw, free, partition, clients, limit, seed)
-    client_map, owners = _hash_map(parts, held, len(raw.train_y)), _owners_of_tests(raw, parts)
-    names = _names_of(raw, parts)
-    said = [*([raw.inputs] if raw.inputs else []), *_unused(raw, len(free) - len(parts.rows), owners)]
-    del free  # positions of all samples, here and below: of small ones each array is a tenth of the inputs
+    parts = _parts(raw, held, partition, clients, limit, seed)
+    client_map = _hash_map(parts, held, len(raw.train_y))
+    owners = None if raw.train_owner is None else natural_owners(raw.train_owner, parts)
+    tested = None if raw.pooled_test or raw.test_owner is None else owners  # else tests are dealt by classes
+    names = np.array(raw.owner_names)[owners] if raw.owner_names and owners is not None else None
+    unused = len(raw.train_y) - len(held) - len(parts.rows)
+    said = [*([raw.inputs] if raw.inputs else []), *_unused(raw, unused, tested)]
+    raw = replace(raw, train_owner=None)  # of small samples an array of all of them is a tenth of the inputs
+    memory.give_back()
     _shuffle(parts, seed)
     rates = label_noise.rates(Draws(seed, len(parts)))
     flipped = _flip_labels(label_noise, parts, raw.train_y, rates, raw.n_classes, seed)
     counts = parts.counts(raw.train_class[parts.rows], raw.n_strata)
     n_val = np.rint(client_val * parts.sizes).astype(np.int64)
     is_val, val, train = parts.cut(np.minimum(np.maximum(2, n_val), parts.sizes - 1))
-    test = _test_rows(raw, owners, len(parts), counts, seed)
+    test = _test_rows(raw, tested, len(parts), counts, seed)
     del parts
+    memory.give_back()
     train_x, val_x, server_x = _arrange(raw, raw.train_x, (train.rows, val.rows, held))
     train_y, val_y, server_y = _arrange(raw, raw.train_y, (train.rows, val.rows, held))
     memory.give_back()
@@ -135,7 +140,9 @@ def _flip_labels(
 def _hash_map(parts: Ragged, held: Ids, n: int) -> str:
     """Hash whose each training sample is: a client's number, -1 for nobody's, -2 for the server's."""
     owner = np.full(n, -1, dtype="<i8")
-    owner[parts.rows], owner[held] = parts.owner, -2
+    owner[held] = -2
+    for k, (start, stop) in enumerate(pairwise(parts.offsets.tolist())):
+        owner[parts.rows[start:stop]] = k
     return hashlib.blake2b(owner.data, digest_size=8).hexdigest()
 
 
@@ -162,18 +169,20 @@ def _group_counts(raw: Raw, train: Ragged, labels: Labels) -> Counts | None:
     return train.counts(A * labels + raw.train_attribute[train.rows], A * raw.n_classes)
 
 
-def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit: int | None, seed: int) -> Ragged:
-    """Deal the training data: each client's positions, out of `rows`, in an array of their own."""
-    if clients is not None and LEAST * clients > len(rows):
+def _parts(raw: Raw, held: Ids, partition: Partition, clients: int | None, limit: int | None, seed: int) -> Ragged:
+    """Deal the training data that aren't held: each client's positions among all, in an array of their own."""
+    stock = Stock(raw.train_class, raw.n_strata, raw.train_owner, raw.train_attribute, raw.n_attributes, held)
+    if clients is not None and LEAST * clients > len(stock):
         larger = "" if limit is None else f", or a larger split.limit than {limit}"
         raise OptionError(
             f"clients={clients} needs {LEAST * clients} training samples, {LEAST} a client, and dataset={raw.name} has "
-            f"{len(rows)} besides server_val; feasible: clients<={len(rows) // LEAST}{larger}"
+            f"{len(stock)} besides server_val; feasible: clients<={len(stock) // LEAST}{larger}"
         )
     try:
-        split = partition.split(_stock(raw, rows), clients, generator(seed, "partition"))
+        split = partition.split(stock, clients, generator(seed, "partition"))
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
+    del stock
     parts = split if isinstance(split, Ragged) else Ragged.of(split)
     if len(poor := np.flatnonzero(parts.sizes < LEAST)):
         raise DataError(
@@ -181,27 +190,7 @@ def _parts(raw: Raw, rows: Ids, partition: Partition, clients: int | None, limit
             f"{parts.sizes[poor[0]]}); take fewer clients, leave such clients out of the data, or set "
             f"partition.min_samples={LEAST} where the partition has it"
         )
-    return Ragged(rows[parts.rows], parts.offsets)
-
-
-def _stock(raw: Raw, rows: Ids) -> Stock:
-    """What a partition may know of these training samples."""
-    owner = None if raw.train_owner is None else raw.train_owner[rows]
-    attribute = None if raw.train_attribute is None else raw.train_attribute[rows]
-    return Stock(raw.train_class[rows], raw.n_strata, owner, attribute, raw.n_attributes)
-
-
-def _owners_of_tests(raw: Raw, parts: Ragged) -> Ids | None:
-    """Whose test rows each client has, [K]; None where they are dealt by classes, or nobody has any."""
-    if raw.pooled_test or raw.train_owner is None or raw.test_owner is None:
-        return None
-    return natural_owners(raw.train_owner, parts)
-
-
-def _names_of(raw: Raw, parts: Ragged) -> np.ndarray | None:
-    """What the data call each client, text [K]; None where they don't, or it isn't one of theirs."""
-    owners = natural_owners(raw.train_owner, parts) if raw.train_owner is not None and raw.owner_names else None
-    return None if owners is None else np.array(raw.owner_names)[owners]
+    return Ragged(past(held, parts.rows), parts.offsets)
 
 
 def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, seed: int) -> Ragged:
@@ -231,12 +220,15 @@ def _arrange(raw: Raw, x: np.ndarray, rows: Sequence[Ids]) -> list[np.ndarray]:
     mine = mine and not any(np.may_share_memory(x, other) for other in others)
     if not mine or sum(sizes) < len(x):
         return [x[each] for each in rows]
-    order, flat = np.concatenate(rows), x.reshape(len(x), -1)
+    stops, flat = np.cumsum(sizes), x.reshape(len(x), -1)
     step = -(-flat.shape[1] // SHARES)
     for start in range(0, flat.shape[1], step):
-        columns = slice(start, start + step)
-        flat[:, columns] = flat[:, columns][order]
-    return np.split(x, np.cumsum(sizes)[:-1])
+        columns = np.ascontiguousarray(flat[:, start : start + step])
+        moved = np.empty_like(columns)
+        for each, part in zip(rows, np.split(moved, stops[:-1]), strict=True):
+            columns.take(each, axis=0, out=part, mode="clip")  # by other modes numpy takes into an array of its own
+        flat[:, start : start + step] = moved
+    return np.split(x, stops[:-1])
 
 
 def _shard(raw: Raw, x: np.ndarray, clients: Ragged, y: Labels, true_y: Labels) -> Shard:

@@ -1,0 +1,21 @@
+import numpy as np
+
+from fedcohort.partition.base import Stock
+
+
+def test_what_the_server_holds_is_not_dealt() -> None:
+    whole = np.arange(6)
+    stock = Stock(whole % 3, 3, whole // 2, whole % 2, 2, held=np.array([1, 4]))
+    assert len(stock) == 4
+    assert stock.labels.tolist() == [0, 2, 0, 2]
+    assert stock.owner is not None
+    assert stock.owner.tolist() == [0, 1, 1, 2]
+    assert stock.attribute is not None
+    assert stock.attribute.tolist() == [0, 0, 1, 1]
+
+
+def test_what_nobody_knows_is_none_and_nothing_is_copied_without_need() -> None:
+    labels = np.arange(6)
+    stock = Stock(labels, 6)
+    assert (len(stock), stock.owner, stock.attribute) == (6, None, None)
+    assert stock.labels is labels
