@@ -122,7 +122,7 @@ WORKLOADS = {
     "W3": Workload(IMAGE, 62, _lognormal(), 355, 10, 0.1, 10000, 5, LogReg().build),
     "W4": Workload(PHOTO, 10, np.full(1000, 50), 50, 10, 0.05, 1000, 5, small_cnn),
     "W5": Workload((80,), 80, np.full(50, 100), 10, 10, 0.8, 200, 3, CharLstm(8, 256, 2).build, text=True),
-    "W6": Workload(PHOTO, 10, np.full(100, 100), 10, 10, 0.05, 500, 3, ResNet8("group", 8).build),
+    "W6": Workload(PHOTO, 10, np.full(100, 100), 10, 10, 0.05, 500, 3, ResNet8("group", 8, 16).build),
 }
 
 

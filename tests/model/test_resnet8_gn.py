@@ -31,6 +31,9 @@ def test_its_size() -> None:
     assert 27 * 16 + 32 + (2 * 2304 + 64) + (4608 + 9216 + 128 + 576) + (18432 + 36864 + 256 + 2176) + 650 == 78_042
     network = make("model", "resnet8_gn").build((3, 32, 32), 10)
     assert sum(p.numel() for p in network.parameters()) == 78_042
+    half = make("model", "resnet8_gn", width=8).build((3, 32, 32), 10)
+    blocks = (2 * 576 + 32) + (1152 + 2304 + 64 + 128 + 32) + (4608 + 9216 + 128 + 512 + 64)
+    assert sum(p.numel() for p in half.parameters()) == 27 * 8 + 16 + blocks + 330
     assert sum(isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3) for m in network.modules()) == 7
 
 
@@ -97,6 +100,8 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(
         OptionError, match=r"^groups must be a divisor of every layer's channels \(16, 32, 64\), got 12$"
     ):
-        ResNet8("group", 12)
+        ResNet8("group", 12, 16)
+    with pytest.raises(OptionError, match=r"^groups must be a divisor of every layer's channels \(4, 8, 16\), got 8$"):
+        ResNet8("group", 8, 4)
     with pytest.raises(IncompatibleConfig, match=r"^model=resnet8_gn needs images .* at least 4x4, .* \[60\]$"):
         make("model", "resnet8_gn").build((60,), 10)

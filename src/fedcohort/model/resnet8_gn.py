@@ -4,20 +4,21 @@
 block each. 78,042 parameters with three channels and ten classes, a 143rd of ResNet-18's.
 
 Departures from the paper: group norm with 8 groups takes the place of batch norm (`norm=batch` brings it back), as in
-`resnet18_gn`; and shortcuts between stages are 1x1 convolutions, where He et al. pad with zeros. Details are in
-`model.residual`.
+`resnet18_gn`; and shortcuts between stages are 1x1 convolutions, where He et al. pad with zeros. `width` makes it
+narrower, or wider, than theirs. Details are in `model.residual`.
 """
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fedcohort import ranges
 from fedcohort.model.base import Model, check_norm, require_images
 
 if TYPE_CHECKING:
     from torch import nn
 
-WIDTHS, BLOCKS = (16, 32, 64), 1  # channels of each stage, blocks in each
-LEAST = 2 ** (len(WIDTHS) - 1)  # pixels of a side: every stage but the first halves it
+STAGES, BLOCKS = 3, 1  # blocks in each
+LEAST = 2 ** (STAGES - 1)  # pixels of a side: every stage but the first halves it
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,24 @@ class ResNet8(Model):
     Attributes:
         norm: "group" or "batch".
         groups: of channels, in each layer of group norm.
+        width: channels of the first stage; each of the others has twice as many as the one before.
     """
 
     norm: str
     groups: int
+    width: int
 
     def __post_init__(self) -> None:
-        check_norm(self.norm, self.groups, WIDTHS)
+        ranges.integer("width", self.width, "[1, inf)")
+        check_norm(self.norm, self.groups, self.widths)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Channels of each stage."""
+        return tuple(self.width * 2**stage for stage in range(STAGES))
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
         channels, *_ = require_images("resnet8_gn", shape, LEAST)
         from fedcohort.model import residual  # noqa: PLC0415 - torch only once the words are right
 
-        return residual.make(channels, n_classes, WIDTHS, BLOCKS, self.norm, self.groups)
+        return residual.make(channels, n_classes, self.widths, BLOCKS, self.norm, self.groups)
