@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from agg_harness import update_of
-from fedcohort.selector.feel import Feel, State, chances, des_raj, fill_lagged, multiplier, scale
+from fedcohort.selector.feel import Feel, State, chances, des_raj, fill_lagged, multiplier, shares
 from fedcohort.types import Advice, ProbeResult, Selection
 from known import known
 from selector_harness import World, context, ids, outcome, play
@@ -77,20 +77,43 @@ def test_equal_latencies_leave_importance_alone() -> None:
 
 
 def test_the_scale_of_the_norms() -> None:
-    """It cancels for rho = 0; in the formula as printed it changes q otherwise; divided by its mean square it can't."""
+    """It cancels for rho = 0; in the formula as printed it changes q otherwise; divided by their sum it can't."""
     np.testing.assert_allclose(chances(3 * A, T, 0.0), chances(A, T, 0.0), rtol=1e-12)
     assert np.abs(chances(3 * A, T, 0.5) - chances(A, T, 0.5)).max() > 0.01
-    np.testing.assert_allclose(scale(3 * A), scale(A), rtol=1e-14)
-    assert (scale(A) ** 2).mean() == pytest.approx(1.0)
+    np.testing.assert_allclose(shares(3 * A), shares(A), rtol=1e-14)
+    np.testing.assert_allclose(shares(A), A / 2.3)
 
 
-def test_a_selection_scales_both_by_their_means() -> None:
-    """a over sqrt((1 + .09 + 1) / 3), T over 70 / 3: the scores, which are the probabilities."""
+@pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
+@pytest.mark.parametrize("rho", [0.1, 0.5, 0.9])
+def test_latency_counts_as_much_among_many_as_among_few(rho: float, redraw: str) -> None:
+    """Twenty clients alike in place of each: their chances are a twentieth of its."""
+    n, norms, seconds = np.array([50.0, 30.0, 20.0]), np.array([2.0, 1.0, 5.0]), 10 * T
+    found = []
+    for copies in (1, 20):
+        signals = {"n_train": np.repeat(n, copies), "expected_s": np.repeat(seconds, copies)}
+        K = 3 * copies
+        answers = {"grad_norm": ProbeResult(ids(*range(K)), np.repeat(norms, copies))}
+        state = State(np.full(K, NAN), np.zeros(K))
+        selection, _ = feel(rho=rho, redraw=redraw).select(state, context(0, 1, K, signals=signals), answers)
+        found.append(known(selection.probability).reshape(3, copies).sum(axis=1))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+
+
+def test_twice_as_slow_is_chosen_less_often_among_fifty() -> None:
+    """a and T with mean 1, rho = .5: sum q = 1 at s = rho T + lambda near .5, q_k near a_k / sqrt(T_k)."""
+    seconds = np.repeat([2 / 3, 4 / 3], 25)
+    q = chances(np.full(50, 0.02), seconds, 0.5)
+    assert q[0] / q[-1] == pytest.approx(np.sqrt(2), rel=0.03)
+
+
+def test_a_selection_scales_importance_by_its_sum_and_time_by_its_mean() -> None:
+    """a over 2.3, T over 70 / 3: the scores, which are the probabilities."""
     selection, _ = chosen([2.0, 1.0, 5.0])
-    expected = chances(A / np.sqrt(2.09 / 3), T / (7 / 3), 0.5)
+    expected = chances(A / 2.3, T / (7 / 3), 0.5)
     np.testing.assert_allclose(known(selection.scores), expected, rtol=1e-10)
     np.testing.assert_allclose(known(selection.probability), expected, rtol=1e-10)
-    np.testing.assert_allclose(selection.parts["importance"], A / np.sqrt(2.09 / 3))
+    np.testing.assert_allclose(selection.parts["importance"], A / 2.3)
     np.testing.assert_allclose(selection.parts["latency"], T / (7 / 3))
 
 
@@ -106,14 +129,17 @@ def test_the_first_draw_follows_the_probabilities(redraw: str) -> None:
 @pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
 def test_the_second_draw_is_among_those_left(redraw: str) -> None:
     """Chances q_j / (1 - q_i), or those that solve the two clients' own problem; the weights tell which came first."""
-    a, seconds = A / np.sqrt(2.09 / 3), T / (7 / 3)
-    q = chances(a, seconds, 0.5)
+    q = chances(A / 2.3, T / (7 / 3), 0.5)
     orders = set()
+
+    def own(rest: np.ndarray) -> np.ndarray:
+        return chances(A[rest] / A[rest].sum(), T[rest] / T[rest].mean(), 0.5)
+
     for seed in range(40):
         selection, state = chosen([2.0, 1.0, 5.0], 2, seed, redraw=redraw)
         for first, second in permutations(selection.clients.tolist()):
             rest = np.setdiff1d(np.arange(3), [first])
-            again = q[rest] / q[rest].sum() if redraw == "renormalise" else chances(a[rest], seconds[rest], 0.5)
+            again = q[rest] / q[rest].sum() if redraw == "renormalise" else own(rest)
             weights = des_raj(W[[first, second]], np.array([q[first], again[rest == second][0]]))
             if np.allclose(state.weights[[first, second]], weights, rtol=1e-9):
                 orders.add((first, second))
@@ -177,7 +203,7 @@ def test_a_norm_that_is_no_norm_is_never_preferred(bad: float) -> None:
     for seed in range(20):
         assert chosen([1.0, bad, 1.0], 2, seed)[0].clients.tolist() == [0, 2]
     assert len(chosen([bad] * 3, 2)[0].clients) == 2
-    np.testing.assert_array_equal(scale(np.full(3, bad)), np.ones(3))
+    np.testing.assert_array_equal(shares(np.full(3, bad)), np.full(3, 1 / 3))
 
 
 @pytest.mark.parametrize("bad", [NAN, 0.0])
@@ -207,7 +233,7 @@ def test_the_last_update_stands_in_for_the_gradient() -> None:
     state = selector.observe(State(np.full(3, NAN), np.zeros(3)), outcome(0, [0, 2], update_norm=[2.0, 5.0]))[1]
     np.testing.assert_array_equal(state.norm, [2.0, NAN, 5.0])
     selection, _ = selector.select(state, context(1, 1, 3, signals=SIGNALS), {})
-    expected = chances(scale(W * [2.0, 3.5, 5.0]), T / (7 / 3), 0.5)
+    expected = chances(shares(W * [2.0, 3.5, 5.0]), T / (7 / 3), 0.5)
     np.testing.assert_allclose(known(selection.probability), expected, rtol=1e-10)
 
 

@@ -13,7 +13,9 @@ agg=unbiased weighs the updates by Des Raj's ordered estimator: with w_k = n_k/n
 
 Departures from the paper:
 - the formula is derived from the objective above; how the paper draws several clients was not available to us, nor a
-  value of rho: T is divided by its mean and a^2 by its mean, so that rho has no unit;
+  value of rho: T is divided by its mean and a by its sum, so that rho has no unit. Both terms are 1 then where chances
+  are a and all T alike, however many clients there are; with a^2 divided by its mean, as was tried, the second would be
+  their number squared, and rho would do nothing;
 - with several local steps there is no one gradient: g_k is the full-batch gradient at w_t, asked of everybody; the
   norm of the client's last update, for no poll, is importance=update_lag (their mean for clients without one);
 - T_k is the expected time of a whole job: what it will really take is not known yet;
@@ -26,7 +28,6 @@ Departures from the paper:
   trains on its data, its gradient stays large.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -106,8 +107,8 @@ class Feel(Selector[State]):
         w = n / max(n[here].sum(), 1.0)
         a, T, q = (np.full(ctx.n_clients, np.nan) for _ in range(3))
         seconds = ctx.signals["expected_s"][here]
-        T[here] = seconds / max(seconds.mean(), 1e-300) if len(here) else seconds
-        a[here] = scale(w[here] * norm[here])
+        T[here] = over_mean(seconds)
+        a[here] = shares(w[here] * norm[here])
         q[here] = chances(a[here], T[here], self.rho)
         order, at_draw = self._draw(a, T, q, ctx)
         weights = np.zeros(ctx.n_clients)
@@ -138,7 +139,7 @@ class Feel(Selector[State]):
         order, at_draw, rest = np.empty(0, np.int64), np.empty(0), ctx.available
         for _ in range(m):
             q = np.zeros(ctx.n_clients)
-            q[rest] = chances(a[rest], T[rest], self.rho)
+            q[rest] = chances(shares(a[rest]), over_mean(T[rest]), self.rho)
             client = draw(q, rest, 1, ctx.rng)
             order, at_draw, rest = np.append(order, client), np.append(at_draw, q[client]), rest[rest != client]
         return order, at_draw
@@ -153,13 +154,18 @@ def fill_lagged(norm: Values) -> Values:
     return np.where(known, norm, largest * (norm[known] / largest).mean())  # a plain sum could overflow
 
 
-def scale(raw: Values) -> Values:
-    """Importances over the root of their mean square, at least 1e-12; ones where none is positive and finite."""
+def shares(raw: Values) -> Values:
+    """Importances over their sum, none below 1e-12 of the largest; all alike where none is positive and finite."""
     good = np.isfinite(raw) & (raw > 0)
     if not good.any():
-        return np.ones(len(raw))
-    relative = np.where(good, raw, 0.0) / raw[good].max()
-    return np.asarray(np.maximum(relative, FLOOR) / math.sqrt(float((relative**2).mean())))
+        return np.full(len(raw), 1 / max(len(raw), 1))
+    relative = np.maximum(np.where(good, raw, 0.0) / raw[good].max(), FLOOR)
+    return np.asarray(relative / relative.sum())
+
+
+def over_mean(seconds: Values) -> Values:
+    """Times over their mean."""
+    return seconds / max(seconds.mean(), 1e-300) if len(seconds) else seconds
 
 
 def chances(a: Values, T: Values, rho: float) -> Values:
