@@ -39,6 +39,7 @@ class Facts:
         smaller_update: the codec sends fewer bytes than an update of the network has, or is none.
         images: samples are images.
         classes: a sample has a class, one.
+        n_params: numbers that the network trains.
     """
 
     timed_device: bool
@@ -66,6 +67,7 @@ class Facts:
     smaller_update: bool | None = None
     images: bool | None = None
     classes: bool | None = None
+    n_params: int | None = None
 
 
 @dataclass(frozen=True)

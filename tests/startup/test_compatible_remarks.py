@@ -116,6 +116,15 @@ def test_a_codec_that_leaves_every_tensor_whole_is_told(
     assert ("codec=lowrank makes no update of this network smaller" in caplog.text) == said
 
 
+@pytest.mark.parametrize(("rate", "said"), [("1e-5", True), ("0.003", True), ("0.0031", False)])
+def test_a_gradient_that_is_two_numbers_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, rate: str, said: bool
+) -> None:
+    """Of 650 numbers a share of .003 is the shortest sketch, two; .0031 are three."""
+    go(tmp_path, "selector=hcsfed", f"selector.rate={rate}", "model=logreg", "rounds=1")
+    assert ("selector=hcsfed compresses a gradient of this network into two numbers" in caplog.text) == said
+
+
 def test_a_part_of_any_group_may_remark_on_its_options() -> None:
     class Talker(type(make("availability", "always"))):  # type: ignore[misc]
         def remarks(self, word: str) -> list[str]:

@@ -49,6 +49,10 @@ TOO_MANY = (
     "{who} has more strata than a cohort has places: those of the largest targets have one each, the same in every "
     "round, and whoever is in another never trains. Choose selector.strata=null"
 )
+TOO_SHORT = (
+    "{who} compresses a gradient of this network into two numbers, which tell little more than its length: choose a "
+    "larger selector.rate"
+)
 STRATA = {"paper": 10, "feddiverse_paper": 3}
 
 
@@ -100,11 +104,15 @@ class HcsFed(Selector[State]):
 
     @property
     def prefers(self) -> frozenset[Want]:
-        return frozenset({Want(self._fits, TOO_MANY)})
+        return frozenset({Want(self._fits, TOO_MANY), Want(self._tells, TOO_SHORT)})
 
     def _fits(self, run: Facts) -> bool | None:
         """Whether every stratum has a place in a cohort."""
         return None if run.cohort is None else self.strata is None or self.strata <= run.cohort
+
+    def _tells(self, run: Facts) -> bool | None:
+        """Whether a sketch is longer than the shortest."""
+        return None if run.n_params is None else sketch.length(run.n_params, self.rate) > sketch.length(1, self.rate)
 
     @property
     def needs(self) -> frozenset[str]:

@@ -187,8 +187,9 @@ def _loop(composition: Composed, parts: "Parts", federation: "Federation", netwo
 
     config = composition.config
     known = compatible.with_data(_facts(composition, parts), parts, config["cohort"], federation)
-    smaller = parts.codec.shrinks(Layout.of(network))
-    known = replace(known, batch_norm=keeps_statistics(network), smaller_update=smaller)
+    layout = Layout.of(network)
+    smaller, n_params = parts.codec.shrinks(layout), layout.n_params
+    known = replace(known, batch_norm=keeps_statistics(network), smaller_update=smaller, n_params=n_params)
     remarks = compatible.remarks(parts, composition.choices, config["requires"], known, composition.overrides)
     untried = processes.remarks(config["trainer"]["accelerator"], config["trainer"]["num_nodes"])
     for line in [*remarks, *federation.remarks(), *untried]:
