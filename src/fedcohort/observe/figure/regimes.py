@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ENOUGH = 0.55  # of the colour scale: beyond it numbers are white
+CLOSE = 25  # ranks on a line, from which their numbers would run into each other
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,11 @@ def draw_ranks(ranks: Mapping[str, float], distance: float, baseline: str, note:
     first = 0.5 + 0.22 * len(groups)
     axes.set_ylim(first + 0.5 * half + 0.2, -1.35)
     axes.hlines(0, low, high, color=style.BLACK, linewidth=1.0)
+    step = 1 if high <= CLOSE else 5
     for tick in range(low, high + 1):
         axes.vlines(tick, -0.12, 0, color=style.BLACK, linewidth=1.0)
-        axes.text(tick, -0.2, str(tick), ha="center", va="bottom", fontsize=style.SMALL)
+        if tick == low or tick % step == 0:
+            axes.text(tick, -0.2, str(tick), ha="center", va="bottom", fontsize=style.SMALL)
     shown = min(distance, high - low)
     axes.plot([low, low + shown], [-0.95, -0.95], color=style.GREY, linewidth=2.0, marker="|", markersize=8)
     more = "" if shown == distance else ", longer than the scale"
