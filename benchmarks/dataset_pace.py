@@ -46,7 +46,7 @@ FITTING: dict[str, tuple[str, ...]] = {
     "fashion_mnist": ("model=cnn",),
     "emnist": ("clients=500", "model=cnn"),  # with 50, as elsewhere, a round would be ten times MNIST's
     "cifar10": ("model=resnet8_gn",),
-    "cifar100": ("model=resnet8_gn",),
+    "cifar100": ("heterogeneity=iid", "model=resnet8_gn"),
     "cmnist": ("model=cnn",),
     "femnist": (*OWN, "model=cnn_leaf_femnist", "client.batch=10"),
     "celeba": (*OWN, "model=cnn_leaf_celeba", "client.batch=10"),
