@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.data.places import rank
+from fedcohort.data.places import rank, shuffled
 from fedcohort.dataset import cells
 from fedcohort.dataset.table import Frame, file_of, part_of, read
 from fedcohort.errors import DataError
@@ -77,7 +77,7 @@ def rows_of(x: np.ndarray, rows: Ids) -> np.ndarray:
 
 def draw_of_each(groups: Ids, quota: Ids, rng: np.random.Generator) -> np.ndarray:
     """Draw so many rows of each group: whether each row is drawn, bool [N]. quota: by group."""
-    drawn: np.ndarray = rank(groups, rng.permutation(len(groups))) < quota[groups]
+    drawn: np.ndarray = rank(groups, shuffled(len(groups), rng)) < quota[groups]
     return drawn
 
 
