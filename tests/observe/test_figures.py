@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -177,9 +178,23 @@ def test_clients_in_the_order_of_their_classes() -> None:
 
 
 def test_a_moving_mean_of_equal_values_is_that_value() -> None:
-    assert curves.moving_mean(np.full(9, 2.5), 5).tolist() == [2.5] * 9
-    assert curves.moving_mean(np.array([0.0, 3.0, 6.0]), 3).tolist() == [1.5, 3.0, 4.5]
-    assert (curves.smoothing(300), curves.smoothing(1500)) == (1, 31)
+    assert curves.moving_mean(np.arange(9), np.full(9, 2.5), 5).tolist() == [2.5] * 9
+    assert curves.moving_mean(np.arange(3), np.array([0.0, 3.0, 6.0]), 3).tolist() == [1.5, 3.0, 4.5]
+
+
+def test_a_moving_mean_is_of_rounds_however_often_they_are_measured() -> None:
+    """Of the rounds 0, 10, 20, 40, within 10: 0 and 3; 0, 3 and 6; 3 and 6; 9."""
+    steps, values = np.array([0, 10, 20, 40]), np.array([0.0, 3.0, 6.0, 9.0])
+    assert curves.moving_mean(steps, values, 21).tolist() == [1.5, 3.0, 4.5, 9.0]
+    assert curves.moving_mean(steps, values, 19).tolist() == values.tolist()
+
+
+def test_only_many_points_are_smoothed() -> None:
+    """Of 1,500 rounds 31, where more than 300 were measured; every fifth of them are readable as they are."""
+    often = pd.DataFrame({"test/acc": np.zeros(1500)})
+    assert curves.smoothing(often) == 31
+    assert curves.smoothing(often[:300]) == 1
+    assert curves.smoothing(often.where(often.index.to_series() % 5 == 0, axis=0)) == 1
 
 
 @pytest.mark.parametrize(
@@ -241,7 +256,8 @@ def test_both_validation_curves_are_drawn_thin(tmp_path: Path, drawn: dict[str, 
     for axes, name, scale in ((accuracy, "acc", 100.0), (loss, "loss", 1.0)):
         (line,) = [line for line in axes.lines if line.get_label() == "server's validation set"]
         assert line.get_linewidth() == curves.THIN
-        means = curves.moving_mean(np.array([scale * report(s).metrics[f"server_val/{name}"] for s in range(401)]), 9)
+        values = np.array([scale * report(s).metrics[f"server_val/{name}"] for s in range(401)])
+        means = curves.moving_mean(np.arange(401), values, 9)
         np.testing.assert_allclose(np.asarray(line.get_ydata(), dtype=float), means)
 
 

@@ -40,8 +40,8 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
     metrics = history.metrics
     if not any(name in metrics for lines in LINES.values() for name, *_ in lines):
         return False
-    window = smoothing(len(metrics))
-    mean = f" (means of {window} rounds; pale: each round)" if window > 1 else ""
+    window = smoothing(metrics)
+    mean = f" (means of {window} rounds; pale: as measured)" if window > 1 else ""
     steps = np.asarray(history.steps, dtype=float)
     time = metrics["time/virtual_s"].to_numpy() if "time/virtual_s" in metrics else np.zeros(len(steps))
     both = not is_even(time, steps)
@@ -113,34 +113,38 @@ def _line(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray, name: str, **loo
     if not measured.any():
         return
     values = metrics[name].to_numpy()[measured] * (1 if name.endswith("loss") else 100)
-    window = smoothing(len(metrics))
-    if window > 1:
+    if (window := smoothing(metrics)) > 1:
         if look["linewidth"] == BOLD:
             axes.plot(x[measured], values, color=look["color"], linewidth=0.6, alpha=0.35)
-        values = moving_mean(values, window)
+        values = moving_mean(metrics.index.to_numpy()[measured], values, window)
     dots = "o" if len(values) <= MARKED else ""
     axes.plot(x[measured], values, marker=dots, markersize=2 * look["linewidth"], **look)
 
 
-def smoothing(points: int) -> int:
+def smoothing(metrics: "pd.DataFrame") -> int:
     """Rounds in the moving mean that is drawn over a long run's jitter; 1 where the points themselves are readable."""
-    return 1 if points <= LONG else 2 * (points // 100) + 1
+    drawn = [name for lines in LINES.values() for name, *_ in lines]
+    points = max(int(_drop_unmeasured(metrics, name).sum()) for name in drawn)
+    return 1 if points <= LONG else 2 * (len(metrics) // 100) + 1
 
 
-def moving_mean(values: np.ndarray, window: int) -> Float64[np.ndarray, "_n"]:
-    """The centred mean of `window` values (odd), of fewer at the ends."""
-    ones = np.ones(window)
-    sums = np.convolve(values, ones, mode="full")[window // 2 : window // 2 + len(values)]
-    counts = np.convolve(np.ones(len(values)), ones, mode="full")[window // 2 : window // 2 + len(values)]
-    means: np.ndarray = sums / counts
+def moving_mean(steps: np.ndarray, values: np.ndarray, window: int) -> Float64[np.ndarray, "_n"]:
+    """The mean of the values of the `window` rounds (odd) around each; rounds that measured none have no part in it.
+
+    steps: the rounds of the values, ascending.
+    """
+    first = np.searchsorted(steps, steps - window // 2, side="left")
+    end = np.searchsorted(steps, steps + window // 2, side="right")
+    sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+    means: np.ndarray = (sums[end] - sums[first]) / (end - first)
     return means
 
 
 def _band(axes: "Axes", metrics: "pd.DataFrame", x: np.ndarray) -> None:
     measured = _drop_unmeasured(metrics, BAND[0]) & _drop_unmeasured(metrics, BAND[1])
     if measured.any():
-        window = smoothing(len(metrics))
-        low, high = (moving_mean(100 * metrics[name].to_numpy()[measured], window) for name in BAND[:2])
+        steps, window = metrics.index.to_numpy()[measured], smoothing(metrics)
+        low, high = (moving_mean(steps, 100 * metrics[name].to_numpy()[measured], window) for name in BAND[:2])
         axes.fill_between(x[measured], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND[2])
 
 
