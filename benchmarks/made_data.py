@@ -1,7 +1,6 @@
 """Data of the layout and the size of those that are not at hand, with nothing in them: for times, not for accuracies.
 
 Rows, classes, people and the sizes of images are the original's; images are a few hundred of noise, each many times.
-Of Spawrious there are the two breeds and the two places that FedDiverse starts with alone.
 """
 
 import io
@@ -101,12 +100,14 @@ def _waterbirds(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
 
 
 def _spawrious(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
-    image, breeds, places = _noise(rng, (224, 224, 3)), np.array(["labrador", "dachshund"]), np.array(["beach", "snow"])
+    image = _noise(rng, (224, 224, 3), "JPEG")
+    breeds = np.array(["bulldog", "corgi", "dachshund", "labrador"])
+    places = np.array(["beach", "desert", "dirt", "jungle", "mountain", "snow"])
 
     def columns_of(rows: np.ndarray) -> Columns:
-        return {"image": image(rows), "label": breeds[rows % 2], "place": places[rows // 2 % 2]}
+        return {"image": image(rows), "label": breeds[rows % 4], "place": places[rows // 4 % 6]}
 
-    return {"train": (4 * 6_336, columns_of)}, {}
+    return {"train": (4 * 6 * 6_336, columns_of)}, {}
 
 
 def _reddit(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:

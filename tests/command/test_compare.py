@@ -201,3 +201,20 @@ def test_each_seed_may_have_a_budget_of_its_own() -> None:
     found = sort([*runs, run("random", 0, 0.7, started=9, options={"until.virtual_s": "900"})], "selector", None, ACC)
     assert len(found.cells[("random", "")]) == 1
     assert notes_with(found, "until.virtual_s=")
+
+
+def test_budgets_of_their_own_are_compared_seed_by_seed() -> None:
+    """Seeds 1 and 2 of ucb went on without the budget, so that they are no equals; a seed that random lacks is none."""
+    budgets = {0: "300", 1: "400", 2: "500"}
+    random = [run("random", s, 0.5, options={"until.virtual_s": budgets[s]}) for s in (1, 2)]
+    alike = [run("ucb", s, 0.6, options={"until.virtual_s": of}) for s, of in budgets.items()]
+    found = sort([*random, *alike], "selector", None, ACC)
+    assert (notes_with(found, "also differs"), found.odd) == ([], frozenset())
+    longer = [run("ucb", s, 0.6, options={"until.virtual_s": "300" if not s else "null"}) for s in budgets]
+    random.append(run("random", 0, 0.5, options={"until.virtual_s": "300"}))
+    found = sort([*random, *longer], "selector", None, ACC)
+    assert notes_with(found, "also differs") == [
+        "also differs: until.virtual_s on seed 1 is 400 for random; null for ucb",
+        "also differs: until.virtual_s on seed 2 is 500 for random; null for ucb",
+    ]
+    assert found.odd == {("random", ONE), ("ucb", ONE)}

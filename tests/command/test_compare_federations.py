@@ -2,11 +2,14 @@
 
 import csv
 
+import numpy as np
 import pytest
 
 from compare_toy import ACC, run, table
 from fedcohort.observe.comparison import render, verdict
+from fedcohort.observe.comparison.goals import set_all
 from fedcohort.observe.comparison.runs import sort
+from fedcohort.observe.comparison.series import Series
 from fedcohort.observe.comparison.table import tabulate
 
 SKEWED, EVEN = {"partition": "dirichlet", "partition.alpha": "0.1"}, {"partition": "iid"}
@@ -34,6 +37,17 @@ def test_seeds_of_different_federations_are_no_pairs() -> None:
     assert any(note.startswith("not compared with random: flash, of another federation") for note in found.notes)
     (row,) = (row for row in csv.DictReader(render.render_csv(found).splitlines()) if row["selector"] == "flash")
     assert (row["diff"], row["verdict"], row["baseline"]) == ("", "", "")
+
+
+def test_the_best_of_another_federation_is_no_target() -> None:
+    """Of random and ucb alone random has the best of a federation of its own; both of two federations are nobody's."""
+    found = sort([run("random", 0, 0.2, options=EVEN), run("ucb", 0, 0.3, options=SKEWED)], "selector", None, ACC)
+    values = np.array([0.1, 0.3])
+    histories = {cell: {0: Series(*[values] * 5)} for cell in found.cells}
+    goals, notes = set_all(found, histories, ["random"], None, 1)
+    assert {cell[0]: list(of) for cell, of in goals.items()} == {"random": [0], "ucb": []}
+    assert notes == ["no target: ucb, of another federation than random"]
+    assert not any(set_all(found, histories, ["random", "ucb"], None, 1)[0].values())
 
 
 @pytest.mark.parametrize(("rows", "compared"), [("partition", "iid"), ("partition.alpha", "9"), ("name", "a")])

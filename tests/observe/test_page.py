@@ -74,6 +74,7 @@ def test_the_verdict() -> None:
         "Finished after 3 of 9 rounds: until.acc=0.7 is reached (0.75)."
     )
     assert verdict({**summary, "earlier": {"test/acc": 2}}).startswith("**50.0 %** test accuracy of round 2, best")
+    assert "worst 5 % of clients 25.0 % of round 1, 90 s" in verdict({**summary, "earlier": {"clients/acc_worst5": 1}})
     nothing = {**summary, "final": {}, "best": {}, "virtual_s": None, "bytes": {}, "end": "", "status": "interrupted"}
     assert verdict(nothing) == "Interrupted after 3 of 9 rounds."
 

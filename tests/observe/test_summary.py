@@ -11,7 +11,7 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.observe import console
-from fedcohort.observe.summary import Summary
+from fedcohort.observe.summary import Summary, more_rows
 from fedcohort.record import card
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import Observer, RunInfo
@@ -282,3 +282,26 @@ def test_a_run_that_taught_the_model_nothing_says_so(
     assert found["warnings"] == [record.getMessage() for record in caplog.records]
     assert len(found["warnings"]) == (line is not None)
     assert line is None or line in found["warnings"][0]
+
+
+def test_what_differs_from_round_to_round_is_of_all_rounds(tmp_path: Path) -> None:
+    """Liars had none of the weight, half of it, and in a round that nobody came in it isn't known: .25 on average.
+
+    The second of the three rounds left the server's step out.
+    """
+    facts = info(tmp_path / "run", rounds=3)
+    watching = watchers()
+    for watcher in watching:
+        watcher.start(facts)
+    weights = ({}, {"attack/weight": 0.0}, {"attack/weight": 0.5, "round/dropped_step": 1.0}, {})
+    for step, metrics in enumerate(weights):
+        came = np.arange(4 if metrics else 0)
+        made = dataclasses.replace(report(step), arrived=came, metrics={"test/acc": 0.1, **metrics})
+        for watcher in watching:
+            watcher.observe(made)
+    for watcher in watching:
+        watcher.finish("finished")
+    found = written(tmp_path / "run")
+    assert found["means"] == {"attack/weight": 0.25}
+    assert dict(more_rows(found))["weight that liars got, mean over rounds"] == "25.0 %"
+    assert found["rounds_without_update"] == 2

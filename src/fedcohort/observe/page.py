@@ -12,7 +12,7 @@ from fedcohort.observe import html, progress, reached, units
 from fedcohort.observe.figure import style
 from fedcohort.observe.figure.following import FACTS, PREFIX, list_facts
 from fedcohort.observe.summary import NAME as SUMMARY
-from fedcohort.observe.summary import cost_rows, date, summarise
+from fedcohort.observe.summary import WORST, cost_rows, date, summarise
 from fedcohort.record.folder import status_of, write_atomically
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
@@ -52,10 +52,10 @@ def write(info: RunInfo, history: History, drawn: Sequence[Path], status: str | 
 def verdict(summary: Mapping[str, Any]) -> str:
     """`**93.3 %** test accuracy; best 95.3 % at round 49; ... Finished after 50 of 50 rounds: ...`, in Markdown."""
     final, best = summary["final"], summary["best"].get(reached.HEADLINE)
-    of = date(summary, reached.HEADLINE).replace(",", "")
+    of, worst_of = (date(summary, name).replace(",", "") for name in (reached.HEADLINE, WORST))
     said = [f"**{units.percent(final[reached.HEADLINE])}** test accuracy{of}"] if reached.HEADLINE in final else []
     said += [f"best {units.percent(best['value'])} at round {best['round']}"] if best else []
-    said += [f"worst 5 % of clients {units.percent(w)}"] if (w := final.get("clients/acc_worst5")) is not None else []
+    said += [f"worst 5 % of clients {units.percent(w)}{worst_of}"] if (w := final.get(WORST)) is not None else []
     said += [f"{units.seconds(clock)} of virtual time"] if (clock := summary.get("virtual_s")) else []
     said += [units.bytes_(traffic)] if (traffic := _traffic(summary)) else []
     ended = f"{summary['status']} after {summary['rounds']} of {summary['rounds_asked']} rounds"

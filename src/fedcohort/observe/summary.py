@@ -46,14 +46,16 @@ ROWS = (
     ("bytes of probes", "comm/probe_bytes", units.bytes_),
     ("client computation", "comp/client_flops", units.flops),
     ("server computation", "comp/server_flops", units.flops),
-    ("weight that liars got", "attack/weight", units.percent),
-    ("their share of those who arrived", "attack/share", units.percent),
     ("class imbalance of all data", "skew/global_ci", units.number),
     ("class imbalance of a client, mean", "skew/client_ci", units.number),
     ("attribute imbalance of all data", "skew/global_ai", units.number),
     ("attribute imbalance of a client, mean", "skew/client_ai", units.number),
     ("spurious correlation of all data", "skew/global_sc", units.number),
     ("spurious correlation of a client, mean", "skew/client_sc", units.number),
+)
+MEANS = (  # over the rounds, of what differs from round to round
+    ("weight that liars got, mean over rounds", "attack/weight", units.percent),
+    ("their share of those who arrived, mean over rounds", "attack/share", units.percent),
 )
 
 
@@ -93,7 +95,7 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
     """Return everything that `summary.json` holds.
 
     `final` is the last value of each metric that was measured at all, `earlier` the round of those evaluations that the
-    last round didn't make. now_ms: when the run has ended, None for now.
+    last round didn't make; `means`, of a few, are over all rounds. now_ms: when the run has ended, None for now.
     """
     final = history.final
     last = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATIONS)}
@@ -110,6 +112,7 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         "rounds_without_update": sum(step > 0 for step in history.steps) - len(_fruitful(history)),
         "warnings": warnings(info, history),
         "final": final,
+        "means": {name: float(history.metrics[name].mean()) for _, name, _ in MEANS if name in final},
         "earlier": {name: step for name, step in last.items() if step < history.steps[-1]},
         "best": {name: best for name in BEST if (best := _best(history, name))},
         "reached": reached.shares_of_best(history),
@@ -132,8 +135,11 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
 
 
 def _fruitful(history: History) -> list[int]:
-    """The rounds in which at least one update came and was taken."""
-    return [step for step, arrived in zip(history.steps, history.arrived, strict=True) if step and len(arrived)]
+    """The rounds in which at least one update came, and the server's step was taken."""
+    dropped = history.metrics.get("round/dropped_step")
+    left_out = set() if dropped is None else set(dropped.index[dropped > 0])
+    came = zip(history.steps, history.arrived, strict=True)
+    return [step for step, arrived in came if step and len(arrived) and step not in left_out]
 
 
 def warnings(info: RunInfo, history: History) -> list[str]:
@@ -237,6 +243,7 @@ def more_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     shown = (WORST, reached.CLOCK)
     rest = [row for row in ROWS if row[1] in final and row[1] not in shown]
     found += [(label + when(name), text(final[name])) for label, name, text in rest]
+    found += [(label, text(summary["means"][name])) for label, name, text in MEANS if name in summary["means"]]
     if "select/share_min" in final and "select/share_max" in final:
         low, high = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
         found.append(("rounds that a client was selected in, least and most", f"{low} to {high}"))

@@ -55,6 +55,14 @@ def test_the_same_difference_on_all_seeds_has_no_interval() -> None:
     assert (row["diff_ci95_low"], row["diff_ci95_high"], row["diff_p"]) == ("", "", "")
 
 
+def test_a_diverged_run_is_no_silence() -> None:
+    """A loss that isn't finite has no difference: that is said, whoever else is there."""
+    found = of({"random": BASE, "flash": UNTOLD, "ucb": (0.2, math.nan, 0.2)})
+    said = "of ucb nothing can be said: a value is not finite."
+    assert verdict.tell(found) == [f"test/acc: flash not distinguishable from random; {said}"]
+    assert verdict.tell(of({"random": BASE, "ucb": (0.2, math.inf, 0.2)})) == [f"test/acc: {said}"]
+
+
 def test_all_renderings_open_with_it() -> None:
     found = table(both(BASE, AHEAD))
     (said,) = verdict.tell(found)

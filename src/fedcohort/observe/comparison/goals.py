@@ -3,7 +3,7 @@
 target=best_of:a,b is, on each seed, the best of the last values of the runs of a and b on that seed: where a and b are
 rows, within each column, where they are columns, within each row. (FedBalancer's is that of the best variant of FedAvg
 at the end of the window: give all runs one window by until.virtual_s.) A seed that one of them lacks has no target, and
-is left out.
+is left out; so is a cell of another federation than theirs, as equal seeds are no pairs there.
 """
 
 import math
@@ -14,6 +14,7 @@ import numpy as np
 
 from fedcohort.observe.comparison.runs import Cell, Sorted, spell
 from fedcohort.observe.comparison.series import Series
+from fedcohort.observe.comparison.table import is_apart
 from fedcohort.ranges import refuse
 
 BEST_OF = "best_of:"
@@ -81,6 +82,9 @@ def _best_of(
     for cell, of in histories.items():
         named = [(word, cell[1]) if known is found.rows else (cell[0], word) for word in words]
         goals[cell] = {}
+        if apart := [spell(each) for each in named if is_apart(cell, each, found)]:
+            notes.append(f"no target: {spell(cell)}, of another federation than {', '.join(apart)}")
+            continue
         for seed in of:
             last = [histories[each][seed].value[-1:] for each in named if seed in histories.get(each, {})]
             values = sign * np.concatenate([*last, np.empty(0)])

@@ -10,6 +10,7 @@ from fedcohort.observe.comparison.question import Answer
 
 BEFORE = "forest.png"  # the figure that stands before the tables
 UNKNOWN = "Without a baseline there is no verdict: `baseline=` names one."
+ALONE = "Nobody can be compared with the baseline: what is said below has the reason."
 
 
 def render_page(answer: Answer, pictures: Sequence[tuple[Path, str]]) -> str:
@@ -20,7 +21,7 @@ def render_page(answer: Answer, pictures: Sequence[tuple[Path, str]]) -> str:
     where = answer.question.query
     of = f"sweep {where.sweep}" if where.sweep else f"experiment {where.experiment}"
     parts = [f"<h1>{escape(title)}</h1>", f"<p class=question>{escape(f'{counts} of {of}')}</p>"]
-    parts += [_say(said) for said in verdict.tell(table)] or [html.prose(UNKNOWN)]
+    parts += [_say(said) for said in verdict.tell(table)] or [html.prose(UNKNOWN if table.baseline is None else ALONE)]
     parts += [html.picture(path, what) for path, what in pictures if path.name == BEFORE]
     times = render_target.sheets(answer.times) if answer.times is not None else []
     matrices = render.sheets(table) if table.cols_name is not None else []  # else one has all of it

@@ -142,18 +142,35 @@ class _Sorter:
         firsts = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
         names = {name for run in firsts.values() for name, _ in settings(run)}
         odd: set[Cell] = set()
-        every = {n: {cell: run.params.get(n, "none") for cell, run in firsts.items()} for n in sorted(names)}
+        every = {n: _values(n, firsts) for n in sorted(names)}
+        own = {
+            name for name in ENDS if any(len({_value(name, run) for run in of.values()}) > 1 for of in cells.values())
+        }
         for name, values in every.items():
-            if len(set(values.values())) == 1 or name in self.compared or name.startswith(self.own):
+            if name in own or len(set(values.values())) == 1 or name in self.compared or name.startswith(self.own):
                 continue
             if _comes_along(name, every):
                 continue
-            which = {value: _where(values, value) for value in values.values()}
-            places = "; ".join(f"{value} for {', '.join(where)}" for value, where in which.items())
-            self.differences.append(f"also differs: {name} is {places}")
+            self.differences.append(f"also differs: {name} is {_spell_values(values)}")
             if not name.startswith(self.stand_ins):
                 odd |= _minorities(values)
+        for name in sorted(own - set(self.compared)):
+            odd |= self._by_seed(name, cells)
         return frozenset(odd)
+
+    def _by_seed(self, name: str, cells: Mapping[Cell, Mapping[int, Run]]) -> set[Cell]:
+        """Note where a budget that runs of a cell have each their own differs on a seed, and return the odd cells."""
+        odd: set[Cell] = set()
+        differ: dict[str, list[str]] = {}
+        for seed in sorted({seed for of in cells.values() for seed in of}):
+            values = _values(name, {cell: of[seed] for cell, of in cells.items() if seed in of})
+            if len(set(values.values())) > 1:
+                differ.setdefault(_spell_values(values), []).append(str(seed))
+                odd |= _minorities(values)
+        self.differences += [
+            f"also differs: {name} on seed {', '.join(seeds)} is {spelled}" for spelled, seeds in differ.items()
+        ]
+        return set() if name.startswith(self.stand_ins) else odd
 
     def code(self, cells: Mapping[Cell, Mapping[int, Run]]) -> None:
         """Which commit the figures come from."""
@@ -256,6 +273,20 @@ def _comes_along(name: str, every: Mapping[str, Mapping[Cell, str]]) -> bool:
     parts = name.split(".")
     words = [every.get(".".join(parts[:n]), {}) for n in range(1, len(parts))]
     return "none" in every[name].values() and any(len(set(of.values())) > 1 for of in words)
+
+
+def _values(name: str, runs: Mapping[Cell, Run]) -> dict[Cell, str]:
+    """A setting's value in a run of each cell."""
+    return {cell: _value(name, run) for cell, run in runs.items()}
+
+
+def _value(name: str, run: Run) -> str:
+    return run.params.get(name, "none")
+
+
+def _spell_values(values: Mapping[Cell, str]) -> str:
+    """`0.5 for ucb; 0.1 for random`."""
+    return "; ".join(f"{value} for {', '.join(_where(values, value))}" for value in dict.fromkeys(values.values()))
 
 
 def _where(values: Mapping[Cell, str], value: str) -> list[str]:

@@ -108,7 +108,8 @@ def mean(values: Sequence[float]) -> Mean:
 
     x = np.asarray(values, dtype=float)
     n = len(x)
-    std = (float(x.std(ddof=1)) if np.ptp(x) else 0.0) if n > 1 else math.nan  # 0 where rounding says 1e-17
+    with np.errstate(invalid="ignore"):  # between infinite values
+        std = (float(x.std(ddof=1)) if np.ptp(x) else 0.0) if n > 1 else math.nan  # 0 where rounding says 1e-17
     half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * std / math.sqrt(n) if n > 1 else math.nan
     return Mean(float(x.mean()) if n else math.nan, std, n, half)
 

@@ -58,7 +58,7 @@ def list_gaps(table: Table) -> list[Gap]:
     for cell, entry in table.entries.items():
         gap = entry.difference
         if gap is not None and gap.over.n and table.baseline is not None and math.isfinite(gap.over.mean):
-            base = (table.baseline, cell[1]) if table.baseline in table.rows else (cell[0], table.baseline)
+            base = _base(cell, table.baseline, table)
             ends = (gap.over.mean * factor, gap.over.low * factor, gap.over.high * factor)
             gaps.append(Gap(cell, base, *ends, gap.over.n, sign * _side(gap)))
     return sorted(gaps, key=lambda gap: (-sign * gap.mean, gap.cell))
@@ -66,9 +66,24 @@ def list_gaps(table: Table) -> list[Gap]:
 
 def tell(table: Table) -> list[str]:
     """Return the verdict, a sentence a column, or a row where the baseline is a column; none without a baseline."""
-    found = list_gaps(table)
-    bases = list(dict.fromkeys(gap.base for gap in found))
-    return [_sentence([gap for gap in found if gap.base == base], base, table) for base in bases]
+    found, unknown = list_gaps(table), _list_unknown(table)
+    bases = dict.fromkeys((*(gap.base for gap in found), *unknown))
+    of = {base: [gap for gap in found if gap.base == base] for base in bases}
+    return [_sentence(of[base], unknown.get(base, ()), base, table) for base in bases]
+
+
+def _list_unknown(table: Table) -> dict[Cell, list[Cell]]:
+    """Return, by the cell that they are compared with, those whose difference is no number."""
+    found: dict[Cell, list[Cell]] = {}
+    for cell, entry in table.entries.items():
+        gap = entry.difference
+        if gap is not None and gap.over.n and table.baseline is not None and not math.isfinite(gap.over.mean):
+            found.setdefault(_base(cell, table.baseline, table), []).append(cell)
+    return found
+
+
+def _base(cell: Cell, baseline: str, table: Table) -> Cell:
+    return (baseline, cell[1]) if baseline in table.rows else (cell[0], baseline)
 
 
 def points(table: Table) -> str:
@@ -86,7 +101,7 @@ def _side(gap: Difference) -> int:
     return 1 if low > 0 else -1 if high < 0 else 0
 
 
-def _sentence(gaps: Sequence[Gap], base: Cell, table: Table) -> str:
+def _sentence(gaps: Sequence[Gap], unknown: Sequence[Cell], base: Cell, table: Table) -> str:
     name, what, places = spell(base), points(table), _places(gaps)
     parts = []
     for side in (1, -1):
@@ -102,6 +117,8 @@ def _sentence(gaps: Sequence[Gap], base: Cell, table: Table) -> str:
         parts.append(f"{', '.join(untold)} {WORDS[0]} {name}")
     if single := [spell(gap.cell) for gap in gaps if gap.n < 2]:
         parts.append(f"of {', '.join(single)} nothing can be said: one seed in common with {name}")
+    if unknown:
+        parts.append(f"of {', '.join(map(spell, unknown))} nothing can be said: a value is not finite")
     return f"{table.metric}: {'; '.join(parts)}."
 
 
