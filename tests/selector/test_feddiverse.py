@@ -1,12 +1,13 @@
 """FedDiverse: the three steps by hand, the rotation, who is asked when, and the ablations."""
 
+import logging
 from typing import Any
 
 import numpy as np
 import pytest
 
 from fedcohort.selector.base import draw
-from fedcohort.selector.feddiverse import FedDiverse, State, chances, draw_one, normalise
+from fedcohort.selector.feddiverse import FedDiverse, State, chances, draw_one, find_blind, normalise
 from fedcohort.signal.base import unknowable
 from fedcohort.types import Population, ProbeResult, RoundContext
 from selector_harness import World, context, ids, play
@@ -194,3 +195,17 @@ def test_the_ablations_read_the_matrices_alone(source: str) -> None:
 def test_the_ablations_are_yardsticks_and_the_method_is_none() -> None:
     assert unknowable(make().needs) == []
     assert all(unknowable(make(source=source).needs) == ["group_counts"] for source in ("known_dht", "known_matrix"))
+
+
+def test_estimates_that_tell_no_attribute_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody has a pivot all triplets are (CI, 1, 0); two such clients of four are not most."""
+    blind = np.array([[0.1, 1.0, 0.0], [0.6, 1.0, 0.0], [0.1, 0.9, 0.3], [0.1, 0.2, 0.0]])
+    selector, lines = make(pretrain=0), list[str]()
+    monkeypatch.setattr(logging.getLogger("fedcohort"), "warning", lambda text, *given: lines.append(text % given))
+    for rows, expected in (([0, 1, 2, 3], 0), ([0, 1, 2], 1)):
+        ctx = RoundContext(1, 2, len(rows), np.arange(len(rows)), {}, np.random.default_rng(0))
+        start = State(np.full((len(rows), 3), NAN), np.zeros(len(rows), bool), 0, np.zeros(len(rows)))
+        selector.select(start, ctx, {"dht": ProbeResult(np.arange(len(rows)), blind[rows])})
+        assert len(lines) == expected
+    assert lines[0].startswith("selector=feddiverse: the estimates of 2 of 3 clients tell no attribute")
+    assert find_blind(blind).tolist() == [True, True, False, False]

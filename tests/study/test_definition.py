@@ -41,6 +41,7 @@ from yaml_words import CONFIGS, ROOT
         ({"cells": {"a": {"words": ["seed=1"]}}}, "cells.a.words: seed is the study's own: leave seed=1 out"),
         ({"cells": {"a": {"words": [], "bounds": {"b": 3}}}}, "cells.a.bounds.b must be a list of texts"),
         ({"common": ["paths.logs=x"]}, "common: paths.logs is the study's own"),
+        ({"notes": "flash is blind"}, "notes must be a list of texts, as [id,age], got 'flash is blind'"),
         ({"few": {"random": 1}}, "few must be one of round_robin, got 'random'"),
         ({"few": {"round_robin": 3}}, "few.round_robin must be an integer in [1, 2], got 3"),
         ({"few": ["round_robin"]}, "few must be options by name, got ['round_robin']"),

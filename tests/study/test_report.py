@@ -36,6 +36,12 @@ def test_the_page_opens_with_the_answer(tmp_path: Path) -> None:
     assert all(path.stat().st_size for path in files)
 
 
+def test_a_studys_own_notes_stand_on_its_page(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS, notes=["flash is blind here"])
+    report.write(study, made_up(study, LATE))
+    assert "- flash is blind here\n" in (tmp_path / "README.md").read_text()
+
+
 def test_what_a_median_of_an_even_number_is(tmp_path: Path) -> None:
     """Two of four met `equal`'s target of .5: half, and the later of the middle two is never."""
     study = write(tmp_path, **ROWS, seeds=[0, 1, 2, 3])

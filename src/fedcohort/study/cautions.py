@@ -29,6 +29,7 @@ def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         "seeds the larger of the middle two; where half of the seeds never met it, how many did.",
         *tell_regimes(verdict),
         *tell_tuned(study),
+        *study.notes,
     ]
 
 

@@ -34,7 +34,7 @@ NAME = "study.yaml"
 BOUND = "bound:"  # before the name of a bound, where selectors stand
 METHOD, YARDSTICK, BESIDE, BASELINE, LIMIT = "method", "yardstick", "beside", "baseline", "bound"
 DEFAULTS = {"common": [], "yardsticks": [], "beside": [], "metric": "test/acc", "late": 10, "target": None, "win": {}}
-DEFAULTS |= {"tune": None, "few": {}, "variants": {}}
+DEFAULTS |= {"tune": None, "few": {}, "variants": {}, "notes": []}
 NEEDED = ("title", "question", "baseline", "selectors", "cells", "seeds")
 CLIENTS = "eval.clients_every="  # the rounds that evaluate all clients
 ONE, MANY = "a word of selector, or `name: [overrides]`", "a list of words of selector, or of `name: [overrides]`"
@@ -79,6 +79,7 @@ class Study:
         tuned: by the name of its row, `<row>_tuned`, what was found.
         few: by row, of how many of the seeds, the first, it is asked for; of all where it isn't named.
         variants: by a name, methods that are tries of one idea: the p-values of all of them are corrected together.
+        notes: what else has to be known to read the page, a line each.
     """
 
     folder: Path
@@ -100,6 +101,7 @@ class Study:
     tuned: Mapping[str, Tuned] = field(default_factory=dict)
     few: Mapping[str, int] = field(default_factory=dict)
     variants: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -141,6 +143,7 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
     ranges.integer("late", node["late"], "[1, inf)")
     ranges.number("target", node["target"], "(-inf, inf)", optional=True)
     rows, roles = _rows(node)
+    ranges.texts("notes", node["notes"])
     cells, seeds = _cells(mapping("cells", node["cells"]), node["target"]), read_seeds("seeds", node["seeds"])
     found = space.load(folder)
     for name, each in found.items():
@@ -162,6 +165,7 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
         tuned=found,
         few=read_few(node["few"], [row for row in rows if roles[row] != BASELINE], len(seeds)),
         variants=read_variants(node["variants"], [row for row in rows if roles[row] == METHOD]),
+        notes=tuple(node["notes"]),
     )
 
 

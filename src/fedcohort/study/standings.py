@@ -48,7 +48,11 @@ def write(known: Leaderboard) -> list[Path]:
         pictures=draw(study, verdict, u),
         overview=tables,
         cells=(),
-        cautions=[*_cautions(study, verdict, u), *cautions.tell_early(study, found)],
+        cautions=[
+            *_cautions(study, verdict, u),
+            *cautions.tell_early(study, found),
+            *dict.fromkeys(note for of in known.studies.values() for note in of.notes),
+        ],
         missing=_list_missing(known, verdict, main, own),
         refused=(),
         origin=_origin(known),
