@@ -77,7 +77,9 @@ class Loop(FederatedLoop):
 class Clock(Observer):
     """Wall and processor seconds between reports, of this process and its children.
 
-    It watches in rank 0, which may be one of these: the result is printed there.
+    It watches in rank 0, which may be one of these: the result is printed there. It begins when it is made, after the
+    imports, the data and the parts: what comes before the first round's end is the trainer's set-up, its processes
+    and an evaluation.
     """
 
     def __init__(self, workload: str) -> None:
@@ -102,7 +104,7 @@ class Clock(Observer):
         self.last, self.spent = time.perf_counter(), spent
 
     def finish(self, status: str) -> None:
-        """Print `workloads.result`. first_s: from the imports to the end of the first round."""
+        """Print `workloads.result`. first_s: from the making of this clock to the end of the first round."""
         found = {**result("fedcohort", self.workload, self.ticks, self.busy, self.losses), "first_s": self.first}
         sys.stdout.write("RESULT " + json.dumps(found) + "\n")
         sys.stdout.flush()

@@ -27,6 +27,12 @@ TRACKED = (
     *("heterogeneity=iid", "eval.clients_every=0", "callback.figures=null"),
 )
 ROUNDS = {"W1": 10, "W2": 4, "W3": 6, "W4": 4, "W5": 3, "W6": 3}
+MEASURED = """\
+tracking off. `ratio` is the wall seconds of a run's fastest round but the first over those of the bare loop's run in
+the same repeat: median and range. `first round` is not the same of both: of the bare loop it is that round alone, once
+data, model and processes are there; of fedcohort it begins when imports, data and parts are done, so that it holds the
+set-up of Lightning, its processes and the first model's evaluation as well. `memory` is the peak of all processes
+together, in a run of its own."""
 PAGE_S = 0.05  # between two looks at a peer's memory, which cost it a quarter of a core
 
 
@@ -151,9 +157,7 @@ def main(workloads: list[str], repeats: int) -> None:
         "",
         f"{datetime.date.today()}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()},",
         f"{versions}; {repeats} interleaved repeats; one thread a process, float32 where not said; evaluation on,",
-        "tracking off. `ratio` is wall seconds a round over the bare loop's in the same repeat: median and range.",
-        "`first round` is seconds from the imports to its end, `memory` the peak of all processes together, in a run",
-        "of its own.",
+        MEASURED,
         "`make bench` writes this file.",
         "",
         "| workload | peer | ratio | first round, s | memory, MB | final loss |",

@@ -18,7 +18,7 @@ from fedcohort.study.measure import mean_over_time
 from fedcohort.study.places import list_places
 from fedcohort.study.play import Outcome, Task, identity_of, play
 from fedcohort.study.progress import COMPOSING, describe, progress_of, settle
-from fedcohort.study.results import DONE, FAILED, REFUSED, Results
+from fedcohort.study.results import DONE, FAILED, REFUSED, Results, list_runs
 from fedcohort.study.results import load as load_results
 from pictures_toy import encode, noise
 from pictures_toy import write as save
@@ -105,6 +105,7 @@ def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.Monkey
     for key, row in first.done():
         assert [second.rows[key][name] for name in kept] == [row[name] for name in kept]
     assert sum(row["status"] == DONE for row in second.rows.values()) == 10
+    assert len(list_runs(row for _, row in second.done())) == 8  # the bound's two are those of equal
 
     monkeypatch.setattr(engine, "play", forbid)
     said.clear()

@@ -54,6 +54,23 @@ def test_what_a_median_of_an_even_number_is(tmp_path: Path) -> None:
     assert "each by itself, of an even number of seeds the larger of the middle two; where half of" in text
 
 
+def test_a_run_that_is_two_places_result_is_one_run(tmp_path: Path) -> None:
+    """A bound that is another regime's run has its row, seconds and all: they counted as often as there are places."""
+    study = write(tmp_path, **ROWS)
+    found = made_up(study, {"equal": {"random": [0.8, 0.8], "flash": [0.9, 0.9]}, "noisy": {"random": [0.7, 0.7]}})
+    for facts in found.rows.values():
+        facts["wall_s"] = 1800.0
+    for seed in (0, 1):
+        source = ("equal", "random", seed)
+        found.put({**found.rows[source], "cell": "noisy", "selector": "bound:clean"}, found.curves[source])
+    report.write(study, found)
+    assert "- 6 runs, 3.0 hours of one process; of commit c0ffee (6).\n" in (tmp_path / "README.md").read_text()
+    # the same config once more, at another time, is a run of its own
+    found.rows["noisy", "bound:clean", 0]["when"] = "later"
+    report.write(study, found)
+    assert "- 7 runs, 3.5 hours of one process; of commit c0ffee (7).\n" in (tmp_path / "README.md").read_text()
+
+
 def test_one_seed_tells_nothing(tmp_path: Path) -> None:
     study = write(tmp_path, **ROWS)
     one = {cell: {row: values[:1] for row, values in of.items()} for cell, of in LATE.items()}

@@ -92,6 +92,10 @@ def test_the_page_says_how_long_its_runs_took(tmp_path: Path) -> None:
     standings.write(known)
     text = (folder / "README.md").read_text()
     assert "second (21 runs), 1.0 hours of one process; of commit c0ffee" in text
+    source = known.found.rows["first/equal", "random", 0]  # as a bound that is the other regime's run has it
+    known.found.rows["first/noisy", "bound:clean", 0] = {**source, "cell": "first/noisy", "selector": "bound:clean"}
+    standings.write(known)
+    assert (folder / "README.md").read_text().split("The results of ")[1] == text.split("The results of ")[1]
     assert text.count("Seeds that show a true difference of 1 point with a chance of 80 %: ") == 7  # under each table
 
 

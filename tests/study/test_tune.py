@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from fedcohort.errors import OptionError
+from fedcohort.record import provenance
 from fedcohort.study import leaderboard, report, tune
 from fedcohort.study.checks import read_win
 from fedcohort.study.definition import load
@@ -38,6 +40,10 @@ class Player:
         value = 1 - (float(words["selector.discount"]) - 0.2) ** 2 - 0.1 * (task.seed == 8)
         curve = Trajectory(*(np.array(x, float) for x in ([0, 1, 2], [0.1, value, value], [0, 1, 2], [0, 1, 2])))
         return Outcome(DONE, "", {}, curve)
+
+
+def forbid(task: Task) -> Outcome:
+    raise AssertionError(f"{task.words} is done again")
 
 
 def search(folder: Path, trials: int = 4, rows: Sequence[str] = ("ucb_cs",)) -> list[str]:
@@ -103,8 +109,126 @@ def test_a_trial_that_fails_counts_and_has_no_value(tmp_path: Path, monkeypatch:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
     monkeypatch.setattr(tune, "play", lambda task: Outcome(FAILED, "no luck"))
     said = search(tmp_path, 1)
-    assert said == [f"ucb_cs {' '.join(FIRST)}: failed: no luck", f"ucb_cs [1/1] {' '.join(FIRST)}: no value"]
+    told = f"ucb_cs [1/1] {' '.join(FIRST)}: no value, failed: no luck"
+    file = tmp_path / "tuned.yaml"
+    hint = f"ucb_cs: 1 of 1 trials have no value and aren't done again: remove them from {file} to try them anew"
+    assert said == [told, hint]
     assert not load(tmp_path).tuned
+    player = Player()
+    monkeypatch.setattr(tune, "play", player)
+    assert search(tmp_path, 1) == said  # known, and not done again
+    assert not player.tasks
+    facts = yaml.safe_load(file.read_text())
+    facts["ucb_cs"]["tried"] = []
+    file.write_text(yaml.safe_dump(facts))
+    assert search(tmp_path, 1) == [f"ucb_cs [1/1] {' '.join(FIRST)}: 0.7000"]
+
+
+def test_a_trial_whose_mean_is_no_number_is_known_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    zero = np.array([0.0, 1.0])
+    diverged = Outcome(DONE, "", {}, Trajectory(zero, np.array([0.1, np.nan]), zero, zero))
+    monkeypatch.setattr(tune, "play", lambda task: diverged)
+    said = search(tmp_path, 1)
+    assert said[0] == f"ucb_cs [1/1] {' '.join(FIRST)}: no value, its mean is nan"
+    monkeypatch.setattr(tune, "play", forbid)
+    assert search(tmp_path, 1) == said
+
+
+def test_what_is_known_stays_while_it_is_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the command is broken off: each trial that was replayed was written alone, and the others were gone."""
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    monkeypatch.setattr(tune, "play", Player())
+    whole = search(tmp_path)
+    file = tmp_path / "tuned.yaml"
+    written = file.read_bytes()
+    study = load(tmp_path)
+    assert study.space is not None
+    monkeypatch.setattr(tune, "play", forbid)
+    for stop in range(1, 5):
+        said: list[str] = []
+
+        def say(line: str, stop: int = stop, said: list[str] = said) -> None:
+            said.append(line)
+            if len(said) == stop:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"], 1)
+        assert said == whole[:stop]
+        assert file.read_bytes() == written
+    assert search(tmp_path) == whole
+    assert file.read_bytes() == written
+
+    # of fewer trials the others stay, count for nothing, and are there when they are asked for again
+    search(tmp_path, 2)
+    facts = yaml.safe_load(file.read_text())["ucb_cs"]
+    assert (len(facts["tried"]), len(facts["spare"])) == (2, 2)
+    assert facts["value"] == max(each["value"] for each in facts["tried"])
+    assert sum(load(tmp_path).tuned["ucb_cs_tuned"].commits.values()) == 2
+    assert search(tmp_path) == whole
+    assert file.read_bytes() == written
+
+
+def test_the_best_is_of_the_search_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trials that it hasn't asked for don't make it complete, and don't win."""
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    monkeypatch.setattr(tune, "play", Player())
+    search(tmp_path, 1)
+    file = tmp_path / "tuned.yaml"
+    facts = yaml.safe_load(file.read_text())
+    others = [["selector.discount=0.2", "selector.tie=random", f"number={i}"] for i in range(3)]
+    facts["ucb_cs"]["tried"] += [{"words": words, "value": 0.95, "commit": "c0ffee"} for words in others]
+    file.write_text(yaml.safe_dump(facts))
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        if len(said) == 2:
+            raise KeyboardInterrupt
+
+    study = write(tmp_path, tune=TUNE)
+    assert study.space is not None
+    with pytest.raises(KeyboardInterrupt):
+        tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"], 1)
+    left = yaml.safe_load(file.read_text())["ucb_cs"]
+    assert (len(left["tried"]), len(left["spare"])) == (2, 3)
+    assert left["value"] < 0.95
+    assert not load(tmp_path).tuned
+
+
+def test_each_trial_has_the_commit_that_did_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file had one commit for all, that of whoever wrote last, be it that each trial was another's."""
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    monkeypatch.setattr(tune, "play", Player())
+    tmp_path = tmp_path / "tiny"
+    monkeypatch.setattr(provenance, "commit", lambda: ("aaaaaaaaaabbbb", False))
+    search(tmp_path, 3)
+    late = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
+
+    def told() -> str:
+        study = load(tmp_path)
+        report.write(study, made_up(study, late))
+        return (tmp_path / "README.md").read_text()
+
+    assert "with its defaults; commit aaaaaaaaaa).\n" in told()
+    monkeypatch.setattr(provenance, "commit", lambda: ("cccccccccc", True))
+    search(tmp_path, 3)
+    assert "with its defaults; commit aaaaaaaaaa).\n" in told()
+    search(tmp_path, 4)
+    assert "with its defaults; commits aaaaaaaaaa (3), cccccccccc with uncommitted changes (1)).\n" in told()
+
+
+def test_a_trial_without_a_commit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    monkeypatch.setattr(tune, "play", Player())
+    search(tmp_path, 1)
+    file = tmp_path / "tuned.yaml"
+    facts = yaml.safe_load(file.read_text())
+    del facts["ucb_cs"]["tried"][0]["commit"]
+    file.write_text(yaml.safe_dump(facts))
+    with pytest.raises(OptionError, match=f"ucb_cs: the trial {FIRST[0]} {FIRST[1]} has no commit; remove it to have"):
+        load(tmp_path)
 
 
 def test_without_optuna_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

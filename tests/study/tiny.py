@@ -53,6 +53,6 @@ def made_up(study: Study, late: Mapping[str, Mapping[str, Sequence[float]]]) -> 
                 curve = Trajectory(*(np.array(x, float) for x in ([0, 1], [0.1, value], [0, 60], [0, 1e6])))
                 facts = {"cell": cell, "selector": row, "seed": seed, "status": DONE, "metric": study.metric}
                 facts |= {"virtual_s": 60.0, "bytes": 1e6, "client_flops": 2.0, "wall_s": 3.0, "commit": "c0ffee"}
-                facts |= {"probe_bytes": 500.0, "server_flops": 7.0}
+                facts |= {"probe_bytes": 500.0, "server_flops": 7.0, "config_hash": f"{study.name}/{cell}/{row}"}
                 found.put({**facts, **summarise(curve, study.late, study.cells[cell].target)}, curve)
     return found

@@ -1,5 +1,7 @@
 """What has to be known to read a study's page: what a result is, what the marks mean, who was tuned."""
 
+from collections.abc import Mapping
+
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.study.definition import BOUND, METHOD, Study
 from fedcohort.study.places import clock_of, is_early
@@ -107,6 +109,13 @@ def tell_tuned(study: Study) -> list[str]:
         seeds, cells = ", ".join(map(str, each.seeds)), ", ".join(each.cells)
         lines.append(
             f"{name}: `{' '.join(each.words)}`, the best of {each.trials} trials (seeds {seeds} in {cells}; "
-            f"{each.metric} {each.value:.4f}, {each.default:.4f} with its defaults; commit {each.commit})."
+            f"{each.metric} {each.value:.4f}, {each.default:.4f} with its defaults; {_spell_commits(each.commits)})."
         )
     return lines
+
+
+def _spell_commits(commits: Mapping[str, int]) -> str:
+    """`commit c0ffee`, or `commits c0ffee (15), decade (5)`."""
+    if len(commits) == 1:
+        return f"commit {next(iter(commits))}"
+    return f"commits {', '.join(f'{name} ({n})' for name, n in commits.items())}"

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from fedcohort.study import answer, cautions, follows, overview, sheets, web
 from fedcohort.study.definition import BESIDE, BOUND, METHOD, YARDSTICK, Study
 from fedcohort.study.judge import judge
 from fedcohort.study.missing import list_changed, list_missing
-from fedcohort.study.results import DONE, Results, with_roles
+from fedcohort.study.results import DONE, Results, Row, list_runs, with_roles
 from fedcohort.study.verdict import Verdict, over_of
 from fedcohort.study.wording import points, spell_p, unit_of_study
 
@@ -152,24 +152,24 @@ def _list_refused(study: Study, found: Results) -> list[str]:
 
 def _origin(study: Study, found: Results) -> list[str]:
     """Say which code and how many runs the page rests on, and how to get them again."""
-    done = [row for _, row in found.done()]
-    if not done:
+    runs = list_runs(row for _, row in found.done())
+    if not runs:
         return []
     return [
-        f"{len(done)} runs, {hours_of(found):.1f} hours of one process; of commit {commits_of(found)}.",
-        "`results.parquet` has a line a run, with the words that repeat it, its config hash and its fingerprint.",
+        f"{len(runs)} runs, {hours_of(runs):.1f} hours of one process; of commit {commits_of(runs)}.",
+        "`results.parquet` has a line for each regime, row and seed, with the words that repeat its run, its config "
+        "hash and its fingerprint; a bound that is another regime's run has a line of its own, and is no other run.",
         f"`fedcohort study run {study.name}` does what is missing, `selectors=mine` adds your own word of "
         f"configs/selector, `fedcohort study report {study.name}` writes this page.",
     ]
 
 
-def hours_of(found: Results) -> float:
-    """Return how long all runs took, one after the other, in hours."""
-    return float(sum(row["wall_s"] for _, row in found.done())) / 3600
+def hours_of(runs: Iterable[Row]) -> float:
+    """Return how long the runs took, one after the other, in hours."""
+    return float(sum(row["wall_s"] for row in runs)) / 3600
 
 
-def commits_of(found: Results) -> str:
-    """Name the commits of all runs, and how many each has."""
-    rows = [row for _, row in found.done()]
-    commits = Counter(row["commit"][:10] + (" with uncommitted changes" if row["dirty"] else "") for row in rows)
+def commits_of(runs: Iterable[Row]) -> str:
+    """Name the commits of the runs, and how many each has."""
+    commits = Counter(row["commit"][:10] + (" with uncommitted changes" if row["dirty"] else "") for row in runs)
     return ", ".join(f"{name} ({n})" for name, n in commits.items())

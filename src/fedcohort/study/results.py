@@ -5,7 +5,7 @@ Both are written whole after every run, curves first, and kept sorted, so that e
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ NUMBERS += ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops",
 COLUMNS = {**dict.fromkeys(TEXTS, "string"), "seed": "int64", "dirty": "bool", "rounds": "int64"}
 COLUMNS |= dict.fromkeys(NUMBERS, "float64")
 AXES = {"step": "int32", "value": "float32", "virtual_s": "float32", "bytes": "float32"}
+RUN = ("seed", "config_hash", "budget", "when")  # what tells a run from others, in whichever places it is a result
 Key = tuple[str, str, int]  # cell, row, seed
 Row = dict[str, Any]
 
@@ -137,6 +138,11 @@ def load(study: Study) -> Results:
             continue
         found.rows[key] = {**_empty(), **row}
     return found
+
+
+def list_runs(rows: Iterable[Row]) -> list[Row]:
+    """List one row of each run: in several places, as a bound is often another regime's baseline, it is one run."""
+    return list({tuple(row[name] for name in RUN): row for row in rows}.values())
 
 
 def with_roles(study: Study, found: Results) -> Study:

@@ -6,9 +6,14 @@
     metric   what they are compared by, of the server's validation set and never of the test set
     space    by row, options with what they may be: a list, or {low, high, log: false}, integers where both ends are
 
-What is found for `flash` is the row `flash_tuned`, in all cells alike: no row is tuned for a regime.
+What is found for `flash` is the row `flash_tuned`, in all cells alike: no row is tuned for a regime. Of each row
+tuned.yaml has, beside that:
+
+    tried    the search's trials in their order, each with its words, value and commit; null and a reason where none
+    spare    trials that are known and that the search, as it is now, hasn't asked for
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +28,9 @@ from fedcohort.study.checks import check_keys, mapping, named, read_seeds
 NAME, SUFFIX = "tuned.yaml", "_tuned"
 NEEDED = ("trials", "seeds", "cells", "space")
 PREFIX = "server_val/"  # of metrics that may be tuned for
-FACTS = ("trials", "seeds", "cells", "metric", "words", "value", "default", "commit", "stamp", "tried")
+FACTS = ("trials", "seeds", "cells", "metric", "words", "value", "default", "stamp", "tried", "spare")
+INNER = ("stamp", "tried", "spare")  # of these facts, those that only the search reads
+TRIED = ("words", "value", "commit")  # what each trial has; one without a value has a reason, too
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,7 @@ class Tuned:
     Attributes:
         words: the best options.
         value: their metric; default: that of the row as it is.
+        commits: of the trials, and how many each has.
     """
 
     row: str
@@ -88,7 +96,7 @@ class Tuned:
     metric: str
     value: float
     default: float
-    commit: str
+    commits: Mapping[str, int]
 
 
 def read(node: Mapping[str, Any], cells: Collection[str], seeds: Collection[int]) -> Space:
@@ -137,7 +145,11 @@ def _range(where: str, value: Any) -> Range:  # noqa: ANN401 - what a yaml holds
 def load(folder: Path) -> dict[str, Tuned]:
     """Read what was found, by the names of the new rows; none of a row whose trials aren't all done, or have failed."""
     return {
-        f"{row}{SUFFIX}": Tuned(row, **{name: facts[name] for name in FACTS if name not in ("stamp", "tried")})
+        f"{row}{SUFFIX}": Tuned(
+            row,
+            commits=Counter(each["commit"] for each in facts["tried"]),
+            **{name: facts[name] for name in FACTS if name not in INNER},
+        )
         for row, facts in load_all(folder).items()
         if facts["words"] and len(facts["tried"]) >= facts["trials"]
     }
@@ -153,4 +165,8 @@ def load_all(folder: Path) -> dict[str, dict[str, Any]]:
         for row, facts in found.items():
             if lacks := [name for name in FACTS if name not in facts]:
                 raise OptionError(f"{row}.{lacks[0]} is missing; remove the file to begin anew")
+            for each in (*facts["tried"], *facts["spare"]):
+                if lacks := [name for name in TRIED if name not in each]:
+                    words = " ".join(each.get("words", ()))
+                    raise OptionError(f"{row}: the trial {words} has no {lacks[0]}; remove it to have it done again")
         return found

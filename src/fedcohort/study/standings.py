@@ -15,6 +15,7 @@ from fedcohort.study.judge import judge
 from fedcohort.study.leaderboard import Leaderboard
 from fedcohort.study.missing import list_changed
 from fedcohort.study.report import Page, commits_of, draw, hours_of, save
+from fedcohort.study.results import list_runs
 from fedcohort.study.verdict import Verdict, over_of
 from fedcohort.study.wording import count, points, tell_power, unit_of_study
 
@@ -179,10 +180,11 @@ def _list_unranked(known: Leaderboard, verdict: Verdict, main: Board) -> list[st
 
 
 def _origin(known: Leaderboard) -> list[str]:
-    counts = Counter(known.groups[key[0]] for key, _ in known.found.done() if key[0] in known.groups)
+    runs = list_runs(row for key, row in known.found.done() if key[0] in known.groups)
+    counts = Counter(known.groups[row["cell"]] for row in runs)
     own = ", ".join(f"{name} ({counts[name]} runs)" for name in known.studies)
     return [
-        f"The results of {own}, {hours_of(known.found):.1f} hours of one process; of commit {commits_of(known.found)}.",
+        f"The results of {own}, {hours_of(runs):.1f} hours of one process; of commit {commits_of(runs)}.",
         f"`fedcohort study run {next(iter(known.studies))} selectors=mine` adds your own word of configs/selector, "
         f"`fedcohort study report {known.whole.name}` writes this page.",
     ]

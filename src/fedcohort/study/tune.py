@@ -1,7 +1,8 @@
 """What `fedcohort study tune` does: as many trials for each row that has a space, on seeds that the study doesn't use.
 
 The first trial is the row as it is, the others are Optuna's (TPE, with a seed of its own for each row). Each is written
-into tuned.yaml at once: the same command goes on, and with more trials in study.yaml does those that are more.
+into tuned.yaml at once: the same command goes on, and with more trials in study.yaml does those that are more. A trial
+that was refused or has failed is known, too, and isn't done again until it is removed from that file.
 """
 
 import hashlib
@@ -35,6 +36,7 @@ from fedcohort.study.space import Choice, Range, Space
 
 EXTRA = 'pip install --constraint constraints.txt --editable ".[sweep]"'
 Player = Callable[[Sequence[Task]], Sequence[Outcome]]
+Trial = dict[str, Any]  # as tuned.yaml has it
 
 
 @dataclass(frozen=True)
@@ -65,20 +67,28 @@ class Tuning:
         defaults = self._defaults(row, options)
         stamp = self._stamp(row)
         found = space.load_all(self.study.folder).get(row, {})
-        tried: list[dict[str, Any]] = found["tried"] if found.get("stamp") == stamp else []
-        known = {tuple(each["words"]): each["value"] for each in tried if each["value"] is not None}
+        there: list[Trial] = [*found["tried"], *found["spare"]] if found.get("stamp") == stamp else []
+        known = {tuple(each["words"]): each for each in there}
         sampler = optuna.samplers.TPESampler(seed=rng.key(0, f"tune/{row}") % 2**32)
         search = optuna.create_study(direction="maximize", sampler=sampler)
         search.enqueue_trial(defaults)
-        tried = []
+        tried: list[Trial] = []
         for number in range(1, self.space.trials + 1):
             trial = search.ask()
             words = tuple(f"{name}={spell(_suggest(trial, name, each))}" for name, each in options.items())
-            value = known[words] if words in known else self._value(row, words, players)
+            is_new = words not in known
+            if is_new:
+                known[words] = self._try(row, words, players)
+            value = known[words]["value"]
             search.tell(trial, *([value] if value is not None else [None, optuna.trial.TrialState.FAIL]))
-            tried.append({"words": list(words), "value": value})
-            self._write(row, stamp, tried)
-            self.say(f"{row} [{number}/{self.space.trials}] {' '.join(words)}: {_spell_value(value)}")
+            tried.append(known[words])
+            if is_new:  # while known ones are replayed the file stays as it is
+                self._write(row, stamp, tried, known)
+            self.say(f"{row} [{number}/{self.space.trials}] {' '.join(words)}: {_spell_value(known[words])}")
+        self._write(row, stamp, tried, known)
+        if lost := sum(each["value"] is None for each in tried):
+            told = f"{row}: {lost} of {len(tried)} trials have no value and aren't done again"
+            self.say(f"{told}: remove them from {self.study.folder / space.NAME} to try them anew")
 
     def _defaults(self, row: str, options: Mapping[str, Range]) -> dict[str, Any]:
         """Return the row's own options. Raises `OptionError` where its space doesn't hold them."""
@@ -112,20 +122,22 @@ class Tuning:
             for seed in self.space.seeds
         ]
 
-    def _value(self, row: str, words: Words, players: Player) -> float | None:
-        """Return the mean of the trial's runs, None where one of them was refused or has failed."""
+    def _try(self, row: str, words: Words, players: Player) -> Trial:
+        """Do the trial: its value is the mean of its runs, None where one of them was refused or has failed."""
         tasks = self._tasks(row, words)
         outcomes = players(tasks)
+        commit, dirty = provenance.commit()
+        code = f"{commit[:10]}{' with uncommitted changes' if dirty else ''}"
+        trial: Trial = {"words": words, "value": None, "commit": code}
         if lost := next((each for each in outcomes if each.status != DONE), None):
-            self.say(f"{row} {' '.join(words)}: {lost.status}: {lost.reason}")
-            return None
+            return {**trial, "reason": f"{lost.status}: {lost.reason}"}
         late = [
             summarise(each.curve, self.study.late, None, clock_of(task.words))["late"]
             for task, each in zip(tasks, outcomes, strict=True)
             if each.curve is not None
         ]
         value = float(np.mean(late))
-        return value if math.isfinite(value) else None
+        return {**trial, "value": value} if math.isfinite(value) else {**trial, "reason": f"its mean is {value}"}
 
     def _stamp(self, row: str) -> str:
         """Return what tells trials of one search from those of another: all but how many there are."""
@@ -136,22 +148,22 @@ class Tuning:
         text = json.dumps([asked, ranges_, self.space.metric, self.study.late, *timed])
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
-    def _write(self, row: str, stamp: str, tried: Sequence[Mapping[str, Any]]) -> None:
+    def _write(self, row: str, stamp: str, tried: Sequence[Trial], known: Mapping[Words, Trial]) -> None:
         done = [each for each in tried if each["value"] is not None]
-        best = max(done, key=lambda each: each["value"], default={"words": [], "value": math.nan})
+        best: Trial = max(done, key=lambda each: each["value"], default={"words": [], "value": math.nan})
         first = tried[0]["value"]
-        commit, dirty = provenance.commit()
+        asked = {tuple(each["words"]) for each in tried}
         facts = {
             "trials": self.space.trials,
             "seeds": list(self.space.seeds),
             "cells": list(self.space.cells),
             "metric": self.space.metric,
-            "words": best["words"],
+            "words": list(best["words"]),
             "value": best["value"],
             "default": math.nan if first is None else first,
-            "commit": f"{commit[:10]}{' with uncommitted changes' if dirty else ''}",
             "stamp": stamp,
-            "tried": list(tried),
+            "tried": [_copy(each) for each in tried],
+            "spare": [_copy(each) for words, each in known.items() if words not in asked],
         }
         whole = space.load_all(self.study.folder) | {row: facts}
         head = "# Written by fedcohort study tune; the rows <name>_tuned of the study have these words.\n"
@@ -184,8 +196,13 @@ def _suggest(trial: Any, name: str, each: Range) -> object:  # noqa: ANN401 - Op
     return suggest(name, each.low, each.high, log=each.log)
 
 
-def _spell_value(value: float | None) -> str:
-    return "no value" if value is None else f"{value:.4f}"
+def _spell_value(trial: Trial) -> str:
+    return f"no value, {trial.get('reason', 'failed')}" if trial["value"] is None else f"{trial['value']:.4f}"
+
+
+def _copy(trial: Trial) -> Trial:
+    """A trial as it is written: one that the search asked for twice stands there twice, and no reference to it."""
+    return {**trial, "words": list(trial["words"])}
 
 
 @contextmanager
