@@ -293,7 +293,12 @@ def test_what_differs_from_round_to_round_is_of_all_rounds(tmp_path: Path) -> No
     watching = watchers()
     for watcher in watching:
         watcher.start(facts)
-    weights = ({}, {"attack/weight": 0.0}, {"attack/weight": 0.5, "round/dropped_step": 1.0}, {})
+    weights: tuple[dict[str, float], ...] = (
+        {},
+        {"attack/weight": 0.0},
+        {"attack/weight": 0.5, "round/dropped_step": 1.0},
+        {},
+    )
     for step, metrics in enumerate(weights):
         came = np.arange(4 if metrics else 0)
         made = dataclasses.replace(report(step), arrived=came, metrics={"test/acc": 0.1, **metrics})
