@@ -15,16 +15,19 @@ class Facts:
 
     Attributes:
         timed_device: work takes virtual time, so that durations carry information.
-        plain_client: a local step is exactly y <- y - lr g.
+        plain_client: a local step is exactly y <- y - lr g, with g of the objective alone, no regulariser's.
+        several_steps: some client takes more than one local step in a round.
         linear_client: local steps are linear in the gradients (SGD with momentum is, Adam is not).
         undecayed_client: no weight decay moves parameters that a codec left out.
         equal_work: the number of local steps is everybody's, not what each client's data make of epochs.
         whole_update: no codec keeps local training within a part of the parameters.
         given_labels: the objective trusts the labels that it is given.
+        mean_objective: what clients minimise is the mean of their samples' losses, no function of it.
         proxy: the server holds inputs to teach networks on.
         client_val: every client has validation samples of its own.
         attributes: it is known how many samples of each class and attribute clients have.
         relative_advice: what the selector advises are shares, not weights whose very sum counts.
+        unadvised_weights: the selector advises no weights at all.
         announced_deadline: clients are told a deadline before they train.
         epochs: clients train epochs, so that fewer samples take less time; not a number of steps.
         loss_lists: clients keep a list of their samples' losses.
@@ -49,9 +52,11 @@ class Facts:
     equal_work: bool
     whole_update: bool
     given_labels: bool
+    mean_objective: bool
     proxy: bool
     client_val: bool
     relative_advice: bool
+    unadvised_weights: bool
     plain_server: bool
     announced_deadline: bool
     epochs: bool
@@ -59,6 +64,7 @@ class Facts:
     mini_batches: bool
     device_seconds: bool
     one_pace: bool
+    several_steps: bool | None
     attributes: bool | None = None
     clean_labels: bool | None = None
     cohort: int | None = None
@@ -183,6 +189,12 @@ RELATIVE_ADVICE = Want(
     lambda run: run.relative_advice,
     "{who} works out weights of its own, which sum to what its method says, and {selector} advises weights whose very "
     "sum counts (an estimate without bias): choose agg=fedavg, or a form of the selector that advises none "
+    "(selector.agg=fedavg where it has one)",
+)
+UNADVISED_WEIGHTS = Want(
+    lambda run: run.unadvised_weights,
+    "{who} weighs clients in a way of its own for a part of its step, or all of it, and the weights that {selector} "
+    "advises count for the rest alone: choose agg=fedavg, or a form of the selector that advises none "
     "(selector.agg=fedavg where it has one)",
 )
 CLEAN_LABELS = Want(

@@ -205,7 +205,8 @@ class ClientUpdate:
     Attributes:
         client: its id.
         n_train: samples that it has.
-        n_used: samples that it trained on.
+        n_used: samples that its mini-batches are drawn from: all n_train, or those that a sample selection leaves.
+            Where it trains a number of steps it may come to see fewer of them.
         steps: optimizer steps done.
         response: how far that many steps go for a gradient that stays 1, in local learning rates
             (`training/response.py`).

@@ -7,7 +7,7 @@ import pytest
 
 from fair_toy import close, weights
 from fedcohort.agg.fedmaba import State
-from fedcohort.part import CLEAN_LABELS, EVERYBODY
+from fedcohort.part import CLEAN_LABELS, EVERYBODY, UNADVISED_WEIGHTS
 from known import known
 from run_harness import go
 from yaml_words import make
@@ -129,8 +129,8 @@ def test_it_reads_what_it_weighs_by(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("alpha", "sync", "prefers"),
     [
-        (0.5, "mass", {CLEAN_LABELS}),
-        (0.5, "literal", {CLEAN_LABELS, EVERYBODY}),
+        (0.5, "mass", {CLEAN_LABELS, UNADVISED_WEIGHTS}),
+        (0.5, "literal", {CLEAN_LABELS, EVERYBODY, UNADVISED_WEIGHTS}),
         (0.0, "mass", set()),
         (0.0, "literal", set()),
     ],

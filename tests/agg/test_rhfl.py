@@ -13,6 +13,7 @@ from fedcohort.agg.base import Direction
 from fedcohort.agg.rhfl import EQUAL_ABSENCE, State, confidence, peers
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.maths.distil import distance
+from fedcohort.round.collected import reweight
 from fedcohort.round.server_models import RoundModels
 from known import known
 from run_harness import go, remarks
@@ -39,14 +40,39 @@ NEVER = math.nan
     ],
 )
 def test_confidence(before: list[float], now: list[float], omega: list[float]) -> None:
-    found = confidence(np.array(before, dtype=float), np.array(now, dtype=float), 0.5)
+    found = confidence(np.array(before, dtype=float), np.array(now, dtype=float), 0.5, np.full(len(now), 0.3))
     assert found.tolist() == pytest.approx(omega, abs=1e-7)
     assert found.sum() == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.filterwarnings("error")
 def test_who_is_alone_has_all_confidence_whatever_it_gained() -> None:
-    assert confidence(np.array([1e300]), np.array([0.0]), 0.5).tolist() == [1.0]
+    assert confidence(np.array([1e300]), np.array([0.0]), 0.5, np.ones(1)).tolist() == [1.0]
+
+
+def test_confidence_multiplies_the_weights_that_are_advised() -> None:
+    # F = (1, 0): e^W in the proportion e^.5 : 1, times 1 : 3
+    found = confidence(np.array([2.0, 2.0]), np.array([1.0, 2.0]), 0.5, np.array([0.25, 0.75]))
+    assert found.tolist() == pytest.approx([math.exp(0.5) / (math.exp(0.5) + 3), 3 / (math.exp(0.5) + 3)], abs=1e-12)
+
+
+def test_equal_weights_change_no_bit_of_it() -> None:
+    before, now = np.linspace(2, 3, 7), np.array([1.0, 1.3, 2.9, 1.7, 2.2, 0.3, 4.0])
+    gain = np.maximum(before - now, 0) / now
+    e = np.exp(0.5 * gain / gain.sum() - (0.5 * gain / gain.sum()).max())
+    assert confidence(before, now, 0.5, np.full(7, 1 / 7)).tolist() == (e / e.sum()).tolist()
+
+
+@pytest.mark.parametrize("mode", ["weights_only", "align_average"])
+def test_a_strata_s_weight_reaches_the_direction(mode: str) -> None:
+    # Nobody was seen before, so that confidence is equal; lr is so small that nothing is aligned: .2 1 + .8 6
+    agg = make("agg", "rhfl", mode=mode, lr=1e-12)
+    came = gather(agg, [update_of(0, [1.0]), update_of(1, [6.0])])
+    told = {"sce_loss": np.array([1.0, 1.0])}
+    advised = reweight(came, np.array([1.0, 4.0]))
+    found, _ = agg.direction(agg.init(population(2), 1), arrivals(advised, told, agg.needs))
+    assert found.displacement.tolist() == pytest.approx([5.0], abs=1e-6)
+    assert known(found.weights).tolist() == pytest.approx([0.2, 0.8], abs=1e-12)
 
 
 def test_a_mixture_stands_for_all_pairs() -> None:

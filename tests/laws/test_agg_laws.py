@@ -10,7 +10,7 @@ import torch
 
 import global_rng
 from agg_harness import arrivals, gather, population, update_of
-from fedcohort.part import PROXY, RELATIVE_ADVICE
+from fedcohort.part import PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS
 from fedcohort.round.collected import Collected, reweight
 from fedcohort.state import pack, unpack
 from yaml_words import make, words
@@ -108,6 +108,18 @@ def test_absolute_weights_keep_their_sum_or_are_refused(agg: Any) -> None:
     )
     kept = torch.allclose(two, 0.693 * one, atol=1e-12, rtol=0)
     assert kept == (RELATIVE_ADVICE not in agg.wants)
+
+
+def test_relative_weights_count_or_it_is_said(agg: Any) -> None:
+    """Losses are equal, and the second of two clients is advised to weigh four times as much as the first.
+
+    More than half of that comes to the model, or it is said at start-up that it needn't (and some of it is lost).
+    """
+    rows = [update(agg, k, torch.eye(P, dtype=torch.float64)[k]) for k in range(2)]
+    whole = gather(agg, rows, stacked=True)
+    before, after = (close(agg, fresh(agg), reweight(whole, np.array(share)))[0] for share in ([1.0, 1.0], [1.0, 4.0]))
+    moved = float(after[1] / after[0]) / float(before[1] / before[0])
+    assert moved < 3.6 if UNADVISED_WEIGHTS in agg.prefers else moved > 2
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])

@@ -152,6 +152,14 @@ def test_who_says_that_it_advises_does(word: str) -> None:
 
 
 @every
+def test_who_says_that_it_weighs_does(word: str) -> None:
+    selector = make("selector", word)
+    steps = play(selector, World(cohort=12), ROUNDS)
+    advice = [selector.observe(step.chosen, step.outcome)[0] for step in steps]
+    assert any(each is not None and each.weights is not None for each in advice) == selector.weighs
+
+
+@every
 def test_states_are_never_modified(word: str) -> None:
     selector = make("selector", word)
     state = selector.init(World().population(selector.needs))

@@ -63,6 +63,7 @@ def test_a_codec_that_trains_for_its_upload_leaves_no_tensor_out() -> None:
 
 class Absolute:
     absolute = True
+    weighs = True
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,7 @@ def test_advice_that_is_let_through(advice: Advice | None) -> None:
         (Advice(weights=np.ones(1)), "weights that are not 2 numbers of at least 0"),
         (Advice(keep=np.ones(3, bool)), "keep that are not 2 numbers of at least 0"),
         (Advice(weights=np.ones(2), absolute=True), "is absolute, and it doesn't say so"),
+        (Advice(weights=np.ones(2)), "has weights, and it says that it has none"),
     ],
 )
 def test_advice_that_is_refused(advice: Advice, message: str) -> None:

@@ -192,6 +192,12 @@ def test_who_arrives_stands_for_who_fails() -> None:
     assert selector.observe(state, outcome(0, [], failed=[0, 2, 3]))[0] is None
 
 
+def test_where_all_who_arrive_weigh_nothing_no_weights_are_advised() -> None:
+    # Clients 1 and 3 have no samples: no multiple of their weights has the cohort's sum.
+    state = State(np.full(4, NAN), np.array([0.4, 0.0, 0.3, 0.0]))
+    assert feel(agg="unbiased").observe(state, outcome(0, [1, 3], failed=[0, 2]))[0] is None
+
+
 def test_only_unbiased_advises() -> None:
     assert feel(agg="unbiased").advises
     assert not feel().advises

@@ -1,14 +1,19 @@
 """FLASH whose exploration is as wide as its rewards are noisy; the estimate is in tests/bandit/test_calibrated.py."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fedcohort.bandit import calibrated
+from fedcohort.errors import OptionError
 from fedcohort.selector.flash import Flash
-from flash_toy import RAW, SECONDS, STORY, flash, run, theta
+from flash_toy import SECONDS, STORY, flash, run, theta
 from known import known
 from selector_harness import World, play
 from yaml_words import make_a
+
+FIRST = {"scale": "first_round"}  # as the toy's RAW, in units that don't change after the first round
 
 
 def ours(**changes: object) -> Flash:
@@ -16,18 +21,30 @@ def ours(**changes: object) -> Flash:
 
 
 def test_the_noise_of_the_story() -> None:
-    """Rewards .1, .25 and .4 of flash_toy's story on (1, 1, 0, 0) twice and (.5, .6, 2, .25).
+    """Rewards .1, .25 and .4 of flash_toy's story on (1, 1, 0, 0) twice and (.5, .6, 2, .25), over .175 and 1.5 s.
 
-    sum r^2 = .2325; sigma^2 = (1 + .2325 - b'theta) / 4 with the posterior that FLASH has.
+    Those are the means of the first round's. sum r^2 = .2325 / .175^2; sigma^2 = (1 + sum r^2 - b'theta) / 4 with the
+    posterior that FLASH has.
     """
-    state = run(ours(context="fresh", **RAW), STORY, SECONDS)[-1]
-    same = run(flash(context="fresh", **RAW), STORY, SECONDS)[-1]
+    state = run(ours(context="fresh", **FIRST), STORY, SECONDS)[-1]
+    same = run(flash(context="fresh", **FIRST), STORY, SECONDS)[-1]
     belief = state.posterior
     assert isinstance(belief, calibrated.Noisy)
-    x = np.array([0.5, 0.6, 2.0, 0.25])
-    b = np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x
-    assert belief.squares == pytest.approx(0.2325, rel=1e-12)
-    assert calibrated.sigma(belief) ** 2 == pytest.approx((1.2325 - b @ theta(same)) / 4, rel=1e-12)
+    x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
+    b = (np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x) / 0.175
+    squares = 0.2325 / 0.175**2
+    assert belief.squares == pytest.approx(squares, rel=1e-12)
+    assert calibrated.sigma(belief) ** 2 == pytest.approx((1 + squares - b @ theta(same)) / 4, rel=1e-12)
+
+
+def test_rewards_come_in_units_of_their_own_size() -> None:
+    """With raw ones of 1e-3 nats per second the prior's residual of 1 is all that the bandit would see."""
+    message = "scale must be running or first_round with bandit=calibrated, which .* such rewards, got 'none'"
+    with pytest.raises(OptionError, match=message):
+        replace(ours(), scale="none")
+    for scale in ("running", "first_round"):
+        assert ours(scale=scale).scale == scale
+    assert flash(scale="none").scale == "none"
 
 
 @pytest.mark.parametrize("gamma_scale", [1.0, 0.5])
@@ -45,9 +62,9 @@ def test_a_draw_is_sigma_wide_whatever_gamma_is(gamma_scale: float) -> None:
 
 
 def test_trace_is_theta_with_the_deviation_that_is_believed() -> None:
-    selector = ours(context="fresh", **RAW)
+    selector = ours(context="fresh", **FIRST)
     state = run(selector, STORY, SECONDS)[-1]
-    plain = flash(context="fresh", **RAW)
+    plain = flash(context="fresh", **FIRST)
     unit = plain.trace(run(plain, STORY, SECONDS)[-1])
     for name, (mean, sd) in selector.trace(state).items():
         assert mean == pytest.approx(unit[name][0], rel=1e-12)

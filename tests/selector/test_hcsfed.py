@@ -93,6 +93,7 @@ def test_advice() -> None:
     np.testing.assert_allclose(known(advice.weights), shares(state.stratum, selection.clients))
     assert advice.keep is None
     assert hcs(agg="stratified").advises
+    assert hcs(agg="stratified").weighs
     assert not hcs().advises
     assert hcs().observe(state, outcome)[0] is None
     assert hcs(agg="stratified").observe(state, updates([], np.zeros((0, 2))))[0] is None

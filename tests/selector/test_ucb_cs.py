@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from fedcohort.selector.ucb_cs import State, UcbCs
 from fedcohort.types import Population, Selection
 from known import known
+from run_harness import go, remarks
 from selector_harness import World, context, outcome, play
 from yaml_words import make, make_a
 
@@ -200,3 +202,30 @@ def test_who_was_never_visited_has_nothing_to_exploit() -> None:
     (step,) = play(make("selector", "ucb_cs"), World(), 1)
     assert step.selection.parts["exploit"].tolist() == [0.0] * 12
     assert np.isinf(step.selection.parts["explore"]).all()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("agg=fedsgd",), True),
+        (("client.steps=1",), True),
+        (("client.steps=1", "client.epochs=5"), True),
+        (("client.steps=2", "client.epochs=1", "client.batch=null"), False),
+        (("client.epochs=1", "client.batch=null"), True),
+        (("client.epochs=2", "client.batch=null"), False),
+        (("client.epochs=1", "client.batch=100000"), True),
+        (("client.epochs=1", "client.batch=10"), False),
+        (("client=adam", "client.steps=1"), True),
+        ((), False),
+    ],
+)
+def test_where_a_client_takes_one_step_it_is_said_that_nobody_is_explored(words: tuple[str, ...], said: bool) -> None:
+    lines = remarks("selector=ucb_cs", *words)
+    assert any(line.startswith("selector=ucb_cs explores as far as the losses of a client's") for line in lines) == said
+
+
+@pytest.mark.parametrize("words", [("client.epochs=1", "client.batch=100000"), ("client.epochs=1", "client.batch=10")])
+def test_what_is_said_of_steps_is_so(words: tuple[str, ...], tmp_path: Path) -> None:
+    ran = go(tmp_path, "selector=ucb_cs", *words, "rounds=1")
+    several = bool(np.nanmax(ran.last.clients["signal_train_loss_std"]) > 0)
+    assert several == (words[1] != "client.batch=100000")

@@ -9,7 +9,7 @@ import torch
 from engine_toy import federation_of
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.startup import compatible
-from run_harness import compose_words, go, parts_of
+from run_harness import compose_words, go, parts_of, remarks
 from selector_harness import World, play
 from yaml_words import make, words
 
@@ -20,9 +20,13 @@ from yaml_words import make, words
         (("selector=flash", "device=instant"), "selector=flash reads how long clients take, but device=instant"),
         (
             ("agg=scaffold", "agg.control=displacement", "client=adam"),
-            "choose client=sgd without momentum, weight_decay and clip, or agg.control=mean_gradient",
+            "without momentum, weight_decay and clip and regulariser=none, or agg.control=mean_gradient",
         ),
         (("agg=scaffold", "agg.control=displacement", "client.momentum=0.9"), "only holds for plain SGD"),
+        (
+            ("agg=scaffold", "agg.control=displacement", "regulariser=prox"),
+            "only holds for plain SGD on the loss alone",
+        ),
         (("dataset=synthetic", "model=cnn"), "model=cnn needs images"),
         (
             ("selector=feddiverse", "selector.source=known_dht"),
@@ -62,6 +66,10 @@ from yaml_words import make, words
         (
             ("agg=fedbio", "split.client_val=0"),
             r"agg=fedbio learns from each client's V_k, and .* choose split.client_val in \(0, 0.5\]",
+        ),
+        (
+            ("agg=fedbio", "objective=propfair"),
+            "agg=fedbio moves the weight of a sample along the gradient of its own loss, and with objective=propfair",
         ),
         (("agg=fedbio", "objective=flash_robust"), "agg=fedbio learns which labels to trust, and so does the objec"),
         (("agg=fedbio", "objective=propfair", "objective@objective.base=flash_robust", "objective.M=17"), "labels to"),
@@ -129,6 +137,9 @@ def test_a_cohort_larger_than_the_natural_population(tmp_path: Path) -> None:
     "words",
     [
         ("agg=scaffold", "agg.control=displacement"),
+        ("agg=scaffold", "agg.control=displacement", "regulariser=prox", "regulariser.mu=0"),
+        ("agg=scaffold", "regulariser=prox"),
+        ("agg=fedbio", "objective=sce"),
         ("selector=ucb_cs", "device=instant"),
         ("agg=scaffold", "codec=lowrank", "codec.mode=posthoc", "codec.k=2", "codec.min_size=1"),
         ("codec=mask", "client=adam"),
@@ -163,6 +174,29 @@ def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
         assert want.holds(replace(known, batch_norm=True, smaller_update=True, n_params=100)) in (True, False)
 
 
+IGNORED = "selector=hcsfed advises count for the rest alone"
+STRATIFIED = ("selector=hcsfed", "selector.agg=stratified")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*STRATIFIED, "agg=fedmaba"), True),
+        ((*STRATIFIED, "agg=fedmaba", "agg.alpha=0"), False),
+        ((*STRATIFIED, "agg=feddf", "proxy=noise"), True),
+        ((*STRATIFIED, "agg=feddf", "proxy=noise", "agg.steps=0"), False),
+        ((*STRATIFIED, "agg=ccr"), False),
+        (("selector=hcsfed", "agg=fedmaba"), False),
+        (("selector=fedpns", "agg=fedmaba"), False),
+    ],
+)
+def test_where_advised_weights_do_not_count_it_is_said(words: tuple[str, ...], said: bool) -> None:
+    """FedPNS leaves updates out and weighs nobody, which every aggregator goes by."""
+    lines = [line for line in remarks(*words) if "advises count for the rest alone" in line]
+    assert len(lines) == said
+    assert all(IGNORED in line for line in lines)
+
+
 def test_what_is_no_want_is_refused() -> None:
     class Odd(type(make("selector", "random"))):  # type: ignore[misc]
         wants = frozenset({"a_moon"})
@@ -185,5 +219,6 @@ def test_what_parts_say_of_themselves_is_so() -> None:
     for word in words("objective"):
         objective = make("objective", word)
         loss, ce = objective.per_sample(logits, torch.tensor([0, 1, 1]), torch.full((3, 3), 1 / 3, dtype=torch.float64))
-        simple = torch.equal(loss, ce) and torch.equal(objective.outer(means), means)
-        assert simple == objective.plain, word
+        averages = torch.equal(objective.outer(means), means)
+        assert averages == objective.averages, word
+        assert (torch.equal(loss, ce) and averages) == objective.plain, word

@@ -34,6 +34,7 @@ def test_a_sample_is_the_mean_of_its_places_by_themselves(objective: Any) -> Non
     y = torch.tensor([[0, 1, 2, 3], [4, NOTHING, 2, NOTHING], [NOTHING, NOTHING, NOTHING, 1]])
     whole = on(PLACES, objective)
     assert (whole.plain, whole.uses_reference, whole.reach) == (False, objective.uses_reference, objective.reach)
+    assert whole.averages == objective.averages
     value, plain = whole.per_sample(logits, y, reference if whole.uses_reference else None)
     for j in range(3):
         there = y[j] > NOTHING

@@ -155,7 +155,8 @@ class Aggregator(Part, Protocol[S]):
 def sample_weights(rule: str, n_used: Ids, n_train: Ids) -> Values:
     """Return raw weights, float64, aligned with the arguments.
 
-    rule: "used" weighs by the samples trained on, "samples" by those owned, "uniform" equally.
+    rule: "used" weighs by the samples that mini-batches are drawn from (`ClientUpdate.n_used`), "samples" by those
+    owned, "uniform" equally.
     """
     if rule == "uniform":
         return np.ones(len(n_used))

@@ -2,8 +2,9 @@
 
     D_i = y_i - w_t,   p_i = u_i / sum_j u_j over those who arrived,   direction = sum_i p_i D_i
 
-u_i are the samples that client i trained on this round. `agg=fedavgm` is this with `server=momentum`, `agg=fedprox`
-with `regulariser=prox` and partial work.
+u_i counts the samples that client i draws its mini-batches from this round: all of T_i, or what a sample selection
+leaves of it; with client.steps it may come to see fewer of them. `agg=fedavgm` is this with `server=momentum`,
+`agg=fedprox` with `regulariser=prox` and partial work.
 
 Departures from the paper: FLASH (Alg. 1 l. 18) and FedDiverse (Sec. III) print weights N_i / N that sum to less than 1
 under partial participation and would shrink the model; the sum is over those who arrived.
@@ -21,7 +22,7 @@ class FedAvg(Aggregator[None]):
     """FedAvg, with its option.
 
     Attributes:
-        weighting: by samples "used" this round, by "samples" owned, or "uniform".
+        weighting: by samples "used" this round (u_i), by "samples" owned, or "uniform".
     """
 
     weighting: str

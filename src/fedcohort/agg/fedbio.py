@@ -34,6 +34,11 @@ GIVEN_LABELS = Want(
     "{who} learns which labels to trust, and so does the objective from w_t's own predictions ({objective}): choose "
     "another objective",
 )
+MEAN_OBJECTIVE = Want(
+    lambda run: run.mean_objective,
+    "{who} moves the weight of a sample along the gradient of its own loss, and with {objective} clients minimise a "
+    "function of their mean loss, whose gradient has another length: choose another objective",
+)
 CLIENT_VAL = Want(
     lambda run: run.client_val,
     "{who} learns from each client's V_k, and clients have none to speak of (split.client_val=0 leaves two samples "
@@ -154,7 +159,7 @@ class FedBiO(Aggregator[State]):
     @property
     def wants(self) -> frozenset[Want]:
         second = {FREE_UPDATE} if self.variant == "second_order" else set()
-        return frozenset({GIVEN_LABELS, CLIENT_VAL, CLASSES, *second})
+        return frozenset({GIVEN_LABELS, MEAN_OBJECTIVE, CLIENT_VAL, CLASSES, *second})
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:

@@ -8,7 +8,8 @@ Ensemble distillation: Lin, Kong, Stich, Jaggi, "Ensemble Distillation for Robus
     steps     x ~ proxy,   s <- Adam(s, grad of the batch's mean KL(t(x) || softmax(s(x) / tau))),   cosine rate to 0
     direction = s - w_t,   s the one of the steps looked at with the best accuracy on server_val, or the last
 
-The proxy holds no labels (proxy=...); what the teachers predict is worked out once a round. `steps=0` is FedAvg.
+The proxy holds no labels (proxy=...); what the teachers predict is worked out once a round. `steps=0` is FedAvg. All
+teachers count alike, as in the paper: weights, and those that a selector advises, are the start's alone.
 
 Departures from the paper: the student stays in eval mode, its batch-norm statistics are the clients' average and don't
 move to the proxy's domain. By default there are 200 steps, not 10,000, for small models. Batches that the student
@@ -32,7 +33,7 @@ from torch.nn import functional as F
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
 from fedcohort.maths.distil import batches, learn, predict, trainable
-from fedcohort.part import CLASSES, PROXY, RELATIVE_ADVICE, Want
+from fedcohort.part import CLASSES, PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Want
 from fedcohort.types import Ids, Population, Values
 
 
@@ -69,6 +70,10 @@ class FedDf(Aggregator[None]):
         ranges.integer("patience", self.patience, "[1, inf)")
         ranges.flag("drop_worst", self.drop_worst)
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
+
+    @property
+    def prefers(self) -> frozenset[Want]:
+        return frozenset({UNADVISED_WEIGHTS} if self.steps else ())
 
     @property
     def wants(self) -> frozenset[Want]:

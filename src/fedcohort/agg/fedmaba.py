@@ -22,7 +22,7 @@ Departures from the paper: Eq. 10 has log N, with which no root exists once N > 
 into p as it is (`sync=literal`), which lets p sum to more than 1 and weighs those who have trained N / n times heavier
 than those who have not: `sync=mass` keeps their joint weight. A fixed interval for lambda fails for large losses:
 `maths/kl_ball.py` brackets it. Clients without a finite loss are left out; where nobody has one, the round is a plain
-mean.
+mean. Weights that a selector advises take the place of the mean's 1/n alone: the bandit's share has weights of its own.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from fedcohort import ranges
 from fedcohort.agg import losses
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
 from fedcohort.maths.kl_ball import tilt
-from fedcohort.part import CLEAN_LABELS, EVERYBODY, RELATIVE_ADVICE, Want
+from fedcohort.part import CLEAN_LABELS, EVERYBODY, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Want
 from fedcohort.types import Ids, Population, Values
 
 TINY = 1e-300  # the least weight that the logarithm sees
@@ -91,7 +91,7 @@ class FedMaba(Aggregator[State]):
     @property
     def prefers(self) -> frozenset[Want]:
         remembered = {EVERYBODY} if self.sync == "literal" else set()
-        return frozenset({CLEAN_LABELS} | remembered if self.alpha > 0 else ())
+        return frozenset({CLEAN_LABELS, UNADVISED_WEIGHTS} | remembered if self.alpha > 0 else ())
 
     @property
     def wants(self) -> frozenset[Want]:

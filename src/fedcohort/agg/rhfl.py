@@ -6,6 +6,7 @@ Robust heterogeneous federated learning: Fang and Ye, "Robust Federated Learning
     L_i     = mean symmetric loss of w_t on T_i (signal `sce_loss`)
     F_i     = max(L_i^before - L_i, 0) / L_i        quality 1 / L times learning efficiency; before: when i last came
     W_i     = 1 / (K - 1) + beta F_i / sum_j F_j,   omega = softmax(W) over the K who arrived: client confidence (CCR)
+              with weights p that a selector advises: omega_i = p_i e^W_i / sum_j p_j e^W_j
     align   on each batch of the proxy, every w_i steps down sum_{j != i} omega_j KL(p_j || p_i), all p_j from before
     direction = sum_i omega_i (w_i - w_t)
 
@@ -114,7 +115,7 @@ class Rhfl(Aggregator[State]):
         if not len(rows):
             return arrived.combine(arrived.weights), state
         clients, before = arrived.outcome.clients[rows], state.before.copy()
-        omega = over_all(arrived, rows, confidence(before[clients], L, self.beta))
+        omega = over_all(arrived, rows, confidence(before[clients], L, self.beta, arrived.weights[rows]))
         before[clients] = L
         if self.mode == "weights_only" or len(rows) == 1:
             return arrived.combine(omega), State(before)
@@ -150,15 +151,18 @@ class Rhfl(Aggregator[State]):
         return (share > 0).double().cpu().numpy()
 
 
-def confidence(before: Values, now: Values, beta: float) -> Values:
-    """omega of those whose losses are `now`, and were `before` (NaN: not known); sums to 1. [] for nobody."""
+def confidence(before: Values, now: Values, beta: float, p: Values) -> Values:
+    """omega of those whose losses are `now`, and were `before` (NaN: not known); sums to 1. [] for nobody.
+
+    p: what each weighs at equal confidence, positive, in any unit.
+    """
     K = len(now)
     if K < 2:
         return np.ones(K)
     gain = np.where(np.isnan(before), 0.0, np.maximum(before - now, 0.0)) / np.maximum(now, TINY)
     total = float(gain.sum())
     W = beta * gain / total if total > TINY else np.zeros(K)  # 1 / (K - 1) is the same for all: softmax drops it
-    e = np.exp(W - W.max())
+    e = p / p.max() * np.exp(W - W.max())  # equal weights are exactly 1 there
     omega: Values = e / e.sum()
     return omega
 

@@ -8,7 +8,8 @@
 Departures from the paper: option II prints c_i+ = c_i - c + (w - y_i) / (K eta). For plain SGD that is the mean raw
 gradient, exactly; with momentum, Adam, clipping or a schedule it is no gradient (a constant gradient 1 comes back as
 4.14 after 10 steps with momentum 0.9), so the mean is what we compute. `control=displacement` is the printed form.
-A prox term stays out of the mean: c estimates the gradient of the client's loss.
+A prox term stays out of the mean, as c estimates the gradient of the client's loss; the printed form can't tell it
+from the loss, and is refused beside a regulariser.
 """
 
 from collections.abc import Mapping
@@ -26,8 +27,9 @@ from fedcohort.types import Ids, Population, Values
 
 PLAIN_CLIENT = Want(
     lambda run: run.plain_client,
-    "{who} reads a gradient off the displacement of the model, which only holds for plain SGD: choose client=sgd "
-    "without momentum, weight_decay and clip, or agg.control=mean_gradient",
+    "{who} reads the loss's gradient off the displacement of the model, which only holds for plain SGD on the loss "
+    "alone: choose client=sgd without momentum, weight_decay and clip and regulariser=none, or "
+    "agg.control=mean_gradient",
 )
 
 

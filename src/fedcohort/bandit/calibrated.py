@@ -5,7 +5,8 @@
                       sigma^2 = 1 / E[1 / s^2] = (1 + sum r^2 - b'theta_hat) / (1 + n)
 
 sum r^2 - b'theta_hat = |r - X theta_hat|^2 + lam |theta_hat|^2 is what the regression leaves unexplained. The prior
-counts as one reward with a residual of 1, which is the size of a reward that is divided by the mean of their sizes.
+counts as one reward with a residual of 1, which is the size of a reward that is divided by the mean of their sizes:
+rewards have to come divided so.
 
 A draw has the deviation that rewards themselves have about what is expected of them, where the confidence set of
 `ridge.exploration` holds for any noise up to size 1 at all times, and is several times wider.

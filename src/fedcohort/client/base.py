@@ -39,6 +39,14 @@ class Client(Part, Protocol):
     def linear(self) -> bool:
         return False
 
+    def takes_several(self, samples: int | None = None) -> bool | None:
+        """Whether a client of so many samples takes more than one step in a round; None where it hangs on them."""
+        if self.steps is not None or self.epochs > 1:
+            return self.steps is None or self.steps > 1
+        if self.batch is None:
+            return False
+        return None if samples is None else samples > self.batch
+
     @abstractmethod
     def lr_at(self, round: int) -> float:
         """The local learning rate of a round."""

@@ -19,6 +19,7 @@ class Objective(Part, Protocol):
     Attributes:
         plain: whether `per_sample` is the cross-entropy and `outer` the mean itself: engines know its gradient.
         uses_reference: whether it needs w_t's own predictions on the samples that a client trains on.
+        averages: whether what is minimised is the mean itself: `outer` changes nothing.
         reach: the most that its bounded terms come to for one sample, in nats; 0 without such terms.
     """
 
@@ -29,6 +30,10 @@ class Objective(Part, Protocol):
     @property
     def uses_reference(self) -> bool:
         return False
+
+    @property
+    def averages(self) -> bool:
+        return True
 
     @property
     def reach(self) -> float:

@@ -72,6 +72,10 @@ class PropFair(Objective):
         return self.base.uses_reference
 
     @property
+    def averages(self) -> bool:
+        return False
+
+    @property
     def reach(self) -> float:
         return self.base.reach
 

@@ -20,7 +20,8 @@ step that did not measure it.
     train_s, up_s            of its training (the units done; where it is late, those asked) and of its upload
     weight                   what the update weighed in the aggregate, of those that arrived; they add up to 1 where
                              that is a mean, unlike in FedNova, FedMGDA+, q-FFL and TERM, and under unbiased selection
-    train_loss               nats; mean cross-entropy of its mini-batches, each before its step, of those that arrived
+    train_loss               nats; mean cross-entropy of its mini-batches, each before its step, as the client tells it
+                             (under attack=loss_inflation a lie), of those that arrived
     signal_*                 what a client answered or sent of `fedcohort/signal/`; answers to probes are about the
                              model before the round, and null too where a client answered NaN; a row of up to 64
                              numbers is signal_*.0, signal_*.1, ...; step 0 has what was told once, at registration;

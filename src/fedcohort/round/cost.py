@@ -81,7 +81,10 @@ class CostModel:
 
     # --- work and time ---------------------------------------------------------------------------------------------
     def count_used(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
-        """Count the samples that each client trains on, [len(clients)]; rows: their positions, None for all."""
+        """Count the samples that each client draws mini-batches from, [len(clients)].
+
+        rows: their positions, None for all.
+        """
         n = self.federation.n_train[clients]
         return np.array([n[i] if r is None else len(r) for i, r in enumerate(rows)], dtype=np.int64)
 

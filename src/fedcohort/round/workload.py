@@ -67,6 +67,8 @@ def verify_advice(advice: Advice | None, selector: Selector[Any], m: int) -> Non
     for name, values in (("keep", advice.keep), ("weights", advice.weights)):
         if values is not None and (values.shape != (m,) or not np.isfinite(values).all() or (values < 0).any()):
             raise FedcohortError(f"the selector's advice has {name} that are not {m} numbers of at least 0: {values}")
+    if advice.weights is not None and not selector.weighs:
+        raise FedcohortError("the selector's advice has weights, and it says that it has none (`weighs`)")
 
 
 def ask_work(selection: Selection, units: int, layout: Layout, codec: Codec, beside: int, draws: Draws) -> AskedWork:

@@ -31,6 +31,8 @@ class Selector(Part, Protocol[S]):
         needs: the words of `fedcohort/signal/` that it reads, static, probed and reported alike. A ClassVar, or a
             property where options decide: nobody is charged for a signal that the chosen options leave unread.
         advises: whether `observe` may return Advice; the matrix of updates is then kept for the aggregation.
+        weighs: whether its advice has weights, or only says whom to keep; an aggregator that goes by them in part, or
+            not at all, says so at start-up.
         absolute: whether its advice is (`Advice.absolute`): aggregators that work out weights of their own, and would
             lose the sum of those advised, are then refused.
         uncapped: whether it asks all who are available in every round.
@@ -43,6 +45,10 @@ class Selector(Part, Protocol[S]):
     @property
     def advises(self) -> bool:
         return False
+
+    @property
+    def weighs(self) -> bool:
+        return self.advises
 
     @property
     def absolute(self) -> bool:

@@ -82,6 +82,7 @@ class FedPns(Selector[State]):
     loss_check: bool
 
     advises: ClassVar[bool] = True
+    weighs: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         ranges.number("alpha", self.alpha, "(0, inf)")

@@ -20,7 +20,8 @@ Departures from the paper:
   norm of the client's last update, for no poll, is importance=update_lag (their mean for clients without one);
 - T_k is the expected time of a whole job: what it will really take is not known yet;
 - agg=fedavg, the default, leaves the weights to the aggregator, as all other selectors do; unbiased weights need not
-  sum to 1. Where selected clients fail, those of the others are raised to the same sum;
+  sum to 1. Where selected clients fail, those of the others are raised to the same sum; where those who arrive have no
+  samples, no weights of theirs have that sum, and none are advised;
 - redraw=resolve solves for q anew among those left before each draw;
 - over available clients only; a norm that is zero or not finite counts as 1e-12 of the largest, and all alike where
   every one is;
@@ -123,7 +124,7 @@ class Feel(Selector[State]):
             norm[outcome.clients] = outcome.signals["update_norm"]
         state = replace(state, norm=norm, rests=backoff.after(state.rests, outcome))
         weights = state.weights[outcome.clients]
-        if self.agg == "fedavg" or not len(weights):
+        if self.agg == "fedavg" or not weights.any():
             return None, state
         return Advice(weights=weights * (state.weights.sum() / weights.sum()), absolute=True), state
 

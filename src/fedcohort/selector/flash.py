@@ -118,7 +118,7 @@ class Flash(Selector[State]):
         ranges.choice("context", self.context, "lagged", "fresh")
         ranges.choice("credit", self.credit, "causal", "literal", "answered")
         ranges.choice("reward", self.reward, "client", "global", "progress")
-        rewards.check(self.reward, self.credit)
+        rewards.check(self.reward, self.credit, self.scale, self.bandit)
         ranges.choice("change", self.change, "abs", "signed")
         ranges.choice("reward_tau", self.reward_tau, "round", "client")
         ranges.choice("scale", self.scale, "running", "first_round", "none")

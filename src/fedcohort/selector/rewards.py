@@ -29,12 +29,17 @@ NEEDS: Mapping[str, frozenset[str]] = {
 }
 
 
-def check(reward: str, credit: str) -> None:
-    """Raise `OptionError` for a reward that would be credited to those whom it says nothing of."""
+def check(reward: str, credit: str, scale: str, bandit: str) -> None:
+    """Raise `OptionError` for a reward credited to those whom it says nothing of, or in no unit that `bandit` knows."""
     if reward == "progress" and credit != "causal":
         raise ranges.refuse("credit", "causal with reward=progress, which those who took part share", credit)
     if credit == "answered" and reward != "client":
         raise ranges.refuse("reward", "client with credit=answered, which learns from each answer", reward)
+    if bandit == "calibrated" and scale == "none":
+        allowed = (
+            "running or first_round with bandit=calibrated, which begins with a noise of 1, the size of such rewards"
+        )
+        raise ranges.refuse("scale", allowed, scale)
 
 
 def pool(fall: Values, p: Values) -> Values:

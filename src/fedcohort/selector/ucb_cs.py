@@ -8,6 +8,7 @@ Cho, Gupta, Joshi, Yagan, "Bandit-based Communication-Efficient Client Selection
     S = the m available clients with the largest A_k, ties at random
 
 loss_k is the average training loss along the client's own steps, sigma the largest within-round standard deviation.
+A single step has none: where every client takes one (agg=fedsgd), sigma is 0 and nobody is explored twice.
 
 Departures from the paper:
 - the discount counts rounds; Eq. 5-7 count SGD steps, and .7^30 remembers nothing;
@@ -36,6 +37,12 @@ from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import Selector, top
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+SEVERAL_STEPS = Want(
+    lambda run: run.several_steps,
+    "{who} explores as far as the losses of a client's steps differ, and every client takes one step a round: once "
+    "each has come it chooses by losses alone (more epochs, more steps or smaller mini-batches would give it a sigma)",
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ class UcbCs(Selector[State]):
     tie: str
 
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "train_loss", "train_loss_std"})
-    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
+    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS, SEVERAL_STEPS})
 
     def __post_init__(self) -> None:
         ranges.number("discount", self.discount, "[0, 1]")

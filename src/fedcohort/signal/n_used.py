@@ -1,4 +1,7 @@
-"""n_used: the number of samples that a client trained on this round (FedBalancer's L), or that `loss_sum` is of."""
+"""n_used: the number of samples that a client trained on this round (FedBalancer's L), or that `loss_sum` is of.
+
+It is of those that mini-batches are drawn from: in epochs, all of them are trained on.
+"""
 
 from fedcohort.signal.base import Reported
 

@@ -37,20 +37,23 @@ def facts(parts: Parts, client_val: float, requires: Mapping[str, Mapping[str, A
     """
     return Facts(
         timed_device=parts.device.timed,
-        plain_client=parts.client.plain,
+        plain_client=parts.client.plain and not parts.regulariser.hooks,
         linear_client=parts.client.linear,
         undecayed_client=parts.client.weight_decay == 0,
         equal_work=any("client.steps" in wanted for wanted in requires.values()),
         whole_update=not parts.codec.hooks,
         given_labels=not parts.objective.uses_reference,
+        mean_objective=parts.objective.averages,
         proxy=parts.proxy.holds,
         client_val=client_val > 0,
         relative_advice=not parts.selector.absolute,
+        unadvised_weights=not parts.selector.weighs,
         plain_server=parts.server.plain,
         announced_deadline=parts.deadline.announces,
         epochs=parts.client.steps is None,
         loss_lists=parts.samples.keeps_losses,
         mini_batches=parts.client.batch is not None,
+        several_steps=parts.client.takes_several(),
         device_seconds=parts.device.in_seconds,
         one_pace=len({part.control.w for part in (parts.samples, parts.deadline) if isinstance(part, Paced)}) < 2,
     )
@@ -66,6 +69,7 @@ def with_data(known: Facts, parts: Parts, cohort: int, federation: "Federation")
         classes=federation.targets.single,
         client_val=bool((np.diff(federation.val.offsets) > 0).all()),
         clean_labels=not federation.noise_rate.any(),
+        several_steps=parts.client.takes_several(int(federation.n_train.max(initial=0))),
         cohort=cohort,
         everybody=everybody and parts.availability.always and not parts.deadline.bounded,
     )

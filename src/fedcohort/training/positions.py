@@ -29,6 +29,10 @@ class PerPosition(Objective):
         return self.base.uses_reference
 
     @property
+    def averages(self) -> bool:
+        return self.base.averages
+
+    @property
     def reach(self) -> float:
         return self.base.reach
 
