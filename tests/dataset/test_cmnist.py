@@ -56,6 +56,14 @@ def test_a_digit_is_in_the_channel_of_its_colour(folder: Path) -> None:
     np.testing.assert_array_equal(raw.test_y, i % 10 >= 5)
 
 
+def test_it_says_how_its_pixels_became_numbers(folder: Path) -> None:
+    raw, bright = made(folder).load(0), np.zeros((1, 2, 28, 28), np.uint8)
+    colour = int(known(raw.test_attribute)[0])
+    value = np.rint((raw.test_x[0].max() * SD + MEAN) * 255).astype(np.uint8)
+    bright[0, colour] = value
+    np.testing.assert_array_equal(known(raw.converted).convert(bright)[0], raw.test_x[0])
+
+
 def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     give(monkeypatch, folder)
     assert made().load(0).revision == f"{HUB}@{COMMIT}"

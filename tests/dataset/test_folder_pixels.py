@@ -29,6 +29,7 @@ def test_bytes_become_the_same_numbers(tmp_path: Path) -> None:
         assert floats.scale is None
         assert [str(each.train_x.dtype) for each in (raw, floats)] == ["uint8", "float32"]
         np.testing.assert_array_equal(known(raw.scale).convert(raw.test_x), floats.test_x)
+        assert (floats.converted, raw.converted) == (raw.scale, None)
         assert raw.inputs.endswith("; kept as bytes")
 
 
@@ -38,7 +39,8 @@ def test_auto_keeps_bytes_of_large_data_alone(tmp_path: Path, monkeypatch: pytes
     for limit, kind in ((15_360, np.float32), (15_359, np.uint8)):
         monkeypatch.setattr(module, "LARGE", limit)
         assert folder(tmp_path, features="image", scale=255).load(0).train_x.dtype == kind
-    assert folder(tmp_path, features="image").load(0).train_x.max() == 255, "nobody divides by anything but 255"
+    raw = folder(tmp_path, features="image").load(0)
+    assert (raw.train_x.max(), raw.converted) == (255, None), "nobody divides by anything but 255"
 
 
 @pytest.mark.parametrize("options", [{"scale": 1.0}, {"features": None}, {"scale": 1.0, "standardise": "train"}])

@@ -56,6 +56,10 @@ def test_every_sequence_is_of_its_roles_text(tmp_path: Path) -> None:
     assert spell(found.test_x[-1]) + CHARACTERS[found.test_y[-1]] == later[-81:]
     assert found.class_names[:3] == ("line break", "space", "!")
     assert "3 people, 3 of them clients" in found.inputs
+    overlap = "validation sequences overlap training sequences"
+    assert overlap in found.inputs
+    assert overlap in load(tmp_path, step=80).inputs
+    assert overlap not in load(tmp_path, step=81).inputs, "two sequences and their labels are apart"
 
 
 def test_a_split_in_time_shares_no_character(tmp_path: Path) -> None:

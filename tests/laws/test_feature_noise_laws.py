@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.data.ragged import Ragged
+from fedcohort.data.row_hashes import row_hashes
 from fedcohort.feature_noise.base import disturb_clients
 from fedcohort.rng import Draws
 from global_rng import guard
@@ -52,7 +53,13 @@ def test_a_clients_inputs_do_not_depend_on_how_much_the_others_have(noise: Any) 
         train, val = (np.zeros((int(sizes.sum()), 2, 9, 7), dtype=np.float32) for _ in range(2))
         train[start : start + 6], val[start : start + 6] = images(12)[:6], images(12)[6:]
         parts = [(x, Ragged.from_sizes(np.arange(len(x)), sizes)) for x in (train, val)]
-        levels = disturb_clients(noise, parts, seed=3)
-        assert (levels is None) == (not noise.levels(Draws(3, 6)).any())
+        before = [x.copy() for x in (train, val)]
+        levels, disturbed = noise.levels(Draws(3, 6)), disturb_clients(noise, parts, seed=3)
+        assert (disturbed is None) == (not levels.any())
+        if disturbed is not None:
+            np.testing.assert_array_equal(disturbed.levels, levels)
+            rows = np.repeat(levels > 0, sizes)
+            known = np.concatenate([row_hashes(x[rows]) for x in before])
+            np.testing.assert_array_equal(np.sort(disturbed.before), np.sort(known))
         seen.append(np.concatenate([x[start : start + 6] for x in (train, val)]))
     np.testing.assert_array_equal(seen[0], seen[1])

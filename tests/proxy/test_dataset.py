@@ -1,15 +1,25 @@
 """Another dataset's inputs, and which are refused."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from engine_toy import federation_of
+from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.errors import DataError, OptionError
+from fedcohort.feature_noise.blur import Blur
+from fedcohort.feature_noise.gaussian import Gaussian
+from fedcohort.label_noise.none import NoNoise
+from fedcohort.partition.iid import Iid
 from fedcohort.proxy.dataset import OtherDataset
+from fedcohort.startup.split import build
+from known import known
+from pictures_toy import noise, write
+from yaml_words import make
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,54 @@ def test_what_is_the_clients_own() -> None:
     with pytest.raises(DataError, match=r"source=given\): the inputs are the clients' own: .* proxy=client_heldout"):
         OtherDataset(Given(np.concatenate([other(4), own])), None).inputs(federation, 0)
     assert len(OtherDataset(Given(np.concatenate([other(5), own])), None).inputs(federation, 0)) == 9
+
+
+@pytest.mark.parametrize("disturbance", [Gaussian(0.3, "uniform", 1.0), Blur(1.0, "bimodal", 0.5)])
+def test_what_is_the_clients_own_before_feature_noise(disturbance: Gaussian | Blur) -> None:
+    """Digits on digits, whose clients see them with noise, all or half of them."""
+    digits = make("dataset", "digits")
+    run = build(
+        digits.load(0), Iid(), NoNoise(), seed=0, clients=8, server_val=0.1, client_val=0.1, feature_noise=disturbance
+    )
+    assert run.feature_noise is not None
+    for held in (run, run.to("cpu")):
+        with pytest.raises(DataError, match=r"source=digits\): the inputs are the clients' own"):
+            OtherDataset(digits, None).inputs(held, 0)
+    others = digits.load(0).train_x[:, :, ::-1].copy()
+    assert len(OtherDataset(Given(others), None).inputs(run, 0)) == len(others)
+
+
+def test_pixels_are_normalised_as_their_own_dataset_does(tmp_path: Path) -> None:
+    """MNIST beside a run on Fashion-MNIST, bytes or numbers: the network sees the same, which MNIST's scale makes."""
+    for word in ("mnist", "fashion_mnist"):
+        (tmp_path / word).mkdir()
+        for part, n in (("train", 60), ("test", 20)):
+            write(tmp_path / word, part, image=list(noise(n, (784,), n + len(word))), label=np.arange(n) % 10)
+    seen = []
+    for pixels in ("float32", "uint8"):
+        run, public = (
+            make("dataset", word, path=str(tmp_path / word), pixels=pixels) for word in ("fashion_mnist", "mnist")
+        )
+        federation = build(run.load(0), Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1)
+        network = torch.nn.Identity()
+        if federation.scale is not None:
+            federation.scale.attach(network)
+        seen.append(network(OtherDataset(public, 30).inputs(federation, 0)))
+        bytes_of = known(make("dataset", "mnist", path=str(tmp_path / "mnist"), pixels="uint8").load(0))
+    assert torch.equal(seen[0], seen[1])
+    rows = {row.tobytes() for row in PixelScale((0.1307,), (0.3081,)).convert(bytes_of.train_x)}
+    assert all(row.numpy().tobytes() in rows for row in seen[1])
+
+
+def test_bytes_of_the_runs_own_scale_stay_bytes(tmp_path: Path) -> None:
+    for name, seed in (("run", 1), ("public", 2)):
+        (tmp_path / name).mkdir()
+        for part in ("train", "test"):
+            write(tmp_path / name, part, image=list(noise(60, (784,), seed + len(part))), label=np.arange(60) % 10)
+    run, public = (make("dataset", "mnist", path=str(tmp_path / name), pixels="uint8") for name in ("run", "public"))
+    federation = build(run.load(0), Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1)
+    x = OtherDataset(public, None).inputs(federation, 0)
+    np.testing.assert_array_equal(x.numpy(), public.load(0).train_x)
 
 
 def test_no_dataset() -> None:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64, Int64, UInt64
 from torch import Tensor
 
 from fedcohort.data import skew
@@ -72,9 +72,10 @@ class Federation:
             class.
         server_test_attribute: int64. Both None where the dataset's attributes are not known.
         proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
-        class_names, columns, standard, scale, revision: see `dataset.base.Raw`.
+        class_names, columns, standard, scale, converted, revision: see `dataset.base.Raw`.
         checksum: of the data as they were loaded (`dataset.checksum`).
         feature_noise: how much each client's inputs are disturbed, [K], or None where nobody's are.
+        undisturbed: hashes of the rows of T and V that are disturbed, as they were before (`data.row_hashes`), or None.
         client_names: what the data call each client, text [K]; None where they don't, or clients are made.
         client_map: a hash of whose each training sample is, 16 hexadecimal digits; "" where nobody made one.
     """
@@ -101,6 +102,8 @@ class Federation:
     feature_noise: Float64[np.ndarray, "clients"] | None = None
     client_map: str = ""
     client_names: np.ndarray | None = None
+    converted: PixelScale | None = None
+    undisturbed: UInt64[np.ndarray, "rows"] | None = None
 
     @property
     def n_clients(self) -> int:
@@ -182,4 +185,6 @@ class Federation:
             feature_noise=self.feature_noise,
             client_map=self.client_map,
             client_names=self.client_names,
+            converted=self.converted,
+            undisturbed=self.undisturbed,
         )

@@ -35,6 +35,8 @@ class Raw:
         standard: the mean and the standard deviation that each feature of a sample was standardised by, float32 [...],
             or None.
         scale: what the pixels of uint8 inputs become, None where inputs are numbers.
+        converted: by what float32 inputs were made of pixels, None where they are no such; pixels that the server is
+            given beside them become numbers by it, too.
         targets: what labels are: a class of each sample, or of each of its places.
         valid: inputs and labels of the dataset's own validation part, as those of training, which are the server's
             validation data; None where it has none, and the server cuts its own from the training data.
@@ -63,6 +65,7 @@ class Raw:
     single_use: bool = False
     owner_names: Sequence[str] = ()
     targets: Targets = ONE_CLASS
+    converted: PixelScale | None = None
 
     @property
     def train_class(self) -> Ids:

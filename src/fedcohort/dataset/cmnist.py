@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64, UInt8
 
 from fedcohort import ranges
+from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Dataset, Raw, check
 from fedcohort.dataset.images import Fit
 from fedcohort.dataset.pictures import images_of, labels_of
@@ -33,6 +34,7 @@ from fedcohort.types import Ids
 
 IMAGE, LABEL = ("image",), ("label",)
 MEAN, SD = 0.1307, 0.3081
+SCALE = PixelScale((MEAN, MEAN), (SD, SD))
 
 Groups = Int64[np.ndarray, "clients 2 2"]
 
@@ -99,6 +101,7 @@ class Cmnist(Dataset):
                 train_attribute=a,
                 test_attribute=test_a,
                 revision=train.revision,
+                converted=SCALE,
             )
         )
 
@@ -147,9 +150,6 @@ def pixels(frame: Frame) -> UInt8[np.ndarray, "n 28 28"]:
 
 def paint(images: np.ndarray, colour: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
     """Each image in the channel of its colour."""
-    x = np.zeros((len(images), 2, 28, 28), dtype=np.float32)
+    x = np.zeros((len(images), 2, 28, 28), dtype=np.uint8)
     x[np.arange(len(images)), colour] = images
-    x /= 255
-    x -= np.float32(MEAN)
-    x /= np.float32(SD)
-    return x
+    return SCALE.convert(x)

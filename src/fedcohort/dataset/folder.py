@@ -114,7 +114,8 @@ class Folder(Dataset):
         frames, names = self._frames(seed, remarks)
         labels = labels_of(frames, self.label, self.n_classes)
         owners = owners_of(frames[0], frames[1], self.client)
-        x, scale = self._inputs(frames, names, sum(len(y) for y in labels.parts))
+        x, pixels = self._inputs(frames, names, sum(len(y) for y in labels.parts))
+        scale = pixels if x[0].dtype == np.uint8 else None
         if self.missing == "mean" and scale is None:
             x = own.fill(frames[0], names, x, remarks)
         standard = own.standardise(x, remarks) if self.standardise == "train" else None
@@ -138,6 +139,7 @@ class Folder(Dataset):
             pooled_test=self.test == "server",
             standard=standard,
             scale=scale,
+            converted=pixels if scale is None else None,
             valid=valid,
             single_use=True,
         )
@@ -185,18 +187,20 @@ class Folder(Dataset):
         return names
 
     def _inputs(self, frames: Sequence[Frame], names: list[str], n: int) -> tuple[list[np.ndarray], PixelScale | None]:
-        """The inputs of each table, float32 or bytes, and what the network makes of bytes. n: rows of all tables."""
+        """The inputs of each table, float32 or bytes, and what pixels become, None without. n: rows of all tables."""
         found = self._read(frames[0], names)
-        scale = self._keep(found, frames[0], n)
-        x = [self._divide(found, frames[0], scale)]
+        pixels = self._pixels(found, frames[0])
+        large = 4 * n * found[0].size > LARGE
+        keep = pixels is not None and (self.pixels == "uint8" or (self.pixels == "auto" and large))
+        x = [self._divide(found, frames[0], keep)]
         del found
         for frame in frames[1:]:
-            x.append(self._divide(self._read(frame, names), frame, scale))
+            x.append(self._divide(self._read(frame, names), frame, keep))
             if x[-1].shape[1:] != x[0].shape[1:]:
                 here, there = (list(each.shape[1:]) for each in (x[-1], x[0]))
                 what = f": a sample has the shape {here}, and one of {frames[0].where} {there}"
                 raise frame.error(names[0], what)
-        return [self._reshape(each, frame) for each, frame in zip(x, frames, strict=True)], scale
+        return [self._reshape(each, frame) for each, frame in zip(x, frames, strict=True)], pixels
 
     def _read(self, frame: Frame, names: list[str]) -> np.ndarray:
         """The inputs as they are stored, [N, ...]; NaN where a number is missing and `missing` is mean."""
@@ -206,23 +210,21 @@ class Folder(Dataset):
     def _divides_bytes(self) -> bool:
         return self.features is not None and self.scale == 255 and self.standardise == "none"
 
-    def _keep(self, x: np.ndarray, train: Frame, n: int) -> PixelScale | None:
-        """What the network makes of pixels that stay bytes, None where they don't. n: samples of all parts."""
+    def _pixels(self, x: np.ndarray, train: Frame) -> PixelScale | None:
+        """What pixels become, None where inputs are none, or others."""
         shape = tuple(int(length) for length in self.shape) or x.shape[1:]
         able = x.dtype == np.uint8 and len(shape) == 3 and self._divides_bytes()
         if self.pixels == "uint8" and not able:
             raise train.error(
                 str(self.features), f": dataset.pixels=uint8 is for images, {x.dtype} {list(shape)} are none"
             )
-        if not able or self.pixels == "float32" or (self.pixels == "auto" and 4 * n * x[0].size <= LARGE):
-            return None
-        return PixelScale((0.0,) * shape[0], (1.0,) * shape[0])
+        return PixelScale((0.0,) * shape[0], (1.0,) * shape[0]) if able else None
 
-    def _divide(self, x: np.ndarray, frame: Frame, scale: PixelScale | None) -> np.ndarray:
-        """float32 [N, ...], divided by `scale`; bytes as they are where the network does it."""
-        if scale is not None and x.dtype == np.uint8:
+    def _divide(self, x: np.ndarray, frame: Frame, keep: bool) -> np.ndarray:
+        """float32 [N, ...], divided by `scale`; bytes as they are where the network does it (`keep`)."""
+        if keep and x.dtype == np.uint8:
             return x
-        if scale is not None:
+        if keep:
             raise frame.error(
                 str(self.features), f": holds {x.dtype}, not bytes as the training part: say dataset.pixels=float32"
             )

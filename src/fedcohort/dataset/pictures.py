@@ -27,6 +27,7 @@ from fedcohort.types import Ids
 
 LARGE = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
 NEAR = 0.01  # how far 255 times a number may be from a whole one
+NO_PIXELS = "no pixels: whole numbers from 0 to 255, or such divided by 255, are meant"
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ def raw_of(
     )
     if keep:
         return replace(raw, scale=pictures.scale)
-    return replace(raw, train_x=pictures.scale.convert(x), test_x=pictures.scale.convert(test_x))
+    scale = pictures.scale
+    return replace(raw, train_x=scale.convert(x), test_x=scale.convert(test_x), converted=scale)
 
 
 def missing(pictures: Pictures, y: Ids, test_y: Ids) -> list[str]:
@@ -196,11 +198,14 @@ def _listed(frame: Frame, name: str, fit: Fit, top: int) -> np.ndarray:
     values = values.transpose(0, 3, 1, 2) if last else values.reshape(-1, *fit.shape)
     if values.dtype == np.uint8:
         return values
+    pixels, wrong = pixels_of(values, top)
+    if wrong.any():
+        raise frame.blame(name, int(wrong.reshape(len(wrong), -1).any(1).argmax()), f"has numbers that are {NO_PIXELS}")
+    return pixels
+
+
+def pixels_of(values: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers as bytes, and which of them are no pixels, bool. top: what white is, 1 or 255."""
     whole = np.rint(values * (255 // top))
     wrong = (np.abs(values * (255 // top) - whole) > NEAR) | (whole < 0) | (whole > 255)
-    if wrong.any():
-        row = int(wrong.reshape(len(wrong), -1).any(1).argmax())
-        what = "has numbers that are no pixels: whole ones from 0 to 255, or such divided by 255, are meant"
-        raise frame.blame(name, row, what)
-    pixels: np.ndarray = whole.astype(np.uint8)
-    return pixels
+    return np.where(wrong, 0, whole).astype(np.uint8), wrong

@@ -6,11 +6,14 @@
     test   given: the files' parts;  sample: the last tenth of a role's sequences, of which the first 80 characters'
            worth is left out, so that no character is in both parts;  user: all of a tenth of the roles (`dataset.leaf`)
 
-A split in time, not at random: sequences that overlap would be in both parts. From a folder with train.parquet and
-test.parquet, of either of two layouts: lines (`role`, `line`, in the order of the play), or LEAF's sequences (`client`
-or `character_id`, `x` of 80 characters, `y` of one, as `fedcohort prepare leaf` writes them); or from the Hugging Face
-hub, which has the latter and one part, without test=given. Characters stand in memory as bytes, which model=char_lstm
-looks up.
+A split in time, not at random: sequences that overlap would be in both parts. Validation sequences are drawn at random
+all the same: with a step below 81 nearly all of them stand in training sequences, moved by a few characters, so that
+server_val, and what watches it, can't tell what was learnt by heart. Test sequences can.
+
+From a folder with train.parquet and test.parquet, of either of two layouts: lines (`role`, `line`, in the order of the
+play), or LEAF's sequences (`client` or `character_id`, `x` of 80 characters, `y` of one, as `fedcohort prepare leaf`
+writes them); or from the Hugging Face hub, which has the latter and one part, without test=given. Characters stand in
+memory as bytes, which model=char_lstm looks up.
 
 LEAF's text has 4,226,158 sequences of 1,129 roles (a fifth of them are FedBalancer's 845,231). Of tables in its layout,
 and of lines with step=1, the start-up table tells the difference; not with test=given, as LEAF leaves out what both
@@ -95,6 +98,7 @@ class Shakespeare(Dataset):
             ((x, y), (test_x, test_y)), others = read_sequences(frames, (parts.train, parts.test))
         said = [f"{LENGTH} characters, the next one is the label", parts.remark]
         said += [f"{others:,} other characters are spaces"] * bool(others)
+        said += ["validation sequences overlap training sequences"] * (not lines or self.step <= LENGTH)
         if not lines or self.step == 1:
             said += leaf.compare(rules, ("sequences", found[0], SEQUENCES), ("roles", found[1], ROLES))
         return check(

@@ -2,12 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, UInt64
 
 from fedcohort.data.ragged import Ragged
+from fedcohort.data.row_hashes import row_hashes
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.part import Part
 from fedcohort.rng import Draws, Rekeyed
@@ -37,9 +39,20 @@ class FeatureNoise(Part, Protocol):
         """
 
 
-def disturb_clients(
-    noise: FeatureNoise, parts: Sequence[tuple[np.ndarray, Ragged]], seed: int
-) -> Float64[np.ndarray, "clients"] | None:
+@dataclass(frozen=True)
+class Disturbance:
+    """What was done to the clients' inputs.
+
+    Attributes:
+        levels: each client's.
+        before: hashes of the rows that were disturbed, as they were before (`data.row_hashes`).
+    """
+
+    levels: Float64[np.ndarray, "clients"]
+    before: UInt64[np.ndarray, "rows"]
+
+
+def disturb_clients(noise: FeatureNoise, parts: Sequence[tuple[np.ndarray, Ragged]], seed: int) -> Disturbance | None:
     """Disturb the clients' inputs where they stand, so that no second copy of them is held.
 
     What a client's inputs become is a function of the seed, the client and its inputs alone.
@@ -49,8 +62,7 @@ def disturb_clients(
         parts: inputs [N, ...], and whose row is which: T of all clients, then V.
         seed: `data_seed`.
 
-    Returns each client's level, [n_clients], or None where nobody's inputs are disturbed. Raises `IncompatibleConfig`
-    where they can't be.
+    Returns None where nobody's inputs are disturbed. Raises `IncompatibleConfig` where they can't be.
     """
     levels = noise.levels(Draws(seed, len(parts[0][1])))
     noisy, keyed = np.flatnonzero(levels > 0).tolist(), Rekeyed()
@@ -63,9 +75,11 @@ def disturb_clients(
             f"feature_noise disturbs real numbers, and the inputs are of type {first.dtype}{way_out}"
         )
     noise.check(first.shape[1:])
+    before = []
     for k in noisy:
         rng = keyed.at(seed, "feature_draw", client=k)
         for x, clients in parts:
             own = slice(clients.offsets[k], clients.offsets[k + 1])
+            before.append(row_hashes(x[own]))
             x[own] = noise.disturb(x[own], levels[k], rng)
-    return levels
+    return Disturbance(levels, np.concatenate(before))

@@ -8,9 +8,11 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from jaxtyping import UInt64
 from torch import Tensor
 
 from fedcohort.data.federation import Federation
+from fedcohort.data.row_hashes import row_hashes
 from fedcohort.errors import DataError, OptionError
 from fedcohort.part import Part
 from fedcohort.rng import generator
@@ -48,7 +50,7 @@ def draw_rows(x: Tensor, n: int | None, what: str, seed: int) -> Tensor:
 def foreign(x: Tensor, where: str, federation: Federation) -> Tensor:
     """x, where its samples are such as the run's, and others. Raises `DataError`. where: whose they are, for people.
 
-    Refused are inputs of the run's test set, and data of which half or more are the clients' own.
+    Refused are inputs of the run's test set, and data of which half or more are the clients' own, feature noise or not.
     """
     shape = tuple(federation.server_test.x.shape[1:])
     if tuple(x.shape[1:]) != shape:
@@ -62,14 +64,15 @@ def foreign(x: Tensor, where: str, federation: Federation) -> Tensor:
             f"{where}: the inputs are {kinds[0]}, those of the run's dataset={federation.name} are {kinds[1]}; say "
             "dataset.pixels=float32 where the dataset has it"
         )
-    if tested := count_shared(x, federation.server_test.x):
+    found = row_hashes(x.numpy())
+    if tested := np.isin(found, row_hashes(federation.server_test.x.cpu().numpy())).sum():
         raise DataError(f"{where}: {tested} inputs are in the run's test set")
-    if count_shared(x, torch.cat([federation.train.x, federation.val.x])) * 2 >= len(x):
+    if np.isin(found, _hashes_of_clients(federation)).sum() * 2 >= len(x):
         raise DataError(f"{where}: the inputs are the clients' own: choose others, or proxy=client_heldout")
     return x
 
 
-def count_shared(x: Tensor, among: Tensor) -> int:
-    """Count the rows of x that are rows of `among`, to the bit."""
-    known = {hash(row.tobytes()) for row in among.flatten(1).cpu().numpy()}
-    return sum(hash(row.tobytes()) in known for row in x.flatten(1).numpy())
+def _hashes_of_clients(federation: Federation) -> UInt64[np.ndarray, "rows"]:
+    """Of all T and V as they are, and as they were before feature noise."""
+    hashes = [row_hashes(part.x.cpu().numpy()) for part in (federation.train, federation.val)]
+    return np.concatenate(hashes if federation.undisturbed is None else [*hashes, federation.undisturbed])

@@ -2,7 +2,8 @@
 
     python train.py agg=feddf proxy=dataset dataset@proxy.source=fashion_mnist
 
-Its samples must have the shape of the run's, and be others (`proxy.base.foreign`). Your own are read by proxy=folder.
+Its samples must have the shape of the run's, and be others (`proxy.base.foreign`). They are normalised as the source's
+own are, whether pixels stand in memory as bytes or as numbers. Your own are read by proxy=folder.
 """
 
 from dataclasses import dataclass
@@ -37,4 +38,7 @@ class OtherDataset(Proxy):
     def inputs(self, federation: Federation, seed: int) -> Tensor:
         raw = self.source.load(seed)
         x = foreign(torch.from_numpy(raw.train_x), f"proxy=dataset (dataset@proxy.source={raw.name})", federation)
-        return draw_rows(x, self.n, f"training samples of {raw.name}", seed)
+        x = draw_rows(x, self.n, f"training samples of {raw.name}", seed)
+        if raw.scale is None or raw.scale == federation.scale:
+            return x
+        return torch.from_numpy(raw.scale.convert(x.numpy()))  # the network would take them for bytes of the run's

@@ -85,7 +85,7 @@ def build(
     train_x, val_x, server_x = _arrange(raw, raw.train_x, (train.rows, val.rows, held))
     train_y, val_y, server_y = _arrange(raw, raw.train_y, (train.rows, val.rows, held))
     memory.give_back()
-    levels = disturb_clients(feature_noise, [(train_x, train), (val_x, val)], seed) if feature_noise else None
+    disturbed = disturb_clients(feature_noise, [(train_x, train), (val_x, val)], seed) if feature_noise else None
     seen_train, seen_val = (train_y, val_y) if flipped is None else (flipped[~is_val], flipped[is_val])
     return Federation(
         name=raw.name,
@@ -104,9 +104,11 @@ def build(
         columns=raw.columns,
         standard=raw.standard,
         scale=raw.scale,
+        converted=raw.converted,
         revision=raw.revision,
         checksum=checksum,
-        feature_noise=levels,
+        feature_noise=None if disturbed is None else disturbed.levels,
+        undisturbed=None if disturbed is None else disturbed.before,
         client_map=client_map,
         client_names=names,
     )

@@ -2,7 +2,7 @@
 
 Without folders train and test all images are the training part: dataset=folder cuts a test part of it
 (dataset.test_share=0.2). Columns: `image`, `label` (the class's name). `valid` or `val` is a part, too, which
-dataset=folder doesn't read.
+dataset=folder takes for the server's validation data (dataset.valid=none leaves it alone).
 """
 
 from pathlib import Path

@@ -1,0 +1,131 @@
+"""A user's own public images, which become the numbers that the run's own became."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.data.federation import Federation
+from fedcohort.dataset.base import Raw
+from fedcohort.errors import DataError, OptionError
+from fedcohort.label_noise.none import NoNoise
+from fedcohort.partition.iid import Iid
+from fedcohort.proxy.folder import Folder
+from fedcohort.startup.split import build
+from folder_toy import folder as own
+from known import known
+from pictures_toy import encode, noise, write
+from yaml_words import make
+
+TRAINED, TESTED, PUBLIC = (noise(60, (1, 28, 28), seed) for seed in (1, 2, 3))
+PIXELS = ("float32", "uint8")
+LAYOUTS: Mapping[str, Any] = {
+    "encoded": [encode(image) for image in PUBLIC],
+    "bytes": list(PUBLIC.reshape(60, 784)),
+    "rows of numbers": PUBLIC[:, 0].astype(np.float64).tolist(),
+    "shares of 255": (PUBLIC.reshape(60, 784) / 255).tolist(),
+}
+
+
+def federation_of(raw: Raw) -> Federation:
+    return build(raw, Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1)
+
+
+def run_of(path: Path, word: str, **options: Any) -> Federation:
+    """A run on the images TRAINED and TESTED."""
+    path.mkdir(exist_ok=True)
+    for part, images in (("train", TRAINED), ("test", TESTED)):
+        write(path, part, image=list(images.reshape(60, 784)), label=np.arange(60) % 10)
+    if word == "folder":
+        options = {"features": "image", "shape": [1, 28, 28], "scale": 255, **options}
+        return federation_of(own(path, **options).load(0))
+    return federation_of(make("dataset", word, path=str(path), **options).load(0))
+
+
+def public(path: Path, features: str | None = "image", **columns: Any) -> Folder:
+    path.mkdir(exist_ok=True)
+    write(path, "train", **columns)
+    return Folder(str(path), features, [], 1.0, None)
+
+
+def seen(x: torch.Tensor, run: Federation) -> torch.Tensor:
+    """What the network sees of inputs."""
+    return x if x.is_floating_point() else known(run.scale).numbers(x)
+
+
+@pytest.mark.parametrize("pixels", PIXELS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_pixels_are_normalised_as_the_runs_own_are(tmp_path: Path, layout: str, pixels: str) -> None:
+    """Fashion-MNIST's pixels have mean 0.2860 and deviation 0.3530."""
+    run = run_of(tmp_path / "run", "fashion_mnist", pixels=pixels)
+    held = public(tmp_path / "public", image=LAYOUTS[layout])
+    expected = ((PUBLIC.astype(np.float32) / np.float32(255)) - np.float32(0.2860)) / np.float32(0.3530)
+    for scale in (1.0, 255):
+        x = replace(held, scale=scale).inputs(run, 0)
+        assert x.dtype == run.train.x.dtype
+        np.testing.assert_array_equal(seen(x, run).numpy(), expected)
+    assert len(replace(held, n=7).inputs(run, 0)) == 7
+
+
+@pytest.mark.parametrize("pixels", PIXELS)
+@pytest.mark.parametrize("divisor", [1, 255])
+def test_columns_of_pixels(tmp_path: Path, pixels: str, divisor: int) -> None:
+    run = run_of(tmp_path / "run", "mnist", pixels=pixels)
+    columns = {f"p{i}": column / divisor for i, column in enumerate(PUBLIC.reshape(60, 784).T)}
+    x = public(tmp_path / "columns", None, **columns).inputs(run, 0)
+    expected = public(tmp_path / "lists", image=LAYOUTS["bytes"]).inputs(run, 0)
+    assert torch.equal(x, expected)
+    columns["p30"] = np.where(np.arange(60) == 4, 7.4, columns["p30"])
+    if divisor == 1:
+        line = (
+            r"^proxy.path: .*column 'p30', row 4 holds 7.4, and the run's inputs are images: no pixels: whole numbers"
+        )
+        with pytest.raises(DataError, match=line):
+            public(tmp_path / "columns", None, **columns).inputs(run, 0)
+
+
+@pytest.mark.parametrize("pixels", PIXELS)
+@pytest.mark.parametrize("word", ["fashion_mnist", "folder"])
+@pytest.mark.parametrize(
+    ("whose", "line"), [("test", "60 inputs are in the run's test set"), ("train", "clients' own")]
+)
+def test_the_runs_own_images_are_refused(tmp_path: Path, word: str, pixels: str, whose: str, line: str) -> None:
+    run = run_of(tmp_path / "run", word, pixels=pixels)
+    images = TESTED if whose == "test" else TRAINED
+    held = public(tmp_path / "public", image=list(images.reshape(60, 784)))
+    for scale in (1.0, 255):
+        with pytest.raises(DataError, match=line):
+            replace(held, scale=scale).inputs(run, 0)
+
+
+def test_coloured_digits(tmp_path: Path) -> None:
+    """The test images of the run, as bytes: twelve clients have twelve images each and more."""
+    for part, n in (("train", 600), ("test", 60)):
+        write(tmp_path, part, image=list(noise(n, (784,), n)), label=np.arange(n) % 10)
+    run = federation_of(make("dataset", "cmnist", path=str(tmp_path), clients=4).load(0))
+    bright = noise(5, (2, 28, 28))
+    expected = (bright.astype(np.float32) / np.float32(255) - np.float32(0.1307)) / np.float32(0.3081)
+    x = public(tmp_path / "public", image=list(bright.reshape(5, -1))).inputs(run, 0)
+    np.testing.assert_array_equal(x.numpy(), expected)
+    mine = np.rint((run.server_test.x.numpy() * 0.3081 + 0.1307) * 255).astype(np.uint8)
+    with pytest.raises(DataError, match=f"{len(mine)} inputs are in the run's test set"):
+        public(tmp_path / "mine", image=list(mine.reshape(len(mine), -1))).inputs(run, 0)
+
+
+def test_what_it_refuses(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", "fashion_mnist")
+    held = public(tmp_path / "public", image=LAYOUTS["bytes"])
+    with pytest.raises(OptionError, match=r"^proxy.scale must be 1 or 255, .* images, got 2$"):
+        replace(held, scale=2).inputs(run, 0)
+    with pytest.raises(DataError, match=r"^proxy.features: .*train.parquet has no column 'pixels'; it has image$"):
+        replace(held, features="pixels").inputs(run, 0)
+    with pytest.raises(DataError, match=r"^proxy.features: .*: column 'image' must hold grey images of 28 x 28"):
+        public(tmp_path / "small", image=[[0] * 64] * 3).inputs(run, 0)
+    with pytest.raises(
+        DataError, match=r"^proxy.path: a sample of .* has 1 numbers \(a\), and one of dataset=fashion_"
+    ):
+        public(tmp_path / "narrow", None, a=[0, 1]).inputs(run, 0)
