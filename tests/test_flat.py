@@ -2,6 +2,7 @@
 
 import copy
 
+import pytest
 import torch
 from torch import nn
 
@@ -65,6 +66,20 @@ def test_a_broadcast_copies_everything() -> None:
     assert all(
         torch.equal(x, y) for x, y in zip(a.network.state_dict().values(), b.network.state_dict().values(), strict=True)
     )
+
+
+@pytest.mark.parametrize(
+    ("layer", "drops"),
+    [
+        (nn.Dropout(0.1), True),
+        (nn.LSTM(2, 2, 2, dropout=0.1), True),
+        (nn.LSTM(2, 2, 2), False),
+        (nn.MultiheadAttention(2, 1, 0.1), True),
+        (nn.MultiheadAttention(2, 1), False),
+    ],
+)
+def test_layers_drop_out_within(layer: nn.Module, drops: bool) -> None:
+    assert FlatModel(nn.Sequential(nn.Linear(2, 2), layer)).has_dropout == drops
 
 
 def test_batch_norm_needs_two_numbers_of_a_channel() -> None:

@@ -112,7 +112,7 @@ class FlatModel:
             self._attach(vector, blocks)
         self.has_batch_norm = has_batch_norm(network)
         self.has_recurrence = has_recurrence(network)
-        self.has_dropout = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in network.modules())
+        self.has_dropout = any(_drops(m) for m in network.modules())
 
     def _attach(self, vector: Tensor, blocks: tuple[Block, ...]) -> None:
         parameters = dict(self.network.named_parameters())
@@ -146,6 +146,12 @@ class FlatModel:
             self.buffers.copy_(other.buffers)
         if len(self.counters):
             self.counters.copy_(other.counters)
+
+
+def _drops(module: nn.Module) -> bool:
+    """Whether it is a module of torch's that drops out; layers may do so within."""
+    within = isinstance(module, nn.RNNBase | nn.MultiheadAttention) and module.dropout > 0
+    return within or isinstance(module, nn.modules.dropout._DropoutNd)
 
 
 def norms(network: nn.Module) -> list[nn.modules.batchnorm._BatchNorm]:

@@ -72,13 +72,18 @@ class Asks:
 
 
 def cost_model(
-    needs: tuple[str, ...] = (), agg: Any = "fedavg", device: Any = None, made: Any = None, **client: Any
+    needs: tuple[str, ...] = (),
+    agg: Any = "fedavg",
+    device: Any = None,
+    made: Any = None,
+    merge_last: bool = False,
+    **client: Any,
 ) -> CostModel:
     chosen = {name: make(name, word) for name, word in WORDS.items()} | (made or {})
     chosen["client"] = make("client", "sgd", **{"epochs": 2, "batch": 8, **client})
     chosen["agg"] = make("agg", agg) if isinstance(agg, str) else agg
     parts = Parts(selector=Asks(frozenset(needs)), **{**chosen, "device": device or Link()})  # type: ignore[arg-type]
-    return CostModel(parts, held(), LAYOUT, flops=30.0)
+    return CostModel(parts, held(), LAYOUT, flops=30.0, merge_last=merge_last)
 
 
 WORDS = {
@@ -117,7 +122,8 @@ def test_samples_that_train() -> None:
     assert found.count_seen(N, np.array([0, 1, 3])).tolist() == [0, 20, 120]
     steps = cost_model(steps=5, batch=16)
     assert steps.units == 5
-    assert steps.count_seen(N, 5).tolist() == [5 * 10, 5 * 16, 5 * 16]
+    assert steps.count_seen(N, 5).tolist() == [5 * 10, 16 + 4 + 16 + 4 + 16, 16 + 16 + 8 + 16 + 16]
+    assert steps.count_seen(N, np.array([0, 2, 3])).tolist() == [0, 16 + 4, 16 + 16 + 8]
     assert cost_model(steps=5, batch=None).count_seen(N, 5).tolist() == [50, 100, 200]
     assert cost_model(steps=5, batch=None).count_seen(10_000 * N, 1).tolist() == (10_000 * N).tolist()
 
@@ -174,10 +180,18 @@ def test_a_whole_job_is_as_many_sample_times_as_samples() -> None:
     heavy = cost_model((), "fedbio")
     assert heavy.work(N, 0.0 * N, heavy.usual, 0.0).load.tolist() == [15, 30, 60]
     steps = cost_model(steps=5, batch=16).work(N, 6.0 * N, cost_model().usual, N)
-    assert (steps.load.tolist(), steps.infer_load.tolist(), steps.units) == ([10, 16, 16], [20, 40, 80], 5)
+    assert (steps.load.tolist(), steps.infer_load.tolist(), steps.units) == ([10, 56 / 5, 72 / 5], [20, 40, 80], 5)
     assert steps.bytes_up.tolist() == N.tolist()
-    for asked, trained in ((work, [20, 40, 80]), (steps, [50, 80, 80])):  # samples that train: E n, or 5 batches
+    for asked, trained in ((work, [20, 40, 80]), (steps, [50, 56, 72])):  # samples that train: E n, or 5 batches
         assert (asked.epochs * asked.units * asked.load).tolist() == trained
+
+
+def test_a_step_is_the_mean_of_the_job_that_a_client_is_asked_for() -> None:
+    """Batches of 16 and 4 in turn of 20 samples; an epoch is an epoch, however many of them are asked."""
+    rates, jobs = cost_model().usual, np.array([1, 2, 3])
+    steps = cost_model(steps=5, batch=16).work(np.array([20, 20, 20]), np.zeros(3), rates, 0.0, units=jobs)
+    assert (jobs * steps.load).tolist() == [16, 20, 36]
+    assert cost_model().work(N, np.zeros(3), rates, 0.0, units=jobs).load.tolist() == [5, 10, 20]
 
 
 def test_what_is_expected_of_everybody() -> None:
@@ -193,6 +207,13 @@ def test_what_is_expected_of_everybody() -> None:
 @pytest.mark.parametrize(("batch", "passes"), [(16, [1, 2, 3]), (10, [1, 2, 4]), (None, [1, 1, 1])])
 def test_steps_of_a_pass(batch: int | None, passes: list[int]) -> None:
     assert cost_model(steps=5, batch=batch).device_facts(DRAWS)["pass_units"].tolist() == passes
+
+
+def test_a_last_batch_of_one_is_merged_for_batch_norm() -> None:
+    """In batches of 9, 10 samples are one of 10, and 19 are one of 9 and one of 10."""
+    model = cost_model(steps=3, batch=9, merge_last=True)
+    assert model.count_seen(np.array([10, 19, 40]), 3).tolist() == [30, 9 + 10 + 9, 27]
+    assert model.device_facts(DRAWS)["pass_units"].tolist() == [1, 3, 5]
 
 
 def test_a_client_without_samples_takes_no_pass() -> None:

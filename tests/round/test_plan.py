@@ -1,5 +1,6 @@
 """What a round costs, against the papers' formulas on a toy of known size."""
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,9 +9,10 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import FedcohortError, UndeclaredSignal
+from fedcohort.round.collect import Collector
 from fedcohort.round.plan import RoundPlanner
 from fedcohort.selector.random import Random
-from fedcohort.types import Probe, Selection
+from fedcohort.types import ClientUpdate, Ids, Probe, Selection
 from run_harness import Ran, go
 from yaml_words import make
 
@@ -117,6 +119,35 @@ def test_a_whole_job_is_n_sample_times(tmp_path: Path) -> None:
 def test_a_number_of_steps_takes_what_it_processes(tmp_path: Path) -> None:
     ran = go(tmp_path, "client.steps=6", "client.batch=5", "rounds=1")
     assert ran.info.expected_s.tolist() == pytest.approx([2.0 * 6 * 5] * K)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("client.steps=8", "client.batch=40"),
+        ("client.steps=8", "client.batch=40", "selector=pyramidfl"),  # which asks some for more steps
+        ("client.steps=5", "client.batch=2", "split.limit=60", "model=resnet8_gn", "model.norm=batch", "model.width=1"),
+    ],
+    ids=["random", "pyramidfl", "batch norm"],
+)
+def test_short_mini_batches_cost_what_is_in_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """FLOPs and, at a second a sample, seconds are of the samples that went through training."""
+    sizes: list[Ids] = []
+    seconds: list[float] = []
+
+    def add(collector: Collector, update: ClientUpdate, whole: Callable[..., None] = Collector.add) -> None:
+        sizes.append(update.batch_size)
+        seconds.append(update.duration)
+        whole(collector, update)
+
+    monkeypatch.setattr(Collector, "add", add)
+    monkeypatch.setattr("fedcohort.lightning.loop.forward_flops", lambda network, federation: 1.0)
+    ran = go(tmp_path, *words, "device.lam=0")
+    assert len({size for each in sizes for size in each.tolist()}) > 1
+    assert seconds == pytest.approx([float(each.sum()) for each in sizes])
+    assert ran.last.metrics["comp/client_flops"] == pytest.approx(3 * sum(seconds))
 
 
 def test_who_is_late_works_and_uploads_nothing(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Local training against plain loops written here with torch alone."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -202,8 +203,36 @@ def test_a_batch_of_one_is_merged_for_batch_norm() -> None:
     assert torch.isfinite(single.buffers).all()
 
 
-def test_dropout_is_keyed_and_leaves_the_global_generator_alone() -> None:
-    federation, network = federation_of(), network_of(torch.float32, nn.Dropout(0.5))
+class Dropping(nn.Module):
+    """Drops out without any module of torch's that says so."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(x, 0.5, self.training)
+
+
+class Within(nn.Module):
+    """The features as a sequence for a layer that drops out within."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        recurrent = kind == "recurrent"
+        self.layer = nn.LSTM(1, 1, 2, dropout=0.5, batch_first=True) if recurrent else nn.MultiheadAttention(8, 2, 0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if isinstance(self.layer, nn.LSTM):
+            return self.layer(x[:, :, None])[0][:, :, 0]  # type: ignore[no-any-return]
+        return self.layer(x, x, x)[0]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [lambda: nn.Dropout(0.5), Dropping, lambda: Within("recurrent"), lambda: Within("attention")],
+    ids=["a layer", "a module of one's own", "recurrent", "attention"],
+)
+def test_dropout_is_keyed_and_leaves_the_global_generator_alone(made: Callable[[], nn.Module]) -> None:
+    with torch_scope(SEED, "weights"):
+        dropping = made()
+    federation, network = federation_of(), network_of(torch.float32, dropping)
     trainer = trainer_of(federation, network)
     before = torch.get_rng_state()
     a = trainer.train(task_of(0), {}).delta

@@ -2,10 +2,11 @@
 
 import itertools
 
+import numpy as np
 import pytest
 
 from fedcohort.rng import generator
-from fedcohort.training.passes import cut, deal, endless
+from fedcohort.training.passes import count_dealt, count_pieces, cut, deal, endless
 
 
 def test_the_last_piece_is_what_is_left() -> None:
@@ -21,6 +22,19 @@ def test_passes_end_where_the_steps_do(steps: int, lengths: list[int]) -> None:
     assert [len(pieces) for _, pieces in passes] == lengths
     assert all(sorted(order) == list(range(5)) for order, _ in passes)
     assert len({tuple(order) for order, _ in passes}) == len(passes)
+
+
+@pytest.mark.parametrize("merge_last", [False, True])
+@pytest.mark.parametrize("batch", [1, 2, 3, 10, None])
+def test_what_is_counted_is_what_is_dealt(batch: int | None, merge_last: bool) -> None:
+    n = np.arange(1, 14)
+    cuts = [cut(each, batch or each, merge_last) for each in n.tolist()]
+    assert count_pieces(n, batch, merge_last).tolist() == [len(pieces) for pieces in cuts]
+    for steps in range(12):
+        dealt = [deal(generator(0, "x"), each, pieces, steps) for each, pieces in zip(n.tolist(), cuts, strict=True)]
+        seen = [sum(stop - start for _, pieces in passes for start, stop in pieces) for passes in dealt]
+        assert count_dealt(n, batch, merge_last, steps).tolist() == seen
+    assert count_dealt(np.array([0, 4]), batch, merge_last, np.array([3, 0])).tolist() == [0, 0]
 
 
 def test_mini_batches_without_end() -> None:

@@ -15,7 +15,8 @@ class Workload:
 
     Attributes:
         load: sample-times in one unit of local work, where a unit is a local epoch (or a step, where the client trains
-            a number of steps). A whole job of E epochs over n samples is n sample-times (FLASH Sec. IV-B fixes E).
+            a number of steps, the mean one of its job). A whole job of E epochs over n samples is n sample-times (FLASH
+            Sec. IV-B fixes E).
         infer_load: sample-times of the forward passes that probes and reports ask for, each a third of an epoch.
         units: units asked of everybody.
         bytes_down, bytes_up: what travels.

@@ -77,7 +77,7 @@ class FederatedLoop(pl.Callback):
         layout = self.server.layout
         alone = self._trainer_of(worker, self.parts.codec.hooks)
         lab = FederationLab(self.server, worker, self.federation, alone.update_of)
-        cost_model = CostModel(self.parts, self.federation, layout, flops)
+        cost_model = CostModel(self.parts, self.federation, layout, flops, worker.has_batch_norm)
         self.planner = RoundPlanner(self.parts, self.settings, self.federation, layout, lab, cost_model, self.stopwatch)
         self.longest_list = int(self.federation.n_train.max())
         n_clients, limit_gb = self.federation.n_clients, self.settings.store_limit_gb

@@ -22,6 +22,7 @@ from fedcohort.round.parts import Parts, Populations
 from fedcohort.round.rates import Rates
 from fedcohort.round.workload import AskedWork
 from fedcohort.signal.base import Computed, Probed, Static, find
+from fedcohort.training.passes import count_dealt, count_pieces
 from fedcohort.training.recurrent import spelled_out
 from fedcohort.types import Ids, Probe, ProbeResult, Values
 
@@ -59,14 +60,16 @@ class Asked:
 
 
 class CostModel:
-    """The costs of one run's model and methods. flops: of one sample's forward pass.
+    """The costs of one run's model and methods.
+
+    flops: of one sample's forward pass; merge_last: how passes are cut (`training/passes.py`).
 
     units: epochs or steps of a whole job. In a plain round (`Selection.plain`) nobody asks for the aggregator, and the
     codec's hooks alone train: such a round costs what it costs with agg=fedavg.
     """
 
-    def __init__(self, parts: Parts, federation: Federation, layout: Layout, flops: float) -> None:
-        self.parts, self.federation, self.flops = parts, federation, flops
+    def __init__(self, parts: Parts, federation: Federation, layout: Layout, flops: float, merge_last: bool) -> None:
+        self.parts, self.federation, self.flops, self.merge_last = parts, federation, flops, merge_last
         client = parts.client
         self.units = client.epochs if client.steps is None else client.steps
         beside = parts.samples.bytes_down + NUMBER * parts.tells_deadline
@@ -91,9 +94,9 @@ class CostModel:
     def count_seen(self, used: Ids, units: "Ids | int") -> Values:
         """Count the samples that go through training, each as often as it does, [len(used)]."""
         client = self.parts.client
-        per_unit = used if client.steps is None else np.minimum(used, client.batch or 10**9)
-        samples: Values = (per_unit * units).astype(np.float64)
-        return samples
+        if client.steps is None:
+            return np.asarray(used * units, dtype=np.float64)
+        return count_dealt(used, client.batch, self.merge_last, units).astype(np.float64)
 
     def samples_in(self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})) -> Values:
         """Return the forward passes that the signal asks of each client, in samples, [len(clients)]."""
@@ -126,19 +129,23 @@ class CostModel:
         rates: Rates,
         up: Values | float,
         has_model: Bool[np.ndarray, "_n"] | bool = False,
+        units: Ids | None = None,
     ) -> Workload:
         """Return the workload of a whole job, in sample-times: E epochs over n samples are n of them.
 
-        A forward pass is a third of an epoch.
+        A forward pass is a third of an epoch. Mini-batches are of more than one size where a pass's last one is short:
+        a step is the mean of a job's.
 
         A job that weighs its samples is as much longer as that takes forward passes.
 
-        up: bytes of the answers; has_model: whose w_t has come with a question of the same round.
+        up: bytes of the answers; has_model: whose w_t has come with a question of the same round; units: asked of
+        each, None for those of a whole job.
         """
+        asked = self.units if units is None else units
         reference = self.units if self.parts.client.steps is None else 1
         ones = np.ones(len(used))
         return Workload(
-            load=self.count_seen(used, 1) * (rates.step_passes / 3.0) / reference,
+            load=self.count_seen(used, asked) / asked * (rates.step_passes / 3.0) / reference,
             infer_load=inferred / (3.0 * reference),
             units=self.units,
             bytes_down=(rates.down_bytes - self.bare.down_bytes * np.asarray(has_model)) * ones,
@@ -152,12 +159,12 @@ class CostModel:
         everybody = np.arange(self.federation.n_clients)
         up = self.update_bytes + self.usual.beside_bytes
         timing = self.parts.device.expect(everybody, self.work(n, np.zeros(len(n)), self.usual, up), draws)
-        passes = np.ones(len(n)) if client.steps is None else np.ceil(n / (client.batch or np.maximum(n, 1)))
+        steps = None if client.steps is None else count_pieces(n, client.batch, self.merge_last)
         return {
             "expected_s": timing.finish(self.units),
             "expected_unit_s": timing.unit,
             "expected_up_s": timing.up,
-            "pass_units": passes,
+            "pass_units": np.ones(len(n)) if steps is None else steps.astype(np.float64),
         }
 
     def count_asked(self, probes: Sequence[Probe]) -> Asked:

@@ -83,10 +83,8 @@ class LocalTrainer:
         reference = self.reference(x) if self.objective.uses_reference else None
         corrections = self.begin(task, down)
         data = (x, y, reference)
-        if self.worker.has_dropout:
-            with torch_scope(self.seed, "dropout", task.round, task.client):
-                seen = self._fit(task, data, corrections)
-        else:
+        # whatever the network: nothing tells that a module of a user's own draws
+        with torch_scope(self.seed, "dropout", task.round, task.client):
             seen = self._fit(task, data, corrections)
         return self.update(task, self.worker.w - self.server.w, seen, corrections)
 

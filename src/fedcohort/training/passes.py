@@ -26,6 +26,25 @@ def deal(rng: np.random.Generator, n: int, pieces: Pieces, steps: int) -> list[t
     return [(rng.permutation(n), pieces[: steps - done]) for done in range(0, steps, len(pieces))]
 
 
+def count_pieces(n: Ids, batch: int | None, merge_last: bool) -> Ids:
+    """Count the mini-batches that `cut` makes of each of n samples, as n; batch: None for all samples at once."""
+    pieces: Ids = np.minimum(n, 1) if batch is None else -(-n // batch)
+    if not merge_last or batch is None:
+        return pieces
+    merged: Ids = pieces - ((pieces > 1) & (n - (pieces - 1) * batch == 1))
+    return merged
+
+
+def count_dealt(n: Ids, batch: int | None, merge_last: bool, steps: "Ids | int") -> Ids:
+    """Count the samples that `deal` deals in `steps` mini-batches of each of n samples, each as often as it is, as n.
+
+    Whole passes, and mini-batches of the last one, of which none but a pass's last is of another size.
+    """
+    passes, left = np.divmod(steps, np.maximum(count_pieces(n, batch, merge_last), 1))
+    samples: Ids = passes * n + left * (batch or 0)
+    return samples
+
+
 def endless(rng: np.random.Generator, n: int, batch: int) -> Iterator[Ids]:
     """Yield the positions of one mini-batch after the other, pass after pass; nothing where there are no samples."""
     pieces = cut(n, batch, False)
