@@ -1,16 +1,9 @@
-<<<<<<< HEAD
-"""n_used: the number of samples that a client trained on this round (FedBalancer's L), or that `loss_sum` is of.
-
-It is of those that mini-batches are drawn from: in epochs, all of them are trained on.
-"""
-=======
 """n_used: the number of samples that `loss_sum` is of: those trained on this round (FedBalancer's L), or what is told.
 
 A client that takes fewer steps than a pass has trains on fewer samples than it was given.
 """
 
 import numpy as np
->>>>>>> stepcosts
 
 from fedcohort.signal.base import Reported
 
