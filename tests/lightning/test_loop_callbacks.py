@@ -46,9 +46,9 @@ def test_an_early_end_is_for_those_who_asked_for_it(tmp_path: Path) -> None:
     other = go(tmp_path, *STOP, *slow, "+callback.halt.patience=2", "resume=true")
     assert (other.folder == early.folder, other.reports[0].step) == (False, 0), "with the other's first rounds"
     plain = go(tmp_path, *slow[:2], "resume=true")
-    assert (plain.folder, plain.reports[0].step) == (other.folder, other.last.step + 1)
-    assert same_bits(plain, go(tmp_path / "alone", *slow[:2]))
-    assert go(tmp_path, *STOP, *slow, "+callback.halt.patience=1", "resume=true").folder == plain.folder
+    assert (plain.folder in (early.folder, other.folder), plain.reports[0].step) == (False, 0)
+    again = go(tmp_path, *STOP, *slow, "+callback.halt.patience=1", "rounds=20", "resume=true")
+    assert (again.folder, again.reports) == (early.folder, []), "with more rounds it would have ended there, too"
 
 
 def test_nothing_is_written_outside_of_the_runs_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,7 +256,7 @@ def test_what_clients_keep_may_move_into_memory_and_back(whole: Ran, logs: Path)
     [
         (("client.lr=0.2", "seed=1"), "differs in client.lr=0.1 (here 0.2), seed=0 (here 1)"),
         (("selector=ucb_cs", "seed=1"), "differs in seed=0 (here 1), selector=random (here ucb_cs)"),
-        ((), "was ended by other callbacks"),
+        ((), "has more rounds, or other callbacks of Lightning's"),
     ],
 )
 def test_the_nearest_run_is_named_by_what_differs(three: Path, words: tuple[str, ...], differs: str) -> None:
