@@ -67,6 +67,7 @@ def fit(
     path, restart, done = found.path, found.restart, found.restart.rounds
     torch.set_num_threads(config["trainer"]["threads"])
     loop.observers, loop.spending = watchers.observers, restart.spending
+    loop.ends_early = watchers.ends_early
     loop.info = partial(info, path=path, done=done, spending=restart.spending)
     loop.folder, loop.new_folder = path, found.is_new
     loop.lay_out(network)
