@@ -60,7 +60,7 @@ def fit(
     messages.quiet_lightning()
     config = composition.config
     identity = {**select_options(config, Identity.HELD), **{f"trainer.{k}": v for k, v in processes.items()}}
-    origin = provenance.this(config, identity)
+    origin = provenance.this(config, identity, loop.federation.checksum)
     found = tasks.agree(lambda: _begin(home, loop, config, origin))
     if found is None:
         return None
