@@ -13,7 +13,6 @@ import fedcohort.signal
 from fedcohort import rng
 from fedcohort.signal import base
 from fedcohort.signal.base import Derived, Probed, RawUpdate, Reported, ServerMeasured, Static
-from fedcohort.state import pack, unpack
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 from signal_kinds import BareLab, derived
 
@@ -216,11 +215,6 @@ def play(selector: Any, world: World, rounds: int, state: Any = None, start: int
         steps.append(play_round(selector, state, world, round))
         state = steps[-1].after
     return steps
-
-
-def restore(state: Any) -> Any:
-    """The state after a checkpoint and a resume."""
-    return unpack(pack(state), type(state))
 
 
 def listed(clients: Ids) -> list[int]:

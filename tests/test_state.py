@@ -9,6 +9,7 @@ import torch
 
 from fedcohort.errors import CheckpointError
 from fedcohort.state import pack, unpack
+from saving import restore
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,37 @@ def test_a_round_trip(tmp_path: Path, pending: Inner | None) -> None:
     assert back.table[4].ids.tolist() == [3, 1]
     assert back.names == ["a"]
     assert (back.pending is None) if pending is None else back.pending.ids.tolist() == [2.5]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    mean: float
+    name: str
+    known: bool
+    rounds: list[int]
+
+
+def test_numpys_own_numbers_come_back_as_plain_ones() -> None:
+    """np.float64 is a float and np.str_ a str, but a checkpoint that holds one as it is can't be loaded."""
+    back = restore(Numbers(np.float64(0.1), np.str_("a"), np.bool_(True), [np.int64(3), np.float32(2)]))  # type: ignore[arg-type, list-item]
+    assert back == Numbers(0.1, "a", True, [3, 2])
+    assert [type(value) for value in (back.mean, back.name, back.known, *back.rounds)] == [float, str, bool, int, float]
+
+
+@dataclass(frozen=True)
+class Several:
+    past: tuple[Inner, ...]
+    late: tuple[Inner, ...] | None = None
+    named: dict[str, Inner] | None = None
+
+
+@pytest.mark.parametrize("length", range(4))
+def test_records_in_a_tuple_of_any_length(length: int) -> None:
+    some = tuple(Inner(np.array([n]), n) for n in range(length))
+    back = restore(Several(some, some, {str(inner.when): inner for inner in some}))
+    for found in (back.past, back.late, back.named.values()):
+        assert [(type(inner), inner.when) for inner in found] == [(Inner, n) for n in range(length)]
+    assert restore(Several(some)).late is None
 
 
 def test_what_cant_be_saved_is_refused() -> None:

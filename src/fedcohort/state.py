@@ -23,10 +23,10 @@ def pack(value: object) -> Packed:
 
     Those are tensors, numbers, strings, lists and dictionaries with string keys.
     """
+    if isinstance(value, np.generic):  # before float and str: np.float64 is a float, and torch doesn't load it
+        return value.item()
     if value is None or isinstance(value, bool | int | float | str | torch.Tensor):
         return value
-    if isinstance(value, np.generic):
-        return value.item()
     if isinstance(value, np.ndarray):
         return {"array": torch.from_numpy(np.ascontiguousarray(value)).clone()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -51,9 +51,9 @@ def unpack(payload: Packed, like: object = Any) -> Unpacked:
     if kind == "record":
         return _record(body, like)
     if kind == "dict":
-        _, value_type = (*typing.get_args(like), Any, Any)[:2]
+        _, value_type = (*_arguments(like), Any, Any)[:2]
         return {unpack(k): unpack(v, value_type) for k, v in body}
-    inner = typing.get_args(like)
+    inner = tuple(hint for hint in _arguments(like) if hint is not Ellipsis)
     hints = inner if len(inner) == len(body) else (inner[:1] or (Any,)) * len(body)
     items = [unpack(item, hint) for item, hint in zip(body, hints, strict=True)]
     return tuple(items) if kind == "tuple" else items
@@ -69,6 +69,11 @@ def _record(fields: dict[str, Packed], like: object) -> Unpacked:
         raise CheckpointError(f"{cls.__name__} has the fields {sorted(names[cls])}, the checkpoint {sorted(fields)}")
     hints = typing.get_type_hints(cls)
     return cls(**{name: unpack(value, hints[name]) for name, value in fields.items()})
+
+
+def _arguments(like: object) -> tuple[Any, ...]:
+    """What stands in the brackets of the first alternative that has any, as `tuple[int, ...] | None` does."""
+    return next((found for each in _alternatives(like) if (found := typing.get_args(each))), ())
 
 
 def _alternatives(like: object) -> tuple[Any, ...]:

@@ -12,7 +12,8 @@ import global_rng
 from agg_harness import arrivals, gather, population, update_of
 from fedcohort.part import PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS
 from fedcohort.round.collected import Collected, reweight
-from fedcohort.state import pack, unpack
+from fedcohort.state import pack
+from saving import restore
 from yaml_words import make, words
 
 WORDS = words("agg")
@@ -150,7 +151,7 @@ def test_who_says_stacked_reads_the_matrix_and_nobody_else(agg: Any) -> None:
 
 def test_saved_and_loaded_it_goes_on(agg: Any) -> None:
     state = step(agg, fresh(agg), [update(agg, k, vector(k)) for k in range(3)], apart=0.3)[1]
-    loaded = unpack(pack(state), type(state))
+    loaded = restore(state)
     rows = [update(agg, k, vector(10 + k)) for k in (1, 4)]
     a, after = step(agg, copy.deepcopy(state), rows, apart=0.3)
     b, other = step(agg, loaded, rows, apart=0.3)

@@ -10,6 +10,7 @@ from fedcohort.deadline.base import PaceContext, settle
 from fedcohort.device.base import Timing
 from fedcohort.types import Population, RoundOutcome, Selection
 from global_rng import guard
+from saving import restore
 from yaml_words import make, words
 
 K, UNITS, COHORT = 20, 5, 6
@@ -130,3 +131,12 @@ def test_the_way_out_is_an_option_that_it_has(deadline: Any) -> None:
     assert ("deadline.partial_work=true" in deadline.way_out) <= (
         "partial_work" in options and not deadline.partial_work
     )
+
+
+def test_saved_and_loaded_it_goes_on(deadline: Any) -> None:
+    ctx = context()
+    told = {word: np.linspace(1.0, 2.0, COHORT) for word in deadline.needs}
+    nobody = np.empty(0, dtype=np.int64)
+    outcome = RoundOutcome(1, Selection(ctx.selected), ctx.selected, nobody, told, {}, 9.0)
+    state = deadline.observe(deadline.init(POPULATION), outcome)
+    assert deadline.announce(restore(state), ctx) == deadline.announce(state, ctx)

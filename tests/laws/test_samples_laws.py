@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from fedcohort.samples.base import SampleRequest
-from fedcohort.types import Population
+from fedcohort.types import Population, RoundOutcome, Selection
 from global_rng import guard
+from saving import restore
 from yaml_words import make, words
 
 SIZES = (1, 2, 7, 30, 100)
@@ -54,3 +55,12 @@ def test_deterministic_without_global_generators(samples: Any) -> None:
         first = samples.choose(state, request(30, 40.0))
     with guard():
         np.testing.assert_array_equal(samples.choose(state, request(30, 40.0)), first)
+
+
+def test_saved_and_loaded_it_goes_on(samples: Any) -> None:
+    told = {word: np.linspace(1.0, 2.0, 3) for word in samples.needs}
+    asked, nobody = np.arange(3), np.empty(0, dtype=np.int64)
+    state = samples.observe(samples.init(population()), RoundOutcome(1, Selection(asked), asked, nobody, told, {}, 9.0))
+    np.testing.assert_array_equal(
+        samples.choose(restore(state), request(30, 40.0)), samples.choose(state, request(30, 40.0))
+    )

@@ -14,7 +14,8 @@ from fedcohort.state import pack
 from fedcohort.types import Ids
 from known import known
 from relabelling import check_relabelling
-from selector_harness import World, check_choice, cohorts, half_lost, play, play_round, reorder, restore, some
+from saving import restore
+from selector_harness import World, check_choice, cohorts, half_lost, play, play_round, reorder, some
 from selector_toys import BREAKERS, TOYS
 from yaml_words import aliases, words
 from yaml_words import make as made

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from fedcohort.state import pack, unpack
+from saving import restore
 from yaml_words import make, words
 
 P = 4
@@ -57,7 +57,7 @@ def test_nothing_to_do_is_nothing_done(server: Any) -> None:
 
 def test_saved_and_loaded_it_goes_on(server: Any) -> None:
     state = after(server, 3)
-    loaded = unpack(pack(state), type(state))
+    loaded = restore(state)
     assert torch.equal(server.step(state, g(7))[0], server.step(loaded, g(7))[0])
 
 

@@ -1,6 +1,7 @@
 """What anyone who knows Lightning expects: its callbacks work on rounds as on epochs."""
 
 import json
+import os
 from pathlib import Path
 
 import lightning.pytorch as pl
@@ -9,7 +10,9 @@ import torch
 
 import run_harness
 from fedcohort.errors import IncompatibleConfig, OptionError
-from run_harness import go, same_bits
+from fedcohort.record.status import RunStatus
+from killing import die, in_a_child, stop_after
+from run_harness import go
 
 BEST = ("+callback.best._target_=lightning.pytorch.callbacks.ModelCheckpoint", "+callback.best.monitor=server_val/loss")
 STOP = ("+callback.halt._target_=lightning.pytorch.callbacks.EarlyStopping", "+callback.halt.monitor=server_val/acc")
@@ -46,9 +49,26 @@ def test_an_early_end_is_for_those_who_asked_for_it(tmp_path: Path) -> None:
     other = go(tmp_path, *STOP, *slow, "+callback.halt.patience=2", "resume=true")
     assert (other.folder == early.folder, other.reports[0].step) == (False, 0), "with the other's first rounds"
     plain = go(tmp_path, *slow[:2], "resume=true")
-    assert (plain.folder, plain.reports[0].step) == (other.folder, other.last.step + 1)
-    assert same_bits(plain, go(tmp_path / "alone", *slow[:2]))
-    assert go(tmp_path, *STOP, *slow, "+callback.halt.patience=1", "resume=true").folder == plain.folder
+    assert (plain.folder in (early.folder, other.folder), plain.reports[0].step) == (False, 0)
+    again = go(tmp_path, *STOP, *slow, "+callback.halt.patience=1", "rounds=20", "resume=true")
+    assert (again.folder, again.reports) == (early.folder, []), "with more rounds it would have ended there, too"
+
+
+def test_a_kill_after_an_early_end_trains_no_round_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last checkpoint is there, and the status isn't; nor where a budget ended the run in the same round."""
+    words = (*STOP, "+callback.halt.mode=max", "+callback.halt.patience=1", "client.lr=1e-9")
+    whole = go(tmp_path / "whole", *words, "rounds=9")
+    stop_after(monkeypatch, RunStatus, "finish", 1, die)
+    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *words, "rounds=9") and None))
+    monkeypatch.undo()
+    resumed = go(tmp_path, *words, "rounds=9", "resume=true")
+    status = json.loads((resumed.folder / "status.json").read_text())
+    assert (status["status"], status["early"], status["rounds_done"]) == ("finished", True, whole.last.step)
+    assert resumed.reports == []
+    assert (resumed.weights() == whole.weights()).all()
+    exact = go(tmp_path / "exact", *words, f"rounds={whole.last.step}")
+    assert go(tmp_path / "exact", *words, "rounds=9", "resume=true").reports == []
+    assert json.loads((exact.folder / "status.json").read_text())["rounds_done"] == whole.last.step
 
 
 def test_nothing_is_written_outside_of_the_runs_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -198,10 +199,14 @@ def test_what_was_said_of_a_resume(tmp_path: Path, said: pytest.LogCaptureFixtur
     assert len(said.messages) == 3
 
 
-def test_fewer_rounds_than_it_has_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_rounds_than_it_has_are_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signals(monkeypatch, Collect, "observe", TERM, call=4)
     assert child(tmp_path, *WORDS)[0] == 143
     monkeypatch.undo()
+    shorter = go(tmp_path / "logs", *WORDS[:2], "rounds=2", "resume=true")
+    assert [report.step for report in shorter.reports] == [0, 1, 2]
+    (shorter.folder.parent / shorter.folder.name.removesuffix("-2") / "status.json").write_text("")
+    shutil.rmtree(shorter.folder)
     with pytest.raises(OptionError, match=r"rounds must be at least 3, as many as .* has already, got 2"):
         go(tmp_path / "logs", *WORDS[:2], "rounds=2", "resume=true")
 

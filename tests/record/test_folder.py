@@ -38,20 +38,37 @@ def early(*callbacks: Any) -> dict[str, Any]:
     return ended(12, early=True, callbacks=list(callbacks))
 
 
+def wanting(rounds: int, *callbacks: Any) -> Wanted:
+    return Wanted("9326706e", 0, Budget(rounds), callbacks)
+
+
 CASES: list[tuple[dict[str, Any], Wanted, Use]] = [
     ({}, RUN, Use.UNFINISHED),  # killed before it wrote its status
+    ({}, wanting(50, STOP), Use.OTHERS),  # nobody knows which callbacks it had
     ({"status": "running", "rounds_done": 3}, RUN, Use.UNFINISHED),
+    ({"status": "running", "rounds_done": 3}, wanting(3), Use.EXTENSION),
+    ({"status": "running", "rounds_done": 3}, wanting(80), Use.EXTENSION),
+    ({"status": "running", "rounds_done": 3}, wanting(2), Use.OTHERS),
+    ({"status": "running", "rounds_done": 3}, wanting(50, STOP), Use.OTHERS),
+    ({"status": "running", "rounds_done": 3, "callbacks": [STOP]}, wanting(50, STOP), Use.UNFINISHED),
+    ({"status": "running", "rounds_done": 3, "callbacks": [STOP]}, RUN, Use.OTHERS),
+    ({"checkpoint": False, "status": "running", "rounds_done": 0}, wanting(20, STOP), Use.EMPTY),
     ({"status": "interrupted", "rounds_done": 50}, RUN, Use.UNFINISHED),  # its figures are missing
     ({"checkpoint": False, "status": "running", "rounds_done": 0}, RUN, Use.EMPTY),
     (ended(50), RUN, Use.FINISHED),
-    (ended(50), Wanted("9326706e", 0, Budget(20)), Use.FINISHED),
-    (ended(50), Wanted("9326706e", 0, Budget(80)), Use.EXTENSION),
-    (ended(50), Wanted("9326706e", 0, Budget(50), [STOP]), Use.FINISHED),
-    (early(STOP), Wanted("9326706e", 0, Budget(50), [STOP]), Use.FINISHED),
-    (early(STOP), Wanted("9326706e", 0, Budget(80), [STOP]), Use.EXTENSION),
-    (early(STOP), RUN, Use.EXTENSION),
-    (early(STOP), Wanted("9326706e", 0, Budget(50), [TIMER]), Use.OTHERS),
-    (early(STOP), Wanted("9326706e", 0, Budget(12), [TIMER]), Use.FINISHED),
+    (ended(50), wanting(20), Use.OTHERS),  # a run of 20 rounds is not the first 20 of another: its folder would say 50
+    (ended(50), wanting(80), Use.EXTENSION),
+    (ended(50), wanting(50, STOP), Use.OTHERS),
+    (ended(50, callbacks=[STOP]), RUN, Use.OTHERS),
+    (ended(50, callbacks=[STOP]), wanting(80, STOP), Use.EXTENSION),
+    (early(STOP), wanting(50, STOP), Use.FINISHED),
+    (early(STOP), wanting(80, STOP), Use.FINISHED),  # with more rounds it would have ended there, too
+    (early(STOP), wanting(12, STOP), Use.FINISHED),
+    (early(STOP), wanting(11, STOP), Use.OTHERS),
+    (early(STOP), RUN, Use.OTHERS),
+    (early(STOP), wanting(50, TIMER), Use.OTHERS),
+    (early(STOP), wanting(12, TIMER), Use.OTHERS),
+    (early(STOP), wanting(50, {**STOP, "patience": 9}), Use.OTHERS),
 ]
 
 
@@ -88,6 +105,20 @@ def test_an_extension_begins_where_most_is_done(tmp_path: Path) -> None:
     for number, (born, done) in enumerate([(5, 3), (6, 20), (7, 20), (9, 10)], start=2):
         left(tmp_path, f"run-9326706e-s0-{number}", born, **ended(done))
     assert taken(tmp_path)[0] == "run-9326706e-s0-4"
+
+
+def test_each_number_of_rounds_finds_its_own_run(tmp_path: Path) -> None:
+    """As after a sweep over rounds, of which one job was broken off."""
+    stem = "run-9326706e-s0"
+    left(tmp_path, stem, 1, **ended(10, rounds=10))
+    left(tmp_path, f"{stem}-2", 2, **ended(20, rounds=20))
+    left(tmp_path, f"{stem}-3", 3, status="interrupted", rounds=30, rounds_done=5)
+    found = {rounds: taken(tmp_path, wanting(rounds)) for rounds in (10, 20, 30, 50)}
+    assert found[10] == (stem, False, True)
+    assert found[20] == (f"{stem}-2", False, True)
+    assert found[30] == (f"{stem}-3", False, False)
+    assert found[50] == (f"{stem}-2", False, False), "it goes on from where most is done"
+    assert taken(tmp_path, wanting(4)) == (f"{stem}-4", True, False)
 
 
 def test_nothing_to_resume_is_a_new_folder(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ import pytest
 
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import NOBODY, Backoff
-from selector_harness import context, ids, listed, outcome, restore
+from saving import restore
+from selector_harness import context, ids, listed, outcome
 
 
 def failed(times: int, clients: list[int], start: int = 0) -> Backoff:

@@ -16,7 +16,8 @@ from fedcohort.selector.contexts import FEATURES
 from fedcohort.startup import assemble
 from flash_toy import RAW, SECONDS, STORY, flash, run, theta
 from known import known
-from selector_harness import World, cohorts, play, restore
+from saving import restore
+from selector_harness import World, cohorts, play
 from yaml_words import CONFIGS, node
 
 BANDITS = ("thompson", "linucb", "neural", "restless")

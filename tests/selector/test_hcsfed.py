@@ -15,7 +15,8 @@ from fedcohort.training.evaluate import FederationLab
 from fedcohort.types import ProbeResult, RoundOutcome, Selection
 from known import known
 from run_harness import go
-from selector_harness import World, cohorts, context, ids, play, restore
+from saving import restore
+from selector_harness import World, cohorts, context, ids, play
 from signal_kinds import computed
 from yaml_words import make_a
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fedcohort.state import pack, unpack
+from saving import restore
 from yaml_words import make
 
 G = -torch.ones(1, dtype=torch.float64)
@@ -14,7 +14,7 @@ def trajectory(beta: float, rounds: int, save_at: int | None = None) -> tuple[li
     state, w, ws, vs = server.init(1), 0.0, [], []
     for t in range(rounds):
         if t == save_at:
-            state = unpack(pack(state), type(state))
+            state = restore(state)
         moved, state = server.step(state, G)
         w += float(moved)
         ws.append(w)

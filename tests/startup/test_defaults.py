@@ -22,6 +22,11 @@ from run_harness import compose_words
             {"experiment": "regret", "clients": "20", "cohort": "4", "rounds": "20", "client.epochs": "1"},
         ),
         (("dataset=mnist", "dataset.columns={image: a}"), {"dataset": "mnist", "dataset.columns.image": "a"}),
+        (("objective=propfair",), {"objective": "propfair"}),
+        (
+            ("objective=propfair", "objective@objective.base=gce"),
+            {"objective": "propfair", "objective.base": "gce"},
+        ),
         (("data_seed=null", "until.acc=0.5"), {"until.acc": "0.5"}),
     ],
 )

@@ -16,7 +16,7 @@ from fedcohort.errors import CheckpointError, DamagedCheckpoint
 from fedcohort.lightning import checkpoint
 from fedcohort.observe.tracking import record
 from fedcohort.record import provenance
-from fedcohort.startup import nearest
+from fedcohort.startup import nearest, split
 from run_harness import Ran, collect_words, compose_words, go, same_bits
 
 WORDS = ("agg=scaffold", "client_store.limit_gb=0", "callback=default", "callback.figures=null", "rounds=5")
@@ -177,11 +177,17 @@ def other_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provenance, "versions", lambda: {**versions, "torch": "9.9"})
 
 
+def other_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a hub that has a newer commit, or of a large file whose middle was changed: no option names it."""
+    monkeypatch.setattr(split, "checksum_of", lambda raw: "0badda7a")
+
+
 @pytest.mark.parametrize(
     ("change", "words", "how", "reason"),
     [
         (other_code, (), "true", r"other code of fedcohort \(commit .*, now commit .*, sources 0badc0de0bad\)"),
         (other_torch, (), "previous", r"torch 9\.9 \(was .*\)"),
+        (other_data, (), "true", r"dataset has other data than it had \(checksum 0badda7a, was \w{16}\)"),
         (None, ("trainer.threads=2",), "true", r"trainer\.threads=2 \(was 1\)"),
         (None, ("trainer.devices=2",), "previous", r"trainer\.devices=2 \(was 1\)"),
     ],
@@ -227,7 +233,7 @@ def test_a_run_that_was_never_forced_has_no_such_tag(whole: Ran) -> None:
 
 
 def test_a_start_that_was_torn_costs_no_other(tmp_path: Path) -> None:
-    start = {"round": 0, "forced": None, **provenance.this({}, {})}
+    start = {"round": 0, "forced": None, **provenance.this({}, {}, "")}
     provenance.note_start(tmp_path, start)
     with (tmp_path / provenance.STARTS).open("a") as file:
         file.write('{"round": 3, "forc')
@@ -256,7 +262,7 @@ def test_what_clients_keep_may_move_into_memory_and_back(whole: Ran, logs: Path)
     [
         (("client.lr=0.2", "seed=1"), "differs in client.lr=0.1 (here 0.2), seed=0 (here 1)"),
         (("selector=ucb_cs", "seed=1"), "differs in seed=0 (here 1), selector=random (here ucb_cs)"),
-        ((), "was ended by other callbacks"),
+        ((), "has more rounds, or other callbacks of Lightning's"),
     ],
 )
 def test_the_nearest_run_is_named_by_what_differs(three: Path, words: tuple[str, ...], differs: str) -> None:
@@ -294,3 +300,11 @@ def test_a_table_that_was_changed_is_other_data(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"availability\.path holds other data than it did"):
         go(tmp_path, *words, "rounds=2", "resume=true")
     assert go(tmp_path, *words, "rounds=2", "resume=force").last.step == 2
+
+
+def test_a_start_of_before_there_were_checksums_is_gone_on_with() -> None:
+    now = provenance.this({}, {}, "0123456789abcdef")
+    assert provenance.differences({name: value for name, value in now.items() if name != "data"}, now) == []
+    assert provenance.differences({**now, "data": "other"}, now) == [
+        "dataset has other data than it had (checksum 0123456789abcdef, was other)"
+    ]

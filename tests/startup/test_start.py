@@ -85,6 +85,15 @@ def test_a_number_that_is_none_is_a_failure(tmp_path: Path, metrics: dict[str, s
         objective_metric.value(tmp_path, "server_val/acc")
 
 
+def test_the_untrained_models_value_is_none_of_the_runs(tmp_path: Path) -> None:
+    """With eval.every > rounds it is the only one there is, the same for all trials."""
+    facts = {"time_ms": 0, "trace": {}, "fingerprint": "", "cohort": [], "arrived": []}
+    lines = [{"step": 0, "metrics": {"server_val/acc": 0.1}, **facts}, {"step": 1, "metrics": {}, **facts}]
+    (tmp_path / history.NAME).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with pytest.raises(FedcohortError, match=r"was never measured in .*: lower eval\.every"):
+        objective_metric.value(tmp_path, "server_val/acc")
+
+
 def test_a_failure_is_a_record_and_the_sweep_goes_on(logs: Path, said: pytest.LogCaptureFixture) -> None:
     assert start(logs, "cohort=40") is None
     assert record(logs).how == "failed"

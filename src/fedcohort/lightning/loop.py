@@ -60,6 +60,8 @@ class FederatedLoop(pl.Callback):
         self.new_folder = False  # made by this process: it goes where no round was trained
         self.last_reported = 0  # the last round that was reported by this process
         self.asked_to_stop = False
+        self.ends_early: Sequence[Any] = ()  # the configs of the callbacks that may end the run
+        self.halted = False  # by one of them
         self.started = False  # in the process whose observers watch: rank 0, which may be a child of this one
         self.spending = Spending()  # of the rounds that a resume goes on from
         self._restored: dict[str, Any] | None = None
@@ -96,8 +98,9 @@ class FederatedLoop(pl.Callback):
         if self._restored is not None:
             self.state = ServerState.unpack(self._restored["server"], fresh)
             self.store.load_state_dict(self._restored["clients"])
+            self.halted = self._restored.get("halted_by") == list(self.ends_early)
             # killed after its last round, it has none to train
-            trainer.should_stop = bool(self.settings.budget.list_reached(self.spending.now))
+            trainer.should_stop = self.halted or bool(self.settings.budget.list_reached(self.spending.now))
         if trainer.is_global_zero:
             info = self.info(self.planner.populations.facts["expected_s"])
             self.started = True
@@ -162,14 +165,16 @@ class FederatedLoop(pl.Callback):
         step = trainer.current_epoch + 1
         table = columns(self.planned, self.collected, self.federation.n_clients)
         self._report(trainer, self._module(pl_module), step, self.planned, self.collected, table)
+
+    def decide_end(self, trainer: pl.Trainer) -> None:
+        """Say whether the run ends with this round. Where `should_stop` is set by now, a callback wants it."""
         done = bool(self.settings.budget.list_reached(self.spending.now))
-        code, ends = reduce_max(
-            torch.tensor([interrupts.code, int(done)])
+        code, ends, halted = reduce_max(
+            torch.tensor([interrupts.code, int(done), int(trainer.should_stop)])
         ).tolist()  # the same on all ranks, whenever a signal comes to one
         interrupts.note(code)
-        self.asked_to_stop = code > 0
-        if self.asked_to_stop or ends:
-            trainer.should_stop = True
+        self.asked_to_stop, self.halted = code > 0, halted > 0
+        trainer.should_stop = self.asked_to_stop or ends > 0 or self.halted
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """The sanity check validates w_0: that is step 0."""
@@ -217,7 +222,7 @@ class FederatedLoop(pl.Callback):
 
     # --- end -----------------------------------------------------------------------------------------------------
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._finish(end(trainer, self.settings.budget, self.spending.now, self.asked_to_stop))
+        self._finish(end(trainer, self.settings.budget, self.spending.now, self.asked_to_stop and not self.halted))
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         self._finish(status_of(exception, nothing_trained=self.new_folder and self.last_reported == 0))
@@ -234,6 +239,7 @@ class FederatedLoop(pl.Callback):
             "server": self.state.pack(),
             "clients": self.store.state_dict(),
             "spending": self.spending.pack(),
+            "halted_by": list(self.ends_early) if self.halted else None,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

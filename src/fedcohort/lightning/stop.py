@@ -1,10 +1,11 @@
 """How a run ends: by a signal (the round in progress is finished and saved, a second one drops it), or by an error."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import lightning.pytorch as pl
 from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.callbacks import Checkpoint
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import disk
@@ -44,6 +45,19 @@ class GracefulStop(pl.Callback):
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """A run that is resumed at its end has no round to train."""
         interrupts.writes_files()
+
+
+class EndOfRound(Checkpoint):
+    """Calls `decide` when all callbacks have said whether the run is to end, and before the checkpoint, which holds it.
+
+    Lightning calls EarlyStopping after every other callback, and subclasses of `Checkpoint` after that.
+    """
+
+    def __init__(self, decide: Callable[[pl.Trainer], None]) -> None:
+        self.decide = decide
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.decide(trainer)
 
 
 def status_of(exception: BaseException, *, nothing_trained: bool) -> str:

@@ -17,7 +17,7 @@ from fedcohort.lightning.compat import raised_by_a_callback, said_in_a_rank
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
-from fedcohort.lightning.stop import GracefulStop
+from fedcohort.lightning.stop import EndOfRound, GracefulStop
 from fedcohort.lightning.strategy import strategy_for
 from fedcohort.lightning.tasks import environment
 
@@ -65,7 +65,10 @@ class Training:
                 max_epochs=self.config["rounds"],
                 check_val_every_n_epoch=self.config["eval"]["every"],
                 num_sanity_val_steps=-1 if fresh else 0,  # it scores w_0: step 0
-                callbacks=[GracefulStop(), FinalWeights(self.path), self.loop, *self.callbacks, last],
+                callbacks=[
+                    *(GracefulStop(), FinalWeights(self.path), self.loop, *self.callbacks),
+                    *(EndOfRound(self.loop.decide_end), last),
+                ],
                 default_root_dir=self.path,  # a ModelCheckpoint without a folder of its own writes here
                 logger=False,
                 enable_progress_bar=False,

@@ -76,10 +76,10 @@ class RunFolder:
 class Use(enum.IntEnum):
     """What a folder is to a config that is to be resumed; the highest is taken."""
 
-    OTHERS = 0  # ended early by other callbacks than those that are wanted
+    OTHERS = 0  # of other callbacks, which may end a run, than those that are wanted; or with more rounds
     EMPTY = 1  # a start that was broken off: a newer one must not hide a run that got somewhere
-    BEYOND = 2  # finished, and further than the budget that is wanted would have let it
-    EXTENSION = 3  # finished with a smaller budget than is wanted, or by callbacks that the wanted run goes without
+    BEYOND = 2  # further than the `until` that is wanted would have let it
+    EXTENSION = 3  # finished with a smaller budget than is wanted, or broken off on its way to other rounds
     FINISHED = 4
     UNFINISHED = 5
 
@@ -102,18 +102,17 @@ class Wanted:
     def use_of(self, path: Path) -> Use:
         """What the run in `path` is to this one: going on with it must give the bits of a run of its own."""
         status = status_of(path)
-        if status.get("status") != "finished":
-            return Use.UNFINISHED if _has_checkpoint(path) else Use.EMPTY
+        done = status.get("status") == "finished"
+        if not done and not _has_checkpoint(path):
+            return Use.EMPTY
         spending = spending_of(status)
+        if status.get("callbacks", []) != list(self.callbacks) or spending.now.rounds > self.budget.rounds:
+            return Use.OTHERS
         if self.budget.list_exceeded(spending):
             return Use.BEYOND
-        if self.budget.list_reached(spending.now):
-            return Use.FINISHED
-        if not status.get("early") or not self.callbacks:
-            return Use.EXTENSION
-        if status.get("callbacks") != list(self.callbacks):
-            return Use.OTHERS
-        return Use.FINISHED if self.budget.rounds <= status.get("rounds", 0) else Use.EXTENSION
+        if not done:
+            return Use.UNFINISHED if status.get("rounds", self.budget.rounds) == self.budget.rounds else Use.EXTENSION
+        return Use.FINISHED if status.get("early") or self.budget.list_reached(spending.now) else Use.EXTENSION
 
 
 def _has_checkpoint(path: Path) -> bool:
@@ -138,11 +137,11 @@ def spending_of(status: Mapping[str, Any]) -> Spending:
 
 
 def claim(logs: Path, name: str, wanted: Wanted, resume: bool) -> RunFolder:
-    """A new folder, or with `resume` the newest unfinished one of the same config and seed.
+    """A new folder, or with `resume` the newest unfinished one of the same config, seed and rounds.
 
-    Where there is none, the finished one that is furthest goes on, if it has less than the budget. Raises
-    `CheckpointError` where another process is at work in it, `OptionError` where the folder can't be written, or where
-    all that is there has gone beyond the budget.
+    Where there is none, the finished one that a run of its own would equal; then the one that is furthest goes on, if
+    it has less than the budget. One with more rounds is another run. Raises `CheckpointError` where another process is
+    at work in it, `OptionError` where the folder can't be written, or where all that is there has gone beyond `until`.
     """
     runs = logs / "runs"
     try:

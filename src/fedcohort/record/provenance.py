@@ -115,17 +115,21 @@ def targets(config: Mapping[str, Any]) -> Iterator[str]:
             yield str(value)
 
 
-def this(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """What decides the bits of a process beside `config`. options: those of `Identity.HELD`, by dotted name."""
+def this(config: Mapping[str, Any], options: Mapping[str, Any], data: str) -> dict[str, Any]:
+    """What decides the bits of a process beside `config`.
+
+    options: those of `Identity.HELD`, by dotted name. data: the checksum of the data as they were loaded.
+    """
     head, dirty = commit()
     start = {"commit": head, "dirty": dirty, "sources": sources(config), "versions": versions()}
-    return start | {"options": dict(options), "files": dict(files(config))}
+    return start | {"options": dict(options), "files": dict(files(config)), "data": data}
 
 
 def files(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield what the files hold that `config` names, as twelve hex digits, by dotted option; none that isn't there.
 
-    Of a large file its size and both of its ends are read; of a folder, the files in it by name.
+    Of a large file its size and both of its ends are read; of a folder, the files in it by name. Data of the hub are in
+    no file that is named, and the middle of a large file isn't read: the checksum of what was loaded knows both.
     """
     for key, value in config.items():
         if isinstance(value, Mapping):
@@ -160,6 +164,8 @@ def differences(then: Start, now: Start) -> list[str]:
     for option, value in now["files"].items():
         if then.get("files", {}).get(option, value) != value:
             found.append(f"{option} holds other data than it did")
+    if (was := then.get("data", now["data"])) != now["data"]:  # older starts have none
+        found.append(f"dataset has other data than it had (checksum {now['data']}, was {was})")
     return found
 
 

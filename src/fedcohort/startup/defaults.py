@@ -34,6 +34,8 @@ def differing(composition: Composed) -> dict[str, str]:
     groups = {group: word for group, word in choices.items() if "." not in group and role_of(group).tracked}
     dealt = STOOD_FOR if PRESET in choices else ()
     found = {group: word for group, word in groups.items() if word != words.get(group) and group not in dealt}
+    inner = {key: word for group in groups for key, word in _read_inner(configs, group, choices[group]).items()}
+    found |= {key: word for key, word in choices.items() if "." in key and word != inner.get(key)}
     known = dict(own)
     for group, word in choices.items():
         known |= {f"{group}.{name}": value for name, value in _read_word(configs, group, word).items()}
@@ -71,6 +73,14 @@ def _read_word(configs: Path, group: str, word: str) -> dict[str, Any]:
     """Return the options in a word's yaml; {} of a word that has no file, as one that the data came to."""
     content = _load(configs / group / f"{word}.yaml")
     return {name: value for name, value in flat(content.get(group, content)) if name.partition(".")[0] != "defaults"}
+
+
+@cache
+def _read_inner(configs: Path, group: str, word: str) -> dict[str, str]:
+    """Return the words that a word's yaml has inside, as `objective.base` of propfair."""
+    lines = [each for each in _load(configs / group / f"{word}.yaml").get("defaults", ()) if isinstance(each, dict)]
+    inner = [each for line in lines for each in line.items() if "@" in each[0]]
+    return {f"{group}.{key.rpartition('@')[2]}": str(word) for key, word in inner}
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -60,13 +60,14 @@ def fit(
     messages.quiet_lightning()
     config = composition.config
     identity = {**select_options(config, Identity.HELD), **{f"trainer.{k}": v for k, v in processes.items()}}
-    origin = provenance.this(config, identity)
+    origin = provenance.this(config, identity, loop.federation.checksum)
     found = tasks.agree(lambda: _begin(home, loop, config, origin))
     if found is None:
         return None
     path, restart, done = found.path, found.restart, found.restart.rounds
     torch.set_num_threads(config["trainer"]["threads"])
     loop.observers, loop.spending = watchers.observers, restart.spending
+    loop.ends_early = watchers.ends_early
     loop.info = partial(info, path=path, done=done, spending=restart.spending)
     loop.folder, loop.new_folder = path, found.is_new
     loop.lay_out(network)

@@ -63,7 +63,9 @@ def _say(
 ) -> str:
     if not names:
         same = f"-{config_hash(config)}-s" in folder.name
-        return "was ended by other callbacks" if same else "is of a version of fedcohort that named runs otherwise"
+        if same:
+            return "has more rounds, or other callbacks of Lightning's"
+        return "is of a version of fedcohort that named runs otherwise"
     differences = [f"{_spell(name, other.get(name))} (here {_value(name, wanted.get(name))})" for name in names[:SAID]]
     more = f" and {len(names) - SAID} more" if len(names) > SAID else ""
     return f"differs in {', '.join(differences)}{more}"

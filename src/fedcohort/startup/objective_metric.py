@@ -19,7 +19,7 @@ def check(config: Mapping[str, Any], *, by_search: bool) -> None:
 
 
 def value(folder: Path, metric: str | None) -> float | None:
-    """The last `metric` in the journal of the run in `folder`, None for none.
+    """The last `metric` in the journal of the run in `folder`, None for none. Step 0's is the untrained model's.
 
     Raises `FedcohortError` where it was never measured or is no number: a sweeper is to take the job for failed, not
     its NaN for a result.
@@ -27,7 +27,7 @@ def value(folder: Path, metric: str | None) -> float | None:
     if metric is None:
         return None
     lines, _ = history.lines(folder / history.NAME)
-    found = [line.metrics[metric] for line in lines if metric in line.metrics]
+    found = [line.metrics[metric] for line in lines if line.step > 0 and metric in line.metrics]
     if not found:
         raise FedcohortError(f"objective_metric={metric} was never measured in {folder}: lower eval.every")
     if not math.isfinite(found[-1]):

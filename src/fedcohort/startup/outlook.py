@@ -113,5 +113,5 @@ def _last(record: JobRecord) -> float | None:
     if record.how not in ("done", "skipped") or record.folder is None:
         return None
     found, _ = history.lines(record.folder / history.NAME)
-    values = [each.metrics[METRIC] for each in found if METRIC in each.metrics]
+    values = [each.metrics[METRIC] for each in found if each.step > 0 and METRIC in each.metrics]
     return values[-1] if values and math.isfinite(values[-1]) else None

@@ -84,8 +84,9 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
         log.info("SLURM has started job %s before: it goes on where it was, as with resume=true", again)
     with tasks.together(), _claim(logs.absolute(), name, wanted, bool(config["resume"]) or again is not None) as home:
         if home.finished:
-            ends = wanted.budget.list_reached(folder.spending_of(folder.status_of(home.path)).now) or ["rounds"]
-            log.info("already finished: %s (raise %s= to extend it)", home.path, "= and ".join(ends))
+            ends = wanted.budget.list_reached(folder.spending_of(folder.status_of(home.path)).now)
+            how = f"raise {'= and '.join(ends)}= to extend it" if ends else "a callback ended it"
+            log.info("already finished: %s (%s)", home.path, how)
             for observer in watchers.observers:
                 observer.catch_up(home.path)
             if job:
