@@ -80,7 +80,7 @@ def test_weighing_is_charged(tmp_path: Path, words: tuple[str, ...], factor: flo
     [
         ("selector=feddiverse", "selector.epochs=1"),
         ("deadline=fixed", "deadline.k=0.7", "deadline.partial_work=true"),
-        ("objective=propfair", "regulariser=prox"),
+        ("objective=gce", "regulariser=prox"),
         ("codec=mask",),
         ("model=mlp", "engine.precision=bf16"),
     ],
