@@ -170,13 +170,18 @@ def test_what_is_known_stays_while_it_is_replayed(tmp_path: Path, monkeypatch: p
     assert file.read_bytes() == written
 
 
-def test_the_best_is_of_the_search_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trials that it hasn't asked for don't make it complete, and don't win."""
+def once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Any]:
+    """tuned.yaml of one made-up trial, and what it says."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
     monkeypatch.setattr(tune, "play", Player())
-    search(tmp_path, 1)
-    file = tmp_path / "tuned.yaml"
-    facts = yaml.safe_load(file.read_text())
+    search(folder, 1)
+    file = folder / "tuned.yaml"
+    return file, yaml.safe_load(file.read_text())
+
+
+def test_the_best_is_of_the_search_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trials that it hasn't asked for don't make it complete, and don't win."""
+    file, facts = once(tmp_path, monkeypatch)
     others = [["selector.discount=0.2", "selector.tie=random", f"number={i}"] for i in range(3)]
     facts["ucb_cs"]["tried"] += [{"words": words, "value": 0.95, "commit": "c0ffee"} for words in others]
     file.write_text(yaml.safe_dump(facts))
@@ -220,11 +225,7 @@ def test_each_trial_has_the_commit_that_did_it(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_trial_without_a_commit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
-    monkeypatch.setattr(tune, "play", Player())
-    search(tmp_path, 1)
-    file = tmp_path / "tuned.yaml"
-    facts = yaml.safe_load(file.read_text())
+    file, facts = once(tmp_path, monkeypatch)
     del facts["ucb_cs"]["tried"][0]["commit"]
     file.write_text(yaml.safe_dump(facts))
     with pytest.raises(OptionError, match=f"ucb_cs: the trial {FIRST[0]} {FIRST[1]} has no commit; remove it to have"):
