@@ -76,7 +76,7 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     for figure in drawn.values():
         assert "flash + scaffold on fashion_mnist, noniid30_noise15, 12 clients, seed 0" in words(figure)
     expected = {
-        "accuracy.png": ["accuracy, %", "cross-entropy, nats", "communication round, each about 5.2 minutes"],
+        "accuracy.png": ["accuracy, %", "cross-entropy, nats", "communication round, each about 5 min 1"],
         "partition.png": ["class", "client", "samples, training\nand validation", "wrong labels, %", "virtual s"],
         "selection.png": ["client, sorted by label noise", "times selected", "selected, too late", "unavailable"],
         "round.png": [

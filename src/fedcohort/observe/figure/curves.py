@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import numpy as np
 from jaxtyping import Float64
 
+from fedcohort.observe import units
 from fedcohort.observe.figure import style
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
@@ -50,8 +51,8 @@ def draw(info: RunInfo, history: History, path: Path) -> bool:
     size, unit = style.virtual_unit(time.tolist())
     _column(grid[:, 0], metrics, steps)
     style.whole_numbers(grid[1, 0].xaxis)
-    each = time[-1] / size / steps[-1] if len(steps) and steps[-1] > 0 else 0.0
-    pace = f", each about {each:.2g} {unit} of virtual time" if each > 0 else ", which take no virtual time"
+    each = float(time[-1] / steps[-1]) if len(steps) and steps[-1] > 0 else 0.0
+    pace = f", each about {units.seconds(each)} of virtual time" if each > 0 else ", which take no virtual time"
     grid[1, 0].set_xlabel("communication round" if both else f"communication round{pace}")
     same = "\n(clients' mean: the same)" if _is_doubled(metrics) else ""
     grid[0, 0].set_ylabel(f"accuracy, %{same}")
