@@ -9,7 +9,8 @@ import pytest
 from compare_toy import ACC, both, notes_with, run, table
 from fedcohort.errors import OptionError
 from fedcohort.observe.comparison import render
-from fedcohort.observe.comparison.runs import ONE, sort
+from fedcohort.observe.comparison.cells import ONE
+from fedcohort.observe.comparison.runs import sort
 from fedcohort.observe.comparison.table import difference, lower_is_better, mean
 from fedcohort.observe.comparison.tracked import Run
 

@@ -12,8 +12,9 @@ import pytest
 from compare_toy import ACC, run
 from fedcohort.errors import OptionError
 from fedcohort.observe.comparison import render_target
+from fedcohort.observe.comparison.cells import ONE, Cell
 from fedcohort.observe.comparison.goals import Goal, parse
-from fedcohort.observe.comparison.runs import ONE, Cell, sort
+from fedcohort.observe.comparison.runs import sort
 from fedcohort.observe.comparison.series import Series
 from fedcohort.observe.comparison.target import SpeedUp, TargetTable, Time, speed_up, tabulate
 from fedcohort.observe.comparison.tracked import Run

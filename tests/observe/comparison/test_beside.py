@@ -9,7 +9,8 @@ import pytest
 
 from compare_toy import ACC, run, table
 from fedcohort.observe.comparison import beside
-from fedcohort.observe.comparison.runs import ONE, sort
+from fedcohort.observe.comparison.cells import ONE
+from fedcohort.observe.comparison.runs import sort
 from fedcohort.observe.comparison.tracked import Run
 
 WORST = "clients/acc_worst5"

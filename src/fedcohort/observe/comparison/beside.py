@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fedcohort.observe import units
-from fedcohort.observe.comparison.runs import Cell, Sorted
+from fedcohort.observe.comparison.cells import Cell
+from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.observe.comparison.series import FLOPS
 from fedcohort.observe.comparison.sheet import NONE, ODD, YARDSTICK, Sheet, exact, write_csv
 from fedcohort.observe.comparison.shown import digits, digits_of_gaps, unit

@@ -14,8 +14,9 @@ import numpy as np
 
 from fedcohort.observe.comparison import verdict
 from fedcohort.observe.comparison.band import ROUNDS, Band, average, subtract
+from fedcohort.observe.comparison.cells import ONE, Cell, spell
 from fedcohort.observe.comparison.draw import COLOURS, SIDES, figure, list_handles, name_axis
-from fedcohort.observe.comparison.runs import ONE, Cell, Sorted, spell
+from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.observe.comparison.series import FLOPS, Curve, Series
 from fedcohort.observe.comparison.shown import unit, unit_of
 from fedcohort.observe.comparison.table import Table, base_of

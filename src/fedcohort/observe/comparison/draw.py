@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcohort.observe.comparison import verdict
-from fedcohort.observe.comparison.runs import Sorted, spell
+from fedcohort.observe.comparison.cells import spell
+from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.observe.comparison.shown import MetricUnit, unit
 from fedcohort.observe.comparison.table import Table
 from fedcohort.observe.figure import style

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.observe.comparison.runs import Cell, Sorted, spell
+from fedcohort.observe.comparison.cells import Cell, spell
+from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.observe.comparison.series import Series
 from fedcohort.observe.comparison.table import is_apart
 from fedcohort.ranges import refuse

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from fedcohort.errors import TrackingError
 from fedcohort.observe.comparison import beside, fetch, goals, runs, series, target
 from fedcohort.observe.comparison.beside import Costs
-from fedcohort.observe.comparison.runs import Cell, Sorted
+from fedcohort.observe.comparison.cells import Cell
+from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.observe.comparison.series import Series
 from fedcohort.observe.comparison.table import Table, sign_of, tabulate
 from fedcohort.observe.comparison.target import TargetTable

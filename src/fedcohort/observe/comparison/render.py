@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from fedcohort.observe.comparison import verdict
-from fedcohort.observe.comparison.runs import Cell, spell
+from fedcohort.observe.comparison.cells import Cell, spell
 from fedcohort.observe.comparison.sheet import ODD, YARDSTICK, Sheet, exact, tex, write_csv
 from fedcohort.observe.comparison.shown import digits, number, unit
 from fedcohort.observe.comparison.table import Difference, Entry, Mean, Table

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from fedcohort.errors import TrackingError
 from fedcohort.observe import units
+from fedcohort.observe.comparison.cells import ONE, Cell, comes_along, find_minorities, spell, spell_values
 from fedcohort.observe.comparison.order import natural
 from fedcohort.observe.comparison.tracked import SEED, Run, commit, differences, label, settings
 from fedcohort.observe.reached import CLOCK
@@ -27,9 +28,7 @@ STANDS_FOR = {  # what a word may set beside its own options: said, but no reaso
     "clients": ("n_clients",),
 }
 ENDS = frozenset(BUDGET) - {ASKED}  # what may end a run before its last round
-ONE = ""  # the only column where none was asked for
 
-Cell = tuple[str, str]  # row, column
 Settings = tuple[tuple[str, str], ...]  # name, value
 # What decides who the clients are and what they hold.
 FEDERATION = frozenset(
@@ -149,11 +148,11 @@ class _Sorter:
         for name, values in every.items():
             if name in own or len(set(values.values())) == 1 or name in self.compared or name.startswith(self.own):
                 continue
-            if _comes_along(name, every):
+            if comes_along(name, every):
                 continue
-            self.differences.append(f"also differs: {name} is {_spell_values(values)}")
+            self.differences.append(f"also differs: {name} is {spell_values(values)}")
             if not name.startswith(self.stand_ins):
-                odd |= _minorities(values)
+                odd |= find_minorities(values)
         for name in sorted(own - set(self.compared)):
             odd |= self._by_seed(name, cells)
         return frozenset(odd)
@@ -165,8 +164,8 @@ class _Sorter:
         for seed in sorted({seed for of in cells.values() for seed in of}):
             values = _values(name, {cell: of[seed] for cell, of in cells.items() if seed in of})
             if len(set(values.values())) > 1:
-                differ.setdefault(_spell_values(values), []).append(str(seed))
-                odd |= _minorities(values)
+                differ.setdefault(spell_values(values), []).append(str(seed))
+                odd |= find_minorities(values)
         self.differences += [
             f"also differs: {name} on seed {', '.join(seeds)} is {spelled}" for spelled, seeds in differ.items()
         ]
@@ -262,19 +261,6 @@ def sort(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str) -> Sor
     return Sorted(row_values, col_values, cells, sorter.notes, odd, yardsticks, federations)
 
 
-def _is_determined(values: Mapping[Cell, str], place: int) -> bool:
-    """Whether all cells of a row (place 0) or of a column (place 1) have one value, whichever that is."""
-    pairs = {(cell[place], value) for cell, value in values.items()}
-    return len(pairs) == len({cell[place] for cell in values})
-
-
-def _comes_along(name: str, every: Mapping[str, Mapping[Cell, str]]) -> bool:
-    """Whether an option is lacking in a cell because that has another word, which is said anyway."""
-    parts = name.split(".")
-    words = [every.get(".".join(parts[:n]), {}) for n in range(1, len(parts))]
-    return "none" in every[name].values() and any(len(set(of.values())) > 1 for of in words)
-
-
 def _values(name: str, runs: Mapping[Cell, Run]) -> dict[Cell, str]:
     """A setting's value in a run of each cell."""
     return {cell: _value(name, run) for cell, run in runs.items()}
@@ -282,31 +268,3 @@ def _values(name: str, runs: Mapping[Cell, Run]) -> dict[Cell, str]:
 
 def _value(name: str, run: Run) -> str:
     return run.params.get(name, "none")
-
-
-def _spell_values(values: Mapping[Cell, str]) -> str:
-    """`0.5 for ucb; 0.1 for random`."""
-    return "; ".join(f"{value} for {', '.join(_where(values, value))}" for value in dict.fromkeys(values.values()))
-
-
-def _where(values: Mapping[Cell, str], value: str) -> list[str]:
-    """The columns or rows that have it, where whole ones do; else the cells."""
-    cells = [cell for cell in values if values[cell] == value]
-    for place in (1, 0):
-        if _is_determined(values, place) and len({cell[place] for cell in values}) > 1:
-            return list(dict.fromkeys(cell[place] for cell in cells))
-    return [spell(cell) for cell in cells]
-
-
-def _minorities(values: Mapping[Cell, str]) -> set[Cell]:
-    """The cells whose value isn't that of most of their column; all of them where there is no such value."""
-    odd = set()
-    for col in {col for _, col in values}:
-        inside = {cell: value for cell, value in values.items() if cell[1] == col}
-        value, count = Counter(inside.values()).most_common(1)[0]
-        odd |= {cell for cell in inside if inside[cell] != value or 2 * count <= len(inside)}
-    return odd
-
-
-def spell(cell: Cell) -> str:
-    return " + ".join(part for part in cell if part != ONE)

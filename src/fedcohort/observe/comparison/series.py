@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort.observe import compat
-from fedcohort.observe.comparison.runs import Cell, Sorted
+from fedcohort.observe.comparison.cells import Cell
+from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.observe.comparison.tracked import Run
 from fedcohort.observe.reached import CLOCK, DOWN, UP
 from fedcohort.observe.tracking import server

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedcohort.observe.comparison.runs import Cell, Sorted, spell
+from fedcohort.observe.comparison.cells import Cell, spell
+from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.ranges import refuse
 
 LOWER = (  # endings of metrics of which less is better
@@ -187,8 +188,13 @@ def base_of(cell: Cell, baseline: str | None, found: Sorted) -> Cell | None:
     """
     if baseline is None:
         return None
-    base = (baseline, cell[1]) if baseline in found.rows else (cell[0], baseline)
+    base = counterpart(cell, baseline, found.rows)
     return None if is_apart(cell, base, found) else base
+
+
+def counterpart(cell: Cell, baseline: str, rows: Sequence[str]) -> Cell:
+    """The baseline's cell in the cell's column, or in its row where the baseline is a column."""
+    return (baseline, cell[1]) if baseline in rows else (cell[0], baseline)
 
 
 def is_apart(cell: Cell, base: Cell, found: Sorted) -> bool:

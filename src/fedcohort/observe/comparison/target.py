@@ -25,8 +25,9 @@ import numpy as np
 
 from fedcohort.errors import OptionError
 from fedcohort.observe.comparison import goals
+from fedcohort.observe.comparison.cells import Cell
 from fedcohort.observe.comparison.goals import Goal
-from fedcohort.observe.comparison.runs import Cell, Sorted
+from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.observe.comparison.series import Series
 from fedcohort.observe.comparison.table import Difference, base_of, difference, mean
 from fedcohort.observe.comparison.tracked import label

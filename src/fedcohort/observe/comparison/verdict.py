@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedcohort.observe.comparison.runs import Cell, spell
+from fedcohort.observe.comparison.cells import Cell, spell
 from fedcohort.observe.comparison.shown import number, unit
-from fedcohort.observe.comparison.table import Difference, Table
+from fedcohort.observe.comparison.table import Difference, Table, counterpart
 
 MOST = 4  # on each side, that a sentence names where there are more
 WORDS = {1: "ahead of", 0: "not distinguishable from", -1: "behind"}
@@ -58,7 +58,7 @@ def list_gaps(table: Table) -> list[Gap]:
     for cell, entry in table.entries.items():
         gap = entry.difference
         if gap is not None and gap.over.n and table.baseline is not None and math.isfinite(gap.over.mean):
-            base = _base(cell, table.baseline, table)
+            base = counterpart(cell, table.baseline, table.rows)
             ends = (gap.over.mean * factor, gap.over.low * factor, gap.over.high * factor)
             gaps.append(Gap(cell, base, *ends, gap.over.n, sign * _side(gap)))
     return sorted(gaps, key=lambda gap: (-sign * gap.mean, gap.cell))
@@ -78,12 +78,8 @@ def _list_unknown(table: Table) -> dict[Cell, list[Cell]]:
     for cell, entry in table.entries.items():
         gap = entry.difference
         if gap is not None and gap.over.n and table.baseline is not None and not math.isfinite(gap.over.mean):
-            found.setdefault(_base(cell, table.baseline, table), []).append(cell)
+            found.setdefault(counterpart(cell, table.baseline, table.rows), []).append(cell)
     return found
-
-
-def _base(cell: Cell, baseline: str, table: Table) -> Cell:
-    return (baseline, cell[1]) if baseline in table.rows else (cell[0], baseline)
 
 
 def points(table: Table) -> str:
