@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,16 @@ def test_each_number_of_rounds_finds_its_own_run(tmp_path: Path) -> None:
     assert found[30] == (f"{stem}-3", False, False)
     assert found[50] == (f"{stem}-2", False, False), "it goes on from where most is done"
     assert taken(tmp_path, wanting(4)) == (f"{stem}-4", True, False)
+
+
+def test_a_job_leaves_the_runs_of_its_sweeps_other_jobs_alone(tmp_path: Path) -> None:
+    """But for a finished one that it would equal; those of earlier sweeps are extended as ever."""
+    stem = "run-9326706e-s0"
+    other = left(tmp_path, stem, 1, **ended(3, rounds=3))
+    siblings = frozenset([other])
+    assert taken(tmp_path, wanting(5)) == (stem, False, False)
+    assert taken(tmp_path, replace(wanting(5), siblings=siblings)) == (f"{stem}-2", True, False)
+    assert taken(tmp_path, replace(wanting(3), siblings=siblings)) == (stem, False, True)
 
 
 def test_nothing_to_resume_is_a_new_folder(tmp_path: Path) -> None:

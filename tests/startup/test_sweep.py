@@ -53,6 +53,15 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert {path.name for path in ROOT.iterdir()} == before, "nothing is left in the working directory"
 
 
+def test_a_sweep_over_rounds_has_a_run_for_each(tmp_path: Path) -> None:
+    """`resume=true` extends what an earlier sweep did, and no job of its own: here 2 rounds would have become 3."""
+    assert train(tmp_path, "-m", "rounds=1", "cohort=4").returncode == 0
+    done = train(tmp_path, "-m", "rounds=2,3", "cohort=4", "resume=true")
+    assert done.stderr.endswith(": 2 jobs done.\n")
+    found = [json.loads(path.read_text())["rounds_done"] for path in (tmp_path / "runs").glob("*/status.json")]
+    assert sorted(found) == [2, 3], "one went on from the run of 1"
+
+
 PLUGINS = {"local": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}
 
 

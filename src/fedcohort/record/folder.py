@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +76,7 @@ class RunFolder:
 class Use(enum.IntEnum):
     """What a folder is to a config that is to be resumed; the highest is taken."""
 
-    OTHERS = 0  # of other callbacks, which may end a run, than those that are wanted; or with more rounds
+    OTHERS = 0  # of other callbacks, which may end a run; or with more rounds; or another job's of the same sweep
     EMPTY = 1  # a start that was broken off: a newer one must not hide a run that got somewhere
     BEYOND = 2  # further than the `until` that is wanted would have let it
     EXTENSION = 3  # finished with a smaller budget than is wanted, or broken off on its way to other rounds
@@ -91,6 +91,7 @@ class Wanted:
     It is told by the hash of its config, its seed, its budget, and the callbacks that may end it early.
 
     again: the id of the SLURM job that does so for a second time, and goes on with its own run; None elsewhere.
+    siblings: folders of the sweep's other jobs. `rounds=3,5` are two runs, however the second could extend the first.
     """
 
     digest: str
@@ -98,9 +99,15 @@ class Wanted:
     budget: Budget
     callbacks: Sequence[Any] = ()
     again: str | None = None
+    siblings: Set[Path] = frozenset()
 
     def use_of(self, path: Path) -> Use:
         """What the run in `path` is to this one: going on with it must give the bits of a run of its own."""
+        use = self._use_alone(path)
+        return Use.OTHERS if path in self.siblings and use is not Use.FINISHED else use
+
+    def _use_alone(self, path: Path) -> Use:
+        """As `use_of`, were there no other jobs."""
         status = status_of(path)
         done = status.get("status") == "finished"
         if not done and not _has_checkpoint(path):

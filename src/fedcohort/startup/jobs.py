@@ -89,6 +89,11 @@ class SweepJob:
         """The sweep's id."""
         return self.sweep.name
 
+    def list_siblings(self) -> frozenset[Path]:
+        """Return the folders of the sweep's other jobs, as far as they have some by now."""
+        others = (record.folder for number, record in read(self.sweep).items() if number != self.number)
+        return frozenset(folder for folder in others if folder is not None)
+
     def note(self, how: str, folder: Path | None = None, reason: str = "") -> None:
         """Write down how the job is. A folder stays known once it was given."""
         self.folder = folder or self.folder

@@ -67,7 +67,8 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     loop = _loop(composition, parts, federation, network)
     digest = folder.config_hash(config)
     again = slurm.find_restarted_job()
-    wanted = folder.Wanted(digest, config["seed"], Budget.of(config), watchers.ends_early, again)
+    siblings = job.list_siblings() if job else frozenset()
+    wanted = folder.Wanted(digest, config["seed"], Budget.of(config), watchers.ends_early, again, siblings)
     words = composition.choices
     first = f"exp_{words['experiment']}" if "experiment" in words else words["selector"]
     name, logs = config["name"] or "-".join([first, words["agg"], words["dataset"]]), Path(config["paths"]["logs"])
