@@ -1,6 +1,6 @@
 """fedcohort on a workload: the Lightning run as `python train.py` makes it, tracking off, evaluation on.
 
-python benchmarks/peer.py W1 [rounds] [processes] [device] [precision]
+python benchmarks/peer.py W1 [rounds] [processes] [device] [precision] [engine]
 
 prints RESULT {json}, as `workloads.result` has it. rounds: the workload's own, or $BENCH_ROUNDS, where it is "-".
 """
@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import FlatModel
 from fedcohort.hook import ClientHook
+from fedcohort.host.processes import make_repeatable
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
@@ -156,6 +157,7 @@ def run(
     options = {**config, "cohort": cohort, "rounds": rounds, "eval": {**config["eval"], **EVALUATED}}
     settings = Settings.of(options, "bench")
     accelerator = "gpu" if device == "cuda" else "cpu"
+    make_repeatable(accelerator)
     loop, clock = Loop(parts, settings, federation), Clock(workload)
     loop.observers = [clock]
     loop.lay_out(network)
@@ -176,12 +178,19 @@ def run(
     return clock
 
 
-def main(name: str, rounds: str = "-", processes: str = "1", device: str = "cpu", precision: str = "float32") -> None:
+def main(
+    name: str,
+    rounds: str = "-",
+    processes: str = "1",
+    device: str = "cpu",
+    precision: str = "float32",
+    kind: str = "auto",
+) -> None:
     work = WORKLOADS[name]
     held = federation_of(work.offsets(), *work.data(), work.n_classes)
     asked = os.environ.get("BENCH_ROUNDS", work.rounds) if rounds == "-" else rounds
     sizes = (work.cohort, work.batch, work.lr, int(asked), int(processes), device, name)
-    run(work.network(), held, work.chosen, *sizes, precision=precision)
+    run(work.network(), held, work.chosen, *sizes, precision=precision, kind=kind)
 
 
 if __name__ == "__main__":

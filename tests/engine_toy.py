@@ -11,6 +11,7 @@ from torch import nn
 from fedcohort.dataset.base import Raw
 from fedcohort.flat import FlatModel
 from fedcohort.hook import ClientHook
+from fedcohort.model.base import Model
 from fedcohort.rng import torch_scope
 from fedcohort.startup.split import build
 from fedcohort.training.client_task import ClientTask
@@ -43,6 +44,14 @@ def trainer_of(
     server, worker = FlatModel(copy.deepcopy(network)), FlatModel(copy.deepcopy(network))
     parts = (make("objective", objective), make("client", word, **client), make("codec", "none"))
     return LocalTrainer(server, worker, federation, *parts, hooks, SEED)
+
+
+class Dropping(Model):
+    """A model with dropout, which draws from the generator of the device that it is on."""
+
+    def build(self, shape: tuple[int, ...], n_classes: int) -> nn.Module:
+        n = int(torch.Size(shape).numel())
+        return nn.Sequential(nn.Flatten(), nn.Linear(n, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, n_classes))
 
 
 def task_of(

@@ -49,14 +49,16 @@ class Rekeyed:
 
 @contextmanager
 def torch_scope(seed: int, purpose: str, round: int = ONCE, client: int = NOBODY) -> Iterator[None]:
-    """Key torch's default CPU generator inside; outside it is as it was.
+    """Key torch's default generators inside, the CPU's and that of the GPU in use; outside they are as they were.
 
     For code that can draw from nowhere else: `reset_parameters` of torch.nn and dropout.
     """
     import torch  # noqa: PLC0415 - torch only once the words are right
 
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(key(seed, purpose, round, client) % 2**63)
+    cards = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices=cards):
+        for each in (torch.default_generator, *(torch.cuda.default_generators[card] for card in cards)):
+            each.manual_seed(key(seed, purpose, round, client) % 2**63)
         yield
 
 

@@ -1,9 +1,12 @@
 """What is said, and refused, of the processes that train."""
 
+import os
+
 import pytest
+import torch
 
 from fedcohort.errors import OptionError
-from fedcohort.host.processes import check, remarks
+from fedcohort.host.processes import check, make_repeatable, remarks
 
 
 @pytest.mark.parametrize(
@@ -21,3 +24,19 @@ def test_nobody_starts_other_machines_here(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(OptionError, match=r"trainer\.num_nodes must be 1 where neither SLURM nor torchrun"):
         check("cpu", 1, 2)
+
+
+@pytest.mark.parametrize(("accelerator", "asked"), [("cpu", False), ("gpu", True)])
+def test_a_gpu_is_asked_for_the_same_bits(accelerator: str, asked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the switches alone; that they do it is tested where there is a GPU (tests/lightning/test_cuda.py)."""
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
+    torch.use_deterministic_algorithms(False)
+    try:
+        make_repeatable(accelerator)
+        assert torch.are_deterministic_algorithms_enabled() is asked
+        assert torch.is_deterministic_algorithms_warn_only_enabled() is asked
+        assert torch.backends.cudnn.benchmark is not asked
+        assert ("CUBLAS_WORKSPACE_CONFIG" in os.environ) is asked
+    finally:
+        torch.use_deterministic_algorithms(False)

@@ -16,6 +16,7 @@ from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import messages
 from fedcohort.host.commands import command
 from fedcohort.host.interrupt import NOTHING, PIPE, interrupts
+from fedcohort.host.processes import make_repeatable
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.tasks import Tasks
@@ -66,6 +67,7 @@ def fit(
         return None
     path, restart, done = found.path, found.restart, found.restart.rounds
     torch.set_num_threads(config["trainer"]["threads"])
+    make_repeatable(config["trainer"]["accelerator"])
     loop.observers, loop.spending = watchers.observers, restart.spending
     loop.ends_early = watchers.ends_early
     loop.info = partial(info, path=path, done=done, spending=restart.spending)

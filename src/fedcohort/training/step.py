@@ -31,8 +31,6 @@ class Pass(Protocol):
         """Make one step for each piece [start, stop) of the samples, which lie one after the other from 0.
 
         Returns each sample's cross-entropy before the step that it is in, [the last stop], in nats.
-
-        Each sample's cross-entropy before the step that it is in, [the last stop].
         """
         ...
 

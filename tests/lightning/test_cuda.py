@@ -1,0 +1,40 @@
+"""Runs on a GPU: the same bits twice and after a resume, and the CPU's numbers to rounding. Skipped without one."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from run_harness import go, same_bits
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+
+CASES = {
+    "a linear model in its dual": ("model=logreg",),
+    "clients side by side": ("model=mlp", "engine=vectorised"),
+    "hand-written gradients": ("model=mlp", "engine=sequential"),
+    "convolutions": ("model=cnn", "engine=sequential"),
+    "batch norm": ("model=resnet8_gn", "model.width=8", "model.groups=2", "model.norm=batch"),
+    "dropout": ("model._target_=engine_toy.Dropping",),
+    "flash and scaffold": ("model=mlp", "selector=flash", "agg=scaffold", "heterogeneity=noniid30_noise15"),
+    "adam and a proximal term": ("model=mlp", "client=adam", "regulariser=prox", "selector=powd"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_run_has_the_same_bits_twice_and_after_a_resume(case: str, tmp_path: Path) -> None:
+    words = ("trainer=gpu", *CASES[case])
+    whole = go(tmp_path / "whole", *words, "rounds=4")
+    assert same_bits(go(tmp_path / "again", *words, "rounds=4"), whole)
+    go(tmp_path / "parts", *words, "rounds=2")
+    resumed = go(tmp_path / "parts", *words, "rounds=4", "resume=true")
+    assert len(resumed.reports) == 2
+    assert same_bits(resumed, whole)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case != "dropout"])
+def test_a_run_is_the_cpus_to_rounding(case: str, tmp_path: Path) -> None:
+    one, other = (go(tmp_path / word, f"trainer={word}", *CASES[case]) for word in ("cpu", "gpu"))
+    assert one.choices == other.choices
+    torch.testing.assert_close(other.weights(), one.weights(), rtol=1e-3, atol=1e-4)
+    assert other.last.metrics["test/loss"] == pytest.approx(one.last.metrics["test/loss"], rel=1e-3)
