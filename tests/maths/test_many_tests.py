@@ -68,6 +68,17 @@ def test_signed_ranks_are_demsars_example() -> None:
     assert signed_ranks_p(np.array(d)) == pytest.approx(2 * stats.norm.sf(2.54), abs=5e-4)
 
 
+@pytest.mark.parametrize("places", [0, 1, 9])
+def test_signed_ranks_of_few_blocks_are_scipys(places: int) -> None:
+    """Zeros and ties in plenty, some, none: scipy counts the same signs, far more slowly where there are ties."""
+    rng = np.random.default_rng(places)
+    for blocks in (2, 3, 5, 8):
+        gaps = np.round(rng.normal(size=blocks), places)
+        gaps[0] = gaps[0] or 1.0
+        known = stats.wilcoxon(gaps, zero_method="zsplit", method=stats.PermutationMethod()).pvalue
+        assert signed_ranks_p(gaps) == pytest.approx(known)
+
+
 def test_a_diverged_run_loses_by_most() -> None:
     nan = math.nan
     gaps = bound_gaps(np.array([0.5, nan, 0.1, nan]), np.array([0.2, 0.4, nan, nan]))

@@ -52,8 +52,8 @@ def test_the_regimes_of_all_studies_are_sorted_by_what_is_won(studies: Path) -> 
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| the")]
     assert [row[0] for row in rows] == ["the wins", "the left", "the yard", "the open", "the flat"]
     assert rows[0][1:4] == ["[two](two/README.md)", "test/acc", "3"]
-    assert rows[0][5:] == ["**round_robin +8.0**", "–"]
-    assert rows[1][5:] == ["**round_robin +6.0**", "**ucb_cs -9.0**"]
+    assert rows[0][5:7] == ["**round_robin +8.0**", "–"]
+    assert rows[1][5:7] == ["**round_robin +6.0**", "**ucb_cs -9.0**"]
     assert rows[1][4].startswith("+7.0 [")
     assert rows[1][4].endswith("] (oracle_clean)")
     assert "- [three](three/study.yaml): Not yet" in text
@@ -67,3 +67,12 @@ def test_the_page_that_is_kept_is_of_the_tables_that_are() -> None:
 def test_every_study_with_results_is_on_it() -> None:
     found = sorted(path.parent.name for path in (ROOT / "studies").glob("*/results.parquet"))
     assert sorted(path.parents[1].name for path in (ROOT / "studies").glob(f"*/{overview.TABLE}")) == found
+
+
+def test_a_table_of_before_has_dashes_where_it_says_nothing(studies: Path) -> None:
+    path = studies / "two" / overview.TABLE
+    head, *lines = path.read_text().splitlines()
+    assert head.endswith(",sooner")
+    path.write_text("\n".join([head.removesuffix(",sooner"), *(line.rpartition(",")[0] for line in lines)]) + "\n")
+    rows = [line for line in overview.page_of(studies).splitlines() if line.startswith("| the wins")]
+    assert rows[0].endswith("| – |")

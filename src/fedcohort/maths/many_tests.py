@@ -20,6 +20,7 @@ from jaxtyping import Float64
 
 POWER = 0.8
 MOST = 100_000  # seeds beyond which their number is of no use
+EXACT = 13  # blocks up to which scipy tries all signs, too, where there are ties; beyond, it takes a normal law
 
 
 def adjust_holm(ps: Sequence[float]) -> list[float]:
@@ -89,10 +90,23 @@ def bound_gaps(
 
 
 def signed_ranks_p(gaps: Float64[np.ndarray, "blocks"]) -> float:
-    """Return the p-value that paired differences are as likely above 0 as below; 1 where all are 0."""
-    from scipy.stats import wilcoxon
+    """Return the p-value that paired differences are as likely above 0 as below; 1 where all are 0.
 
-    return float(wilcoxon(gaps, zero_method="zsplit").pvalue) if gaps.any() else 1.0
+    For up to EXACT blocks the sum's law is built rank by rank: equal to scipy's, which tries 2^blocks signs one by one
+    where ranks are tied, 30 s for a study's page.
+    """
+    from scipy.stats import rankdata, wilcoxon
+
+    if not gaps.any():
+        return 1.0
+    if len(gaps) > EXACT:
+        return float(wilcoxon(gaps, zero_method="zsplit").pvalue)
+    twice = np.rint(2 * rankdata(np.abs(gaps))).astype(int)  # ties have halves of ranks
+    chance = np.ones(1)  # of each sum of twice the ranks above 0, signs by the toss of a coin; zeros never move
+    for rank in twice[gaps != 0]:
+        chance = (np.pad(chance, (0, rank)) + np.pad(chance, (rank, 0))) / 2
+    above = int(twice[gaps > 0].sum())
+    return min(1.0, 2 * float(min(chance[: above + 1].sum(), chance[above:].sum())))
 
 
 def least_blocks(tests: int, alpha: float) -> int:

@@ -33,15 +33,16 @@ from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, RowVerdict, V
 
 def judge(study: Study, found: Results) -> Verdict:
     """Say what the results come to."""
-    runs = _by_place(study, found)
+    runs = sort_runs(study, found)
     overs = {
         (cell, row): difference(_late(of[row]), _late(of[study.baseline]))
         for cell, of in runs.items()
         for row in of
         if row != study.baseline and set(of[row]) & set(of.get(study.baseline, {}))
     }
-    own, methods = _adjust(study, overs), [key for key in overs if study.role_of(key[1]) == METHOD]
-    over_all = dict(zip(methods, adjust_holm([overs[key].p for key in methods]), strict=True))
+    ps = {place: over.p for place, over in overs.items()}
+    own, methods = adjust(study, ps), [place for place in overs if study.role_of(place[1]) == METHOD]
+    over_all = dict(zip(methods, adjust_holm([ps[place] for place in methods]), strict=True))
     cells = {cell: _judge_cell(study, cell, runs[cell], overs, (own, over_all)) for cell in runs}
     return Verdict(cells, _rank_over_cells(study, found), _missing(study, runs))
 
@@ -50,7 +51,7 @@ Runs = Mapping[str, Mapping[int, Row]]  # of a cell: by row and seed
 Place = tuple[str, str]  # cell, row
 
 
-def _by_place(study: Study, found: Results) -> dict[str, dict[str, dict[int, Row]]]:
+def sort_runs(study: Study, found: Results) -> dict[str, dict[str, dict[int, Row]]]:
     """Sort the runs that are done, in the study's order; a user's own rows come after the others."""
     runs: dict[str, dict[str, dict[int, Row]]] = {}
     for (cell, row, seed), facts in found.done():
@@ -68,13 +69,13 @@ def _late(runs: Mapping[int, Row]) -> dict[int, float]:
     return {seed: facts["late"] for seed, facts in runs.items()}
 
 
-def _adjust(study: Study, overs: Mapping[Place, Difference]) -> dict[Place, float]:
+def adjust(study: Study, ps: Mapping[Place, float]) -> dict[Place, float]:
     """Correct each row's p-values for the number of its cells, those of variants for the cells of all of them."""
     found: dict[Place, float] = {}
     families = {row: name for name, rows in study.variants.items() for row in rows}
-    for family in {families.get(row, row) for _, row in overs}:
-        keys = [key for key in overs if families.get(key[1], key[1]) == family]
-        found |= dict(zip(keys, adjust_holm([overs[key].p for key in keys]), strict=True))
+    for family in {families.get(row, row) for _, row in ps}:
+        keys = [key for key in ps if families.get(key[1], key[1]) == family]
+        found |= dict(zip(keys, adjust_holm([ps[key] for key in keys]), strict=True))
     return found
 
 

@@ -17,19 +17,23 @@ from fedcohort.startup.compose import file_of
 from fedcohort.study import leaderboard
 from fedcohort.study.answer import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
 from fedcohort.study.definition import METHOD, NAME, Study
+from fedcohort.study.sooner import spell_sooner
+from fedcohort.study.speed import Speeds
 from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
 from fedcohort.study.wording import count, spell_gap, spell_win
 
 TABLE, PAGE = "tables/overview.csv", "README.md"
-FACTS = ("kind", "most", "regime", "metric", "seeds", "to win", "won by", "worse")
-HEAD = ("regime", "study", "metric", "seeds", "to win", "won by", "worse")
+FACTS = ("kind", "most", "regime", "metric", "seeds", "to win", "won by", "worse", "sooner")
+HEAD = ("regime", "study", "metric", "seeds", "to win", "won by", "worse", "sooner at the target")
 SHOWN = 4  # methods that a line names
 LEGEND = (
     "Differences are to random selection (to FedAvg, of aggregators) on the same seeds, of late means; of shares they "
     "are in points, and a study's page has their intervals. *To win*: what the best yardstick wins, which reads what "
     "no server can know, with its 95 % interval. A method is named where its p is below the study's level after Holm "
     "over its regimes there, in bold face where it is after Holm over all of the study's tests, too. Who isn't named "
-    "may still win or lose: the seeds don't show it."
+    "may still win or lose: the seeds don't show it. *Sooner at the target*: how many times as fast as random "
+    "selection a method first meets the value that its study asks for, by virtual time, bytes and rounds, each by "
+    "itself; whoever is named only there isn't shown to be better in the end."
 )
 HEADINGS = {
     WON: "A method is shown to win",
@@ -40,9 +44,11 @@ HEADINGS = {
 Line = Mapping[str, str]
 
 
-def csv_of(study: Study, verdict: Verdict, u: MetricUnit) -> str:
+def csv_of(study: Study, verdict: Verdict, speeds: Speeds, u: MetricUnit) -> str:
     """Return the lines of a study's regimes."""
-    rows = [_line(study, cell, u) for cell in verdict.cells.values()]
+    rows = [
+        {**_line(study, cell, u), "sooner": spell_sooner(study, cell.cell, speeds)} for cell in verdict.cells.values()
+    ]
     return write_csv([FACTS, *([line[name] for name in FACTS] for line in rows)])
 
 
@@ -95,7 +101,10 @@ def page_of(studies: Path) -> str:
     parts += [_count(of), LEGEND]
     for kind, heading in HEADINGS.items():
         found = sorted(of[kind], key=lambda each: -_number(each[1]["most"]))
-        rows = [(line["regime"], f"[{name}]({name}/{PAGE})", *(line[key] for key in HEAD[2:])) for name, line in found]
+        rows = [
+            (line["regime"], f"[{name}]({name}/{PAGE})", *(line.get(key, NONE) for key in FACTS[3:]))
+            for name, line in found
+        ]
         parts += [f"## {heading}", Sheet(kind, heading, HEAD, rows).markdown()] if rows else []
     parts += ["## Without a page", "\n".join(bare)] if bare else []
     return "\n\n".join([*parts, "`fedcohort study report NAME` writes this page anew, with that of the study."]) + "\n"

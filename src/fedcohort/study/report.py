@@ -12,11 +12,12 @@ from fedcohort.observe.comparison.sheet import Sheet
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.figure.regimes import RegimeMap, draw_map, draw_ranks
 from fedcohort.record.folder import write_atomically
-from fedcohort.study import answer, cautions, follows, overview, sheets, web
+from fedcohort.study import answer, cautions, follows, overview, sheets, sooner, web
 from fedcohort.study.definition import BESIDE, BOUND, METHOD, YARDSTICK, Study
 from fedcohort.study.judge import judge
 from fedcohort.study.missing import list_changed, list_missing
 from fedcohort.study.results import DONE, Results, Row, list_runs, with_roles
+from fedcohort.study.speed import measure_speeds
 from fedcohort.study.verdict import Verdict, over_of
 from fedcohort.study.wording import points, spell_p, unit_of_study
 
@@ -42,23 +43,30 @@ def write(study: Study, found: Results) -> list[Path]:
     """Write all files into the study's folder, and return them."""
     study = with_roles(study, found)
     verdict, u = judge(study, found), unit_of_study(study.metric)
+    speeds = measure_speeds(study, found)
     page = Page(
         study=study,
-        opening=answer.answer(study, verdict, u),
+        opening=[*answer.answer(study, verdict, u), *sooner.count_sooner(study, speeds)],
         pictures=draw(study, verdict, u),
         overview=[
             sheets.sheet_of_cells(study, verdict, u),
             sheets.sheet_of_differences(study, verdict, u),
             sheets.sheet_of_ranks(study, verdict, u),
+            *sooner.list_sheets(study, verdict, speeds),
             *follows.list_sheets(study, found),
         ],
         cells=[sheets.sheet_of_cell(study, cell, u) for cell in verdict.cells.values()],
-        cautions=[*cautions.cautions(study, verdict, u), *cautions.tell_early(study, found)],
+        cautions=[
+            *cautions.cautions(study, verdict, u),
+            *sooner.tell_legend(speeds),
+            *cautions.tell_early(study, found),
+        ],
         missing=[*list_missing(study, verdict), *list_changed(study, found)],
         refused=_list_refused(study, found),
         origin=_origin(study, found),
     )
-    return save(page, {"numbers": sheets.numbers_csv(study, verdict), "overview": overview.csv_of(study, verdict, u)})
+    lines = overview.csv_of(study, verdict, speeds, u)
+    return save(page, {"numbers": sheets.numbers_csv(study, verdict), "overview": lines})
 
 
 def save(page: Page, more: Mapping[str, str]) -> list[Path]:

@@ -57,7 +57,7 @@ def sheet_of_differences(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet
         if name == study.baseline:
             continue
         found = [cell.rows.get(name) for cell in verdict.cells.values()]
-        rows.append((_called(study, name), *(_short(each, u) for each in found)))
+        rows.append((call_row(study, name), *(_short(each, u) for each in found)))
     labels = [study.cells[cell].label for cell in verdict.cells]
     power = [str(cell.seeds) if cell.seeds else NONE for cell in verdict.cells.values()]
     rows.append((f"seeds that {study.worth * u.factor:g} needs", *power))
@@ -80,7 +80,8 @@ def _difference(row: RowVerdict, u: MetricUnit) -> str:
     return spell_mean(over_of(row), u, sign=True)
 
 
-def _called(study: Study, name: str) -> str:
+def call_row(study: Study, name: str) -> str:
+    """A row's name, and a mark of one that is no method."""
     return f"{name} ‡" if study.role_of(name) == YARDSTICK else name
 
 
@@ -112,7 +113,7 @@ def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:
         met = target if math.isfinite(each.target["rounds"]) else f"{each.reached} of {each.value.n}"
         rows.append(
             (
-                f"{_called(study, each.row)} {MARK[each.sign]}".strip().replace(BOUND, "bound: "),
+                f"{call_row(study, each.row)} {MARK[each.sign]}".strip().replace(BOUND, "bound: "),
                 f"{spell_mean(each.value, u)} (n={each.value.n}{f', {each.diverged} diverged' * (each.diverged > 0)})",
                 _difference(each, u),
                 spell_p(each.p) if math.isfinite(each.p) else NONE,

@@ -1,0 +1,97 @@
+"""Who is sooner at the target than the baseline: a table a unit, and what the pages say of them."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from fedcohort.observe import units
+from fedcohort.observe.comparison.sheet import NONE, Sheet
+from fedcohort.study.definition import METHOD, Study
+from fedcohort.study.sheets import MARK, call_row
+from fedcohort.study.speed import LEAST, Speed, Speeds
+from fedcohort.study.verdict import RowVerdict, Verdict
+from fedcohort.study.wording import count
+
+NAMES = {"virtual_s": "virtual time", "bytes": "bytes", "rounds": "rounds"}
+SHOWN = 2  # methods of a unit that a line names
+LEGEND = (
+    "Times as fast to the target: what it took the baseline over what it took the row until the first round that was "
+    "at the target, the median over seeds, of an even number of them the one of the middle two that is nearer to 1. "
+    "*alone*: the baseline never was there, *never*: the row wasn't. \u25b2 and \u25bc: p of Wilcoxon's signed ranks "
+    f"over seeds is below the level after Holm over the row's regimes, and the ratio is {LEAST:g} or more, or its "
+    "inverse or less; each unit by itself."
+)
+
+
+def list_sheets(study: Study, verdict: Verdict, speeds: Speeds) -> list[Sheet]:
+    """Return the tables, selectors down, cells across; none where no cell has a target that anybody met."""
+    sheets = []
+    for unit, of in speeds.items():
+        cells = [cell for cell in verdict.cells if any(place[0] == cell for place in of)]
+        if not cells:
+            continue
+        base = (_spell_target(verdict.cells[cell].rows[study.baseline], unit) for cell in cells)
+        rows: list[tuple[str, ...]] = [(study.baseline, *base)]
+        for row in dict.fromkeys(row for cell in cells for row in verdict.cells[cell].rows):
+            if any((cell, row) in of for cell in cells):
+                shown = (spell_speed(of[cell, row]) if (cell, row) in of else NONE for cell in cells)
+                rows.append((call_row(study, row), *shown))
+        head = ("selector", *(study.cells[cell].label for cell in cells))
+        title = f"times as fast as {study.baseline} to the target, by {NAMES[unit]}"
+        sheets.append(Sheet(f"speed_{unit}", title, head, rows))
+    return sheets
+
+
+def _spell_target(row: RowVerdict, unit: str) -> str:
+    """`45 rounds`, `98 min 20 s`, or, where half of the seeds never met it, `4 of 10`."""
+    value = row.target[unit]
+    if not math.isfinite(value):
+        return f"{row.reached} of {row.value.n}"
+    return {"virtual_s": units.seconds, "bytes": units.bytes_, "rounds": "{:.0f} rounds".format}[unit](value)
+
+
+def spell_speed(speed: Speed) -> str:
+    """`1.91▲`, `alone▲`, `never▼`."""
+    if speed.times == 0:
+        return f"never{MARK[speed.sign]}"
+    return f"{speed.times:.2f}{MARK[speed.sign]}" if math.isfinite(speed.times) else f"alone{MARK[speed.sign]}"
+
+
+def tell_legend(speeds: Speeds) -> list[str]:
+    """Say how the tables are read; nothing where there are none."""
+    return [LEGEND] if any(speeds.values()) else []
+
+
+def list_sooner(study: Study, cell: str, speeds: Speeds) -> dict[str, list[str]]:
+    """Return by unit the methods that are sooner in the cell, the soonest first, as `fedcbs 1.91`."""
+    found = {}
+    for unit, of in speeds.items():
+        sooner = [(row, of[where, row]) for where, row in of if where == cell and of[where, row].sign > 0]
+        methods = sorted((each for each in sooner if study.role_of(each[0]) == METHOD), key=lambda each: -each[1].times)
+        found[unit] = [f"{row} {spell_speed(speed).removesuffix(MARK[1])}" for row, speed in methods]
+    return found
+
+
+def spell_sooner(study: Study, cell: str, speeds: Speeds) -> str:
+    """`virtual time: fedcbs 1.86, oort 1.68; bytes: fedcbs 1.30`."""
+    parts = []
+    for unit, methods in list_sooner(study, cell, speeds).items():
+        more = f" and {len(methods) - SHOWN} more" if len(methods) > SHOWN else ""
+        parts += [f"{NAMES[unit]}: {', '.join(methods[:SHOWN])}{more}"] if methods else []
+    return "; ".join(parts) or NONE
+
+
+def count_sooner(study: Study, speeds: Speeds) -> list[str]:
+    """Say in how many regimes a method is sooner, by each unit; nothing where no target was met."""
+    met: Mapping[str, None] = dict.fromkeys(cell for of in speeds.values() for cell, _ in of)
+    if not met:
+        return []
+    sooner: Sequence[dict[str, list[str]]] = [list_sooner(study, cell, speeds) for cell in met]
+    counts = [sum(bool(of[unit]) for of in sooner) for unit in NAMES]
+    where = (
+        f"of the {count(len(met), 'regime')} where it was met" if len(met) > 1 else "in the one regime where it was met"
+    )
+    if not any(counts):
+        return [f"**To the target**: {where}, no method is shown to be sooner there than {study.baseline}."]
+    by = [f"{n} by {name}" for n, name in zip(counts, NAMES.values(), strict=True)]
+    counted = f"in {by[0]}, in {by[1]} and in {by[2]}"
+    return [f"**To the target**: {where}, a method is sooner there than {study.baseline} {counted}."]
