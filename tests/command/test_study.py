@@ -1,12 +1,14 @@
 """`fedcohort study`: what is typed, and what is said."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from fedcohort.command import study
 from fedcohort.errors import OptionError
-from fedcohort.study import results
+from fedcohort.study import engine, results
 from study.tiny import write
 from yaml_words import CONFIGS
 
@@ -51,6 +53,25 @@ def test_run_status_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     ]
     with pytest.raises(OptionError, match="seeds must be integers"):
         study.main(["status", "tiny", "seeds=a"])
+
+
+def test_what_another_process_has_done_before_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results were read before the lock was taken: those that its holder wrote until then were written over."""
+    tiny = write(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0, 1])
+    (tmp_path / "configs").symlink_to(CONFIGS)
+    monkeypatch.chdir(tmp_path)
+    taken = engine.alone
+
+    @contextmanager
+    def once_the_other_is_done(logs: Path) -> Iterator[None]:
+        monkeypatch.setattr(engine, "alone", taken)
+        assert study.main(["run", "tiny", "seeds=0"]) == 0
+        with taken(logs):
+            yield
+
+    monkeypatch.setattr(engine, "alone", once_the_other_is_done)
+    assert study.main(["run", "tiny", "seeds=1"]) == 0
+    assert {key[2] for key in results.load(tiny).rows} == {0, 1}
 
 
 def test_a_page_leaves_out_runs_of_another_config(

@@ -177,7 +177,7 @@ def test_what_counts_is_large_enough_and_often_enough_seen(tmp_path: Path) -> No
 
 
 def test_a_row_just_begun_costs_the_others_no_seeds(tmp_path: Path) -> None:
-    study = write(tmp_path, **ROWS)
+    study = write(tmp_path, seeds=[0, 1, 2], **ROWS)
     late = {"equal": {**LATE["equal"], "mine": [0.99]}}
     rows = judge(study, made_up(study, late)).cells["equal"].rows
     assert rows["mine"].rank is None
@@ -213,3 +213,38 @@ def test_variants_are_corrected_together(tmp_path: Path) -> None:
     assert cells["equal"].rows["flash"].p == pytest.approx(3 * p_of(2 * math.sqrt(3)))
     # a yardstick keeps its own two
     assert cells["equal"].rows["oracle_clean"].p == pytest.approx(2 * p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3)
+
+
+def test_ones_own_row_on_many_seeds_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    """The baseline had to have its seeds, too, and nobody else had half of those: no rank was left, and no gap."""
+    study = write(tmp_path, seeds=[0, 1, 2], **ROWS)
+    many = {"random": [*BASE, *[0.8] * 7], "mine": [0.9, 0.95] * 5}
+    alone, beside = (
+        judge(study, made_up(study, {cell: {**of, **more} for cell, of in LATE.items()})) for more in ({}, many)
+    )
+    assert beside.ranks is not None
+    assert alone.ranks is not None
+    assert set(beside.ranks.mean) == {*alone.ranks.mean, "mine"}
+    for cell in LATE:
+        one, other = alone.cells[cell], beside.cells[cell]
+        assert (other.best, other.gap, other.known) == (one.best, one.gap, one.known)
+        assert all(other.rows[row].rank is not None for row in ("random", "flash", "powd"))
+
+
+def test_a_yardstick_that_is_shown_to_win_is_the_gap(tmp_path: Path) -> None:
+    """Not the one whose mean is larger, which three seeds don't show."""
+    study = write(tmp_path, **ROWS)
+    unsure = [0.80, 0.81, 1.03]
+    late = {"random": BASE, "oracle_clean": [0.85, 0.86, 0.875], "oracle_diverse": unsure}
+    cell = judge(study, made_up(study, {"equal": late})).cells["equal"]
+    assert cell.pays
+    assert cell.best == "oracle_clean"
+
+
+def test_a_row_that_is_the_baseline_says_nothing_of_the_spread(tmp_path: Path) -> None:
+    """Its differences are 0 on every seed: half of the spreads were, and two seeds said to be enough."""
+    study = write(tmp_path, **ROWS)
+    late = {"random": BASE, "flash": LATE["equal"]["flash"]}
+    alone, beside = (judge(study, made_up(study, {"equal": {**late, **more}})) for more in ({}, {"powd": BASE}))
+    assert beside.cells["equal"].seeds == alone.cells["equal"].seeds
+    assert judge(study, made_up(study, {"equal": {"random": BASE, "powd": BASE}})).cells["equal"].seeds is None

@@ -85,3 +85,10 @@ def test_what_it_took_to_the_target() -> None:
     found = summarise(curve(0.1, 0.5, 0.7, 0.4, 0.8), 2, 0.7)
     assert (found["rounds_to_target"], found["virtual_s_to_target"], found["bytes_to_target"]) == (2.0, 20.0, 200.0)
     assert math.isnan(summarise(curve(0.1, 0.5), 2, 0.7)["bytes_to_target"])
+
+
+def test_what_comes_after_the_clock_is_too_late_for_the_target() -> None:
+    """Rounds end at 10, 20, 30 s: the third, which meets .7, ends after a clock of 25 s, and not after one of 30."""
+    late, just = (summarise(curve(0.1, 0.5, 0.6, 0.7), 2, 0.7, clock_s=clock) for clock in (25.0, 30.0))
+    assert math.isnan(late["virtual_s_to_target"])
+    assert (just["rounds_to_target"], just["virtual_s_to_target"]) == (3.0, 30.0)

@@ -48,7 +48,7 @@ def test_the_regimes_of_all_studies_are_sorted_by_what_is_won(studies: Path) -> 
     assert text == overview.page_of(studies)
     assert "Of 5 regimes" in text
     assert "**a method is shown to win in 2**; in 1 a yardstick wins" in text
-    assert "in 1 the seeds don't settle it, and in 1 there is nothing to win" in text
+    assert "in 1 the seeds don't settle it, and in 1 the yardsticks that were run there win nothing" in text
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| the")]
     assert [row[0] for row in rows] == ["the wins", "the left", "the yard", "the open", "the flat"]
     assert rows[0][1:4] == ["[two](two/README.md)", "test/acc", "3"]
@@ -58,6 +58,20 @@ def test_the_regimes_of_all_studies_are_sorted_by_what_is_won(studies: Path) -> 
     assert rows[1][4].endswith("] (oracle_clean)")
     assert "- [three](three/study.yaml): Not yet" in text
     assert "board" not in text
+
+
+def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
+    late = {"random": BASE, "round_robin": by(6.0, 6.1, 5.9), "oracle_clean": by(7, 7.1, 6.9)}
+    for folder in ("one", "two"):
+        study = write(tmp_path / folder, cells={"here": {"words": []}, folder: {"words": []}}, **SEEDS)
+        found = made_up(study, {"here": late, folder: late})
+        for (cell, row, _), facts in found.rows.items():
+            facts["config_hash"] = f"{cell}/{row}"
+        report.write(study, found)
+    said = (
+        "Of 4 regimes, 3 different ones (the others are in two studies), **a method is shown to win in 4, 3 different"
+    )
+    assert said in overview.page_of(tmp_path)
 
 
 def test_the_page_that_is_kept_is_of_the_tables_that_are() -> None:
@@ -72,7 +86,8 @@ def test_every_study_with_results_is_on_it() -> None:
 def test_a_table_of_before_has_dashes_where_it_says_nothing(studies: Path) -> None:
     path = studies / "two" / overview.TABLE
     head, *lines = path.read_text().splitlines()
-    assert head.endswith(",sooner")
-    path.write_text("\n".join([head.removesuffix(",sooner"), *(line.rpartition(",")[0] for line in lines)]) + "\n")
+    assert head.endswith(",sooner,federation")
+    old = [line.rsplit(",", 2)[0] for line in (head, *lines)]
+    path.write_text("\n".join(old) + "\n")
     rows = [line for line in overview.page_of(studies).splitlines() if line.startswith("| the wins")]
     assert rows[0].endswith("| – |")

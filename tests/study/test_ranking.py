@@ -110,6 +110,21 @@ def test_a_diverged_regime_counts_as_the_largest_loss(tmp_path: Path) -> None:
     assert f"the clearest is flash (p = {38 / 128:.3f};" in said
 
 
+def test_ahead_is_who_is_so_in_the_ranks_too(tmp_path: Path) -> None:
+    """Ahead by little in 16 regimes, behind by much in 14: ranks up to 16 sum to 136 of 465, which is behind."""
+    cells = {f"c{i}": {"words": ["heterogeneity=iid"]} for i in range(30)}
+    study = write(tmp_path, cells=cells, selectors=["flash", "powd"])
+    gaps = [0.001 * (1 + i / 100) if i < 16 else -0.1 * (1 + i / 100) for i in range(30)]
+    late = {cell: {"random": [0.7], "flash": [0.7 + gap], "powd": [0.7]} for cell, gap in zip(cells, gaps, strict=True)}
+    verdict = judge(study, made_up(study, late))
+    assert verdict.ranks is not None
+    contest = verdict.ranks.contests["flash"]
+    assert contest.median > 0
+    assert (contest.side, contest.ahead) == (-1, False)
+    assert contest.p < 0.1
+    assert "flash beats random" not in rank_methods(study, verdict)[0]
+
+
 def test_nobody_is_ahead(tmp_path: Path) -> None:
     said = tell_ranks(tmp_path, [-0.01] * 7)
     assert said.endswith("**random isn't shown to be beaten**: no method is ahead of it in the median regime.")

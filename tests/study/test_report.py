@@ -36,6 +36,45 @@ def test_the_page_opens_with_the_answer(tmp_path: Path) -> None:
     assert all(path.stat().st_size for path in files)
 
 
+def test_a_diverged_baseline_is_named_where_there_is_no_gap(tmp_path: Path) -> None:
+    """It was said that no yardstick had been run."""
+    study = write(tmp_path, **ROWS)
+    late = {"random": [0.8, math.nan], "oracle_clean": [0.9, 0.91], "flash": [0.85, 0.86]}
+    report.write(study, made_up(study, {"equal": late}))
+    assert "equal: not known, as random diverged on 1 of 2 seeds" in (tmp_path / "README.md").read_text()
+
+
+def test_a_yardstick_that_is_the_baseline_wins_nothing(tmp_path: Path) -> None:
+    """Equal on every seed, its difference has no interval, and the seeds were said not to settle it."""
+    study = write(tmp_path, **ROWS)
+    same = [0.80, 0.82, 0.84]
+    report.write(study, made_up(study, {"equal": {"random": same, "oracle_clean": same, "flash": same}}))
+    assert "equal: the yardsticks win nothing here" in (tmp_path / "README.md").read_text()
+
+
+def test_tables_of_an_earlier_page_go_and_other_files_stay(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    report.write(study, made_up(study, LATE))
+    mine = tmp_path / "tables" / "mine.csv"
+    mine.write_text("a,b\n")
+    gone = tmp_path / "tables" / "cell_noisy.csv"
+    assert gone.exists()
+    report.write(study, made_up(study, {"equal": LATE["equal"]}))
+    assert not gone.exists()
+    assert not gone.with_suffix(".tex").exists()
+    assert mine.exists()
+    assert (tmp_path / "tables" / "cell_equal.csv").exists()
+
+
+def test_a_row_of_fewer_seeds_says_so(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    late = {"random": [0.8, 0.81, 0.82], "flash": [0.9], "powd": [0.8, 0.8, 0.8]}
+    report.write(study, made_up(study, {"equal": late}))
+    text = (tmp_path / "README.md").read_text()
+    assert "| flash | +10.0 (n=1) |" in text
+    assert "| powd | -1.0 |" in text
+
+
 def test_a_studys_own_notes_stand_on_its_page(tmp_path: Path) -> None:
     study = write(tmp_path, **ROWS, notes=["flash is blind here"])
     report.write(study, made_up(study, LATE))

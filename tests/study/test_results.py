@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from fedcohort.errors import DataError
 from fedcohort.study import report
@@ -53,3 +54,12 @@ def test_what_another_metric_was_refused_for_is_tried_again(tmp_path: Path) -> N
     found.save()
     assert list(load(study).rows) == [("equal", "random", 0)]
     assert not load(write(tmp_path, **ROWS)).rows
+
+
+def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
+    study = write(tmp_path, **ROWS)
+    made_up(study, LATE).save()
+    table = parquet.read_table(tmp_path / RESULTS)
+    parquet.write_table(table.drop_columns("status"), tmp_path / RESULTS)
+    with pytest.raises(DataError, match=r"results\.parquet has no column status; remove it and curves\.parquet"):
+        load(study)

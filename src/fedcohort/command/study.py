@@ -25,7 +25,7 @@ again=false          true does again what another commit ran, or code that wasn'
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -116,20 +116,20 @@ def main(words: Sequence[str]) -> int:
     if leaderboard.is_one(STUDIES / name):
         return _report_leaderboard(verb, name, configs)
     study = places.with_own(load(STUDIES / name), rows, configs)
-    found = results.load(study)
     if verb == "tune":
         return _tune(study, rows, configs, int(options.n_jobs or 1))
     if verb == "report":
         from fedcohort.study import overview, report  # noqa: PLC0415 - scipy
 
-        files = report.write(study, _set_apart(study, found, configs))
+        files = report.write(study, _set_apart(study, results.load(study), configs))
         return _list([*files, overview.write(STUDIES)])
     seeds = options.seeds_of(study)
     wanted = places.list_places(study, _names("cells", options.cells), rows)
     logs = (LOGS / name).absolute()
-    work = engine.Work(study, found, configs, logs, options.keep_runs == "true", _say, options.again == "true")
-    if verb == "run":
-        with _training(logs):
+    with _training(logs) if verb == "run" else nullcontext():
+        found = results.load(study)  # once no other process writes to it
+        work = engine.Work(study, found, configs, logs, options.keep_runs == "true", _say, options.again == "true")
+        if verb == "run":
             work.run(wanted, seeds, int(options.n_jobs or 1))
     at = progress.progress_of(wanted, seeds, found, configs)
     if at.count(progress.CHANGED):

@@ -41,7 +41,9 @@ def kind_of(study: Study, cell: CellVerdict) -> str:
     if cell.pays:
         return UNUSED
     known = [over_of(cell.rows[row]) for row in cell.known]
-    return NOTHING if known and all(over.high <= study.worth for over in known) else OPEN
+    # one that is the baseline on every seed has no interval
+    most = [over.high if math.isfinite(over.half) else over.mean for over in known]
+    return NOTHING if known and all(each <= study.worth for each in most) else OPEN
 
 
 def _of_cell(study: Study, kind: str, cell: CellVerdict, u: MetricUnit) -> str:
@@ -51,7 +53,7 @@ def _of_cell(study: Study, kind: str, cell: CellVerdict, u: MetricUnit) -> str:
     if kind == UNUSED:
         return f"**{label}**: {_gap(cell, u)}; no method is shown to beat {study.baseline}"
     if cell.gap is None:
-        return f"{label}: not known, as no yardstick was run beside {study.baseline}{_bound(cell, u)}"
+        return f"{label}: not known, as {_why_no_gap(study, cell)}{_bound(cell, u)}"
     gap = f"{spell_mean(cell.gap.over, u, sign=True)}, {cell.best}"
     worth = spell_worth(study, u)
     if kind == NOTHING:
@@ -59,6 +61,15 @@ def _of_cell(study: Study, kind: str, cell: CellVerdict, u: MetricUnit) -> str:
     need = f"; to show that a method wins {worth} takes {cell.seeds}" if cell.seeds else ""
     n = cell.gap.over.n
     return f"{label}: not settled by {n} seed{'s' if n > 1 else ''} ({gap}){need}"
+
+
+def _why_no_gap(study: Study, cell: CellVerdict) -> str:
+    """Say why no yardstick has a difference to the baseline: none was run, or runs diverged."""
+    rows = [row for row in cell.rows.values() if row.role == YARDSTICK and row.over is not None]
+    if not rows:
+        return f"no yardstick was run beside {study.baseline}"
+    who = [row for row in (cell.rows[study.baseline], *rows) if row.diverged]
+    return "; ".join(f"{row.row} diverged on {row.diverged} of {count(row.value.n, 'seed')}" for row in who)
 
 
 def _so_far(study: Study, cells: Sequence[CellVerdict]) -> str:
@@ -177,7 +188,7 @@ def _beat(study: Study, ranks: Ranks) -> str:
     """Say who beats the baseline over the regimes, or that nobody is shown to."""
     base, n, m = study.baseline, len(ranks.cells), len(ranks.contests)
     test = f"Wilcoxon's signed ranks of the regimes' differences, corrected by Holm for {count(m, 'method')}"
-    ahead = {row: each.p for row, each in ranks.contests.items() if each.median > 0}
+    ahead = {row: each.p for row, each in ranks.contests.items() if each.ahead}
     if better := [row for row, p in ahead.items() if p < study.alpha]:
         return f"**{', '.join(better)} {'beat' if len(better) > 1 else 'beats'} {base}** over them ({test})."
     none = f"**{base} isn't shown to be beaten**"

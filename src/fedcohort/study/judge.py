@@ -5,13 +5,14 @@
              win.least or more, and there are win.seeds of them; of `variants`, tries of one idea, over the cells of all
              of them. p is corrected over all methods and cells, too, which says how many of the wins one correction of
              everything leaves
-    gap      the d of the yardstick whose mean d is largest, of those with win.seeds seeds and half of the baseline's
-             where there are any; there is something to win where that passes in the same way
+    gap      the d of the yardstick whose mean d is largest: of those that pass in the same way, where there is
+             something to win, else of those with win.seeds seeds and half of the baseline's, else of all
     closed   mean d of a row / mean d of that yardstick, over the seeds that all three have; given where there is a gap,
              on these seeds too, and they are win.seeds or more
     rank     of a method or the baseline among all that have half of the baseline's seeds or more, by seed, over the
              seeds that all of them have; 1 is best
-    seeds    `maths.many_tests.count_seeds` of the median deviation of the methods' d
+    half     of the baseline's seeds, or of the study's own where it has more, as beside a method of one's own
+    seeds    `maths.many_tests.count_seeds` of the median deviation of the methods' d, of those whose d vary
 
 The yardstick is chosen by the same seeds: its gap is a little flattered, and the greedy one is no upper bound.
 """
@@ -26,7 +27,7 @@ from fedcohort.maths.many_tests import adjust_holm, count_seeds, rank_rows
 from fedcohort.observe.comparison.table import Difference, Mean, difference, mean
 from fedcohort.study.definition import BOUND, METHOD, YARDSTICK, Study
 from fedcohort.study.places import is_early
-from fedcohort.study.ranking import RANKED, Ranks, late_of, rank, split_rows
+from fedcohort.study.ranking import RANKED, Ranks, half_of, late_of, rank, split_rows
 from fedcohort.study.results import Results, Row
 from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, RowVerdict, Verdict
 
@@ -72,11 +73,15 @@ def _late(runs: Mapping[int, Row]) -> dict[int, float]:
 def adjust(study: Study, ps: Mapping[Place, float]) -> dict[Place, float]:
     """Correct each row's p-values for the number of its cells, those of variants for the cells of all of them."""
     found: dict[Place, float] = {}
-    families = {row: name for name, rows in study.variants.items() for row in rows}
-    for family in {families.get(row, row) for _, row in ps}:
-        keys = [key for key in ps if families.get(key[1], key[1]) == family]
+    for family in {family_of(study, row) for _, row in ps}:
+        keys = [key for key in ps if family_of(study, key[1]) == family]
         found |= dict(zip(keys, adjust_holm([ps[key] for key in keys]), strict=True))
     return found
+
+
+def family_of(study: Study, row: str) -> str:
+    """Return whose p-values are corrected together: the row's own, or those of the variants that it is one of."""
+    return next((name for name, rows in study.variants.items() if row in rows), row)
 
 
 def _judge_cell(
@@ -91,10 +96,11 @@ def _judge_cell(
     own = {row: overs[cell, row] for row in runs if (cell, row) in overs}
     signs = {row: _sign(study, over.over, adjusted[cell, row]) for row, over in own.items()}
     yardsticks = [row for row in own if study.role_of(row) == YARDSTICK and math.isfinite(own[row].over.mean)]
-    least = max(study.enough, len(runs.get(study.baseline, ())) / 2)  # one that was just begun has luck at most
+    least = max(study.enough, half_of(study, runs))  # one that was just begun has luck at most
     known = [row for row in yardsticks if own[row].over.n >= least]
-    best = max(known or yardsticks, key=lambda row: own[row].over.mean, default=None)
-    pays = best is not None and signs[best] > 0
+    clear = [row for row in known or yardsticks if signs[row] > 0]
+    best = max(clear or known or yardsticks, key=lambda row: own[row].over.mean, default=None)
+    pays = bool(clear)
     ranks = _rank_in_cell(study, runs)
     rows = {
         row: RowVerdict(
@@ -116,7 +122,7 @@ def _judge_cell(
         )
         for row, of in runs.items()
     }
-    spreads = [own[row].over.std for row in own if study.role_of(row) == METHOD and math.isfinite(own[row].over.std)]
+    spreads = [own[row].over.std for row in own if study.role_of(row) == METHOD and math.isfinite(own[row].over.half)]
     seeds = count_seeds(median(spreads), study.worth, study.alpha) if spreads else None
     return CellVerdict(cell, rows, best, own[best] if best else None, pays, seeds, known)
 
@@ -144,7 +150,7 @@ def _median(runs: Mapping[int, Row], name: str) -> float:
 
 
 def _rank_in_cell(study: Study, runs: Runs) -> dict[str, Mean]:
-    least = len(runs.get(study.baseline, ())) / 2  # a row just begun costs the others no seeds, and has no rank
+    least = half_of(study, runs)  # a row just begun costs the others no seeds, and has no rank
     rows = [row for row in runs if study.role_of(row) in RANKED and len(runs[row]) >= least]
     common = sorted(set.intersection(*(set(runs[row]) for row in rows))) if rows else []
     if not common:

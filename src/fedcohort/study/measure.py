@@ -62,11 +62,13 @@ def summarise(found: Trajectory, late: int, target: float | None, clock_s: float
     late: how many evaluated rounds at the end are averaged; where there are fewer, all but the first model's own.
     clock_s: where the run ends by a clock (`until.virtual_s`), that: the late mean is over its last sixth then. As many
         rounds would be most of a slow run, and the end of a fast one.
-    target: met in single precision, as curves are kept: 0.9 is below 0.9 there.
+    target: met in single precision, as curves are kept: 0.9 is below 0.9 there. What a round brought that ended after
+        the clock came too late for it.
     """
     trained = found.value[found.steps > 0]
     own = trained if len(trained) else found.value
-    kept = found.value.astype(np.float32).astype(np.float64)
+    in_time = found.virtual_s <= (math.inf if clock_s is None else clock_s)
+    kept = np.where(in_time, found.value.astype(np.float32).astype(np.float64), -math.inf)
     at = None if target is None else find_first(kept, float(np.float32(target)))
     unknown = math.nan
     return {

@@ -17,13 +17,15 @@ from fedcohort.startup.compose import file_of
 from fedcohort.study import leaderboard
 from fedcohort.study.answer import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
 from fedcohort.study.definition import METHOD, NAME, Study
+from fedcohort.study.results import Results
 from fedcohort.study.sooner import spell_sooner
 from fedcohort.study.speed import Speeds
 from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
 from fedcohort.study.wording import count, spell_gap, spell_win
 
 TABLE, PAGE = "tables/overview.csv", "README.md"
-FACTS = ("kind", "most", "regime", "metric", "seeds", "to win", "won by", "worse", "sooner")
+SHOWN_FACTS = ("metric", "seeds", "to win", "won by", "worse", "sooner")
+FACTS = ("kind", "most", "regime", *SHOWN_FACTS, "federation")
 HEAD = ("regime", "study", "metric", "seeds", "to win", "won by", "worse", "sooner at the target")
 SHOWN = 4  # methods that a line names
 LEGEND = (
@@ -39,16 +41,20 @@ HEADINGS = {
     WON: "A method is shown to win",
     UNUSED: "A yardstick wins, and no method is shown to",
     OPEN: "Not settled by the seeds so far",
-    NOTHING: "Nothing to win, or less than a difference is worth",
+    NOTHING: "Nothing that the yardsticks run there could win, or less than a difference is worth",
 }
 Line = Mapping[str, str]
 
 
-def csv_of(study: Study, verdict: Verdict, speeds: Speeds, u: MetricUnit) -> str:
+def csv_of(study: Study, found: Results, verdict: Verdict, speeds: Speeds, u: MetricUnit) -> str:
     """Return the lines of a study's regimes."""
-    rows = [
-        {**_line(study, cell, u), "sooner": spell_sooner(study, cell.cell, speeds)} for cell in verdict.cells.values()
-    ]
+    runs = {key[0]: row for key, row in found.done() if key[1] == study.baseline}
+    rows = []
+    for cell in verdict.cells.values():
+        run = runs.get(cell.cell)
+        federation = f"{run['config_hash']} {run['budget']}" if run else f"{study.name} {cell.cell}"
+        sooner = spell_sooner(study, cell.cell, speeds)
+        rows.append({**_line(study, cell, u), "sooner": sooner, "federation": federation})
     return write_csv([FACTS, *([line[name] for name in FACTS] for line in rows)])
 
 
@@ -102,7 +108,7 @@ def page_of(studies: Path) -> str:
     for kind, heading in HEADINGS.items():
         found = sorted(of[kind], key=lambda each: -_number(each[1]["most"]))
         rows = [
-            (line["regime"], f"[{name}]({name}/{PAGE})", *(line.get(key, NONE) for key in FACTS[3:]))
+            (line["regime"], f"[{name}]({name}/{PAGE})", *(line.get(key, NONE) for key in SHOWN_FACTS))
             for name, line in found
         ]
         parts += [f"## {heading}", Sheet(kind, heading, HEAD, rows).markdown()] if rows else []
@@ -111,13 +117,17 @@ def page_of(studies: Path) -> str:
 
 
 def _count(of: Mapping[str, Sequence[tuple[str, Line]]]) -> str:
-    """Count the regimes of each kind."""
+    """Count the regimes of each kind, and those that are the same federation in two studies once."""
     n = {kind: len(found) for kind, found in of.items()}
     studies = {name for found in of.values() for name, _ in found}
+    once = {kind: {line.get("federation", line["regime"]) for _, line in found} for kind, found in of.items()}
+    apart = len(set().union(*once.values()))
+    twice = f", {apart} different ones (the others are in two studies)" if apart < sum(n.values()) else ""
+    won = f"{n[WON]}, {len(once[WON])} different ones" if len(once[WON]) < n[WON] else f"{n[WON]}"
     return (
-        f"Of {count(sum(n.values()), 'regime')}, some of which are one federation on other seeds, **a method is shown "
-        f"to win in {n[WON]}**; in {n[UNUSED]} a yardstick wins and no method is shown to, in {n[OPEN]} the seeds "
-        f"don't settle it, and in {n[NOTHING]} there is nothing to win, or less than a difference is worth. "
+        f"Of {count(sum(n.values()), 'regime')}{twice}, **a method is shown to win in {won}**; in {n[UNUSED]} a "
+        f"yardstick wins and no method is shown to, in {n[OPEN]} the seeds don't settle it, and in {n[NOTHING]} the "
+        "yardsticks that were run there win nothing, or less than a difference is worth. "
         f"Pages: {', '.join(f'[{name}]({name}/{PAGE})' for name in sorted(studies))}."
     )
 

@@ -9,10 +9,11 @@
     contest   of a row with the baseline: Wilcoxon's signed ranks of their differences in the shared regimes, means over
               the shared seeds, whose p Holm corrects for the number of rows
 
-Nobody's own row takes a regime from the others.
+Of the baseline's runs and seeds no more count than the study's own: beside a method of one's own on many seeds, of
+which the others have none, these stay where they are. Nobody's own row takes a regime from the others.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,7 @@ from fedcohort.maths.many_tests import (
     bound_gaps,
     critical_distance,
     friedman_p,
+    lean,
     rank_rows,
     signed_ranks_p,
 )
@@ -41,10 +43,17 @@ class Contest:
     Attributes:
         p: of Wilcoxon's signed ranks, corrected by Holm for the number of methods.
         median: of the regimes' differences, in the metric's unit.
+        side: 1 where their signed ranks are above 0, which is what p says, -1 below.
     """
 
     p: float
     median: float
+    side: int
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the method is better in the median regime, and in the ranks of all."""
+        return self.median > 0 and self.side > 0
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,7 @@ def split_rows(study: Study, late: Late) -> tuple[list[str], list[str]]:
     counts: dict[str, int] = {}
     for of in late.values():
         for row, runs in of.items():
-            counts[row] = counts.get(row, 0) + len(runs)
+            counts[row] = counts.get(row, 0) + min(len(runs), len(study.seeds))
     main = [row for row in study.words if row in counts and 2 * counts[row] >= counts.get(study.baseline, 0)]
     for row in counts:
         if row not in study.words and _fits(study, late, main, row):
@@ -98,12 +107,16 @@ def _fits(study: Study, late: Late, rows: Sequence[str], row: str) -> bool:
     """Whether `row` has half of the baseline's seeds in each regime that `rows` share, and takes none from them."""
     there = share(late, rows)
     enough = all(
-        2 * len(set(late[cell].get(row, ())) & set(late[cell].get(study.baseline, ())))
-        >= len(late[cell][study.baseline])
+        len(set(late[cell].get(row, ())) & set(late[cell].get(study.baseline, ()))) >= half_of(study, late[cell])
         for cell in there
         if study.baseline in late[cell]
     )
     return enough and set(there) == set(share(late, [*rows, row]))
+
+
+def half_of(study: Study, runs: Mapping[str, Sized]) -> float:
+    """Return half of the seeds that the baseline has in a regime, of no more than the study's own."""
+    return min(len(runs.get(study.baseline, ())), len(study.seeds)) / 2
 
 
 def share(late: Late, rows: Sequence[str]) -> Shared:
@@ -147,4 +160,6 @@ def _contest(means: Mapping[str, Float64[np.ndarray, "cells"]], baseline: str) -
         return {}
     gaps = {row: bound_gaps(each, means[baseline]) for row, each in means.items() if row != baseline}
     ps = adjust_holm([signed_ranks_p(each) for each in gaps.values()])
-    return {row: Contest(p, float(np.median(each))) for (row, each), p in zip(gaps.items(), ps, strict=True)}
+    return {
+        row: Contest(p, float(np.median(each)), lean(each)) for (row, each), p in zip(gaps.items(), ps, strict=True)
+    }

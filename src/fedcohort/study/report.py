@@ -22,6 +22,7 @@ from fedcohort.study.verdict import Verdict, over_of
 from fedcohort.study.wording import points, spell_p, unit_of_study
 
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
+MANY = ("cell", "speed", "among", "ranks", "differences")  # kinds of tables of which a study may have some
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,15 @@ def write(study: Study, found: Results) -> list[Path]:
         refused=_list_refused(study, found),
         origin=_origin(study, found),
     )
-    lines = overview.csv_of(study, verdict, speeds, u)
+    lines = overview.csv_of(study, found, verdict, speeds, u)
     return save(page, {"numbers": sheets.numbers_csv(study, verdict), "overview": lines})
 
 
 def save(page: Page, more: Mapping[str, str]) -> list[Path]:
-    """Write the page and its tables, and return all files. more: tables that are .csv alone, by name."""
+    """Write the page and its tables, and return all files; tables of an earlier page that has them no more go.
+
+    more: tables that are .csv alone, by name.
+    """
     study, tables = page.study, page.study.folder / TABLES
     tables.mkdir(exist_ok=True)
     texts = {"README.md": markdown(page), "report.html": web.render(page, study.folder)}
@@ -80,6 +84,9 @@ def save(page: Page, more: Mapping[str, str]) -> list[Path]:
         texts[f"{TABLES}/{sheet.name}.tex"] = sheet.latex()
     for name, text in texts.items():
         write_atomically(study.folder / name, text)
+    for path in (path for kind in MANY for path in tables.glob(f"{kind}_*")):
+        if f"{TABLES}/{path.name}" not in texts:
+            path.unlink()
     return [study.folder / name for name in (*(name for name, _ in page.pictures), *texts)]
 
 

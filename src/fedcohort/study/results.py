@@ -119,6 +119,8 @@ def load(study: Study) -> Results:
         raise DataError(
             f"{study.folder}: {RESULTS} or {CURVES} can't be read ({error}); remove both to begin anew"
         ) from error
+    if rows and (lacks := sorted({"cell", "selector", "seed", "status", "metric", "words"} - set(rows[0]))):
+        raise DataError(f"{study.folder / RESULTS} has no column {lacks[0]}; remove it and {CURVES} to begin anew")
     for row in rows:
         key = (row["cell"], row["selector"], row["seed"])
         if row["status"] == DONE:

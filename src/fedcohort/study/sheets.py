@@ -56,8 +56,8 @@ def sheet_of_differences(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet
     for name in names:
         if name == study.baseline:
             continue
-        found = [cell.rows.get(name) for cell in verdict.cells.values()]
-        rows.append((call_row(study, name), *(_short(each, u) for each in found)))
+        found = (_short(cell, name, study.baseline, u) for cell in verdict.cells.values())
+        rows.append((call_row(study, name), *found))
     labels = [study.cells[cell].label for cell in verdict.cells]
     power = [str(cell.seeds) if cell.seeds else NONE for cell in verdict.cells.values()]
     rows.append((f"seeds that {study.worth * u.factor:g} needs", *power))
@@ -65,12 +65,19 @@ def sheet_of_differences(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet
     return Sheet("differences", f"difference to {study.baseline}", ("selector", *labels), rows, note=note)
 
 
-def _short(row: RowVerdict | None, u: MetricUnit) -> str:
+def _short(cell: CellVerdict, name: str, baseline: str, u: MetricUnit) -> str:
+    """`+1.2▲`, of fewer seeds than the baseline has `+1.2 (n=3)`."""
+    row = cell.rows.get(name)
     if row is None or row.over is None:
         return NONE
     if not math.isfinite(over_of(row).mean):
         return "diverged" if row.diverged else NONE
-    return f"{over_of(row).mean * u.factor:+.1f}{MARK[row.sign]}"
+    return f"{over_of(row).mean * u.factor:+.1f}{MARK[row.sign]}{spell_few(over_of(row).n, cell, baseline)}"
+
+
+def spell_few(n: int, cell: CellVerdict, baseline: str) -> str:
+    """` (n=3)`, where the baseline has more seeds; else ""."""
+    return f" (n={n})" if n < cell.rows[baseline].value.n else ""
 
 
 def _difference(row: RowVerdict, u: MetricUnit) -> str:

@@ -6,19 +6,20 @@ from collections.abc import Mapping, Sequence
 from fedcohort.observe import units
 from fedcohort.observe.comparison.sheet import NONE, Sheet
 from fedcohort.study.definition import METHOD, Study
-from fedcohort.study.sheets import MARK, call_row
+from fedcohort.study.sheets import MARK, call_row, spell_few
 from fedcohort.study.speed import LEAST, Speed, Speeds
-from fedcohort.study.verdict import RowVerdict, Verdict
+from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict
 from fedcohort.study.wording import count
 
 NAMES = {"virtual_s": "virtual time", "bytes": "bytes", "rounds": "rounds"}
 SHOWN = 2  # methods of a unit that a line names
 LEGEND = (
     "Times as fast to the target: what it took the baseline over what it took the row until the first round that was "
-    "at the target, the median over seeds, of an even number of them the one of the middle two that is nearer to 1. "
-    "*alone*: the baseline never was there, *never*: the row wasn't. \u25b2 and \u25bc: p of Wilcoxon's signed ranks "
-    f"over seeds is below the level after Holm over the row's regimes, and the ratio is {LEAST:g} or more, or its "
-    "inverse or less; each unit by itself."
+    "at the target, the median over seeds, of an even number of them what claims the less. *alone*: the baseline never "
+    "was there, though it had spent as much by then, *never*: the row wasn't; seeds on which one run ended before the "
+    "other was there tell nothing. \u25b2 and \u25bc: p of Wilcoxon's signed ranks over seeds is below the level after "
+    f"Holm over the row's regimes, and the ratio is {LEAST:g} or more, or its inverse or less; each unit by itself, "
+    "and no more corrected for the number of methods than other marks."
 )
 
 
@@ -33,7 +34,7 @@ def list_sheets(study: Study, verdict: Verdict, speeds: Speeds) -> list[Sheet]:
         rows: list[tuple[str, ...]] = [(study.baseline, *base)]
         for row in dict.fromkeys(row for cell in cells for row in verdict.cells[cell].rows):
             if any((cell, row) in of for cell in cells):
-                shown = (spell_speed(of[cell, row]) if (cell, row) in of else NONE for cell in cells)
+                shown = (_spell(of.get((cell, row)), verdict.cells[cell], study.baseline) for cell in cells)
                 rows.append((call_row(study, row), *shown))
         head = ("selector", *(study.cells[cell].label for cell in cells))
         title = f"times as fast as {study.baseline} to the target, by {NAMES[unit]}"
@@ -47,6 +48,10 @@ def _spell_target(row: RowVerdict, unit: str) -> str:
     if not math.isfinite(value):
         return f"{row.reached} of {row.value.n}"
     return {"virtual_s": units.seconds, "bytes": units.bytes_, "rounds": "{:.0f} rounds".format}[unit](value)
+
+
+def _spell(speed: Speed | None, cell: CellVerdict, baseline: str) -> str:
+    return NONE if speed is None else spell_speed(speed) + spell_few(speed.n, cell, baseline)
 
 
 def spell_speed(speed: Speed) -> str:
@@ -90,8 +95,22 @@ def count_sooner(study: Study, speeds: Speeds) -> list[str]:
     where = (
         f"of the {count(len(met), 'regime')} where it was met" if len(met) > 1 else "in the one regime where it was met"
     )
+    few = tell_few(study, speeds)
     if not any(counts):
-        return [f"**To the target**: {where}, no method is shown to be sooner there than {study.baseline}."]
+        return [f"**To the target**: {where}, no method is shown to be sooner there than {study.baseline}.{few}"]
     by = [f"{n} by {name}" for n, name in zip(counts, NAMES.values(), strict=True)]
     counted = f"in {by[0]}, in {by[1]} and in {by[2]}"
-    return [f"**To the target**: {where}, a method is sooner there than {study.baseline} {counted}."]
+    return [f"**To the target**: {where}, a method is sooner there than {study.baseline} {counted}.{few}"]
+
+
+def tell_few(study: Study, speeds: Speeds) -> str:
+    """Say how many comparisons have too few seeds for a mark, however clear they are; "" for none."""
+    methods = [each for of in speeds.values() for (_, row), each in of.items() if study.role_of(row) == METHOD]
+    needs = sorted(each.need for each in methods if each.n < each.need)
+    if not needs:
+        return ""
+    span = f"{needs[0]}" if needs[0] == needs[-1] else f"{needs[0]} to {needs[-1]}"
+    return (
+        f" {len(needs)} of the {count(len(methods), 'comparison')} have too few seeds for a mark, however clear they "
+        f"are: it takes {span}."
+    )

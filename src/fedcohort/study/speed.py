@@ -1,89 +1,107 @@
 """How soon a regime's target is met beside the baseline: by virtual time, by bytes, by rounds.
 
-    times   t of the baseline / t of the row, the median over seeds, t what it took to the target on a seed. Where one
-            of both never met it, infinite or 0; seeds on which neither did are left out; of an even number of seeds
-            the one of the middle two that is nearer to 1, which claims the less
-    p       of Wilcoxon's signed ranks of log t over all seeds, on which never is later than anything else and two
-            nevers are alike; Holm's, over the row's cells, those of variants over the cells of all of them
-    sign    1 sooner, -1 later, where p is below win.alpha, times is LEAST or more, or 1 / LEAST or less, and there are
-            win.seeds of them
+    t       what it took to the target on a seed; never, where the run ended without it
+    times   t of the baseline / t of the row, the median over seeds; infinite or 0 where one of both never met it,
+            though its run had spent as much as the other's t. Seeds on which neither met it, or one ended before the
+            other was there, tell nothing of it and are left out. Of an even number of seeds the one of the middle two
+            that is nearer to 1, and 1 between them where one is sooner and the other later: what claims the less
+    p       of Wilcoxon's signed ranks of log t over all seeds, on which never is later than anything else, and those
+            that are left out above have no difference; Holm's, over the row's cells, those of variants over the cells
+            of all of them
+    sign    1 sooner, -1 later, where p is below win.alpha, times is LEAST or more, or 1 / LEAST or less, most of the
+            ranks are on that side, too, and there are win.seeds of them
 
 A method may be sooner without being better at the end, and the other way round: whoever asks more of the clients pays
 for it here. Each unit is judged by itself.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.maths.many_tests import bound_gaps, signed_ranks_p
+from fedcohort.maths.many_tests import bound_gaps, lean, least_blocks, signed_ranks_p
 from fedcohort.study.definition import BOUND, Study
-from fedcohort.study.judge import Place, adjust, sort_runs
+from fedcohort.study.judge import Place, adjust, family_of, sort_runs
 from fedcohort.study.results import Results, Row
 from fedcohort.types import Values
 
 LEAST = 1.05  # times as fast: less doesn't count, however sure it is
 TINY = 1e-9  # seconds, bytes, rounds
+SINGLE = 1e-6  # of what a run spent: less is the rounding of curves, which are kept in single precision
 UNITS = ("virtual_s", "bytes", "rounds")
 
 
 @dataclass(frozen=True)
 class Speed:
-    """How soon a row meets a regime's target, beside the baseline. times, p and sign are the module's."""
+    """How soon a row meets a regime's target, beside the baseline. times, p and sign are the module's.
+
+    Attributes:
+        n: paired seeds.
+        need: seeds below which no p of this row, however clear, is small enough for a mark.
+    """
 
     times: float
     p: float
     sign: int
+    n: int
+    need: int
 
 
 Speeds = Mapping[str, Mapping[Place, Speed]]
 
 
 def measure_speeds(study: Study, found: Results) -> Speeds:
-    """Return by unit, cell and row the speeds where the row or the baseline met the target; bounds have none."""
+    """Return by unit, cell and row the speeds where something is known of one; bounds have none."""
     return {unit: _measure(study, found, unit) for unit in UNITS}
 
 
 def _measure(study: Study, found: Results, unit: str) -> dict[Place, Speed]:
-    times, ps, counts = {}, {}, {}
+    times, gaps = {}, {}
     for cell, of in sort_runs(study, found).items():
         base = of.get(study.baseline, {})
         for row, runs in of.items():
             seeds = sorted(set(base) & set(runs))
             if row == study.baseline or row.startswith(BOUND) or not seeds:
                 continue
-            own, others = (_read_targets(each, seeds, unit) for each in (runs, base))
-            if np.isnan(own).all() and np.isnan(others).all():
-                continue
-            place = (cell, row)
-            times[place], counts[place] = middle_ratio(others, own), len(seeds)
-            ps[place] = signed_ranks_p(bound_gaps(-np.log(own), -np.log(others)))
-    adjusted = adjust(study, ps)
-    return {
-        place: Speed(times[place], adjusted[place], _sign(study, times[place], adjusted[place], counts[place]))
-        for place in times
-    }
+            own, others = _read_costs(runs, base, seeds, unit)
+            if not (np.isnan(own) & np.isnan(others)).all():
+                times[cell, row] = middle_ratio(others, own)
+                # equal ratios are ties, however their logarithms are rounded
+                gaps[cell, row] = np.round(bound_gaps(-np.log(own), -np.log(others)), 9)
+    ps = adjust(study, {place: signed_ranks_p(each) for place, each in gaps.items()})
+    sizes = Counter(family_of(study, row) for _, row in ps)
+    speeds = {}
+    for place, p in ps.items():
+        n, need = len(gaps[place]), least_blocks(sizes[family_of(study, place[1])], study.alpha)
+        side = lean(gaps[place]) if p < study.alpha and n >= study.enough else 0
+        speeds[place] = Speed(times[place], p, side if _counts(times[place], side) else 0, n, need)
+    return speeds
 
 
-def _read_targets(runs: Mapping[int, Row], seeds: list[int], unit: str) -> Values:
-    """Read what it took to the target, NaN where it wasn't met; what the first model meets costs next to nothing."""
-    return np.maximum([runs[seed][f"{unit}_to_target"] for seed in seeds], TINY)
+def _read_costs(runs: Mapping[int, Row], base: Mapping[int, Row], seeds: list[int], unit: str) -> tuple[Values, Values]:
+    """Read what it took the row and the baseline to the target; NaN for never, and twice NaN where nothing is known.
+
+    What the first model meets costs next to nothing.
+    """
+    own, others = (np.maximum([of[seed][f"{unit}_to_target"] for seed in seeds], TINY) for of in (runs, base))
+    spent, spent_by_base = (np.array([of[seed][unit] for seed in seeds]) * (1 + SINGLE) for of in (runs, base))
+    unknown = (np.isnan(own) & (spent < others)) | (np.isnan(others) & (spent_by_base < own))
+    own[unknown] = others[unknown] = math.nan
+    return own, others
 
 
 def middle_ratio(base: Values, own: Values) -> float:
-    """Return the median of `base / own`, as above; NaN stands for never."""
+    """Return the median of `base / own`, as above; NaN stands for never, and two of them for nothing known."""
     there = ~(np.isnan(base) & np.isnan(own))
-    with np.errstate(divide="ignore"):
-        logs = np.sort(
-            np.log(np.nan_to_num(base[there], nan=math.inf)) - np.log(np.nan_to_num(own[there], nan=math.inf))
-        )
-    n = len(logs)
-    return float(np.exp(min(logs[(n - 1) // 2], logs[n // 2], key=abs)))
+    costs = (np.nan_to_num(each[there], nan=math.inf) for each in (base, own))
+    logs = np.sort(np.subtract(*map(np.log, costs)))
+    low, high = logs[(len(logs) - 1) // 2], logs[len(logs) // 2]
+    return 1.0 if low <= 0 <= high else float(np.exp(min(low, high, key=abs)))
 
 
-def _sign(study: Study, times: float, p: float, seeds: int) -> int:
-    if p >= study.alpha or seeds < study.enough or 1 / LEAST < times < LEAST:
-        return 0
-    return 1 if times > 1 else -1
+def _counts(times: float, side: int) -> bool:
+    """Whether the ratio is large enough, and on the side of the ranks."""
+    return times >= LEAST if side > 0 else times <= 1 / LEAST
