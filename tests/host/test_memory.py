@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import math
 from pathlib import Path
 from typing import Any
 
@@ -45,29 +46,51 @@ def test_children_share_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert frozen > 1000  # objects of the interpreter and of torch
 
 
-def resident() -> int:
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS:"))
-    return int(line.split()[1]) * 1024
-
-
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="the C library has no malloc_trim")
 def test_what_was_freed_is_given_back() -> None:
     """2,000 blocks of 50 kB below one that stays: the C library keeps them, as they aren't at its heap's end."""
     blocks = [b"x" * 50_000 for _ in range(2_000)]
-    held = resident()
+    held = memory.resident()
     last = blocks[-1]
     blocks.clear()
     memory.give_back()
-    assert held - resident() > 80_000_000
+    assert held - memory.resident() > 80_000_000
     assert len(last) == 50_000
+
+
+def test_the_system_says_what_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS:"))
+    assert memory.resident() == pytest.approx(int(line.split()[1]) * 1024, rel=0.05)
+    monkeypatch.setattr(Path, "read_text", lambda path: Path("/no/such/file").read_bytes())
+    assert memory.resident() == math.inf
+
+
+@pytest.mark.parametrize(("megabytes", "passes"), [(1, 0), (100, 1)])
+def test_what_a_run_leaves_is_collected_where_it_is_much(
+    megabytes: int, passes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cycle that holds data: the collector doesn't come by itself, whose passes go by the number of objects."""
+    gc.collect()
+    memory.give_back()
+    monkeypatch.setattr(memory, "_held", memory.Held(memory.resident()))
+    collected, collect = list[int](), gc.collect
+    monkeypatch.setattr(gc, "collect", lambda: collected.append(collect()))
+    cycle: list[Any] = [bytes([1]) * (megabytes * 10**6)]
+    cycle.append(cycle)
+    del cycle
+    held = memory.resident()
+    memory.end_run()
+    assert len(collected) == passes
+    assert held - memory.resident() >= 0.9 * megabytes * 10**6 * passes
 
 
 def test_a_run_gives_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When all is done, and while the data are loaded."""
     said = list[str]()
-    monkeypatch.setattr(
-        memory, "give_back", lambda: said.append(Collect.latest[-1].status if Collect.latest else "loading")
-    )
+    for name in ("give_back", "end_run"):
+        monkeypatch.setattr(
+            memory, name, lambda: said.append(Collect.latest[-1].status if Collect.latest else "loading")
+        )
     go(tmp_path, "rounds=1", "selector=random")
     assert said[-1] == "finished"
     assert said.count("finished") == 1

@@ -48,7 +48,7 @@ def run(composition: Composed, job: SweepJob | None = None) -> Path:
         try:
             return _run(composition, job)
         finally:
-            memory.give_back()  # a sweep's process and a study's have hundreds of runs
+            memory.end_run()  # a sweep's process and a study's have hundreds of them
 
 
 def _run(composition: Composed, job: SweepJob | None) -> Path:
