@@ -45,7 +45,9 @@ def test_run_status_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     said = capsys.readouterr().out
     assert "0 of 2 runs are done, 2 to do\n[1/2] equal random seed 0: 0." in said
     assert study.main(["status", "tiny"]) == 0
-    assert "done     2 of 4 runs\nmissing  2, about " in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "done     2 of 4 runs\nmissing  2, about " in told
+    assert "in one process\n  random, round_robin\n" in told
     assert study.main(["report", "tiny"]) == 0
     assert [path.split("/", 1)[1] for path in capsys.readouterr().out.split()[-2:]] == [
         "tiny/tables/cell_equal.tex",

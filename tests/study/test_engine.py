@@ -76,6 +76,10 @@ def test_where_the_environment_has_the_data_is_no_part_of_a_run(
     assert identity("dataset.path=${oc.env:DATA,null}") == here
     assert identity("dataset.path=${oc.env:DATA,null}", "rounds=2") != here
     assert identity("dataset.path=here") not in (here, identity("dataset.path=there"))
+    (tmp_path / "logs").mkdir()
+    monkeypatch.setenv("DATA", str(tmp_path / "nowhere"))
+    task = Task((*words, "dataset.path=${oc.env:DATA,null}"), 0, CONFIGS, tmp_path / "logs", "test/acc", False)
+    assert play(task).reason.endswith("(here by the environment: DATA=folder fedcohort study run ...)")
 
 
 def test_two_cells_two_rows_two_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +233,9 @@ def test_a_failure_is_said_and_tried_again(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(engine, "play", lambda task: Outcome(FAILED, "RuntimeError: no luck"))
     found = run(study, tmp_path / "logs")
     at = progress_of(list_places(study), [0], found, CONFIGS)
-    assert "failed   2\n  random in equal, round_robin in equal: RuntimeError: no luck" in describe(study, at, found)
+    told = describe(study, at, found)
+    assert "failed   2\n  random in equal, round_robin in equal: RuntimeError: no luck" in told
+    assert "missing  0\n" in told
     said: list[str] = []
     run(study, tmp_path / "logs", said=said)
     assert said[0] == "0 of 2 runs are done, 2 to do"

@@ -248,3 +248,13 @@ def test_a_row_that_is_the_baseline_says_nothing_of_the_spread(tmp_path: Path) -
     alone, beside = (judge(study, made_up(study, {"equal": {**late, **more}})) for more in ({}, {"powd": BASE}))
     assert beside.cells["equal"].seeds == alone.cells["equal"].seeds
     assert judge(study, made_up(study, {"equal": {"random": BASE, "powd": BASE}})).cells["equal"].seeds is None
+
+
+def test_a_row_just_begun_says_nothing_of_the_spread(tmp_path: Path) -> None:
+    """Two seeds of one's own changed what is printed of everybody's."""
+    study = write(tmp_path, seeds=[0, 1, 2], **ROWS)
+    alone, beside = (
+        judge(study, made_up(study, {"equal": {**LATE["equal"], **more}})).cells["equal"].seeds
+        for more in ({}, {"mine": [0.2, 0.9]})
+    )
+    assert alone == beside

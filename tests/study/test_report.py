@@ -75,6 +75,14 @@ def test_a_row_of_fewer_seeds_says_so(tmp_path: Path) -> None:
     assert "| powd | -1.0 |" in text
 
 
+def test_two_seeds_have_no_interval(tmp_path: Path) -> None:
+    """It reached from 9.7 to 101.1 % accuracy."""
+    study = write(tmp_path, **ROWS)
+    late = {"random": [0.80, 0.81, 0.82], "flash": [0.4, 0.7]}
+    report.write(study, made_up(study, {"equal": late}))
+    assert "| flash | 55.0 (n=2) | -25.5 |" in (tmp_path / "README.md").read_text()
+
+
 def test_a_studys_own_notes_stand_on_its_page(tmp_path: Path) -> None:
     study = write(tmp_path, **ROWS, notes=["flash is blind here"])
     report.write(study, made_up(study, LATE))
@@ -309,7 +317,8 @@ def test_rows_of_few_seeds_and_variants_are_told(tmp_path: Path) -> None:
     assert "oracle_clean); oracle_diverse is +6.0 [+3.5, +8.5]" in text
     assert "- repairs are 2 tries of one idea, flash, powd: their p is corrected by Holm for the regimes of all" in text
     assert (
-        "- Of fewer seeds than the others, as a run of theirs takes much longer: oracle_diverse (3), full (1)." in text
+        "- Asked for fewer seeds than the others, as a run of theirs takes much longer: oracle_diverse (3), full (1)."
+        in text
     )
     less = {"random": [0.8] * 6, "oracle_clean": [0.8] * 7, "full": [0.8]}
     report.write(study, made_up(study, {"equal": less}))

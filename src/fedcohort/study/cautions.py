@@ -94,8 +94,8 @@ def tell_variants(study: Study) -> list[str]:
     if study.few:
         rows = ", ".join(f"{row} ({n})" for row, n in study.few.items())
         lines.append(
-            f"Of fewer seeds than the others, as a run of theirs takes much longer: {rows}. A yardstick that has less "
-            f"than half of {study.baseline}'s seeds is no gap."
+            f"Asked for fewer seeds than the others, as a run of theirs takes much longer: {rows}. A yardstick that "
+            f"has less than half of {study.baseline}'s seeds is no gap."
         )
     return lines
 

@@ -12,7 +12,8 @@
     rank     of a method or the baseline among all that have half of the baseline's seeds or more, by seed, over the
              seeds that all of them have; 1 is best
     half     of the baseline's seeds, or of the study's own where it has more, as beside a method of one's own
-    seeds    `maths.many_tests.count_seeds` of the median deviation of the methods' d, of those whose d vary
+    seeds    `maths.many_tests.count_seeds` of the median deviation of the methods' d: of those whose d vary, and that
+             have half of the baseline's seeds and win.seeds, as a row just begun says little of a spread
 
 The yardstick is chosen by the same seeds: its gap is a little flattered, and the greedy one is no upper bound.
 """
@@ -122,7 +123,8 @@ def _judge_cell(
         )
         for row, of in runs.items()
     }
-    spreads = [own[row].over.std for row in own if study.role_of(row) == METHOD and math.isfinite(own[row].over.half)]
+    methods = [own[row].over for row in own if study.role_of(row) == METHOD]
+    spreads = [over.std for over in methods if over.n >= least and math.isfinite(over.half)]
     seeds = count_seeds(median(spreads), study.worth, study.alpha) if spreads else None
     return CellVerdict(cell, rows, best, own[best] if best else None, pays, seeds, known)
 

@@ -11,7 +11,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
-from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError, UndeclaredSignal
+from fedcohort.errors import DataError, FedcohortError, IncompatibleConfig, OptionError, UndeclaredSignal
 from fedcohort.record.folder import config_hash
 from fedcohort.round.budget import Budget
 from fedcohort.startup import compose, refusals, run
@@ -95,6 +95,12 @@ def identity_of(task: Task) -> dict[str, str]:
     return {"config_hash": config_hash(config), "budget": str(Budget.of(config))}
 
 
+def _tell_environment(task: Task) -> str:
+    """Say where the study's words have their data from, as nobody types these; "" where they name no variable."""
+    names = [word.partition(ENVIRONMENT)[2].partition(",")[0].rstrip("}") for word in task.words if ENVIRONMENT in word]
+    return f" (here by the environment: {names[0]}=folder fedcohort study run ...)" if names else ""
+
+
 def play(task: Task) -> Outcome:
     """Do it. An error is an outcome, a signal is not."""
     begun = time.monotonic()
@@ -104,7 +110,7 @@ def play(task: Task) -> Outcome:
     except REFUSALS as error:
         return Outcome(REFUSED, str(error))
     except FedcohortError as error:
-        return Outcome(FAILED, str(error))
+        return Outcome(FAILED, f"{error}{_tell_environment(task) if isinstance(error, DataError) else ''}")
     except Exception as error:
         logging.getLogger("fedcohort").debug("a run has failed", exc_info=True)
         return Outcome(FAILED, f"{type(error).__name__}: {error}")

@@ -12,6 +12,7 @@ from fedcohort.study.results import DONE, FAILED, REFUSED, Key, Results, Row
 from fedcohort.study.stamps import Stamps
 
 MISSING, CHANGED = "missing", "changed"
+NAMED = 8  # rows that lack runs
 TO_DO = (MISSING, CHANGED, FAILED)
 COMPOSING = "yaml files of some runs have changed: composing tells which are still its own, some 10 places a second"
 Identify = Callable[[Place], Mapping[str, str] | None]
@@ -93,17 +94,27 @@ def _how(row: Row | None, stamp: str, commit: str, dirty: bool) -> str:
 def describe(study: Study, at: Progress, found: Results) -> str:
     """Say how far the study is, a line a fact."""
     lines = [f"{study.name}: {study.title}", f"done     {at.count(DONE)} of {len(at.runs)} runs"]
-    seconds = Forecast(found).seconds(place for place, seed in at.runs if at.how[place.key(seed)] in TO_DO)
-    time_left = f", about {spell_s(seconds)} in one process" if seconds else ""
-    lines.append(f"missing  {at.count(MISSING)}{time_left}")
+    lines.append(f"missing  {at.count(MISSING)}{_left(at, found, MISSING)}")
+    if rows := list(dict.fromkeys(key[1].replace(BOUND, "bound ") for key, how in at.how.items() if how == MISSING)):
+        more = f" and {len(rows) - NAMED} more rows" if len(rows) > NAMED else ""
+        lines.append(f"  {', '.join(rows[:NAMED])}{more}")
     if changed := at.count(CHANGED):
-        lines.append(f"changed  {changed}: words or configs are others now; `run` does again those whose config is")
+        left = _left(at, found, CHANGED)
+        lines.append(
+            f"changed  {changed}{left}: words or configs are others now; `run` does again those whose config is"
+        )
     for how in (REFUSED, FAILED):
         keys = [key for key, each in at.how.items() if each == how]
-        lines.append(f"{how:8} {len(keys)}")
+        lines.append(f"{how:8} {len(keys)}{_left(at, found, how) if how in TO_DO else ''}")
         for reason, where in _by_reason(keys, found).items():
             lines.append(f"  {where}: {reason}")
     return "\n".join(lines)
+
+
+def _left(at: Progress, found: Results, how: str) -> str:
+    """Say how long the runs that are so may take; "" where nothing tells."""
+    seconds = Forecast(found).seconds(place for place, seed in at.runs if at.how[place.key(seed)] == how)
+    return f", about {spell_s(seconds)} in one process" if seconds else ""
 
 
 def _by_reason(keys: Sequence[Key], found: Results) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from fedcohort.observe import units
 from fedcohort.observe.comparison.sheet import NONE, Sheet, exact, write_csv
@@ -80,11 +81,16 @@ def spell_few(n: int, cell: CellVerdict, baseline: str) -> str:
     return f" (n={n})" if n < cell.rows[baseline].value.n else ""
 
 
-def _difference(row: RowVerdict, u: MetricUnit) -> str:
+def _difference(study: Study, row: RowVerdict, u: MetricUnit) -> str:
     """`+1.2 [+0.3, +2.1]`, or on how many seeds there is none."""
     if row.over is not None and row.diverged:
         return f"diverged on {row.diverged}"
-    return spell_mean(over_of(row), u, sign=True)
+    return _spell(study, over_of(row), u, sign=True)
+
+
+def _spell(study: Study, value: Mean, u: MetricUnit, *, sign: bool = False) -> str:
+    """The mean, with its interval where there are win.seeds seeds: of two it reaches beyond all that is possible."""
+    return spell_mean(value if value.n >= study.enough else replace(value, half=math.nan), u, sign=sign)
 
 
 def call_row(study: Study, name: str) -> str:
@@ -118,11 +124,12 @@ def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:
         target = f"{each.target['rounds']:.0f} rounds, {units.seconds(each.target['virtual_s'])}, "
         target += units.bytes_(each.target["bytes"])
         met = target if math.isfinite(each.target["rounds"]) else f"{each.reached} of {each.value.n}"
+        lost = f", {each.diverged} diverged" if each.diverged else ""
         rows.append(
             (
                 f"{call_row(study, each.row)} {MARK[each.sign]}".strip().replace(BOUND, "bound: "),
-                f"{spell_mean(each.value, u)} (n={each.value.n}{f', {each.diverged} diverged' * (each.diverged > 0)})",
-                _difference(each, u),
+                f"{_spell(study, each.value, u)} (n={each.value.n}{lost})",
+                _difference(study, each, u),
                 spell_p(each.p) if math.isfinite(each.p) else NONE,
                 f"{100 * each.closed:.0f} %" if math.isfinite(each.closed) else NONE,
                 _rank(each.rank),
