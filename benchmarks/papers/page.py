@@ -36,6 +36,7 @@ GAPS = {  # the study that says what there was to win
     "regret": "paper_regret",
     "feddiverse": "spurious_cmnist",
     "fedmaba_table2": "paper_fedmaba",
+    "fedbalancer_har": "paper_fedbalancer",
 }
 BY_HAND = ("gap.md", "notes.md")  # what there was to win, where no study tells it, and what we make of it
 
