@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from fedcohort.signal.base import Computed, Derived, Lab, Measured, Reported, find
-from fedcohort.types import Ids, Values
+from fedcohort.types import ClientUpdate, Ids, Values
 
 Kind = TypeVar("Kind", Measured, Computed, Derived, Reported)
 
@@ -62,7 +62,7 @@ class BareLab(Lab):
     def gradient(self, client: int) -> Tensor:
         raise NotImplementedError
 
-    def train(self, round: int, client: int) -> Tensor:
+    def train(self, round: int, client: int) -> ClientUpdate:
         raise NotImplementedError
 
     def losses_after(self, update: Tensor, clients: Ids) -> Values:

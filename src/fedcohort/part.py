@@ -30,6 +30,8 @@ class Facts:
         unadvised_weights: the selector advises no weights at all.
         announced_deadline: clients are told a deadline before they train.
         epochs: clients train epochs, so that fewer samples take less time; not a number of steps.
+        foreseen_samples: what a client trains on is known before a round is planned, as neither the deadline nor what
+            it knows of its losses decides it.
         loss_lists: clients keep a list of their samples' losses.
         plain_server: the server's step is a multiple of the aggregator's direction.
         clean_labels: no label was changed.
@@ -61,6 +63,7 @@ class Facts:
     plain_server: bool
     announced_deadline: bool
     epochs: bool
+    foreseen_samples: bool
     loss_lists: bool
     mini_batches: bool
     device_seconds: bool
@@ -150,6 +153,11 @@ ONE_LOSS = Want(
     lambda run: run.one_loss,
     "{who} goes by the loss that clients train with in the paper, and its robust loss has other weights than that of "
     "{objective}: set selector.alpha, selector.beta and selector.A as the objective's are",
+)
+FORESEEN_SAMPLES = Want(
+    lambda run: run.foreseen_samples,
+    "{who} has clients train before a cohort is chosen, and what {samples} takes of theirs goes by the deadline or the "
+    "losses of those who are in it: choose samples=all or random",
 )
 LOSS_LISTS = Want(
     lambda run: run.loss_lists,

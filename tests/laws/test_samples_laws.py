@@ -1,10 +1,14 @@
 """Every choice of samples: positions of one's own, at least one, the same for the same generator."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fedcohort.rng import Draws
+from fedcohort.round.sampling import foresee
 from fedcohort.samples.base import SampleRequest
 from fedcohort.types import Population, RoundOutcome, Selection
 from global_rng import guard
@@ -64,3 +68,15 @@ def test_saved_and_loaded_it_goes_on(samples: Any) -> None:
     np.testing.assert_array_equal(
         samples.choose(restore(state), request(30, 40.0)), samples.choose(state, request(30, 40.0))
     )
+
+
+def test_a_choice_that_can_be_foreseen_is_the_one_of_the_round(samples: Any) -> None:
+    """Neither the state nor the deadline nor the losses change it; with all samples there are no rows."""
+    if not samples.foreseen:
+        return
+    draws = Draws(seed=3, n_clients=len(SIZES), round=7)
+    for client, n in enumerate(SIZES):
+        rng = partial(draws.generator, client=client)
+        chosen = samples.choose(samples.init(population()), replace(request(n, 0.001), rng=rng))
+        found = foresee(samples, client, n, draws)
+        assert (np.arange(n) if found is None else found).tolist() == chosen.tolist()

@@ -225,7 +225,7 @@ def test_a_client_without_samples_takes_no_pass() -> None:
 def phase(model: CostModel, *probes: Probe) -> float:
     """Return the seconds that the probes take, where everybody is always there."""
     clock = Clock(make("availability", "always"), DRAWS, 0.0)
-    return model.probe_s(model.count_asked(probes), DRAWS, 0.0, clock)
+    return model.probe_s(model.count_asked(probes, DRAWS), DRAWS, 0.0, clock)
 
 
 def test_a_phase_lasts_until_the_slowest_is_done() -> None:
@@ -241,7 +241,7 @@ def test_a_model_that_is_thrown_away_is_waited_for() -> None:
     """Client 0 trains two epochs (3 passes a sample) and sends its update; then all have the model and try it."""
     found = cost_model((), "scaffold", Link(slow=10.0))
     loss, shadow = Probe("loss", ids(0, 1, 2)), Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)})
-    assert found.count_asked([loss, shadow]).total.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
+    assert found.count_asked([loss, shadow], DRAWS).total.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
     assert phase(found, loss, shadow) == pytest.approx(10 * (MODEL + 70 / 6 + MODEL) + 10 * (MODEL + 40 / 6))
 
 
@@ -265,18 +265,20 @@ def answered(*probes: Probe) -> dict[str, ProbeResult]:
 
 def test_a_round_by_hand() -> None:
     """Client 2 is late: it did all 3 epochs that it was asked for, and its 1000 bytes never came. 30 FLOPs a pass."""
-    found = cost_model().round([], {}, ASKED, [None, None], closing([1, 0]), plain=False)
+    found = cost_model().round([], {}, ASKED, [None, None], closing([1, 0]), plain=False, draws=DRAWS)
     passes = 3 * (1 * 10 + 3 * 40)
     assert found == Charge(down_bytes=2 * MODEL, up_bytes=100.0, client_flops=30.0 * passes)
-    few = cost_model().round([], {}, ASKED, [ids(0), ids(0, 1)], closing([2, 3]), plain=False)
+    few = cost_model().round([], {}, ASKED, [ids(0), ids(0, 1)], closing([2, 3]), plain=False, draws=DRAWS)
     assert few == Charge(down_bytes=2 * MODEL, up_bytes=1100.0, client_flops=30.0 * 3 * (2 * 1 + 3 * 2))
 
 
 def test_probes_cost_the_model_of_those_who_do_not_train() -> None:
     """Asked are 0, 1 and 1, 2, of whom 1 does not train: one model more, 4 answers; 10 + 20 + 4 + 6 samples."""
     probes = (Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2)))
-    found = cost_model().round(probes, answered(*probes), ASKED, [None, None], closing([2, 3]), plain=False)
-    plain = cost_model().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False)
+    found = cost_model().round(
+        probes, answered(*probes), ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS
+    )
+    plain = cost_model().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
     more = Charge(MODEL + 0.0, 4 * 4.0, MODEL + 4 * 4.0, 30.0 * (10 + 20 + 4 + 6))
     assert found == plain + more
 
@@ -284,21 +286,33 @@ def test_probes_cost_the_model_of_those_who_do_not_train() -> None:
 def test_an_aggregators_questions_are_of_those_who_train() -> None:
     """FedMABA's loss: 4 bytes and a pass over T_k of clients 0 and 2, none in a plain round."""
     fair = cost_model((), "fedmaba")
-    asks, plain = (fair.round([], {}, ASKED, [None, None], closing([2, 3]), plain=p) for p in (False, True))
+    asks, plain = (
+        fair.round([], {}, ASKED, [None, None], closing([2, 3]), plain=p, draws=DRAWS) for p in (False, True)
+    )
     assert asks == plain + Charge(up_bytes=8.0, probe_bytes=8.0, client_flops=30.0 * (10 + 40))
 
 
 def test_a_model_that_is_thrown_away_travels_both_ways() -> None:
     """FedCor's warm-up: clients 1 and 2 train two epochs for it and send it, and 0, 1 and 2 get what comes of it."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
-    found = cost_model().round([probe], answered(probe), ASKED, [None, None], closing([2, 3]), plain=False)
-    plain = cost_model().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False)
+    found = cost_model().round([probe], answered(probe), ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
+    plain = cost_model().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
     extra, answers = MODEL + 3 * MODEL, 3 * 4 + 2 * MODEL  # client 1 gets w_t, too
     passes = 10 + 20 + 40 + 3 * 2 * (20 + 40)
     assert found == plain + Charge(float(extra), float(answers), float(extra + answers), 30.0 * passes)
 
 
+def test_a_model_that_is_thrown_away_is_of_the_samples_that_train() -> None:
+    """samples=random takes 1, 2 and 4 of 10, 20 and 40, for a shadow round as for any other."""
+    probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
+    found = cost_model(made={"samples": make("samples", "random", fraction=0.1)}).count_asked([probe], DRAWS)
+    assert found.trained.tolist() == [0, 3 * 2 * 2, 3 * 2 * 4]
+
+
 def test_weighed_samples_take_more_passes_but_for_a_plain_round() -> None:
     heavy = cost_model((), "fedbio")
-    costs = [heavy.round([], {}, ASKED, [None, None], closing([2, 3]), plain=p).client_flops for p in (False, True)]
+    costs = [
+        heavy.round([], {}, ASKED, [None, None], closing([2, 3]), plain=p, draws=DRAWS).client_flops
+        for p in (False, True)
+    ]
     assert costs == [30.0 * 9 * (20 + 120), 30.0 * 3 * (20 + 120)]

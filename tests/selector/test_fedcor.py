@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from agg_harness import update_of
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.bandit import gaussian
 from fedcohort.flat import FlatModel
@@ -233,7 +234,7 @@ def test_the_shadow_model_is_the_mean_of_its_trainers() -> None:
     trainer = trainer_of(federation, network, epochs=1, batch=10)
     lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
     n, everybody = federation.n_train, np.arange(federation.n_clients)
-    deltas = {k: trainer.update_of(4, k).clone().double() for k in (0, 2)}
+    deltas = {k: trainer.update_of(4, k).delta.double() for k in (0, 2)}
     mean = sum(n[k] * delta for k, delta in deltas.items()) / (n[0] + n[2])
     w = trainer.server.w.clone()
     found = computed("shadow_loss").compute(lab, 4, everybody, {"trainers": (0, 2)})
@@ -247,7 +248,8 @@ def test_the_shadow_model_is_the_mean_of_its_trainers() -> None:
 
 def replace_trained(lab: FederationLab) -> FederationLab:
     """The lab where training diverges."""
-    return FederationLab(lab.server, lab.worker, lab.federation, lambda round, k: torch.full_like(lab.server.w, NAN))
+    lost = update_of(0, [NAN] * len(lab.server.w))
+    return FederationLab(lab.server, lab.worker, lab.federation, lambda round, k: lost)
 
 
 def test_what_a_shadow_round_costs(tmp_path: Path) -> None:

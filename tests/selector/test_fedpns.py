@@ -224,7 +224,7 @@ def test_the_loss_is_that_of_the_moved_model() -> None:
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
     lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
-    updates = torch.stack([trainer.update_of(4, k).double() for k in range(3)])
+    updates = torch.stack([trainer.update_of(4, k).delta.double() for k in range(3)])
     w = trainer.server.w.clone()
     trial = derived("server_loss").make(lab, updates)
     assert trial(np.array([0.5, 0.0, 0.25])) == lab.server_loss_after(0.5 * updates[0] + 0.25 * updates[2])

@@ -1,16 +1,23 @@
 """greedy_gain on a toy whose losses are known in closed form, and against the engine's own lab."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from agg_harness import update_of
 from engine_toy import federation_of, network_of, trainer_of
+from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.training.evaluate import FederationLab
+from fedcohort.types import ClientUpdate
+from run_harness import go
 from signal_kinds import BareLab, computed
+from yaml_words import make, words
 
 
 class Toy(BareLab):
@@ -19,11 +26,8 @@ class Toy(BareLab):
     def __init__(self, moves: Sequence[float], n: Sequence[int]) -> None:
         self.moves, self.n = moves, n
 
-    def samples(self, client: int) -> tuple[torch.Tensor, torch.Tensor]:
-        return torch.zeros(self.n[client], 1), torch.zeros(self.n[client], dtype=torch.int64)
-
-    def train(self, round: int, client: int) -> torch.Tensor:
-        return torch.tensor([self.moves[client]])
+    def train(self, round: int, client: int) -> ClientUpdate:
+        return update_of(client, [self.moves[client]], n_used=self.n[client], n_train=100)
 
     def server_loss_after(self, update: torch.Tensor) -> float:
         return float((update[0].float() - 2) ** 2)
@@ -83,7 +87,7 @@ def test_it_foresees_what_the_engine_does() -> None:
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
     lab = FederationLab(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
-    deltas = [trainer.update_of(4, k).clone() for k in range(3)]
+    deltas = [trainer.update_of(4, k).delta for k in range(3)]
     n = federation.n_train
 
     def loss(pair: tuple[int, ...]) -> float:
@@ -95,3 +99,26 @@ def test_it_foresees_what_the_engine_does() -> None:
     pair = min((p for p in combinations(range(3), 2) if best in p), key=loss)
     assert int(np.argmax(found)) == best
     assert set(np.flatnonzero(found)) == set(pair)
+
+
+@pytest.mark.parametrize("word", words("samples"))
+def test_it_foresees_the_round_that_is_run_or_the_run_is_refused(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one client a round and FedAvg, the smallest loss that was foreseen is the server's after the round."""
+    foreseen, look = list[float](), FederationLab.server_loss_after
+
+    def note(lab: FederationLab, update: torch.Tensor) -> float:
+        foreseen.append(look(lab, update))
+        return foreseen[-1]
+
+    monkeypatch.setattr(FederationLab, "server_loss_after", note)
+    others = {"random": ("samples.fraction=0.1",), "oort_balancer": ("client.steps=3",)}
+    typed = (f"samples={word}", *others.get(word, ()), "deadline=fixed", "deadline.k=100", "heterogeneity=iid")
+    run = partial(go, tmp_path, "selector=oracle_greedy", "clients=4", "cohort=1", "split.limit=300", *typed)
+    if not make("samples", word).foreseen:
+        with pytest.raises(IncompatibleConfig, match=r"before a cohort is chosen, .* choose samples=all or random"):
+            run()
+        return
+    measured = [report.metrics["server_val/loss"] for report in run("rounds=3").reports[1:]]
+    assert np.reshape(foreseen, (3, 4)).min(1).tolist() == pytest.approx(measured, rel=1e-5)

@@ -48,8 +48,8 @@ def test_a_trial_is_the_update_that_the_client_would_send(made: Any) -> None:
     before = trainer.server.w.clone()
     units = trainer.client.epochs
     sent = trainer.train(task_of(2, units=units, round=4, lr=trainer.client.lr_at(4)), {}).delta
-    assert torch.equal(lab.train(4, 2), sent)
-    assert not torch.equal(lab.train(5, 2), sent)
+    assert torch.equal(lab.train(4, 2).delta, sent)
+    assert not torch.equal(lab.train(5, 2).delta, sent)
     assert torch.equal(trainer.server.w, before)
 
 

@@ -4,6 +4,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.stop import end, finish, status_of
 from fedcohort.ranks import reduce_max, reduce_sum, share_of
 from fedcohort.record.observer import Observer
+from fedcohort.rng import Draws
 from fedcohort.round.aggregate import ServerStep, declared_reports, keeps_updates, longest
 from fedcohort.round.budget import Spending
 from fedcohort.round.client_facts import ClientFacts
@@ -33,13 +35,14 @@ from fedcohort.round.following import Following
 from fedcohort.round.parts import Parts, ServerState
 from fedcohort.round.plan import PlannedRound, RoundPlanner
 from fedcohort.round.report import columns, facts_of, registered_columns, report_of, weights_hash
+from fedcohort.round.sampling import foresee
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore, store_for
 from fedcohort.training.engines import choose
 from fedcohort.training.evaluate import FederationLab, client_metrics, scored, worst_group
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import lay_out, wants_channels_last
-from fedcohort.types import Values
+from fedcohort.types import ClientUpdate, Values
 
 
 class FederatedLoop(pl.Callback):
@@ -78,7 +81,7 @@ class FederatedLoop(pl.Callback):
         self.server = FlatModel(module.network, last)
         layout = self.server.layout
         alone = self._trainer_of(worker, self.parts.codec.hooks)
-        lab = FederationLab(self.server, worker, self.federation, alone.update_of)
+        lab = FederationLab(self.server, worker, self.federation, partial(self._foresee, alone))
         cost_model = CostModel(self.parts, self.federation, layout, flops, worker.has_batch_norm)
         self.planner = RoundPlanner(self.parts, self.settings, self.federation, layout, lab, cost_model, self.stopwatch)
         self.longest_list = int(self.federation.n_train.max())
@@ -121,6 +124,11 @@ class FederatedLoop(pl.Callback):
         parts, settings = self.parts, self.settings
         common = (parts.objective, parts.client, parts.codec, hooks, settings.seed, settings.closed_form)
         return LocalTrainer(self.server, worker, self.federation, *common, parts.regulariser.hooks, parts.augmentation)
+
+    def _foresee(self, alone: LocalTrainer, round: int, client: int) -> ClientUpdate:
+        """Return what a client would send in a round, whatever becomes of it: see `signal.base.Lab.train`."""
+        n, draws = self.federation.n_train, Draws(self.settings.seed, self.federation.n_clients, round)
+        return alone.update_of(round, client, foresee(self.parts.samples, client, int(n[client]), draws))
 
     # --- a round -----------------------------------------------------------------------------------------------
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

@@ -20,6 +20,7 @@ from fedcohort.rng import Draws
 from fedcohort.round.clock import Clock, Stretch
 from fedcohort.round.parts import Parts, Populations
 from fedcohort.round.rates import Rates
+from fedcohort.round.sampling import foresee
 from fedcohort.round.workload import AskedWork
 from fedcohort.signal.base import Computed, Probed, Static, find
 from fedcohort.training.passes import count_dealt, count_pieces
@@ -106,12 +107,19 @@ class CostModel:
         samples: Values = np.diff(offsets)[clients] * each
         return samples
 
-    def trained_for(self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})) -> Values:
-        """Return the training that the signal asks of each client, in samples' forward passes, [len(clients)]."""
+    def trained_for(self, signal: Probed, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
+        """Return the training that the signal asks of each client, in samples' forward passes, [len(clients)].
+
+        draws: of the round, for the samples that are trained on.
+        """
         if not isinstance(signal, Computed) or signal.jobs is None:
             return np.zeros(len(clients))
-        works = np.isin(clients, signal.jobs(options))
-        samples: Values = 3 * works * self.count_seen(self.federation.n_train[clients], self.units)
+        works, n = np.isin(clients, signal.jobs(options)), self.federation.n_train
+        rows = [
+            foresee(self.parts.samples, k, int(n[k]), draws) if trains else None
+            for k, trains in zip(clients.tolist(), works.tolist(), strict=True)
+        ]
+        samples: Values = 3 * works * self.count_seen(self.count_used(clients, rows), self.units)
         return samples
 
     def count_inferred(self, clients: Ids, rates: Rates) -> Values:
@@ -167,13 +175,13 @@ class CostModel:
             "pass_units": np.ones(len(n)) if steps is None else steps.astype(np.float64),
         }
 
-    def count_asked(self, probes: Sequence[Probe]) -> Asked:
-        """Count the work that each client is asked for."""
+    def count_asked(self, probes: Sequence[Probe], draws: Draws) -> Asked:
+        """Count the work that each client is asked for in the round of `draws`."""
         asked = Asked(*np.zeros((3, self.federation.n_clients)))
         for probe in probes:
             signal, clients = find(probe.signal), probe.clients
             if isinstance(signal, Probed):
-                trained = self.trained_for(signal, clients, probe.options)
+                trained = self.trained_for(signal, clients, probe.options, draws)
                 asked.trained[clients] += trained
                 passes = asked.passes_after if trained.any() else asked.passes
                 passes[clients] += self.samples_in(signal, clients, probe.options)
@@ -211,8 +219,9 @@ class CostModel:
         rows: Sequence[Ids | None],
         closing: DeadlineOutcome,
         plain: bool,
+        draws: Draws,
     ) -> Charge:
-        """Returns what the round costs: each client gets w_t once, whatever it is asked.
+        """Return what the round of `draws` costs: each client gets w_t once, whatever it is asked.
 
         Who is late has worked for nothing, all that was asked, and uploads nothing to a round that is closed; who
         arrives with an update that is left out has uploaded it.
@@ -225,7 +234,7 @@ class CostModel:
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
         answers += sum(s.bytes_up for s in rates.probed.values()) * len(chosen)
         answers += sum(len(workers) for _, workers in jobs) * model
-        passes = float(self.count_inferred(chosen, rates).sum() + self.count_asked(probes).total.sum())
+        passes = float(self.count_inferred(chosen, rates).sum() + self.count_asked(probes, draws).total.sum())
         done = np.where(closing.arrived, closing.units, request.units)
         trained = float(self.count_seen(self.count_used(chosen, rows), done).sum())
         return Charge(

@@ -112,16 +112,16 @@ class RoundPlanner:
         verify(selection, available, self.asked, self.federation.n_clients, self.parts.codec)
         before_s = waited_s + self.clock.window_s
         began = state.spent.virtual_s + before_s
-        asked_before = self.cost_model.count_asked([p for p in probes if not p.concurrent])
+        asked_before = self.cost_model.count_asked([p for p in probes if not p.concurrent], draws)
         wait_s = self.cost_model.probe_s(asked_before, draws, began, self.clock)
-        asked_beside = self.cost_model.count_asked([p for p in probes if p.concurrent])
+        asked_beside = self.cost_model.count_asked([p for p in probes if p.concurrent], draws)
         beside_s = self.cost_model.probe_s(asked_beside, draws, began + wait_s, self.clock)
         rates = self.cost_model.rates(selection.plain)
         work = ask_work(selection, self.cost_model.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
         has_model = asked_before.total[selection.clients] > 0
         pace = self._pace(t, work, rates, has_model, state, store, draws, self.clock.since(began + wait_s))
         rows, closing = pace.chosen.rows, pace.closing
-        charge = self.cost_model.round(probes, answers, work, rows, closing, selection.plain)
+        charge = self.cost_model.round(probes, answers, work, rows, closing, selection.plain, draws)
         train_s = closing.train_s if len(selection.clients) else 0.0
         virtual_s = before_s + wait_s + max(train_s, beside_s)
         flops = self.cost_model.flops * int(self.federation.n_train[pace.looking].sum())

@@ -1,5 +1,6 @@
 """Sample selection in a round: who looks at its samples, what is trained on, and what a client then knows of them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -115,6 +116,25 @@ class SampleSelection:
         losses = request.losses.copy()
         losses[chosen] = np.where(np.isnan(trained), losses[chosen], trained)
         return note(losses), self.part.tell(state, request, losses)
+
+
+def foresee(part: Samples[Any], client: int, n: int, draws: Draws) -> Ids | None:
+    """Return the positions of the samples that a client would train on in a round, None for all of its n.
+
+    It is for questions that clients train for before the round is planned: no deadline is known, and no loss. Those
+    who ask them are refused where `part` isn't `foreseen`.
+
+    Args:
+        part: the sample selection.
+        client: its id.
+        n: samples it has.
+        draws: of the round.
+    """
+    if part.everything:
+        return None
+    rng = partial(draws.generator, client=client)
+    chosen = part.choose(None, SampleRequest(client, n, math.inf, 0.0, 0.0, 1, n, NONE, rng))
+    return None if len(chosen) == n else chosen
 
 
 def note(losses: Values) -> Mapping[str, Tensor]:

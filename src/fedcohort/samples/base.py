@@ -53,6 +53,8 @@ class Samples(Part, Protocol[S]):
 
     Attributes:
         everything: whether that is all of them for everybody: then nobody is asked.
+        foreseen: whether `choose` goes by the request's n and rng alone, so that it is known before a round is planned
+            what any client would train on in it (`round.sampling.foresee`).
         keeps_losses: whether clients keep a list of their samples' losses. Who has none looks at all of its samples,
             for a forward pass on w_t; later the list follows from the first local epoch of each round that arrives.
         needs: signals that `observe` reads.
@@ -62,6 +64,10 @@ class Samples(Part, Protocol[S]):
     @property
     def everything(self) -> bool:
         return False
+
+    @property
+    def foreseen(self) -> bool:
+        return self.everything
 
     @property
     def keeps_losses(self) -> bool:

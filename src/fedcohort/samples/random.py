@@ -7,6 +7,7 @@ Departures from the paper: none (of no paper).
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,8 @@ class Random(Samples[None]):
     """
 
     fraction: float
+
+    foreseen: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.number("fraction", self.fraction, "(0, 1]")

@@ -1,6 +1,7 @@
 """What the yardsticks that know the future share: everybody trains from w_t, in secret, before a cohort is chosen.
 
-Failures are not foreseen; a client that fails three times in a row rests for a while (`backoff.py`).
+It trains on what the sample selection takes. Failures are not foreseen; a client that fails three times in a row rests
+for a while (`backoff.py`).
 """
 
 from collections.abc import Mapping, Sequence

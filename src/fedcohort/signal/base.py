@@ -56,10 +56,11 @@ class Lab(Protocol):
         """Return the gradient at w_t of the mean cross-entropy over T_k, [P]."""
         ...
 
-    def train(self, round: int, client: int) -> "Tensor":
-        """Return the update of a client that trains from w_t as in this round, [P]; nobody keeps it.
+    def train(self, round: int, client: int) -> ClientUpdate:
+        """Return what a client that trains from w_t as in this round would send; nobody keeps it.
 
-        It trains without the hooks of the aggregator and of the regulariser.
+        It trains on the samples that the run's sample selection takes, where these can be foreseen
+        (`part.FORESEEN_SAMPLES`), without the hooks of the aggregator and of the regulariser.
         """
         ...
 

@@ -1,10 +1,12 @@
 """greedy_gain: the place of a client in the cohort that a look into the future picks. Only yardsticks read it.
 
-    D_k = what client k would send in this round;   w(S) = w_t + sum_{k in S} n_k D_k / sum_{k in S} n_k
+    D_k = what client k would send in this round, of n_k samples that it would train on
+    w(S) = w_t + sum_{k in S} n_k D_k / sum_{k in S} n_k
     S_0 = {},   S_{j+1} = S_j + the k of lowest (direction=down) or highest (up) server_val loss of w(S_j + k)
 
 It is told free of charge, as no method could have it: the ledger counts w_t sent to everybody, as for any question, and
-neither the time nor the work of training. Hooks of the aggregation, batch-norm statistics and failures aren't foreseen.
+neither the time nor the work of training. Hooks and weights of the aggregation, batch-norm statistics and failures
+aren't foreseen.
 """
 
 import math
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from fedcohort.part import FORESEEN_SAMPLES
 from fedcohort.signal.base import Computed, Lab
 from fedcohort.types import Ids, Values
 
@@ -25,8 +28,11 @@ def places(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Va
     options: cohort, direction ("down" or "up").
     """
     cohort, sign = int(options["cohort"]), 1.0 if options["direction"] == "down" else -1.0
-    updates = [lab.train(round, int(k)).detach().double().clone() for k in clients]
-    n = [float(len(lab.samples(int(k))[1])) for k in clients]
+    updates, n = list[torch.Tensor](), list[float]()
+    for k in clients.tolist():
+        sent = lab.train(round, k)
+        updates.append(sent.delta.detach().double())
+        n.append(float(sent.n_used))
     left = [i for i, update in enumerate(updates) if bool(torch.isfinite(update).all())]
     out = np.full(len(clients), np.nan)
     out[left] = 0.0
@@ -48,5 +54,6 @@ signal = Computed(
     bytes_up=0,
     passes=0.0,
     compute=places,
+    wants=FORESEEN_SAMPLES,
     knowable=False,
 )

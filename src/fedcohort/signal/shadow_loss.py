@@ -1,6 +1,7 @@
 """shadow_loss: the mean cross-entropy on a client's training set of a model that is thrown away (FedCor).
 
-    w = w_t + sum_{k in trainers} n_k D_k / sum_{k in trainers} n_k,   D_k = what k would send in this round
+    w = w_t + sum_{k in trainers} n_k D_k / sum_{k in trainers} n_k
+    D_k = what k would send in this round, of n_k samples that it would train on
 
 options: trainers, their ids. Trained without hooks, as the aggregation's would need its state; batch-norm statistics
 are those of w_t. An update that is not finite is left out.
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcohort.part import FORESEEN_SAMPLES
 from fedcohort.signal.base import Computed, Lab
 from fedcohort.types import Ids, Values
 
@@ -19,7 +21,8 @@ def losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Va
     """Return the losses in nats, [len(clients)]; NaN where no update is finite."""
     total, samples = None, 0
     for k in options["trainers"]:
-        update, n = lab.train(round, int(k)).detach().double(), len(lab.samples(int(k))[1])
+        sent = lab.train(round, int(k))
+        update, n = sent.delta.detach().double(), sent.n_used
         if n and bool(update.isfinite().all()):
             total = n * update if total is None else total + n * update
             samples += n
@@ -31,5 +34,6 @@ signal = Computed(
     bytes_up=4,
     passes=1.0,
     compute=losses,
+    wants=FORESEEN_SAMPLES,
     jobs=lambda options: tuple(options["trainers"]),
 )

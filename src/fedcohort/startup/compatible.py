@@ -51,6 +51,7 @@ def facts(parts: Parts, client_val: float, requires: Mapping[str, Mapping[str, A
         plain_server=parts.server.plain,
         announced_deadline=parts.deadline.announces,
         epochs=parts.client.steps is None,
+        foreseen_samples=parts.samples.foreseen,
         loss_lists=parts.samples.keeps_losses,
         mini_batches=parts.client.batch is not None,
         several_steps=parts.client.takes_several(),

@@ -16,7 +16,7 @@ from fedcohort.ranks import rank, ranks, reduce_sum, share_of
 from fedcohort.rng import generator
 from fedcohort.training.chunks import count_at_once
 from fedcohort.training.memory_layout import gather
-from fedcohort.types import Ids, Values
+from fedcohort.types import ClientUpdate, Ids, Values
 
 PerSample = Callable[[Tensor, Tensor], Tensor]
 GRADIENT_BATCH = 256  # samples of a backward pass of `FederationLab.gradient`
@@ -97,11 +97,11 @@ class FederationLab:
 
     Args:
         worker: a model whose weights nobody needs before the round's training.
-        train: trains a client from w_t, [P].
+        train: trains a client from w_t in a round, and returns what it would send.
     """
 
     def __init__(
-        self, server: FlatModel, worker: FlatModel, federation: Federation, train: Callable[[int, int], Tensor]
+        self, server: FlatModel, worker: FlatModel, federation: Federation, train: Callable[[int, int], ClientUpdate]
     ) -> None:
         self.server, self.worker, self.federation, self.train = server, worker, federation, train
         self.targets = federation.targets

@@ -98,12 +98,13 @@ class LocalTrainer:
     def _rng_of(self, task: ClientTask, purpose: str) -> np.random.Generator:
         return generator(self.seed, purpose, task.round, task.client)
 
-    def update_of(self, round: int, client: int) -> Tensor:
-        """What the client would send if it did all its work in this round, [P]."""
+    def update_of(self, round: int, client: int, rows: Ids | None = None) -> ClientUpdate:
+        """Return what the client would send if it did all its work in this round.
+
+        rows: positions of the samples that it would train on, None for all of T_k.
+        """
         units = self.client.epochs if self.client.steps is None else self.client.steps
-        return self.train(
-            ClientTask(round, client, None, units, units, self.client.lr_at(round), math.nan, {}), {}
-        ).delta
+        return self.train(ClientTask(round, client, rows, units, units, self.client.lr_at(round), math.nan, {}), {})
 
     def samples(self, task: ClientTask) -> tuple[Tensor, Tensor]:
         x, y = self.federation.train.of(task.client)
