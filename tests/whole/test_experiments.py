@@ -7,14 +7,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
 
+from engine_toy import flat, task_of, trainer_of
+from fedcohort.data.targets import Positions
+from fedcohort.dataset.base import Raw
+from fedcohort.model.word_lstm import WordLstm
+from fedcohort.rng import torch_scope
 from fedcohort.startup import assemble, dealt, run
+from fedcohort.startup.split import build
 from feddiverse_toy import birds, dogs
 from pictures_toy import encode, noise, write
 from reddit_toy import save as save_comments
 from roles_toy import save
 from run_harness import compose_words, go
-from yaml_words import CONFIGS, loaded_from
+from yaml_words import CONFIGS, loaded_from, make
 
 SMALL = sorted(path.stem for path in (CONFIGS / "experiment").glob("*_cpu.yaml"))
 FEW = (
@@ -131,3 +140,28 @@ def test_two_rounds_of_each_on_data_of_its_layout(word: str, tmp_path: Path) -> 
     assert (len(ran.last.cohort), ran.info.choices["experiment"]) == (2, word)
     if word.startswith("feddiverse"):
         assert "test/acc_worst_group" in ran.last.metrics
+
+
+@pytest.mark.parametrize(("scale", "clipped"), [(1.0, False), (40.0, True)])
+def test_a_step_on_reddit_is_that_of_the_released_loss(scale: float, clipped: bool) -> None:
+    """Ten sequences of ten words: lr 2 and clipping at 5, of losses summed over time and averaged over the batch."""
+    client = compose_words("experiment=fedbalancer_reddit").config["client"]
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 12, (80, 10)), rng.integers(0, 12, (80, 10))
+    raw = Raw("toy", x, y, x[:20], y[:20], 12, targets=Positions(()))
+    dealt_out = (make("partition", "iid"), make("label_noise", "none"))
+    held = build(raw, *dealt_out, seed=0, clients=2, server_val=0.1, client_val=0)
+    with torch_scope(0, "weights"):
+        network = WordLstm(embedding=8, hidden=8, layers=1).build((10,), 12).double()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(scale)
+    trainer = trainer_of(held, network, **{name: client[name] for name in ("lr", "batch", "clip")})
+    task = task_of(0, units=1, lr=client["lr"], rows=np.arange(client["batch"]))
+    inputs, labels = (part[:10] for part in held.train.of(0))
+    start = flat(network)
+    loss = F.cross_entropy(network(inputs).flatten(0, 1), labels.flatten(), reduction="sum") / 10
+    torch.autograd.backward(loss)
+    assert (float(nn.utils.clip_grad_norm_(network.parameters(), 5)) > 5) == clipped
+    torch.optim.SGD(network.parameters(), lr=2).step()
+    torch.testing.assert_close(trainer.train(task, {}).delta, flat(network) - start, atol=1e-9, rtol=1e-6)
