@@ -237,12 +237,19 @@ def test_a_phase_lasts_until_the_slowest_is_done() -> None:
     assert phase(found) == phase(found, Probe("greedy_gain", ids(0, 1))) == 0.0
 
 
-def test_a_model_that_is_thrown_away_is_waited_for() -> None:
+CODECS = [  # bytes of an update, buffers apart: half of 15 and of 3 numbers, and a seed
+    ("none", {}, VECTOR),
+    ("subsample", {"rho": 0.5}, 4 * (8 + 2) + 8),
+]
+
+
+@pytest.mark.parametrize(("codec", "options", "sent"), CODECS)
+def test_a_model_that_is_thrown_away_is_waited_for(codec: str, options: dict[str, Any], sent: int) -> None:
     """Client 0 trains two epochs (3 passes a sample) and sends its update; then all have the model and try it."""
-    found = cost_model((), "scaffold", Link(slow=10.0))
+    found = cost_model((), "scaffold", Link(slow=10.0), {"codec": make("codec", codec, **options)})
     loss, shadow = Probe("loss", ids(0, 1, 2)), Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)})
     assert found.count_asked([loss, shadow], DRAWS).total.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
-    assert phase(found, loss, shadow) == pytest.approx(10 * (MODEL + 70 / 6 + MODEL) + 10 * (MODEL + 40 / 6))
+    assert phase(found, loss, shadow) == pytest.approx(10 * (MODEL + 70 / 6 + sent) + 10 * (MODEL + 40 / 6))
 
 
 def test_what_clients_tell_of_themselves_once() -> None:
@@ -292,12 +299,14 @@ def test_an_aggregators_questions_are_of_those_who_train() -> None:
     assert asks == plain + Charge(up_bytes=8.0, probe_bytes=8.0, client_flops=30.0 * (10 + 40))
 
 
-def test_a_model_that_is_thrown_away_travels_both_ways() -> None:
+@pytest.mark.parametrize(("codec", "options", "sent"), CODECS)
+def test_a_model_that_is_thrown_away_travels_both_ways(codec: str, options: dict[str, Any], sent: int) -> None:
     """FedCor's warm-up: clients 1 and 2 train two epochs for it and send it, and 0, 1 and 2 get what comes of it."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
-    found = cost_model().round([probe], answered(probe), ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
+    model = cost_model(made={"codec": make("codec", codec, **options)})
+    found = model.round([probe], answered(probe), ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
     plain = cost_model().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
-    extra, answers = MODEL + 3 * MODEL, 3 * 4 + 2 * MODEL  # client 1 gets w_t, too
+    extra, answers = MODEL + 3 * MODEL, 3 * 4 + 2 * sent  # client 1 gets w_t, too
     passes = 10 + 20 + 40 + 3 * 2 * (20 + 40)
     assert found == plain + Charge(float(extra), float(answers), float(extra + answers), 30.0 * passes)
 

@@ -191,9 +191,10 @@ class CostModel:
         """Return the virtual seconds that a phase of probes lasts which begins at the clock's second `began`.
 
         That is until the slowest of those asked is done. Where some train for a signal, the others wait for their
-        updates, and then all have the model of them and run their forward passes on that.
+        updates, as the codec has them and without buffers, and then all have the model of them and run their forward
+        passes on that.
         """
-        up = np.where(asked.trained > 0, self.bare.down_bytes, 0.0)
+        up = np.where(asked.trained > 0, self.update_bytes, 0.0)
         first = self._slowest(asked.passes + asked.trained, up, draws, clock.since(began))
         return first + self._slowest(asked.passes_after, 0.0 * up, draws, clock.since(began + first))
 
@@ -224,7 +225,7 @@ class CostModel:
         """Return what the round of `draws` costs: each client gets w_t once, whatever it is asked.
 
         Who is late has worked for nothing, all that was asked, and uploads nothing to a round that is closed; who
-        arrives with an update that is left out has uploaded it.
+        arrives with an update that is left out has uploaded it. An update for a signal is encoded as any other.
         """
         chosen, rates, model = request.clients, self.rates(plain), self.bare.down_bytes
         polled = np.unique(np.concatenate([probe.clients for probe in probes] or [np.empty(0, np.int64)]))
@@ -233,7 +234,7 @@ class CostModel:
         extra += sum(len(p.clients) for p, _ in jobs) * model
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
         answers += sum(s.bytes_up for s in rates.probed.values()) * len(chosen)
-        answers += sum(len(workers) for _, workers in jobs) * model
+        answers += sum(len(workers) for _, workers in jobs) * self.update_bytes
         passes = float(self.count_inferred(chosen, rates).sum() + self.count_asked(probes, draws).total.sum())
         done = np.where(closing.arrived, closing.units, request.units)
         trained = float(self.count_seen(self.count_used(chosen, rows), done).sum())
