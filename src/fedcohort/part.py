@@ -32,7 +32,7 @@ class Facts:
         epochs: clients train epochs, so that fewer samples take less time; not a number of steps.
         foreseen_samples: what a client trains on is known before a round is planned, as neither the deadline nor what
             it knows of its losses decides it.
-        loss_lists: clients keep a list of their samples' losses.
+        loss_lists: clients keep a list of their samples' losses, and tell the server of it.
         plain_server: the server's step is a multiple of the aggregator's direction.
         clean_labels: no label was changed.
         mini_batches: a local step takes some of a client's samples, not all of them at once.
@@ -161,7 +161,8 @@ FORESEEN_SAMPLES = Want(
 )
 LOSS_LISTS = Want(
     lambda run: run.loss_lists,
-    "{who} reads what clients tell of their lists of losses, and {samples} keeps none: choose samples=fedbalancer",
+    "{who} reads what clients tell of lists of losses, and with {samples} they tell nothing of one: choose "
+    "samples=fedbalancer",
 )
 TICKING_DEVICE = Want(
     lambda run: run.timed_device,

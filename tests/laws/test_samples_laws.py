@@ -7,12 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agg_harness import update_of
+from fedcohort.part import LOSS_LISTS
 from fedcohort.rng import Draws
 from fedcohort.round.sampling import foresee
 from fedcohort.samples.base import SampleRequest
+from fedcohort.signal.base import find, own_words
+from fedcohort.startup import compatible
 from fedcohort.types import Population, RoundOutcome, Selection
 from global_rng import guard
+from run_harness import parts_of
 from saving import restore
+from signal_kinds import reported
 from yaml_words import make, words
 
 SIZES = (1, 2, 7, 30, 100)
@@ -80,3 +86,17 @@ def test_a_choice_that_can_be_foreseen_is_the_one_of_the_round(samples: Any) -> 
         chosen = samples.choose(samples.init(population()), replace(request(n, 0.001), rng=rng))
         found = foresee(samples, client, n, draws)
         assert (np.arange(n) if found is None else found).tolist() == chosen.tolist()
+
+
+def test_what_clients_tell_of_their_lists_is_read_or_refused(samples: Any) -> None:
+    """Every signal that rests on it: a reader gets a number, or the run is refused."""
+    known = compatible.facts(replace(parts_of(), samples=samples), 0.1, {})
+    resting = [word for word in own_words() if find(word).wants is LOSS_LISTS]
+    assert {"loss_low", "loss_high"} <= set(resting)
+    asked = request(30, 40.0)
+    told = samples.tell(samples.init(population()), asked, asked.losses)
+    for word in resting:
+        if LOSS_LISTS.holds(known):
+            assert np.isfinite(reported(word).read(update_of(0, [0.0], told=told)))
+        else:
+            assert word not in told

@@ -1,19 +1,16 @@
 """Every word of signal/ says what it costs and reveals; numbers by hand."""
 
-import pkgutil
-
 import numpy as np
 import pytest
 import torch
 
-import fedcohort.signal
 from agg_harness import update_of
 from fedcohort.errors import IncompatibleConfig, UndeclaredSignal
-from fedcohort.signal.base import find
+from fedcohort.signal.base import find, own_words
 from fedcohort.types import Signals
 from signal_kinds import measured, reported
 
-WORDS = sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name != "base")
+WORDS = own_words()
 
 
 @pytest.mark.parametrize("word", WORDS)

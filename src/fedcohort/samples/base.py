@@ -57,6 +57,7 @@ class Samples(Part, Protocol[S]):
             what any client would train on in it (`round.sampling.foresee`).
         keeps_losses: whether clients keep a list of their samples' losses. Who has none looks at all of its samples,
             for a forward pass on w_t; later the list follows from the first local epoch of each round that arrives.
+        tells_losses: whether `tell` says `loss_low` and `loss_high` of each list; without it these signals are refused.
         needs: signals that `observe` reads.
         bytes_down: of what each client is told beside the model and the deadline.
     """
@@ -71,6 +72,10 @@ class Samples(Part, Protocol[S]):
 
     @property
     def keeps_losses(self) -> bool:
+        return False
+
+    @property
+    def tells_losses(self) -> bool:
         return False
 
     @property

@@ -82,6 +82,7 @@ class LossThreshold(Samples[State]):
     as_released: bool
 
     keeps_losses: ClassVar[bool] = True
+    tells_losses: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"loss_low", "loss_high", "loss_sum", "n_used"})
     bytes_down: ClassVar[int] = NUMBER  # the threshold
     wants: ClassVar[frozenset[Want]] = frozenset({ANNOUNCED_DEADLINE, TIMED_DEVICE})

@@ -199,6 +199,11 @@ Signal = Static | Measured | Computed | Reported | RawUpdate | Derived | ServerM
 Probed = Measured | Computed
 
 
+def own_words() -> list[str]:
+    """Return the words of all signals that stand here, sorted."""
+    return sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name != "base")
+
+
 def find(word: str) -> Signal:
     """Return the signal behind `word`.
 
@@ -207,8 +212,7 @@ def find(word: str) -> Signal:
     """
     name = word if "." in word else f"fedcohort.signal.{word}"
     if importlib.util.find_spec(name) is None:
-        words = sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name != "base")
-        raise IncompatibleConfig(f"no signal is called {word!r}; there are: {', '.join(words)}")
+        raise IncompatibleConfig(f"no signal is called {word!r}; there are: {', '.join(own_words())}")
     found: Signal = importlib.import_module(name).signal
     return found
 

@@ -52,7 +52,7 @@ def facts(parts: Parts, client_val: float, requires: Mapping[str, Mapping[str, A
         announced_deadline=parts.deadline.announces,
         epochs=parts.client.steps is None,
         foreseen_samples=parts.samples.foreseen,
-        loss_lists=parts.samples.keeps_losses,
+        loss_lists=parts.samples.tells_losses,
         mini_batches=parts.client.batch is not None,
         several_steps=parts.client.takes_several(),
         device_seconds=parts.device.in_seconds,
