@@ -15,6 +15,7 @@ class Facts:
 
     Attributes:
         timed_device: work takes virtual time, so that durations carry information.
+        time_passes: the virtual clock moves from round to round, by work or by the window of selection.
         plain_client: a local step is exactly y <- y - lr g, with g of the objective alone, no regulariser's.
         several_steps: some client takes more than one local step in a round.
         linear_client: local steps are linear in the gradients (SGD with momentum is, Adam is not).
@@ -49,6 +50,7 @@ class Facts:
     """
 
     timed_device: bool
+    time_passes: bool
     plain_client: bool
     linear_client: bool
     undecayed_client: bool
@@ -164,10 +166,10 @@ LOSS_LISTS = Want(
     "{who} reads what clients tell of lists of losses, and with {samples} they tell nothing of one: choose "
     "samples=fedbalancer",
 )
-TICKING_DEVICE = Want(
-    lambda run: run.timed_device,
-    "{who} follows the virtual clock, which work with device=instant doesn't move: who is ready in the first round is "
-    "ready in all",
+PASSING_TIME = Want(
+    lambda run: run.time_passes,
+    "{who} follows the virtual clock, which neither work with device=instant nor deadline.window_s=0 moves: who is "
+    "ready in the first round is ready in all",
 )
 UNDECAYED_CLIENT = Want(
     lambda run: run.undecayed_client,

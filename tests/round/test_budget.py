@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fedcohort.errors import IncompatibleConfig, OptionError
@@ -159,3 +160,13 @@ def test_no_clock_no_budget_of_seconds(tmp_path: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=r"until.virtual_s=5 would never be reached: .* device=instant"):
         go(tmp_path, "device=instant", "until.virtual_s=5")
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_window_of_selection_moves_the_clock(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """100 seconds a round are three rounds for 250, and who is ready changes with them."""
+    words = ("device=instant", "deadline.window_s=100", "until.virtual_s=250", "availability=diurnal")
+    ran = go(tmp_path, *words, "availability.day_s=400", "rounds=9")
+    assert [report.metrics["time/virtual_s"] for report in ran.reports[1:]] == [100, 200, 300]
+    ready = [np.flatnonzero(report.clients["available"]).tolist() for report in ran.reports[1:]]
+    assert ready[0] != ready[2]
+    assert "follows the virtual clock" not in caplog.text

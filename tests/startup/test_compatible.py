@@ -169,7 +169,7 @@ def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
     parts = [make(group, word) for group in GROUPS for word in words(group)]
     wants = {want for part in parts for want in (*part.wants, *part.prefers)}
     assert len(wants) > 12
-    known = compatible.with_data(compatible.facts(parts_of(), 0.1, {}), parts_of(), 3, federation_of())
+    known = compatible.with_data(compatible.facts(parts_of(), 0.1, 0.0, {}), parts_of(), 3, federation_of())
     for want in wants:
         said = want.sentence.format(**choices, who="somebody")
         assert "somebody" in said
@@ -206,7 +206,7 @@ def test_what_is_no_want_is_refused() -> None:
 
     parts, choices = parts_of(selector=Odd("uniform")), {**compose_words().choices, "selector": "odd"}
     with pytest.raises(IncompatibleConfig, match=r"^odd wants or prefers 'a_moon', which is no Want"):
-        compatible.check(parts, choices, compatible.facts(parts, 0.1, {}))
+        compatible.check(parts, choices, compatible.facts(parts, 0.1, 0.0, {}))
 
 
 def test_what_parts_say_of_themselves_is_so() -> None:

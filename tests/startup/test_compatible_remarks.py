@@ -89,7 +89,7 @@ RHFL = ("agg=rhfl", "proxy=noise")
         (("availability=diurnal",), []),
         (
             ("availability=diurnal", "device=instant"),
-            ["availability=diurnal follows the virtual clock, which work with device=instant doesn't move"],
+            ["availability=diurnal follows the virtual clock, which neither work with device=instant nor deadline.win"],
         ),
         (RHFL, [AWAY]),
         ((*RHFL, "cohort=50"), []),
@@ -107,7 +107,7 @@ def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> 
     parts, federation = parts_of("dataset=synthetic"), federation_of()
     for word in ("scaffold", "fedmgda_plus", "fednova", "qffl", "fedavg", "afl"):
         fair = replace(parts, agg=make("agg", word))
-        known = compatible.with_data(compatible.facts(fair, 0.1, {}), fair, federation.n_clients, federation)
+        known = compatible.with_data(compatible.facts(fair, 0.1, 0.0, {}), fair, federation.n_clients, federation)
         known = replace(known, batch_norm=keeps_statistics(nn.Sequential(nn.Linear(2, 4), norm)))
         found = compatible.remarks(fair, {**compose_words("dataset=synthetic").choices, "agg": word}, {}, known)
         assert len(found) == (word not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
@@ -139,5 +139,6 @@ def test_a_part_of_any_group_may_remark_on_its_options() -> None:
             return [f"availability={word} says this", "and that"]
 
     parts, choices = parts_of(availability=Talker()), compose_words().choices
-    found = compatible.remarks(parts, {**choices, "availability": "sometimes"}, {}, compatible.facts(parts, 0.1, {}))
+    known = compatible.facts(parts, 0.1, 0.0, {})
+    found = compatible.remarks(parts, {**choices, "availability": "sometimes"}, {}, known)
     assert found == ["availability=sometimes says this", "and that"]

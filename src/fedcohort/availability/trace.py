@@ -28,7 +28,7 @@ from fedcohort.availability.base import Availability
 from fedcohort.availability.schedule import Schedule
 from fedcohort.data.columns import Columns, check_path
 from fedcohort.errors import DataError
-from fedcohort.part import TICKING_DEVICE, Want
+from fedcohort.part import PASSING_TIME, Want
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
@@ -60,7 +60,7 @@ class Trace(Availability):
     assign: str
     idle: bool
 
-    prefers: ClassVar[frozenset[Want]] = frozenset({TICKING_DEVICE})
+    prefers: ClassVar[frozenset[Want]] = frozenset({PASSING_TIME})
 
     def __post_init__(self) -> None:
         check_path(self.path)

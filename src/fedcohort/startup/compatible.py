@@ -27,16 +27,18 @@ GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "d
 READERS = ("selector", "agg", "samples", "deadline")
 
 
-def facts(parts: Parts, client_val: float, requires: Mapping[str, Mapping[str, Any]]) -> Facts:
+def facts(parts: Parts, client_val: float, window_s: float, requires: Mapping[str, Mapping[str, Any]]) -> Facts:
     """What is known before the data are read.
 
     Args:
         parts: of the run.
         client_val: `split.client_val`.
+        window_s: `deadline.window_s`.
         requires: what aliases stand for, by group.
     """
     return Facts(
         timed_device=parts.device.timed,
+        time_passes=parts.device.timed or window_s > 0,
         plain_client=parts.client.plain and not parts.regulariser.hooks,
         linear_client=parts.client.linear,
         undecayed_client=parts.client.weight_decay == 0,
@@ -131,12 +133,12 @@ def check_batches(network: "nn.Module", batch: int | None, federation: "Federati
     return network
 
 
-def check_clock(parts: Parts, choices: Mapping[str, str], virtual_s: float | None) -> None:
+def check_clock(known: Facts, choices: Mapping[str, str], virtual_s: float | None) -> None:
     """Raise `IncompatibleConfig` where a budget of virtual seconds (`until.virtual_s`) could never be reached."""
-    if virtual_s is not None and not parts.device.timed:
+    if virtual_s is not None and not known.time_passes:
         raise IncompatibleConfig(
-            f"until.virtual_s={virtual_s:.10g} would never be reached: no time passes with device={choices['device']}. "
-            "Choose another device, or until.bytes"
+            f"until.virtual_s={virtual_s:.10g} would never be reached: no time passes from round to round with "
+            f"device={choices['device']} and deadline.window_s=0. Choose another device, or until.bytes"
         )
 
 

@@ -142,8 +142,9 @@ def _parts(composition: Composed, objects: Mapping[str, Any]) -> "Parts":
     from fedcohort.startup import compatible
 
     parts = Parts(**{name: objects[name] for name in Parts.__dataclass_fields__})
-    compatible.check(parts, composition.choices, _facts(composition, parts))
-    compatible.check_clock(parts, composition.choices, composition.config["until"]["virtual_s"])
+    known = _facts(composition, parts)
+    compatible.check(parts, composition.choices, known)
+    compatible.check_clock(known, composition.choices, composition.config["until"]["virtual_s"])
     processes.check(**_processes(composition))
     return parts
 
@@ -152,7 +153,8 @@ def _facts(composition: Composed, parts: "Parts") -> "Facts":
     """Return what parts may ask of the run, before its data are read."""
     from fedcohort.startup import compatible
 
-    return compatible.facts(parts, composition.config["split"]["client_val"], composition.config["requires"])
+    config = composition.config
+    return compatible.facts(parts, config["split"]["client_val"], config["deadline"]["window_s"], config["requires"])
 
 
 def _federation(composition: Composed, objects: Mapping[str, Any], parts: "Parts") -> "Federation":
