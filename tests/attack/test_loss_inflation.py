@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from agg_harness import update_of
+from fedcohort.attack.loss_inflation import LOSSES
 from fedcohort.rng import generator
 from fedcohort.round.hearing import ClientClaims
-from run_harness import Ran, go, same_bits
+from fedcohort.signal.base import Computed, Measured, Reported, find, own_words
+from run_harness import Ran, go, parts_of, same_bits
 from signal_kinds import reported
 from yaml_words import make
 
@@ -46,6 +48,42 @@ def test_what_they_say() -> None:
     assert attack.claim("loss", np.array([1.0, 2.0])).tolist() == [2.0, 5.0]
     assert attack.claim("train_loss", np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
     assert attack.about == {"loss"}
+
+
+def test_a_lie_about_every_sample_is_one_about_sums() -> None:
+    """Of losses 1, 2 and 3, told three times as high, the sum is 18 and that of squares 9 * 14."""
+    attack = make("attack", "loss_inflation", factor=3, signals=["loss_sum", "loss_squares", "loss_high"])
+    x = np.array([1.0, 2.0, 3.0])
+    for word, true, told in (("loss_sum", x.sum(), 18), ("loss_squares", x @ x, 9 * 14), ("loss_high", x.max(), 9)):
+        assert attack.claim(word, np.array([true])).tolist() == [told]
+
+
+def test_whoever_reads_a_loss_that_clients_tell_can_be_lied_to() -> None:
+    """Every signal that is a loss, whoever reads it; a spread and a number of samples are none."""
+    told = {word for word in own_words() if "loss" in word and isinstance(find(word), Measured | Computed | Reported)}
+    assert set(LOSSES) == told - {"train_loss_std", "loss_count"}
+    for word in ("oort", "pyramidfl"):
+        assert parts_of(f"selector={word}").selector.needs & make("attack", "loss_inflation").about
+
+
+@pytest.mark.parametrize(
+    ("options", "about"),
+    [
+        ({"factor": 2, "shift": 0}, {"loss", "loss_sum"}),
+        ({"factor": 1, "shift": 3}, {"loss"}),
+        ({"factor": 1, "shift": 0}, set()),
+    ],
+)
+def test_a_lie_that_is_the_truth_is_none(options: dict[str, float], about: set[str]) -> None:
+    attack = make("attack", "loss_inflation", signals=["loss", "loss_sum"], **options)
+    assert attack.about == about
+    said = ["attack=lie has no effect: attack.factor=1 attack.shift=0 leaves loss, loss_sum as measured"]
+    assert list(attack.remarks("lie")) == ([] if about else said)
+
+
+def test_oort_hears_the_lie(tmp_path: Path) -> None:
+    ran = go(tmp_path, *LIES, "attack.factor=1e3", "selector=oort", "cohort=12", "rounds=1")
+    assert (ran.last.clients["signal_loss_squares"] > 1e5).sum() == 3
 
 
 def test_the_server_hears_liars_lie_and_others_not() -> None:
