@@ -14,7 +14,7 @@ from torch import nn
 from fedcohort.flat import keeps_statistics
 from fedcohort.record.observer import Observer
 from fedcohort.round.parts import Parts
-from fedcohort.startup import assemble, compatible, run
+from fedcohort.startup import assemble, compatible, facts, run
 from fedcohort.startup.overlay import Overlay
 from fedcohort.types import RoundReport
 from yaml_words import CONFIGS
@@ -110,7 +110,7 @@ def remarks(*overrides: str, network: nn.Module | None = None) -> list[str]:
     parts = run._parts(config, objects)
     federation = run._federation(config, objects, parts)
     network = network or run._network(config, objects["model"], federation)
-    known = compatible.with_data(run._facts(config, parts), parts, config.config["cohort"], federation)
+    known = facts.with_data(run._facts(config, parts), parts, config.config["cohort"], federation)
     known = replace(known, batch_norm=keeps_statistics(network))
     return compatible.remarks(parts, config.choices, config.config["requires"], known, overrides)
 

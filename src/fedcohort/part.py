@@ -40,8 +40,10 @@ class Facts:
         device_seconds: the device's seconds are of a clock, not multiples of what a sample takes.
         one_pace: controllers of samples and deadline, where there are both, decide in the same rounds.
         one_loss: the robust loss by which the selector asks clients, if any, is the one that they train with, if any.
-        cohort: clients a round.
-        everybody: all clients take part in every round.
+        asked: clients that are asked in a round.
+        arriving: clients that arrive in a round, at most.
+        absence: the words by which everybody would come in every round, in place of those by which some are away; ()
+            where everybody does.
         batch_norm: the network has batch norm that keeps its statistics.
         smaller_update: the codec sends fewer bytes than an update of the network has, or is none.
         images: samples are images.
@@ -74,13 +76,19 @@ class Facts:
     several_steps: bool | None
     attributes: bool | None = None
     clean_labels: bool | None = None
-    cohort: int | None = None
-    everybody: bool | None = None
+    asked: int | None = None
+    arriving: int | None = None
+    absence: tuple[str, ...] | None = None
     batch_norm: bool | None = None
     smaller_update: bool | None = None
     images: bool | None = None
     classes: bool | None = None
     n_params: int | None = None
+
+    @property
+    def everybody(self) -> bool | None:
+        """Whether all clients take part in every round."""
+        return None if self.absence is None else not self.absence
 
 
 @dataclass(frozen=True)
@@ -89,7 +97,8 @@ class Want:
 
     Attributes:
         holds: whether it does; None where that isn't known yet.
-        sentence: what is said where it doesn't: {who} is the word that wants it, {agg}, {codec}, ... any group's.
+        sentence: what is said where it doesn't: {who} is the word that wants it, {agg}, {codec}, ... any group's, and
+            {everybody} are the words by which everybody would come in every round.
     """
 
     holds: Callable[[Facts], bool | None]
@@ -222,7 +231,7 @@ CLEAN_LABELS = Want(
 EVERYBODY = Want(
     lambda run: run.everybody,
     "{who} changes the weights of those who arrive alone, and so leans towards clients that train often: choose its "
-    "other form (unbiased=true, where clients are drawn uniformly, or sync=mass), or cohort=clients",
+    "other form (unbiased=true, where clients are drawn uniformly, or sync=mass), or {everybody}",
 )
 NO_BATCH_NORM = Want(
     lambda run: None if run.batch_norm is None else not run.batch_norm,

@@ -12,7 +12,7 @@ from engine_toy import federation_of
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientContext
-from fedcohort.startup import assemble, compatible, run
+from fedcohort.startup import assemble, compatible, facts, run
 from fedcohort.training.local import LocalTrainer
 from run_harness import Ran, compose_words, go, same_bits
 from yaml_words import make
@@ -239,7 +239,7 @@ def test_clients_without_validation_data_are_refused() -> None:
     parts, federation = run._parts(config, objects), federation_of()
 
     def check() -> None:
-        known = compatible.with_data(run._facts(config, parts), parts, 2, federation)
+        known = facts.with_data(run._facts(config, parts), parts, 2, federation)
         compatible.check_population(parts, config.choices, known, 2, federation)
 
     check()

@@ -140,3 +140,13 @@ def test_saved_and_loaded_it_goes_on(deadline: Any) -> None:
     outcome = RoundOutcome(1, Selection(ctx.selected), ctx.selected, nobody, told, {}, 9.0)
     state = deadline.observe(deadline.init(POPULATION), outcome)
     assert deadline.announce(restore(state), ctx) == deadline.announce(state, ctx)
+
+
+def test_no_more_arrive_than_it_says(deadline: Any) -> None:
+    """Of those asked, who all take another time; as many do where it counts who has answered."""
+    for seed in range(20):
+        ctx = context(seed, asked=deadline.ask(COHORT))
+        finish = ctx.expected.finish(UNITS)
+        arrived = settle(ctx.expected, UNITS, closing(deadline, ctx, finish), deadline.partial_work).arrived.sum()
+        assert arrived <= deadline.most(COHORT)
+        assert arrived == deadline.most(COHORT) or deadline.announces

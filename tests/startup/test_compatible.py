@@ -8,7 +8,7 @@ import torch
 
 from engine_toy import federation_of
 from fedcohort.errors import FedcohortError, IncompatibleConfig
-from fedcohort.startup import compatible
+from fedcohort.startup import compatible, facts
 from run_harness import compose_words, go, parts_of, remarks
 from selector_harness import World, play
 from yaml_words import make, words
@@ -169,9 +169,9 @@ def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
     parts = [make(group, word) for group in GROUPS for word in words(group)]
     wants = {want for part in parts for want in (*part.wants, *part.prefers)}
     assert len(wants) > 12
-    known = compatible.with_data(compatible.facts(parts_of(), 0.1, 0.0, {}), parts_of(), 3, federation_of())
+    known = facts.with_data(facts.before_data(parts_of(), 0.1, 0.0, {}), parts_of(), 3, federation_of())
     for want in wants:
-        said = want.sentence.format(**choices, who="somebody")
+        said = compatible.say(want, "somebody", choices, known.absence)
         assert "somebody" in said
         assert "{" not in said
         assert want.holds(replace(known, batch_norm=True, smaller_update=True, n_params=100)) in (True, False)
@@ -206,7 +206,7 @@ def test_what_is_no_want_is_refused() -> None:
 
     parts, choices = parts_of(selector=Odd("uniform")), {**compose_words().choices, "selector": "odd"}
     with pytest.raises(IncompatibleConfig, match=r"^odd wants or prefers 'a_moon', which is no Want"):
-        compatible.check(parts, choices, compatible.facts(parts, 0.1, 0.0, {}))
+        compatible.check(parts, choices, facts.before_data(parts, 0.1, 0.0, {}))
 
 
 def test_what_parts_say_of_themselves_is_so() -> None:

@@ -8,7 +8,7 @@ from torch import nn
 
 from engine_toy import federation_of
 from fedcohort.flat import keeps_statistics
-from fedcohort.startup import compatible
+from fedcohort.startup import compatible, facts
 from run_harness import compose_words, go, parts_of, remarks
 from yaml_words import make
 
@@ -20,6 +20,8 @@ OFTEN = "changes the weights of those who arrive alone, and so leans towards cli
 TWO_LOSSES = "goes by the loss that clients train with in the paper, and its robust loss has other weights than that of"
 AWAY = "agg=rhfl compares a client's loss with that of when it last came: who stays away longer seems to learn faster"
 RHFL = ("agg=rhfl", "proxy=noise")
+ALL_KEPT = "selector=fedpns keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them"
+ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
 
 
 @pytest.mark.parametrize(
@@ -71,16 +73,26 @@ RHFL = ("agg=rhfl", "proxy=noise")
         (("agg=afl", "cohort=50", CLEAN), []),
         (("agg=afl", "selector=full", CLEAN), []),
         (("agg=afl", "cohort=50", "availability=bernoulli", CLEAN), [f"agg=afl {OFTEN}"]),
-        (("agg=afl", "cohort=50", "deadline=fixed", CLEAN), [f"agg=afl {OFTEN}"]),
+        (("agg=afl", "cohort=50", "deadline=fixed", CLEAN), ["or sync=mass), or deadline=wait_for_all"]),
+        (("agg=afl", "cohort=50", "deadline=fixed", "device=instant", CLEAN), []),
         (("agg=fedmaba", "agg.sync=literal", CLEAN), [f"agg=fedmaba {OFTEN}"]),
         (("agg=fedmaba", "agg.sync=literal", "agg.alpha=0", CLEAN), []),
         (
             ("selector=fedpns", "cohort=4"),
-            ["selector=fedpns keeps ceil(keep x cohort) of a cohort, which is all of it"],
+            [ALL_KEPT],
         ),
         (("selector=fedpns", "cohort=5"), []),
+        # of five that arrive one is left out, of four nobody
+        (("selector=fedpns", "cohort=5", "deadline=smartpc_quorum"), [ALL_KEPT]),
+        (("selector=fedpns", "cohort=4", "deadline=over_commit"), [ALL_KEPT]),
+        (("selector=fedpns", "cohort=4", "deadline=over_commit", "device=instant"), []),
+        (("selector=fedpns", "cohort=5", "deadline=fixed"), []),
         (("selector=hcsfed", "cohort=3"), []),
         (("selector=hcsfed", "cohort=3", "selector.strata=3"), []),
+        (("selector=hcsfed", "cohort=3", "selector.strata=4", "deadline=over_commit"), []),
+        # half of some thirty samples are one batch
+        (ONE_PASS, []),
+        ((*ONE_PASS, "samples=random"), ["selector=ucb_cs explores as far as the losses of a client's steps differ"]),
         (
             ("selector=hcsfed", "cohort=3", "selector.strata=4"),
             ["selector=hcsfed has more strata than a cohort has places"],
@@ -93,6 +105,10 @@ RHFL = ("agg=rhfl", "proxy=noise")
         ),
         (RHFL, [AWAY]),
         ((*RHFL, "cohort=50"), []),
+        (
+            (*RHFL, "availability=bernoulli", "deadline=fixed"),
+            [f"{AWAY}, and gains weight (with cohort=clients and availability=always and deadline=wait"],
+        ),
         ((*RHFL, "agg.beta=0"), []),
     ],
 )
@@ -107,7 +123,7 @@ def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> 
     parts, federation = parts_of("dataset=synthetic"), federation_of()
     for word in ("scaffold", "fedmgda_plus", "fednova", "qffl", "fedavg", "afl"):
         fair = replace(parts, agg=make("agg", word))
-        known = compatible.with_data(compatible.facts(fair, 0.1, 0.0, {}), fair, federation.n_clients, federation)
+        known = facts.with_data(facts.before_data(fair, 0.1, 0.0, {}), fair, federation.n_clients, federation)
         known = replace(known, batch_norm=keeps_statistics(nn.Sequential(nn.Linear(2, 4), norm)))
         found = compatible.remarks(fair, {**compose_words("dataset=synthetic").choices, "agg": word}, {}, known)
         assert len(found) == (word not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
@@ -139,6 +155,6 @@ def test_a_part_of_any_group_may_remark_on_its_options() -> None:
             return [f"availability={word} says this", "and that"]
 
     parts, choices = parts_of(availability=Talker()), compose_words().choices
-    known = compatible.facts(parts, 0.1, 0.0, {})
+    known = facts.before_data(parts, 0.1, 0.0, {})
     found = compatible.remarks(parts, {**choices, "availability": "sometimes"}, {}, known)
     assert found == ["availability=sometimes says this", "and that"]

@@ -43,7 +43,7 @@ from fedcohort.types import Ids, Population, Values
 EQUAL_ABSENCE = Want(
     lambda run: run.everybody,
     "{who} compares a client's loss with that of when it last came: who stays away longer seems to learn faster, and "
-    "gains weight (cohort=clients has everybody come every round)",
+    "gains weight (with {everybody} all come in every round)",
 )
 
 

@@ -68,6 +68,10 @@ class Deadline(Part, Protocol[S]):
         """Return how many clients are asked in a round, where the run wants `cohort`: as many, or more."""
         return cohort
 
+    def most(self, cohort: int) -> int:
+        """Return how many clients arrive in a round that wants `cohort` at most, where no two take equally long."""
+        return self.ask(cohort)
+
     @abstractmethod
     def init(self, population: Population) -> S:
         """The state before round 0; its cohort is the number that the run wants."""

@@ -49,6 +49,10 @@ class OverCommit(Deadline[int]):
         """Return factor x cohort, rounded up."""
         return math.ceil(self.factor * cohort - ROUNDING)
 
+    def most(self, cohort: int) -> int:
+        """Return those wanted."""
+        return cohort
+
     def init(self, population: Population) -> int:
         """The clients wanted."""
         return population.cohort

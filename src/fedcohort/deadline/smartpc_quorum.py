@@ -43,6 +43,10 @@ class SmartpcQuorum(Deadline[None]):
         """Whether somebody may be late: at a share of 1 everybody is waited for."""
         return self.share < 1
 
+    def most(self, cohort: int) -> int:
+        """Return k, max(1, floor(share m))."""
+        return max(1, math.floor(self.share * cohort + 1e-9))  # .29 x 100 is 28.999999999999996
+
     def init(self, population: Population) -> None:
         """No state."""
 
@@ -54,5 +58,5 @@ class SmartpcQuorum(Deadline[None]):
         """The k-th answer, in seconds; 0 where nobody was selected."""
         if not len(finish):
             return 0.0
-        k = max(1, math.floor(self.share * len(finish) + 1e-9))  # .29 x 100 is 28.999999999999996
+        k = self.most(len(finish))
         return float(np.partition(finish, k - 1)[k - 1])

@@ -44,8 +44,8 @@ from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, 
 
 FLOOR = 1e-8  # of a probability
 IDLE = (
-    "{who} keeps ceil(keep x cohort) of a cohort, which is all of it: nobody is left out, and clients are drawn as "
-    "with selector=random. Choose a larger cohort, or a lower selector.keep"
+    "{who} keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them: nobody is left out, and "
+    "clients are drawn as with selector=random. Choose a larger cohort, or a lower selector.keep"
 )
 Gram = Float64[np.ndarray, "m m"]
 
@@ -99,8 +99,8 @@ class FedPns(Selector[State]):
         return frozenset({Want(self._labels, IDLE)})
 
     def _labels(self, run: Facts) -> bool | None:
-        """Whether anybody can be left out of a cohort."""
-        return None if run.cohort is None else self._least(run.cohort) < run.cohort
+        """Whether anybody can be left out, where as many arrive as may; of fewer it is nobody the sooner."""
+        return None if run.arriving is None else self._least(run.arriving) < run.arriving
 
     def _least(self, arrived: int) -> int:
         """How many of those who arrived are aggregated at least."""

@@ -108,7 +108,7 @@ class HcsFed(Selector[State]):
 
     def _fits(self, run: Facts) -> bool | None:
         """Whether every stratum has a place in a cohort."""
-        return None if run.cohort is None else self.strata is None or self.strata <= run.cohort
+        return None if run.asked is None else self.strata is None or self.strata <= run.asked
 
     def _tells(self, run: Facts) -> bool | None:
         """Whether a sketch is longer than the shortest."""

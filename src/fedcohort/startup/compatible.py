@@ -1,16 +1,14 @@
 """Combinations that are refused at start-up, with the reason, and what is said of those that are legal but odd.
 
-The facts of a run stand here; what a part wants, prefers or has to remark stands in its own file, with the sentence.
+What is known of a run is in `startup/facts.py`; what a part wants, prefers or has to remark stands in its own file,
+with the sentence.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.maths.pace_control import Paced
 from fedcohort.part import CLASSES, PROXY, Facts, Part, Want
 from fedcohort.round.parts import Parts, Populations
 from fedcohort.signal.base import find, unknowable
@@ -27,60 +25,6 @@ GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "d
 READERS = ("selector", "agg", "samples", "deadline")
 
 
-def facts(parts: Parts, client_val: float, window_s: float, requires: Mapping[str, Mapping[str, Any]]) -> Facts:
-    """What is known before the data are read.
-
-    Args:
-        parts: of the run.
-        client_val: `split.client_val`.
-        window_s: `deadline.window_s`.
-        requires: what aliases stand for, by group.
-    """
-    return Facts(
-        timed_device=parts.device.timed,
-        time_passes=parts.device.timed or window_s > 0,
-        plain_client=parts.client.plain and not parts.regulariser.hooks,
-        linear_client=parts.client.linear,
-        undecayed_client=parts.client.weight_decay == 0,
-        equal_work=any("client.steps" in wanted for wanted in requires.values()),
-        whole_update=not parts.codec.hooks,
-        given_labels=not parts.objective.uses_reference,
-        mean_objective=parts.objective.averages,
-        proxy=parts.proxy.holds,
-        client_val=client_val > 0,
-        relative_advice=not parts.selector.absolute,
-        unadvised_weights=not parts.selector.weighs,
-        plain_server=parts.server.plain,
-        announced_deadline=parts.deadline.announces,
-        epochs=parts.client.steps is None,
-        foreseen_samples=parts.samples.foreseen,
-        loss_lists=parts.samples.tells_losses,
-        mini_batches=parts.client.batch is not None,
-        several_steps=parts.client.takes_several(),
-        device_seconds=parts.device.in_seconds,
-        one_pace=len({part.control.w for part in (parts.samples, parts.deadline) if isinstance(part, Paced)}) < 2,
-        one_loss=not parts.selector.robust_loss
-        or not parts.objective.robust_loss
-        or parts.selector.robust_loss == parts.objective.robust_loss,
-    )
-
-
-def with_data(known: Facts, parts: Parts, cohort: int, federation: "Federation") -> Facts:
-    """Add the facts that are known once the clients are there."""
-    everybody = cohort >= federation.n_clients or parts.selector.uncapped
-    return replace(
-        known,
-        attributes=federation.group_counts is not None,
-        images=federation.has_images,
-        classes=federation.targets.single,
-        client_val=bool((np.diff(federation.val.offsets) > 0).all()),
-        clean_labels=not federation.noise_rate.any(),
-        several_steps=parts.client.takes_several(int(federation.n_train.max(initial=0))),
-        cohort=cohort,
-        everybody=everybody and parts.availability.always and not parts.deadline.bounded,
-    )
-
-
 def check(parts: Parts, choices: Mapping[str, str], known: Facts) -> None:
     """Raise `IncompatibleConfig` at the first want that isn't met; choices: each group's word."""
     wanted = [(group, want) for group in GROUPS for want in _sort(getattr(parts, group).wants, choices[group])]
@@ -89,11 +33,13 @@ def check(parts: Parts, choices: Mapping[str, str], known: Facts) -> None:
         wanted += [(group, signal.wants) for signal in signals if signal.wants is not None]
     for group, want in wanted:
         if want.holds(known) is False:
-            raise IncompatibleConfig(_say(want, group, choices))
+            raise IncompatibleConfig(say(want, f"{group}={choices[group]}", choices, known.absence))
 
 
-def _say(want: Want, group: str, choices: Mapping[str, str]) -> str:
-    return want.sentence.format(**_words(choices), who=f"{group}={choices[group]}")
+def say(want: Want, who: str, choices: Mapping[str, str], absence: Sequence[str] | None = None) -> str:
+    """Return the sentence of a want that isn't met; absence: as in `Facts`."""
+    words = {group: f"{group}={word}" for group, word in choices.items()}
+    return want.sentence.format(**words, who=who, everybody=" and ".join(absence or ()))
 
 
 def check_targets(parts: Mapping[str, Part], choices: Mapping[str, str], raw: "Raw") -> None:
@@ -103,7 +49,7 @@ def check_targets(parts: Mapping[str, Part], choices: Mapping[str, str], raw: "R
     """
     for group, part in parts.items():
         if CLASSES in part.wants and not raw.targets.single:
-            raise IncompatibleConfig(_say(CLASSES, group, choices))
+            raise IncompatibleConfig(say(CLASSES, f"{group}={choices[group]}", choices))
 
 
 def check_model(model: "Model", word: str, federation: "Federation") -> None:
@@ -150,10 +96,6 @@ def _sort(wants: Iterable[Want], word: str) -> list[Want]:
     if odd := next((want for want in wants if not isinstance(want, Want)), None):
         raise IncompatibleConfig(f"{word} wants or prefers {odd!r}, which is no Want (fedcohort/part.py)")
     return sorted(wants, key=lambda want: want.sentence)
-
-
-def _words(choices: Mapping[str, str]) -> dict[str, str]:
-    return {group: f"{group}={word}" for group, word in choices.items()}
 
 
 def check_population(
@@ -243,7 +185,7 @@ def _cautions(parts: Parts, choices: Mapping[str, str], known: Facts) -> list[st
         for want in _sort(getattr(parts, group).prefers, choices[group]):
             if want.holds(known) is False:
                 failed.setdefault(want, []).append(f"{group}={choices[group]}")
-    return [want.sentence.format(**_words(choices), who=" and ".join(who)) for want, who in failed.items()]
+    return [say(want, " and ".join(who), choices, known.absence) for want, who in failed.items()]
 
 
 def _idle_partial_work(

@@ -151,17 +151,17 @@ def _parts(composition: Composed, objects: Mapping[str, Any]) -> "Parts":
 
 def _facts(composition: Composed, parts: "Parts") -> "Facts":
     """Return what parts may ask of the run, before its data are read."""
-    from fedcohort.startup import compatible
+    from fedcohort.startup import facts
 
     config = composition.config
-    return compatible.facts(parts, config["split"]["client_val"], config["deadline"]["window_s"], config["requires"])
+    return facts.before_data(parts, config["split"]["client_val"], config["deadline"]["window_s"], config["requires"])
 
 
 def _federation(composition: Composed, objects: Mapping[str, Any], parts: "Parts") -> "Federation":
-    from fedcohort.startup import compatible
+    from fedcohort.startup import compatible, facts
 
     federation, cohort = deal(composition, objects), composition.config["cohort"]
-    known = compatible.with_data(_facts(composition, parts), parts, cohort, federation)
+    known = facts.with_data(_facts(composition, parts), parts, cohort, federation)
     compatible.check_population(parts, composition.choices, known, cohort, federation)
     return replace(federation, proxy=parts.proxy.inputs(federation, data_seed(composition.config)))
 
@@ -187,10 +187,10 @@ def _loop(composition: Composed, parts: "Parts", federation: "Federation", netwo
     from fedcohort.flat import Layout, keeps_statistics
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
-    from fedcohort.startup import compatible
+    from fedcohort.startup import compatible, facts
 
     config = composition.config
-    known = compatible.with_data(_facts(composition, parts), parts, config["cohort"], federation)
+    known = facts.with_data(_facts(composition, parts), parts, config["cohort"], federation)
     layout = Layout.of(network)
     smaller, n_params = parts.codec.shrinks(layout), layout.n_params
     known = replace(known, batch_norm=keeps_statistics(network), smaller_update=smaller, n_params=n_params)
