@@ -211,3 +211,11 @@ def test_what_is_wrong_is_said_before_a_run_leaves_anything(tmp_path: Path) -> N
     with pytest.raises(DataError, match="row 1 begins at 10 and ends at 5"):
         go(tmp_path, "availability=trace", f"availability.path={path}", "availability.assign=drawn")
     assert not list(tmp_path.glob("runs/*/*"))
+
+
+@pytest.mark.parametrize(("assign", "idle", "said"), [("by_id", False, 1), ("by_id", True, 0), ("drawn", False, 0)])
+def test_nobody_is_drawn_by_id(assign: str, idle: bool, said: int) -> None:
+    lines = trace("ready.parquet", assign=assign, idle=idle).remarks("trace")
+    assert [line.split(":")[0] for line in lines] == said * [
+        "availability.idle=false has no effect with availability.assign=by_id"
+    ]

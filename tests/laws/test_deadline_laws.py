@@ -8,8 +8,10 @@ import pytest
 
 from fedcohort.deadline.base import PaceContext, settle
 from fedcohort.device.base import Timing
+from fedcohort.errors import IncompatibleConfig
 from fedcohort.types import Population, RoundOutcome, Selection
 from global_rng import guard
+from run_harness import remarks
 from saving import restore
 from yaml_words import make, words
 
@@ -125,12 +127,22 @@ def test_a_later_close_never_has_fewer_arrivals_nor_less_work(deadline: Any, awa
         assert (np.diff([outcome.train_s for outcome in closed]) >= 0).all()
 
 
-def test_the_way_out_is_an_option_that_it_has(deadline: Any) -> None:
-    """Who has no `partial_work` to set, or has set it, isn't told to."""
+@pytest.mark.parametrize("units", [1, 5])
+def test_the_way_out_is_an_option_that_it_has_and_that_helps(deadline: Any, units: int) -> None:
+    """Who has no `partial_work` to set, or has set it, isn't told to, nor where a job is one unit of work."""
     options = [field.name for field in fields(deadline) if field.init]
-    assert ("deadline.partial_work=true" in deadline.way_out) <= (
-        "partial_work" in options and not deadline.partial_work
+    assert ("deadline.partial_work=true" in deadline.way_out(units)) <= (
+        "partial_work" in options and not deadline.partial_work and units > 1
     )
+
+
+def test_where_nobody_can_be_late_whoever_leaves_them_out_is_told(deadline: Any) -> None:
+    words = (f"deadline={deadline.__module__.split('.')[-1]}", "device=instant", "label_noise=none")
+    try:
+        said = any("nobody is with device=instant" in line for line in remarks(*words))
+    except IncompatibleConfig as error:
+        said = "device=instant takes no time" in str(error)
+    assert said == deadline.bounded
 
 
 def test_saved_and_loaded_it_goes_on(deadline: Any) -> None:

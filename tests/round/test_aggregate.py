@@ -178,7 +178,8 @@ def test_what_the_server_works_out_of_the_updates() -> None:
 
 
 def test_a_deadline_that_is_too_short_for_everybody_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    planned = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), closing=SimpleNamespace(train_s=2.5))
+    closing = SimpleNamespace(train_s=2.5, asked=np.array([1, 2]))
+    planned = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), closing=closing)
     impatient = server_step()
     impatient.parts = SimpleNamespace(deadline=make("deadline", "fixed"))
     for _ in range(2):

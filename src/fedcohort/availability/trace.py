@@ -18,6 +18,7 @@ Departures from the paper: none (of no paper). `benchmarks/fedscale_availability
 file, and availability=phones names the columns of the 723 phones that were seen for five days.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -46,7 +47,7 @@ class Trace(Availability):
         period_s: seconds after which everything repeats, None for the table's last end.
         period: column of each client's own, None for everybody's.
         assign: by_id or drawn.
-        idle: whether devices that are never ready are drawn, too.
+        idle: whether devices that are never ready are drawn, too; by_id draws none.
     """
 
     path: str
@@ -72,6 +73,13 @@ class Trace(Availability):
         ranges.number("period_s", self.period_s, "(0, inf)", optional=True)
         ranges.choice("assign", self.assign, "by_id", "drawn")
         ranges.flag("idle", self.idle)
+
+    def remarks(self, word: str) -> Sequence[str]:
+        """Say where nobody is drawn."""
+        if self.idle or self.assign == "drawn":
+            return ()
+        line = "availability.idle=false has no effect with availability.assign=by_id: client k is the k-th device"
+        return (f"{line}, whether or not that is ever ready (availability.assign=drawn draws among those that are)",)
 
     def schedule(self, draws: Draws) -> Schedule:
         """When each client is ready. Raises `DataError` for what is wrong with the table."""

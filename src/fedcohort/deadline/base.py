@@ -10,10 +10,15 @@ import numpy as np
 from jaxtyping import Bool
 
 from fedcohort.device.base import Timing
-from fedcohort.part import Part
+from fedcohort.part import Part, Want
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 S = TypeVar("S")
+LATE = Want(
+    lambda run: run.timed_device,
+    "{who} closes a round on those who are late, and nobody is with {device}, where work takes no time: whoever is "
+    "asked arrives, whatever its options (choose device=shifted_exponential, or deadline=wait_for_all)",
+)
 PHASES = ("down", "infer", "train", "up")  # of a client's job, in the order in which they happen
 
 
@@ -60,9 +65,12 @@ class Deadline(Part, Protocol[S]):
         return frozenset()
 
     @property
-    def way_out(self) -> str:
-        """What to type where nobody is in time."""
-        return "" if self.partial_work or not self.announces else "set deadline.partial_work=true"
+    def prefers(self) -> frozenset[Want]:
+        return frozenset({LATE} if self.bounded else ())
+
+    def way_out(self, units: int) -> str:
+        """Return what to type where nobody is in time; units: of local work, that a client was asked for at most."""
+        return "" if self.partial_work or not self.announces or units < 2 else "set deadline.partial_work=true"
 
     def ask(self, cohort: int) -> int:
         """Return how many clients are asked in a round, where the run wants `cohort`: as many, or more."""

@@ -30,10 +30,9 @@ class Fixed(Deadline[None]):
         ranges.number("k", self.k, "(0, inf)")
         ranges.flag("partial_work", self.partial_work)
 
-    @property
-    def way_out(self) -> str:
-        """A later deadline, or less work by then."""
-        return "raise deadline.k" if self.partial_work else "raise deadline.k, or set deadline.partial_work=true"
+    def way_out(self, units: int) -> str:
+        """Return a later deadline, or less work by then."""
+        return ", or ".join(("raise deadline.k", *filter(None, (super().way_out(units),))))
 
     def init(self, population: Population) -> None:
         """No state."""

@@ -130,7 +130,7 @@ class ServerStep:
                 planned.round + 1,
                 len(planned.selection.clients),
                 planned.closing.train_s,
-                f" ({way_out})" if (way_out := self.parts.deadline.way_out) else "",
+                f" ({way_out})" if (way_out := self.parts.deadline.way_out(int(planned.closing.asked.max()))) else "",
             )
         self.has_warned = True
 
