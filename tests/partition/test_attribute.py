@@ -9,6 +9,7 @@ from fedcohort.data import skew
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.attribute import Attribute, peak
 from fedcohort.partition.base import Stock
+from fedcohort.partition.tables import apportion
 from yaml_words import node
 
 EVEN = np.array([[600, 600], [600, 600]])
@@ -63,6 +64,16 @@ def test_all_data_together_have_the_skew_that_is_left_and_no_other(left: str, cl
     for name in skew.COMPONENTS:
         assert (found[f"global_{name}"] > 0.02) == (name == left), found
     assert np.bincount(skew.triplets(counts).argmax(1)).tolist() == [12, 12, 12]
+
+
+def test_rounding_that_leaves_room_is_not_made_use_of() -> None:
+    """Nine clients have 2 (.45 + .05) + 5 * .45 = 3.25 of the rarest pair, and 37 / 3.25 = 11.4; 12 would fit."""
+    pools = np.array([[37, 613], [487, 593]])
+    counts = dealt(rule(ci=0.17, ai=0.17, share=0.9, left="sc"), pools, 9)
+    assert (counts.sum((1, 2)) == 11).all()
+    P = np.array([[0.45, 0.05], [0.05, 0.45]])  # each kind's, by its skew
+    ci, ai = ([[0.45, 0.45], [0.05, 0.05]], [[0.05, 0.05], [0.45, 0.45]]), ([[0.45, 0.05]] * 2, [[0.05, 0.45]] * 2)
+    assert (apportion(np.full(9, 12), np.array([*ci, *ai, *[P] * 5])).sum(0) <= pools).all()
 
 
 def test_everybody_has_as_many_samples_and_as_many_as_there_can_be() -> None:

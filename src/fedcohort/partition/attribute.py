@@ -8,7 +8,8 @@ with s = `share`, C classes and A attributes (those that samples have), and clie
     others   spurious correlation   P(a | y) = s if a is the attribute paired with y, a = y + d mod A, else the same
 
     margins=even   what isn't skewed is even: P(a | y) = 1 / A, P(y | a) = 1 / C. Everybody has n samples, N_k = n P to
-                   within one a pair, n the largest that the data allow; what is over is nobody's.
+                   within one a pair, n the largest for which the data have sum_k n P as well as sum_k N_k (these
+                   alone might fit for a larger one); what is over is nobody's.
     margins=data   what isn't skewed is as in the data; N / K samples each. The others get what those leave, in equal
                    parts: they have the data's own correlation, and no sample is left over.
 
@@ -16,7 +17,7 @@ c, b and d go round the classes and attributes from client to client of a kind, 
 clients have; `left` names the kind for which they don't: its skew alone is left in all data together, where the others
 are multiples of C and A in number and C of A. Which client is of which kind is drawn.
 
-Where partition=quantity draws the sizes n_k: margins=even gives t n_k samples with the largest t that the data allow,
+Where partition=quantity draws the sizes n_k: margins=even gives t n_k samples with the largest such t,
 margins=data n_k to each, the others' still of what the skewed clients leave.
 
 Departures from the paper: it prints neither tables nor numbers of their six metrics (its Fig. 3 is a picture). Of
