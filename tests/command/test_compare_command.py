@@ -74,6 +74,21 @@ def test_a_sweep_becomes_tables_and_figures(logs: Logs) -> None:
     assert "curves.png" not in [file.name for file in files]
 
 
+def test_the_last_sweep_has_a_word(logs: Logs) -> None:
+    """Of the sweeps one and two the runs of two are the newest, and the page names it."""
+    fill_seeds(logs, [(0.1, {}, {"sweep_id": "one"}), (0.3, {}, {"sweep_id": "two"}), (0.5, {}, {"sweep_id": "two"})])
+    text, files = compare(asked(logs, sweep="last", curves="false"))
+    assert "(n=2)" in text
+    (page,) = (file for file in files if file.name == "report.html")
+    assert "2 runs of sweep two" in page.read_text()
+
+
+def test_no_sweep_is_no_last_one(logs: Logs) -> None:
+    fill_lengths(logs)
+    with pytest.raises(OptionError, match="sweep must be null: experiment 'fedcohort' has none, got 'last'"):
+        compare(asked(logs, sweep="last"))
+
+
 def test_several_metrics_and_what_it_cost(logs: Logs) -> None:
     """The verdict is about the first; b costs what a does, and its worst clients are as good."""
     fill(logs)

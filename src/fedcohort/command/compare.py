@@ -7,7 +7,7 @@ metric=test/acc          what is compared: a run's last value of it; of several 
 baseline=null            a value of rows (or cols) to which paired differences are taken
 better=auto              high, low, or auto: by the (first) metric's name
 experiment=fedcohort     MLflow's experiment
-sweep=null               the runs of one sweep, by the name of its folder in logs/sweeps
+sweep=null               the runs of one sweep, by the name of its folder in logs/sweeps; sweep=last is the newest sweep
 filter=null              the runs of a filter in MLflow's language: filter="params.dataset = 'digits'";
                          for rounds tags.rounds, which an extended run keeps current
 target=null              which is faster to it? A number (target=0.84), or best_of:<values of rows or of cols>: on each

@@ -1,12 +1,13 @@
 """Runs as MLflow knows them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.observe import compat
+from fedcohort.observe.comparison.likeness import name_newest
 from fedcohort.observe.comparison.tracked import Run
 from fedcohort.observe.tracking import membership, record, server
 from fedcohort.ranges import refuse
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient, entities
 
 PAGE = 1000  # runs that MLflow is asked for at a time
+LAST = "last"  # stands for the newest sweep
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Query:
 
     Attributes:
         tracking_uri: where.
-        sweep: a sweep's id.
+        sweep: a sweep's id, or `last` for the newest one.
         filter: in MLflow's language. All of them must hold.
     """
 
@@ -56,14 +58,25 @@ def connect(query: Query) -> "MlflowClient":
     return server.connect(where)
 
 
+def resolve(client: "MlflowClient", query: Query) -> Query:
+    """Return `query` with the id of the newest sweep where it asks for the last one.
+
+    Raises `OptionError` where there is no sweep.
+    """
+    if query.sweep != LAST:
+        return query
+    found = _list_runs(client, _find_experiment(client, query), f"tags.{membership.TAG} LIKE '%'")
+    newest = name_newest([_read(run) for run in found if record.REPORT not in run.data.tags])
+    if newest is None:
+        raise refuse("sweep", f"null: experiment {query.experiment!r} has none", query.sweep)
+    return replace(query, sweep=newest)
+
+
 def fetch(client: "MlflowClient", query: Query) -> list[Run]:
     """The runs that `query` is about, oldest first. Raises `OptionError` where there are none."""
     from mlflow.exceptions import MlflowException
 
-    experiment = client.get_experiment_by_name(query.experiment)
-    if experiment is None:
-        known = sorted(each.name for each in client.search_experiments())
-        raise refuse("experiment", f"one of {', '.join(known)}", query.experiment)
+    experiment = _find_experiment(client, query)
     try:
         found = [run for run in _list_runs(client, experiment, query.conditions) if query.holds(run.data.tags)]
     except MlflowException as error:
@@ -80,6 +93,14 @@ def fetch(client: "MlflowClient", query: Query) -> list[Run]:
         condition = f" with {query.conditions}" if query.conditions else ""
         raise TrackingError(f"no runs in experiment {query.experiment!r}{condition} at {query.tracking_uri}")
     return sorted(map(_read, found), key=lambda run: (run.started_ms, run.name))
+
+
+def _find_experiment(client: "MlflowClient", query: Query) -> "entities.Experiment":
+    experiment = client.get_experiment_by_name(query.experiment)
+    if experiment is None:
+        known = sorted(each.name for each in client.search_experiments())
+        raise refuse("experiment", f"one of {', '.join(known)}", query.experiment)
+    return experiment
 
 
 def _list_runs(client: "MlflowClient", experiment: "entities.Experiment", conditions: str) -> "Iterator[entities.Run]":

@@ -1,7 +1,7 @@
 """What is asked of runs that MLflow knows, and the answer: read, sorted, averaged and compared."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fedcohort.errors import TrackingError
 from fedcohort.observe.comparison import beside, fetch, goals, runs, series, target
@@ -74,6 +74,7 @@ def answer(question: Question) -> Answer:
     q = question
     try:
         client = fetch.connect(q.query)
+        q = replace(q, query=fetch.resolve(client, q.query))
         found = runs.sort(fetch.fetch(client, q.query), q.rows, q.cols, *q.metrics)
         table, *others = (
             tabulate(found, q.rows, q.cols, metric, q.baseline, q.better if metric == q.metrics[0] else "auto")

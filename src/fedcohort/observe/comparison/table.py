@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedcohort.observe.comparison.cells import Cell, spell
+from fedcohort.observe.comparison.likeness import find_newest_sweep, find_unlike
 from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.ranges import refuse
 
@@ -72,6 +73,7 @@ class Entry:
         best: its interval is clear of all others in the column.
         odd: it differs from them in more than its row, and so can't be the best.
         yardstick: it reads what no server can know.
+        unlike: the options in which it differs from its baseline's cell beside what is compared.
     """
 
     value: Mean
@@ -80,6 +82,7 @@ class Entry:
     best: bool
     odd: bool
     yardstick: bool = False
+    unlike: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class Table:
         rows_name, cols_name: what is compared.
         baseline: None without one.
         sign: -1 where less of the metric is better, else 1.
+        newest: the newest of the sweeps that the runs are of, None where one sweep has all of them.
     """
 
     rows_name: str
@@ -101,6 +105,7 @@ class Table:
     entries: Mapping[Cell, Entry]
     notes: Sequence[str]
     sign: int
+    newest: str | None = None
 
 
 def mean(values: Sequence[float]) -> Mean:
@@ -166,6 +171,7 @@ def tabulate(found: Sorted, rows: str, cols: str | None, metric: str, baseline: 
             cell not in found.odd and _clear(cell, means, sign),
             cell in found.odd,
             cell in found.yardsticks,
+            find_unlike(cell, base, found, rows if baseline in found.rows else str(cols)) if gap and base else (),
         )
         if base is None and baseline is not None:
             apart.append(spell(cell))
@@ -173,7 +179,8 @@ def tabulate(found: Sorted, rows: str, cols: str | None, metric: str, baseline: 
             notes.append(f"no baseline: there are no runs of {' + '.join(filter(None, base))}")
     if apart:
         notes.append(f"not compared with {baseline}: {', '.join(apart)}, of another federation (see what also differs)")
-    return Table(rows, cols, metric, baseline, found.rows, found.cols, entries, list(dict.fromkeys(notes)), sign)
+    unique, newest = list(dict.fromkeys(notes)), find_newest_sweep(found)
+    return Table(rows, cols, metric, baseline, found.rows, found.cols, entries, unique, sign, newest)
 
 
 def sign_of(better: str, metric: str) -> int:

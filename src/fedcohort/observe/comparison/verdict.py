@@ -14,6 +14,7 @@ from fedcohort.observe.comparison.shown import number, unit
 from fedcohort.observe.comparison.table import Difference, Table, counterpart
 
 MOST = 4  # on each side, that a sentence names where there are more
+NAMED = 4  # of the options in which runs differ, that a sentence names
 WORDS = {1: "ahead of", 0: "not distinguishable from", -1: "behind"}
 TOO_FEW = {0: "without a seed in common with", 1: "of one seed in common with"}  # which say nothing
 
@@ -30,6 +31,7 @@ class Gap:
         high: where it ends.
         n: common seeds.
         side: 1 where the cell is ahead, -1 where it is behind, 0 where that can't be told.
+        unlike: the options in which the two differ beside what is compared.
     """
 
     cell: Cell
@@ -39,6 +41,7 @@ class Gap:
     high: float
     n: int
     side: int
+    unlike: tuple[str, ...] = ()
 
     @property
     def word(self) -> str:
@@ -60,7 +63,7 @@ def list_gaps(table: Table) -> list[Gap]:
         if gap is not None and gap.over.n and table.baseline is not None and math.isfinite(gap.over.mean):
             base = counterpart(cell, table.baseline, table.rows)
             ends = (gap.over.mean * factor, gap.over.low * factor, gap.over.high * factor)
-            gaps.append(Gap(cell, base, *ends, gap.over.n, sign * _side(gap)))
+            gaps.append(Gap(cell, base, *ends, gap.over.n, sign * _side(gap), tuple(entry.unlike)))
     return sorted(gaps, key=lambda gap: (-sign * gap.mean, gap.cell))
 
 
@@ -98,7 +101,22 @@ def _side(gap: Difference) -> int:
 
 
 def _sentence(gaps: Sequence[Gap], unknown: Sequence[Cell], base: Cell, table: Table) -> str:
-    name, what, places = spell(base), points(table), _places(gaps)
+    name, places = spell(base), _places(gaps)
+    parts = []
+    for unlike in sorted({gap.unlike for gap in gaps if gap.n > 1}):  # who is compared like with like comes first
+        same = [gap for gap in gaps if gap.n > 1 and gap.unlike == unlike]
+        parts += [f"{part}{_caution(unlike)}" for part in _say_sides(same, name, points(table), places)]
+    if single := [spell(gap.cell) for gap in gaps if gap.n < 2]:
+        parts.append(f"of {', '.join(single)} nothing can be said: one seed in common with {name}")
+    if unknown:
+        parts.append(f"of {', '.join(map(spell, unknown))} nothing can be said: a value is not finite")
+    if table.newest is not None and any(gap.unlike for gap in gaps):
+        parts.append(f"the runs are of several sweeps: sweep={table.newest} compares those of the newest alone")
+    return f"{table.metric}: {'; '.join(parts)}."
+
+
+def _say_sides(gaps: Sequence[Gap], name: str, what: str, places: int) -> list[str]:
+    """Say who of `gaps` is ahead, who behind, and of whom that can't be told."""
     parts = []
     for side in (1, -1):
         same = [gap for gap in gaps if gap.side == side]
@@ -109,13 +127,17 @@ def _sentence(gaps: Sequence[Gap], unknown: Sequence[Cell], base: Cell, table: T
             parts.append(f"{how} {_sure(gap, places)}")
         if len(named) < len(same):
             parts.append(f"{len(same) - len(named)} more are {WORDS[side]} {name}, by less")
-    if untold := [spell(gap.cell) for gap in gaps if gap.side == 0 and gap.n > 1]:
+    if untold := [spell(gap.cell) for gap in gaps if gap.side == 0]:
         parts.append(f"{', '.join(untold)} {WORDS[0]} {name}")
-    if single := [spell(gap.cell) for gap in gaps if gap.n < 2]:
-        parts.append(f"of {', '.join(single)} nothing can be said: one seed in common with {name}")
-    if unknown:
-        parts.append(f"of {', '.join(map(spell, unknown))} nothing can be said: a value is not finite")
-    return f"{table.metric}: {'; '.join(parts)}."
+    return parts
+
+
+def _caution(unlike: Sequence[str]) -> str:
+    """What is said of a comparison that isn't of like with like, which names the options that differ; else nothing."""
+    if not unlike:
+        return ""
+    more = f" and {len(unlike) - NAMED} more" if len(unlike) > NAMED else ""
+    return f", but not like with like: {', '.join(unlike[:NAMED])}{more} differ{'s' if len(unlike) == 1 else ''}"
 
 
 def _sure(gap: Gap, places: int) -> str:
