@@ -33,9 +33,12 @@ def test_the_seeds_of_a_config_are_alike_and_no_other_runs(tmp_path: Path) -> No
     def alike(name: str, **other: Any) -> str:
         return record.tags(info(tmp_path / name, **other), "finished")[record.ALIKE]
 
-    assert alike("flash-fedavg-digits-a1b2c3d4-s0") == "flash-fedavg-digits a1b2c3d4"
+    assert alike("flash-fedavg-digits-a1b2c3d4-s0") == "flash-fedavg-digits a1b2c3d4 rounds=6"
     assert alike("flash-fedavg-digits-a1b2c3d4-s3-2", seed=3) == alike("flash-fedavg-digits-a1b2c3d4-s0")
     assert alike("flash-fedavg-digits-e5f6-s0", config_hash="e5f6") != alike("flash-fedavg-digits-a1b2c3d4-s0")
+    assert alike("flash-fedavg-digits-a1b2c3d4-s0", rounds=200) == "flash-fedavg-digits a1b2c3d4 rounds=200"
+    timed = alike("flash-fedavg-digits-a1b2c3d4-s0", config={"rounds": 6, "until": {"virtual_s": 90.0}})
+    assert timed == "flash-fedavg-digits a1b2c3d4 rounds=6 until.virtual_s=90.0"
 
 
 def test_a_run_with_all_its_facts(logs: Logs) -> None:

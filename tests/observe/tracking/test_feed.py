@@ -45,6 +45,7 @@ def test_tags_say_how_many_rounds_were_asked_for_and_done(logs: Logs) -> None:
     for watcher in again:
         watcher.start(run_info(logs, rounds=9, start=3))
     assert told() == ("9", "3")
+    assert logs.only_run().data.tags["alike"].endswith(" rounds=9"), "an extended run leaves the group of the shorter"
     play(watchers(logs), run_info(logs, rounds=9, start=3), last=7)  # a callback has ended it
     assert told() == ("9", "7")
     play(watchers(logs), run_info(logs, rounds=8, start=7))

@@ -23,7 +23,7 @@ NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
 OURS = "fedcohort."
 NAME = "name"  # tag: what a user calls the run, none where it has the name of its words
 COMMITS, FORCED = "commits", "forced"  # tags: of all starts
-ALIKE = "alike"  # tag: equal for the runs that differ in nothing but their seeds and budgets
+ALIKE = "alike"  # tag: equal for the runs that differ in nothing but their seeds
 YARDSTICK = "yardstick"  # tag: what a run read that no server can know
 ASKED, DONE = "rounds", "rounds_done"  # tags: the parameter `rounds` stays what it was at the first start
 BUDGET = OPTIONS  # tags, for the same reason: each option that extends a run
@@ -37,18 +37,19 @@ ENDED_BY = "ended_by"  # tag: the options of the budget that a finished run has 
 def tags(info: RunInfo, status: str) -> dict[str, str]:
     """Return all tags to find the run by; names with `mlflow.` fill columns of MLflow's own pages.
 
-    BUDGET and DONE are those of the newest start: tags can change, parameters can't.
+    BUDGET, ALIKE and DONE are those of the newest start: tags can change, parameters can't.
     """
+    ends = {name: text(value) for name, value in zip(BUDGET, info.budget.ends, strict=True)}
     own = {
         **_choices(info),
         **{key: str(value) for key, value in info.tags.items() if key not in NOT_SHOWN},
         **({NAME: str(name)} if (name := info.config.get(NAME)) else {}),
         "seed": str(info.seed),
         "status": status,
-        **{name: text(value) for name, value in zip(BUDGET, info.budget.ends, strict=True)},
+        **ends,
         DONE: str(info.start),
         "config_hash": info.config_hash,
-        ALIKE: f"{info.name.partition(f'-{info.config_hash}')[0]} {info.config_hash}",
+        ALIKE: _alike(info, ends),
         "commit": info.commit,
         "dirty": str(info.dirty).lower(),
         **_starts(info),
@@ -108,6 +109,16 @@ def note(summary: Mapping[str, Any]) -> str:
 def _choices(info: RunInfo) -> dict[str, str]:
     words = {group: word for group, word in info.choices.items() if role_of(group).tracked}
     return {**words, "heterogeneity": population.heterogeneity(info)}
+
+
+def _alike(info: RunInfo, ends: Mapping[str, str]) -> str:
+    """Return what runs have in common that differ in their seeds alone: `flash-fedavg-digits a1b2c3d4 rounds=50`.
+
+    The hash leaves budgets out, since a larger one extends a run; but a mean over runs of 2 and of 200 rounds is of
+    nothing.
+    """
+    asked = [f"{name}={value}" for name, value in ends.items() if value != text(None)]
+    return " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *asked])
 
 
 def _starts(info: RunInfo) -> dict[str, str]:
