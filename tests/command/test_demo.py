@@ -8,10 +8,12 @@ import pytest
 
 from fedcohort.command import demo
 from fedcohort.errors import OptionError
+from fedcohort.startup.refusals import in_one_line
 from fedcohort.study.definition import load as load_study
 from fedcohort.study.judge import judge
 from fedcohort.study.results import load as load_results
 from run_harness import collect_words, compose_words
+from yaml_words import ROOT
 
 SETTING = list(demo.SETTING)
 STUDY = Path(__file__).resolve().parents[2] / "studies" / "regimes_digits"
@@ -81,6 +83,21 @@ def test_an_earlier_runs_summary_is_not_taken_for_a_missing_one(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OptionError, match=r"callback\.summary=null left none: it needs callback\.summary"):
         demo.train(["callback.summary=null"])
+
+
+@pytest.mark.parametrize("before", [None, "1"])
+def test_the_run_has_the_users_environment(
+    before: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A word that there isn't was a traceback of Hydra's: the run's process was told to raise, as `fedcohort` is."""
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+    if before is not None:
+        monkeypatch.setenv("HYDRA_FULL_ERROR", before)
+    (tmp_path / "train.py").write_text("import os, sys\nsys.exit(str(os.environ.get('HYDRA_FULL_ERROR')))\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        in_one_line(lambda: demo.train(["selector=nosuch"]), [], ROOT / "configs")
+    assert capfd.readouterr().err == f"{before}\n"
 
 
 def test_a_yardstick_is_not_run_twice_and_another_setting_is_taken(

@@ -16,6 +16,7 @@ from typing import Any
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import command
 from fedcohort.observe import units
+from fedcohort.startup.refusals import environment
 
 SETTING = ("heterogeneity=noise_bimodal", "label_noise.share=0.7")
 SAID = "35 of 50 clients have 90 % wrong labels"
@@ -34,7 +35,7 @@ def train(words: Sequence[str]) -> dict[str, Any]:
     before = set(Path("logs/runs").glob("*/summary.json"))
     sys.stdout.write(f"\n$ {command('python')} train.py {' '.join(words)}\n")
     sys.stdout.flush()
-    run = subprocess.Popen([sys.executable, "train.py", *words])
+    run = subprocess.Popen([sys.executable, "train.py", *words], env=environment())
     while run.returncode is None:
         with suppress(KeyboardInterrupt):  # the run has had the Ctrl-C too: it saves, and its code says so
             run.wait()

@@ -22,6 +22,7 @@ from fedcohort.startup import compat
 from fedcohort.startup.options import CHECKS, unknown
 
 FULL = "HYDRA_FULL_ERROR"
+_BEFORE: list[str | None] = []  # its value before each call of `in_one_line` that is under way
 SWEEP = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
 EXTRA = "sweep"  # ours, which installs the plugins
 PLUGINS = {  # launchers and sweepers that are plugins, and a package that each brings along
@@ -57,6 +58,7 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
         configs: the folder of the groups.
     """
     wanted = os.environ.get(FULL)
+    _BEFORE.append(wanted)
     os.environ[FULL] = "1"  # Hydra raises what it would print and end with
     try:
         sweep = bool({"-m", "--multirun"} & set(words))
@@ -71,9 +73,18 @@ def in_one_line(main: Callable[[], object], words: Sequence[str], configs: Path)
         sys.stderr.write(f"{line}\n")
         return 2
     finally:
+        _BEFORE.pop()
         os.environ.pop(FULL)
         os.environ.update({} if wanted is None else {FULL: wanted})
     return 0
+
+
+def environment() -> dict[str, str]:
+    """Return the environment as the user has it, for a process of its own: without what `in_one_line` sets in it."""
+    found = dict(os.environ)
+    if _BEFORE and _BEFORE[0] is None:
+        found.pop(FULL, None)
+    return found
 
 
 def check_words(words: Sequence[str], configs: Path) -> None:
