@@ -108,6 +108,24 @@ def test_a_yardstick_is_not_run_twice_and_another_setting_is_taken(
     assert demo.SAID not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["selector=oort", "selector.alpha=1"], True),
+        (["clients=20"], False),
+        (["label_noise.rate=0.5"], False),
+        (["agg=scaffold"], False),
+    ],
+)
+def test_the_title_says_nothing_of_another_setting(
+    ran: list[list[str]], words: list[str], shown: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With clients=20 or other noise it isn't 35 of 50 clients who have 90 % wrong labels."""
+    demo.main(words)
+    said = " ".join(capsys.readouterr().out.split())
+    assert (demo.SAID in said) is shown
+
+
 @pytest.mark.parametrize("word", ["-m", "paths.logs=elsewhere"])
 def test_what_would_move_the_runs_is_refused(ran: list[list[str]], word: str) -> None:
     with pytest.raises(OptionError, match=f"the demo takes words of train.py, but not '{word}'"):
