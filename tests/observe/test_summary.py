@@ -165,11 +165,9 @@ def test_a_first_look_is_short_and_names_how_to_see_the_rest(
     ]
     assert dict(cells)["rounds"] == "6 of 6"
     assert dict(cells)["bytes, down and up"] == "29.4 MB"
-    assert [label.partition(" (")[0] for label, _ in cells][-4:-1] == [
-        "virtual time",
-        "bytes, down and up",
-        "wall time",
-    ]
+    last = ["virtual time", "bytes, down and up", "wall time", "fingerprint"]
+    assert [label.partition(" (")[0] for label, _ in cells][-5:-1] == last
+    assert dict(cells)["fingerprint"] == report(6).fingerprint, "two runs are compared by it, without another option"
     count, option = cells[-1]
     assert option == "callback.summary.full=true"
     play(watchers(), info(tmp_path / "full"))

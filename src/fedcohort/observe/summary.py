@@ -238,7 +238,7 @@ def rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     found += [("resume=force", "; ".join(summary["forced"]))] if summary["forced"] else []
     if empty := summary["rounds_without_update"]:
         found.append(("rounds without an update", f"{empty} of {summary['rounds']}"))
-    return [*found, (WALL, units.seconds(summary["wall_s"]))]
+    return [*found, (WALL, units.seconds(summary["wall_s"])), ("fingerprint", str(summary["fingerprint"]))]
 
 
 def more_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -256,7 +256,7 @@ def more_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "select/departure" in final:
         mine, chance = (units.number(final[f"select/departure{end}"]) for end in ("", "_uniform"))
         found.append(("departure from uniform selection", f"{mine} (chance: {chance})"))
-    return [*found, ("fingerprint", str(summary["fingerprint"]))]
+    return found
 
 
 def cost_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
