@@ -117,7 +117,7 @@ def test_a_run_that_ended_early_counts_and_is_named() -> None:
     runs[2] = replace(runs[2], tags={"rounds_done": "5"})
     found = sort(runs, "selector", None, ACC)
     assert sorted(found.cells["random", ONE]) == [0, 1, 2]
-    assert notes_with(found, "early") == ["ended early: random-fedavg-s0-0 (random-f) (2 of 5 rounds)"]
+    assert notes_with(found, "early") == ["ended early: random-fedavg-s0-0 (MLflow's random-f) (2 of 5 rounds)"]
     left_out = [replace(runs[0], status="failed"), *runs[1:]]
     assert notes_with(sort(left_out, "selector", None, ACC), "early") == []
 
@@ -141,7 +141,7 @@ def test_of_equal_runs_the_newest_counts() -> None:
 )
 def test_a_run_that_can_not_be_used_is_named(change: Callable[[Run], Run], why: str) -> None:
     found = sort([*both([0.1], [0.2]), change(run("ucb", 4, 0.1))], "selector", None, ACC)
-    assert notes_with(found, "left out") == [f"left out: ucb-fedavg-s4-0 (ucb-feda): {why}"]
+    assert notes_with(found, "left out") == [f"left out: ucb-fedavg-s4-0 (MLflow's ucb-feda): {why}"]
     assert sorted(found.cells["ucb", ONE]) == [0]
 
 
@@ -169,7 +169,7 @@ def test_several_commits_and_values_that_are_not_finite_are_named() -> None:
     assert "the runs are of several commits: c0 (1), c1 (1)" in notes
     same = [replace(each, tags={"commit": "c0", "dirty": "true"}) for each in found]
     assert "all runs are of commit c0 with uncommitted changes" in sort(same, "selector", None, ACC).notes
-    assert "not finite: ucb-fedavg-s1-0 (ucb-feda) has test/acc=inf, and so has its cell" in notes
+    assert "not finite: ucb-fedavg-s1-0 (MLflow's ucb-feda) has test/acc=inf, and so has its cell" in notes
 
 
 def test_numbers_are_in_the_order_of_numbers() -> None:
@@ -219,3 +219,11 @@ def test_budgets_of_their_own_are_compared_seed_by_seed() -> None:
         "also differs: until.virtual_s on seed 2 is 500 for random; null for ucb",
     ]
     assert found.odd == {("random", ONE), ("ucb", ONE)}
+
+
+def test_notes_name_a_run_by_its_folder() -> None:
+    """The start of MLflow's id looked like the hash in a folder's name, and was in none."""
+    found = run("ucb", 0, math.inf)
+    placed = replace(found, tags={**found.tags, "folder": "/far/logs/runs/ucb-fedavg-digits-930a3273-s0"})
+    (note,) = notes_with(sort([placed], "selector", None, ACC), "not finite")
+    assert note.startswith("not finite: ucb-fedavg-digits-930a3273-s0 has test/acc=inf")

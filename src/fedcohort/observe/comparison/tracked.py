@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 
-from fedcohort.observe.tracking.record import ASKED, COMMITS, DONE, ENDED_BY
+from fedcohort.observe.tracking.record import ASKED, COMMITS, DONE, ENDED_BY, FOLDER
 from fedcohort.roles import Effect, role_of
 
 SEED = "seed"
@@ -64,8 +65,12 @@ def commit(run: Run) -> str:
 
 
 def label(run: Run) -> str:
-    """As it is found in MLflow's pages."""
-    return f"{run.name} ({run.id[:8]})"
+    """Return the name of its folder, under which it is found on disk, or, of a run without, what MLflow calls it.
+
+    MLflow's name lacks the hash of the config, which tells two runs of the same words from each other.
+    """
+    folder = PurePath(run.tags.get(FOLDER, "")).name
+    return folder or f"{run.name} (MLflow's {run.id[:8]})"
 
 
 def differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:

@@ -22,6 +22,7 @@ LONGEST_KEY = 250
 NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
 OURS = "fedcohort."
 NAME = "name"  # tag: what a user calls the run, none where it has the name of its words
+FOLDER = "folder"  # tag: where the run is on the disk of its machine
 COMMITS, FORCED = "commits", "forced"  # tags: of all starts
 ALIKE = "alike"  # tag: equal for the runs that differ in nothing but their seeds
 YARDSTICK = "yardstick"  # tag: what a run read that no server can know
@@ -53,7 +54,7 @@ def tags(info: RunInfo, status: str) -> dict[str, str]:
         "commit": info.commit,
         "dirty": str(info.dirty).lower(),
         **_starts(info),
-        "folder": str(info.folder),
+        FOLDER: str(info.folder),
         "fedcohort": info.versions.get("fedcohort", ""),
         "mlflow.source.name": "train.py",
         "mlflow.source.type": "LOCAL",
