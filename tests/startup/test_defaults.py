@@ -5,6 +5,8 @@ import pytest
 from fedcohort.startup.defaults import differing
 from run_harness import compose_words
 
+STOPPING = "lightning.pytorch.callbacks.EarlyStopping"
+
 
 @pytest.mark.parametrize(
     ("typed", "expected"),
@@ -28,6 +30,14 @@ from run_harness import compose_words
             {"objective": "propfair", "objective.base": "gce"},
         ),
         (("data_seed=null", "until.acc=0.5"), {"until.acc": "0.5"}),
+        (  # it may end the run, and an observer may not
+            (
+                f"+callback.halt._target_={STOPPING}",
+                "+callback.halt.monitor=server_val/loss",
+                "callback.summary.full=true",
+            ),
+            {"callback.halt._target_": STOPPING, "callback.halt.monitor": "server_val/loss"},
+        ),
     ],
 )
 def test_what_differs(typed: tuple[str, ...], expected: dict[str, str]) -> None:

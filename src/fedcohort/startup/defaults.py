@@ -1,12 +1,15 @@
 """What of a composed config differs from the defaults in configs/: the words, and the options of each word."""
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hydra.conf import HydraConf
+from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
 
+from fedcohort.record.observer import Observer
 from fedcohort.roles import flat, role_of
 from fedcohort.startup.assemble import Composed
 
@@ -14,6 +17,7 @@ PRESET = "heterogeneity"  # it stands for words of these groups
 STOOD_FOR = ("partition", "label_noise", "feature_noise")
 OVERRIDE = "override /"
 TARGET = "_target_"
+CALLBACK = "callback"  # the group of those who watch, and of Lightning's callbacks
 
 
 def find_configs(hydra: HydraConf | DictConfig) -> Path:
@@ -26,6 +30,7 @@ def differing(composition: Composed) -> dict[str, str]:
     """Return what differs, the words first; options as they are typed. {} where the folder of the groups isn't known.
 
     An option that its yaml computes (`${...}`), or that stands in the yaml of another word, differs where it was typed.
+    A callback differs where it is no observer: whoever only watches changes nothing, another may end the run.
     """
     if composition.configs is None:
         return {}
@@ -48,7 +53,17 @@ def differing(composition: Composed) -> dict[str, str]:
         inside = option.rpartition(".")[0] in known  # of an option that is null, or a mapping
         if value != known[option] if plain else inside or option in named:
             found[option] = _spell(value)
-    return found
+    return found | {
+        option: _spell(value)
+        for name, node in config[CALLBACK].items()
+        if node and not _only_watches(node)
+        for option, value in flat(node, f"{CALLBACK}.{name}.")
+    }
+
+
+def _only_watches(node: Mapping[str, Any]) -> bool:
+    made: object = get_object(node[TARGET])
+    return isinstance(made, type) and issubclass(made, Observer)
 
 
 def _spell(value: object) -> str:
