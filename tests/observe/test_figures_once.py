@@ -24,7 +24,8 @@ def test_what_is_alike_for_all_is_said_in_words(tmp_path: Path, drawn: dict[str,
         "expected_s": 60 * ones,
     }
     partition.draw(info(tmp_path, **same), tmp_path / "partition.png")
-    said = "alike for all: 10 % wrong labels each; a full job takes 2.2 virtual s a sample; 30 samples each"
+    each = ("10 % wrong labels each", "a full job takes 2.2 virtual s a sample")
+    said = f"alike for all: {'; '.join(each)}; 30 samples each (training and validation)"
     assert drawn["partition.png"].get_supxlabel() == said
     assert len(drawn["partition.png"].axes) == 2  # the colour bar and the heat map
     assert "client\n" in words(drawn["partition.png"]), "in the order of their ids"

@@ -85,7 +85,8 @@ def _find_skew(info: RunInfo) -> Fact:
 def _find_size(info: RunInfo) -> Fact:
     sizes = info.class_counts.sum(axis=1).astype(float)
     low, high = (int(sizes.min()), int(sizes.max())) if len(sizes) else (0, 0)
-    alike = f"{low:,} samples each" if low == high else f"{low:,} to {high:,} samples each"
+    each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    alike = f"{each} samples each (training and validation)"
     return Fact("samples", "samples, training\nand validation", sizes, _is_unlike(sizes), alike)
 
 
