@@ -62,3 +62,12 @@ def test_no_time_is_made_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     bare = summarised(tmp_path / "bare", {"test/acc": 0.5})
     assert (bare[0]["round"], bare[0]["bytes"]) == (0, None)
     assert describe(bare[0]) == ("to 80 % of its best, 40.0 %", "round 0, no clock, bytes unknown")
+
+
+@pytest.mark.parametrize(("last", "lines"), [(0.4, 0), (0.6, 3)])
+def test_a_run_that_no_training_made_better_has_come_to_no_share_of_its_best(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], last: float, lines: int
+) -> None:
+    """Where the best is round 0, so are all of its shares: `to 90 % of its best: round 0` says nothing."""
+    summarised(tmp_path / "run", {"test/acc": 0.5}, {"test/acc": last})
+    assert capsys.readouterr().out.count("% of its best") == lines

@@ -231,7 +231,7 @@ def rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         found.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
     found += [(label + when(name), text(final[name])) for label, name, text in ROWS if name == WORST and name in final]
     found.append(("rounds", f"{summary['rounds']} of {summary['rounds_asked']}"))
-    found += [reached.describe(each) for each in summary["reached"] if each["share"] == SHARE]
+    found += [reached.describe(each) for each in _list_reached(summary) if each["share"] == SHARE]
     found += [(label, text(final[name])) for label, name, text in ROWS if name == reached.CLOCK and name in final]
     if {reached.DOWN, reached.UP} <= final.keys():
         found.append(("bytes, down and up", units.bytes_(final[reached.DOWN] + final[reached.UP])))
@@ -245,7 +245,7 @@ def more_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The lines that `rows` leaves out."""
     final, when = summary["final"], partial(date, summary)
     found = [(f"test loss{when('test/loss')}", units.number(final["test/loss"]))] if "test/loss" in final else []
-    found += [reached.describe(each) for each in summary["reached"] if each["share"] != SHARE]
+    found += [reached.describe(each) for each in _list_reached(summary) if each["share"] != SHARE]
     shown = (WORST, reached.CLOCK)
     rest = [row for row in ROWS if row[1] in final and row[1] not in shown]
     found += [(label + when(name), text(final[name])) for label, name, text in rest]
@@ -263,8 +263,14 @@ def cost_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The lines of what the run cost, and what it had cost when it was nearly as good as it got."""
     final = summary["final"]
     found = [(label, text(final[name])) for label, name, text in ROWS if name in final and name.startswith(COSTS)]
-    found += [reached.describe(each) for each in summary["reached"]]
+    found += [reached.describe(each) for each in _list_reached(summary)]
     return [*found, (WALL, units.seconds(summary["wall_s"]))]
+
+
+def _list_reached(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what is said of the shares of its best; nothing where no training has made the model better."""
+    best = summary["best"].get(reached.HEADLINE)
+    return [] if best is not None and best["round"] == 0 else list(summary["reached"])
 
 
 def _finite(value: object) -> object:

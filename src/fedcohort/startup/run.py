@@ -18,7 +18,7 @@ from fedcohort.rng import torch_scope
 from fedcohort.round.budget import Budget, Spending
 from fedcohort.round.settings import Settings
 from fedcohort.signal.base import unknowable
-from fedcohort.startup import assemble, defaults, early, nearest
+from fedcohort.startup import assemble, defaults, early, nearest, unmeasured
 from fedcohort.startup.assemble import Composed
 from fedcohort.startup.dealt import data_seed, deal
 from fedcohort.startup.jobs import SweepJob
@@ -196,7 +196,7 @@ def _loop(composition: Composed, parts: "Parts", federation: "Federation", netwo
     known = replace(known, batch_norm=keeps_statistics(network), smaller_update=smaller, n_params=n_params)
     remarks = compatible.remarks(parts, composition.choices, config["requires"], known, composition.overrides)
     untried = processes.remarks(config["trainer"]["accelerator"], config["trainer"]["num_nodes"])
-    for line in [*remarks, *federation.remarks(), *untried]:
+    for line in [*remarks, *federation.remarks(), *untried, *unmeasured.remarks(config)]:
         log.warning("%s", line)
     settings = Settings.of(config, f"{folder.config_hash(config)}-s{config['seed']}")
     return FederatedLoop(parts, settings, federation)
