@@ -18,11 +18,19 @@ def test_the_page_says_what_the_docstrings_say(group: str, place: int) -> None:
         assert line == made[line.split("`")[1]]
 
 
-def test_an_alias_gives_its_comment() -> None:
-    assert rows("agg", CONFIGS)["fedavgm"].startswith("| `fedavgm` | ")
+def test_an_alias_gives_its_comment_and_what_it_reads() -> None:
+    """Nothing else reads the server's loss but a FLASH that is paid with it; the other repairs read what FLASH does."""
+    agg, selector = rows("agg", CONFIGS), rows("selector", CONFIGS)
+    assert agg["fedavgm"].startswith("| `fedavgm` | FedAvg with server momentum")
+    assert agg["fedavgm"].endswith("| as `fedavg` |")
+    assert agg["ccr"].endswith("| as `rhfl` |")
+    assert selector["flash_literal"].endswith("| as `flash` |")
+    assert selector["flash_progress"].endswith("| `duration`, `robust_loss`, `server_val_loss`, `val_loss` |")
+    assert not [line for line in (*agg.values(), *selector.values()) if line.endswith("| |")]
     assert "nothing" in rows("selector", CONFIGS)["round_robin"]
 
 
 def test_a_part_is_read_wherever_its_yaml_keeps_it() -> None:
     assert rows("agg", CONFIGS)["rhfl"].endswith("| `sce_loss` |")
+    assert rows("partition", CONFIGS)["own"].endswith("| |"), "whose part is chosen by its data"
     assert rows("objective", CONFIGS)["propfair"].startswith("| `propfair` | PropFair: ")  # made of another objective

@@ -4,6 +4,7 @@
 
 The method is the docstring's first paragraph; a yaml that stands for a composition gives that of its comment. What is
 read are the part's `needs` with the yaml's defaults: words of `fedcohort/signal/`, which say what they cost and reveal.
+A word that stands for another with options reads what that one does, `as` it, or what these options make it read.
 A part that reads what no server can know is a yardstick: the word says which.
 """
 
@@ -24,25 +25,47 @@ CONFIGS = Path("configs")
 
 def rows(group: str, configs: Path = CONFIGS) -> dict[str, str]:
     """Return one line of the table for each word of `group`."""
-    found = {}
-    for path in sorted((configs / group).glob("*.yaml")):
-        node = compose.file_of(path)
-        own = node.get(group)  # a part that chooses words of other groups with it
-        found[path.stem] = _row(path, own if isinstance(own, dict) and "_target_" in own else node)
-    return found
+    return {path.stem: _row(path, group) for path in sorted((configs / group).glob("*.yaml"))}
 
 
-def _row(path: Path, node: Mapping[str, Any]) -> str:
-    if "_target_" not in node:
+def _row(path: Path, group: str) -> str:
+    node = _node(path, group)
+    if not str(node.get("_target_", "${")).startswith("${"):  # that of partition=own is its data's
+        paper = import_module(str(node["_target_"]).rpartition(".")[0])
+        first = " ".join((paper.__doc__ or "").split("\n\n")[0].split())
+        return f"| `{path.stem}` | {first} | {_spell(_needs(node, group, path.stem))} |"
+    base = _base(path, group)
+    if base is None:
         return f"| `{path.stem}` | {_comment(path)} | |"
+    theirs, ours = _node(base, group), {**_node(base, group), **node}
+    needs = _needs(ours, group, path.stem)
+    same = needs == _needs(theirs, group, base.stem)
+    return f"| `{path.stem}` | {_comment(path)} | {f'as `{base.stem}`' if same else _spell(needs)} |"
+
+
+def _node(path: Path, group: str) -> dict[str, Any]:
+    """Return the options that a word's yaml has of its own part, uncomposed."""
+    whole = compose.file_of(path)
+    return whole if "_target_" in whole else dict(whole.get(group, {}))  # of a word that chooses others with it
+
+
+def _base(path: Path, group: str) -> Path | None:
+    """Return the yaml of the word that another stands for with options of its own; None where it names none."""
+    lines = [each.partition("@")[0] for each in compose.file_of(path).get("defaults", ()) if isinstance(each, str)]
+    found = [path.with_name(f"{word}.yaml") for word in lines]
+    return next((each for each in found if each.is_file() and "_target_" in _node(each, group)), None)
+
+
+def _needs(node: Mapping[str, Any], group: str, word: str) -> list[str]:
     module, _, name = str(node["_target_"]).rpartition(".")
-    paper = import_module(module)
-    first = " ".join((paper.__doc__ or "").split("\n\n")[0].split())
-    reads = hasattr(getattr(paper, name), "needs")
-    needs = sorted(assemble.build(node, path.parent.name, path.stem).needs) if reads else []
+    reads = hasattr(getattr(import_module(module), name), "needs")
+    return sorted(assemble.build(node, group, word).needs) if reads else []
+
+
+def _spell(needs: Sequence[str]) -> str:
     oracle = unknowable(needs)
     read = [f"`{word}`{' (yardstick: no server can know it)' if word in oracle else ''}" for word in needs]
-    return f"| `{path.stem}` | {first} | {', '.join(read) or 'nothing'} |"
+    return ", ".join(read) or "nothing"
 
 
 def _comment(path: Path) -> str:
