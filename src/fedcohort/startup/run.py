@@ -93,7 +93,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
             if job:
                 _skip(job, home.path)
             return home.path
-        if config["resume"] and home.is_new:
+        if config["resume"] and home.is_new and job is None:  # a sweep's jobs that are left begin anew as a rule
             hint = nearest.line(home.path.parent, home.path, config)
             log.info("nothing to resume for this config and seed; starting anew%s", hint and f" ({hint})")
         if job:
