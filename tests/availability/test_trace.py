@@ -16,7 +16,7 @@ from fedcohort.availability.trace import Trace
 from fedcohort.errors import DataError, OptionError
 from fedcohort.rng import Draws
 from run_harness import compose_words, go
-from yaml_words import make_a
+from yaml_words import ROOT, make_a
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "device_traces"
 TABLE: dict[str, list[Any]] = {  # in the order of names 10, 20, 30; the rows of a client needn't stand together
@@ -175,6 +175,15 @@ def test_phones_name_the_columns_of_their_table(tmp_path: Path) -> None:
     assert set(waits.tolist()) == {1800.0, np.inf}
     assert abs((waits == 1800).sum() - 200) < 5 * np.sqrt(600 * 2 / 9)
     assert (Trace(**{**options, "idle": False}).schedule(Draws(0, 600)).waits(0) == 1800).all()
+
+
+def test_the_table_of_the_phones_does_not_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        DataError, match=r"availability_intervals.parquet: there is no such file .*no table comes along"
+    ):
+        go(tmp_path, "availability=phones")
+    assert "the table itself isn't part of fedcohort" in (ROOT / "docs" / "composing.md").read_text(), "the page, too"
 
 
 def test_a_grid_is_its_intervals(tmp_path: Path) -> None:

@@ -47,7 +47,10 @@ class Columns:
 
         file = Path(path).expanduser()
         if not file.is_file():
-            raise DataError(f"{group}.path={path}: there is no such file (from {Path.cwd()})")
+            raise DataError(
+                f"{group}.path={path}: there is no such file (from {Path.cwd()}); no table comes along with fedcohort, "
+                f"and what yours must hold stands in the word's file in configs/{group}/"
+            )
         try:
             table = pyarrow.csv.read_csv(file) if file.suffix == ".csv" else pyarrow.parquet.ParquetFile(file).read()
         except (pyarrow.ArrowException, OSError) as error:
