@@ -21,17 +21,43 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def run_tests(*words: str) -> "subprocess.CompletedProcess[str]":
+    """Run pytest on the checkout that this process is in, with `words`."""
+    program = "import sys; sys.path.insert(0, 'src'); import pytest; raise SystemExit(pytest.main(sys.argv[1:]))"
+    options = ["-q", "--import-mode=importlib", "-p", "no:cacheprovider", "-o", "pythonpath=tests", "--rootdir=."]
+    return subprocess.run([sys.executable, "-c", program, *options, *words], capture_output=True, text=True)
+
+
 def test_each_kind_passes_its_own_test_and_the_laws(checkout: Path) -> None:
     tests, words = [], []
     for kind, group in KINDS.items():
         assert main([kind, "my_own"]) == 0
         tests.append(f"tests/{group}/test_my_own.py")
         words += [path for path in (f"tests/laws/test_{group}_laws.py",) if Path(path).exists()]
-    program = "import sys; sys.path.insert(0, 'src'); import pytest; raise SystemExit(pytest.main(sys.argv[1:]))"
-    options = ["-q", "--import-mode=importlib", "-p", "no:cacheprovider", "-o", "pythonpath=tests", "--rootdir=."]
-    line = [sys.executable, "-c", program, *options, *tests, *words, "-k", "my_own"]
-    done = subprocess.run(line, capture_output=True, text=True)
+    done = run_tests(*tests, *words, "-k", "my_own")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+
+
+FAULTS = {  # one in each kind's formula, which its own test notices, so that a reader sees how
+    "selector": ("n / max", "n * max"),
+    "aggregator": ("norm > 0", "norm > 1"),
+    "dataset": ("+ 2.0 *", "- 2.0 *"),
+    "signal": ("batch_loss[-1]", "batch_loss[1]"),
+}
+
+
+@pytest.mark.usefixtures("checkout")
+def test_each_kinds_own_test_notices_a_fault() -> None:
+    assert FAULTS.keys() == KINDS.keys()
+    tests = []
+    for kind, (right, wrong) in FAULTS.items():
+        main([kind, "my_own"])
+        path = Path("src", "fedcohort", KINDS[kind], "my_own.py")
+        assert path.read_text().count(right) == 1
+        path.write_text(path.read_text().replace(right, wrong))
+        tests.append(f"tests/{KINDS[kind]}/test_my_own.py")
+    done = run_tests(*tests)
+    assert [test for test in tests if f"FAILED {test}::" not in done.stdout] == [], done.stdout[-3000:]
 
 
 @pytest.mark.usefixtures("checkout")
