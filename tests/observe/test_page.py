@@ -103,7 +103,22 @@ def test_a_picture_that_is_too_large_is_named(tmp_path: Path) -> None:
 
 def test_what_a_user_wrote_is_text(tmp_path: Path) -> None:
     assert html.facts([("name", "<b>&")]) == (
-        "<div class=wide tabindex=0><table class=facts><tbody><tr><th>name</th><td>&lt;b&gt;&amp;</td></tr></tbody>"
-        "</table></div>"
+        "<div class='wide sheet' tabindex=0><table class=facts><tbody>"
+        "<tr><th>name</th><td>&lt;b&gt;&amp;</td></tr></tbody></table></div>"
     )
     assert "<title>&lt;i&gt;</title>" in html.document("<i>", [])
+
+
+def test_texts_are_folded_and_numbers_are_not() -> None:
+    """A column with one text stands at the left, with its numbers in one piece; a column of numbers is as it was."""
+    text = "powd +4.7, won by more than one seed's 12.5 % [+1.5, +5.4]"
+    page = html.table(
+        ("regime", "seeds", "won by"), [("a", "10", "-"), ("b", "-3.2 [-4.1, -2.3], p < 0.001 (n=5)", text)]
+    )
+    assert "<th scope=col>seeds</th><th scope=col class=text>won by</th>" in page
+    assert "<td>10</td><td class=text>-</td>" in page
+    assert "<td>-3.2 [-4.1, -2.3], p &lt; 0.001 (n=5)</td>" in page
+    folded = "powd <span class=number>+4.7</span>, won by more than one seed&#x27;s "
+    assert f"<td class=text>{folded}<span class=number>12.5 % [+1.5, +5.4]</span></td>" in page
+    assert "td.text { white-space: normal;" in html.STYLE
+    assert "td, .number { white-space: nowrap; }" in html.STYLE

@@ -10,10 +10,14 @@ from fedcohort.observe.figure import style
 
 PIXEL = 96 / style.DPI  # of a page, of one of a picture
 LEAST = 0.68  # of its own size, at which a picture can still be read
+LONG = 30  # characters, from which a cell with a word in it is a text, which may be folded
+NUMBER = re.compile(
+    r"(?<![\w#])[-+−]?\d(?:[\d.,]*\d)?(?: %)?(?: \[[^\]]*\])?"
+)  # with its interval: in one piece in a text, too
 STYLE = """
 :root { color-scheme: light; }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1rem; max-width: 76rem; color: #222; background: #fff;
+body { margin: 0 auto; padding: 1rem; max-width: 110rem; color: #222; background: #fff;
        font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
 p, li { max-width: 46rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: .5rem 0; overflow-wrap: anywhere; }
@@ -23,15 +27,19 @@ h3 { font-size: 1.05rem; margin: 1.8rem 0 .4rem; }
 .warning { border-left: 4px solid #d55e00; padding-left: .7rem; }
 code { font-size: .85em; background: #f4f4f4; padding: .1em .3em; border-radius: 3px; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; border: 1px solid #e3e3e3; border-radius: 4px; }
+.sheet { width: fit-content; max-width: 100%; }
 .wide img { display: block; width: 100%; height: auto; }
-table { border-collapse: collapse; font-size: .85rem; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: .32rem .6rem; text-align: right; vertical-align: top; border-bottom: 1px solid #ececec; }
-td { white-space: nowrap; }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .32rem .42rem; text-align: right; vertical-align: top; border-bottom: 1px solid #ececec; }
+td, .number { white-space: nowrap; }
+td.text { white-space: normal; min-width: 11rem; max-width: 34rem; }
+td.text, th.text { text-align: left; }
 thead th { vertical-align: bottom; background: #f7f7f7; font-weight: 600; }
-th:first-child { text-align: left; position: sticky; left: 0; background: #fff; min-width: 7rem; max-width: 13rem; }
+th:first-child { text-align: left; position: sticky; left: 0; background: #fff; min-width: 7rem; max-width: 16rem; }
 thead th:first-child { background: #f7f7f7; }
 tbody th { font-weight: 400; }
 .strong td, .strong th { font-weight: 600; }
+.facts { max-width: 76rem; }
 .facts td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 .facts th:first-child { min-width: 8rem; max-width: 15rem; }
 """
@@ -63,19 +71,37 @@ def picture(path: Path, what: str) -> str:
 def facts(rows: Sequence[tuple[str, str]]) -> str:
     """Return a table of labels and what they stand for."""
     lines = (f"<tr><th>{html.escape(label)}</th><td>{html.escape(value)}</td></tr>" for label, value in rows)
-    return f"<div class=wide tabindex=0><table class=facts><tbody>{''.join(lines)}</tbody></table></div>"
+    return f"<div class='wide sheet' tabindex=0><table class=facts><tbody>{''.join(lines)}</tbody></table></div>"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], strong: Collection[int] = ()) -> str:
-    """Return a table whose first column has the names of its rows; strong: the places of rows in bold face."""
-    names = "".join(f"<th scope=col>{_inline(cell)}</th>" for cell in head)
+    """Return a table whose first column has the names of its rows; strong: the places of rows in bold face.
+
+    A column with a text in it stands at the left and is folded where the page is too narrow; numbers never are.
+    """
+    texts = {i for row in rows for i, cell in enumerate(row) if i and _is_text(cell)}
+    names = "".join(f"<th scope=col{_mark(i in texts)}>{_inline(cell)}</th>" for i, cell in enumerate(head))
     lines = (
-        f"<tr{' class=strong' if i in strong else ''}><th scope=row>{_inline(row[0])}</th>"
-        f"{''.join(f'<td>{_inline(cell)}</td>' for cell in row[1:])}</tr>"
-        for i, row in enumerate(rows)
+        f"<tr{' class=strong' if n in strong else ''}><th scope=row>{_inline(row[0])}</th>"
+        f"{''.join(_cell(cell, i in texts) for i, cell in enumerate(row) if i)}</tr>"
+        for n, row in enumerate(rows)
     )
-    body = "\n".join(lines)
-    return f"<div class=wide tabindex=0><table><thead><tr>{names}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+    rest = "\n".join(lines)
+    body = f"<thead><tr>{names}</tr></thead>\n<tbody>{rest}</tbody>"
+    return f"<div class='wide sheet' tabindex=0><table>{body}</table></div>"
+
+
+def _is_text(cell: str) -> bool:
+    return len(cell) > LONG and re.search("[A-Za-z]{3}", cell) is not None
+
+
+def _mark(is_text: bool) -> str:
+    return " class=text" if is_text else ""
+
+
+def _cell(cell: str, is_text: bool) -> str:
+    inside = NUMBER.sub(r"<span class=number>\g<0></span>", _inline(cell)) if is_text else _inline(cell)
+    return f"<td{_mark(is_text)}>{inside}</td>"
 
 
 def prose(text: str) -> str:
