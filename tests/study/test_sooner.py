@@ -62,6 +62,15 @@ def test_that_nobody_is_sooner_is_said(tmp_path: Path) -> None:
     assert "| powd | 1.00 (n=3) | 1.00 (n=3) |" in text
 
 
+def test_one_regime_has_no_numbers_of_regimes(tmp_path: Path) -> None:
+    study = write(tmp_path, **SIX)
+    took = {"equal": {"random": [60.0] * 6, "flash": [20.0] * 6}}
+    for units, said in ((["virtual_s"], "virtual time"), (["bytes", "rounds"], "bytes and by rounds")):
+        report.write(study, timed(study, took, units))
+        opening = f"in the one regime where it was met, a method is sooner there than random by {said}.\n"
+        assert f"**To the target**: {opening}" in (tmp_path / "README.md").read_text()
+
+
 def test_no_target_no_word_of_it(tmp_path: Path) -> None:
     study = write(tmp_path, **{**SIX, "cells": {"equal": {"words": [], "target": None}}})
     report.write(study, timed(study, {"equal": {"random": [NEVER] * 6, "flash": [NEVER] * 6}}))

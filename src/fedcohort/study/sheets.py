@@ -22,7 +22,9 @@ def sheet_of_cells(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
     for cell in verdict.cells.values():
         base = cell.rows.get(study.baseline)
         bounds = [
-            f"{spell_mean(over_of(each), u, sign=True)}" for each in cell.rows.values() if each.row.startswith(BOUND)
+            f"{spell_mean(over_of(each), u, sign=True)} ({each.row.removeprefix(BOUND)})"
+            for each in cell.rows.values()
+            if each.row.startswith(BOUND)
         ]
         won = ", ".join(spell_win(each, u) for each in cell.winners()) or "nobody"
         rows.append(

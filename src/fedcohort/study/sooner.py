@@ -98,9 +98,12 @@ def count_sooner(study: Study, speeds: Speeds) -> list[str]:
     few = tell_few(study, speeds)
     if not any(counts):
         return [f"**To the target**: {where}, no method is shown to be sooner there than {study.baseline}.{few}"]
-    by = [f"{n} by {name}" for n, name in zip(counts, NAMES.values(), strict=True)]
-    counted = f"in {by[0]}, in {by[1]} and in {by[2]}"
-    return [f"**To the target**: {where}, a method is sooner there than {study.baseline} {counted}.{few}"]
+    if len(met) > 1:
+        said = [f"in {n} by {name}" for n, name in zip(counts, NAMES.values(), strict=True)]
+    else:
+        said = [f"by {name}" for n, name in zip(counts, NAMES.values(), strict=True) if n]
+    listed = " and ".join([*([", ".join(said[:-1])] if said[1:] else []), said[-1]])
+    return [f"**To the target**: {where}, a method is sooner there than {study.baseline} {listed}.{few}"]
 
 
 def tell_few(study: Study, speeds: Speeds) -> str:
