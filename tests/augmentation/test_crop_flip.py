@@ -117,7 +117,7 @@ def test_a_client_draws_the_same_whoever_else_trains() -> None:
     together = {update.client: update.delta for update in engine.updates([task_of(0), task_of(1), task_of(2)], {})}
     assert torch.equal(together[2], alone)
     asked = task_of(2, units=trainer.client.epochs, lr=trainer.client.lr_at(4))
-    assert torch.equal(trainer.update_of(4, 2), trainer.train(asked, {}).delta)
+    assert torch.equal(trainer.update_of(4, 2).delta, trainer.train(asked, {}).delta)
     assert not torch.equal(trainer.train(task_of(2, round=5), {}).delta, alone)
 
 
