@@ -24,7 +24,7 @@ import numpy as np
 
 from fedcohort.maths.many_tests import bound_gaps, lean, least_blocks, signed_ranks_p
 from fedcohort.study.definition import BOUND, Study
-from fedcohort.study.judge import Place, adjust, family_of, sort_runs
+from fedcohort.study.judge import Place, Runs, adjust, family_of, sort_runs
 from fedcohort.study.results import Results, Row
 from fedcohort.types import Values
 
@@ -55,18 +55,19 @@ Speeds = Mapping[str, Mapping[Place, Speed]]
 
 def measure_speeds(study: Study, found: Results) -> Speeds:
     """Return by unit, cell and row the speeds where something is known of one; bounds have none."""
-    return {unit: _measure(study, found, unit) for unit in UNITS}
+    runs = sort_runs(study, found)
+    return {unit: _measure(study, runs, unit) for unit in UNITS}
 
 
-def _measure(study: Study, found: Results, unit: str) -> dict[Place, Speed]:
+def _measure(study: Study, runs: Mapping[str, Runs], unit: str) -> dict[Place, Speed]:
     times, gaps = {}, {}
-    for cell, of in sort_runs(study, found).items():
+    for cell, of in runs.items():
         base = of.get(study.baseline, {})
-        for row, runs in of.items():
-            seeds = sorted(set(base) & set(runs))
+        for row, done in of.items():
+            seeds = sorted(set(base) & set(done))
             if row == study.baseline or row.startswith(BOUND) or not seeds:
                 continue
-            own, others = _read_costs(runs, base, seeds, unit)
+            own, others = _read_costs(done, base, seeds, unit)
             if not (np.isnan(own) & np.isnan(others)).all():
                 times[cell, row] = middle_ratio(others, own)
                 # equal ratios are ties, however their logarithms are rounded
