@@ -1,16 +1,19 @@
 """A verdict says in its own sentence where it isn't about like with like, and how to ask for those that are."""
 
+import csv
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from compare_toy import ACC, run, table
-from fedcohort.observe.comparison import verdict
+from fedcohort.observe.comparison import draw, render, verdict
 from fedcohort.observe.comparison.likeness import find_newest_sweep, find_unlike, name_newest
 from fedcohort.observe.comparison.runs import sort
 from fedcohort.observe.comparison.table import tabulate
 from fedcohort.observe.comparison.tracked import Run
+from fedcohort.observe.figure import style
 
 LONG = {"deadline": "fixed", "deadline.k": "1.0", "until.virtual_s": "5400"}
 SHORT = {"deadline": "wait_for_all", "until.virtual_s": "null"}
@@ -43,6 +46,20 @@ def test_runs_of_another_budget_are_not_said_to_be_behind_without_that() -> None
     assert unlike.startswith("ucb is behind random by 4.89 points")
     assert unlike.endswith(", 3 seeds, but not like with like: rounds, until.virtual_s, deadline differ")
     assert hint == "the runs are of several sweeps: sweep=2026-01-02 compares those of the newest alone"
+
+
+def test_the_csv_and_the_forest_say_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads only these would take the verdict for one on the selector."""
+    drawn = []
+    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure))
+    found = table(two_sweeps())
+    rows = {row["selector"]: row for row in csv.DictReader(render.render_csv(found).splitlines())}
+    assert (rows["ucb"]["verdict"], rows["ucb"]["unlike"]) == ("behind", "rounds until.virtual_s deadline")
+    assert (rows["flash"]["verdict"], rows["flash"]["unlike"], rows["random"]["unlike"]) == ("behind", "", "")
+    draw.forest(found, sort(two_sweeps(), "selector", None, ACC), tmp_path / "forest.png")
+    (axes,) = drawn[0].axes
+    shown = {bars.get_label(): bars.lines[0].get_fillstyle() for bars in axes.containers}
+    assert shown == {"behind random": "full", "behind random, but not like with like": "none"}
 
 
 def test_runs_of_one_sweep_are_compared_without_a_word_more() -> None:

@@ -52,7 +52,10 @@ def intervals(table: Table, found: Sorted, path: Path) -> None:
 
 
 def forest(table: Table, found: Sorted, path: Path) -> None:
-    """Draw the paired differences to the baseline, the best first, with their 95 % intervals and a line at zero."""
+    """Draw the paired differences to the baseline, the best first, with their 95 % intervals and a line at zero.
+
+    A hollow marker says nothing of what is compared: it is of one seed, or its runs differ in more.
+    """
     gaps = verdict.list_gaps(table)
     several = len({gap.base for gap in gaps}) > 1
     height = max(1.7 + 0.34 * len(gaps), 2.4)
@@ -62,7 +65,8 @@ def forest(table: Table, found: Sorted, path: Path) -> None:
     for y, gap in enumerate(gaps):
         half = [[gap.mean - gap.low], [gap.high - gap.mean]] if np.isfinite(gap.low) else None
         colour, marker = SIDES[gap.side]
-        label, filled = f"{gap.word} {table.baseline}", "full" if gap.n > 1 else "none"
+        label, filled = f"{gap.word} {table.baseline}", "full" if gap.n > 1 and not gap.unlike else "none"
+        label += ", but not like with like" if gap.n > 1 and gap.unlike else ""
         axes.errorbar([gap.mean], [y], xerr=half, color=colour, fmt=marker, fillstyle=filled, capsize=3, label=label)
     names = [spell(gap.cell) if several else gap.cell[0 if table.baseline in table.rows else 1] for gap in gaps]
     axes.set_yticks(range(len(gaps)), [f"{name} (n={gap.n})" for name, gap in zip(names, gaps, strict=True)])

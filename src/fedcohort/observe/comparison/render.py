@@ -159,9 +159,12 @@ def _mean_tex(table: Table, entry: Entry) -> str:
 
 
 def render_csv(*tables: Table) -> str:
-    """Render one line a cell and metric, in the metric's own unit; empty where a number isn't known."""
+    """Render one line a cell and metric, in the metric's own unit; empty where a number isn't known.
+
+    unlike: the options in which the cell differs from its baseline's beside what is compared.
+    """
     names = ["mean", "std", "n", "ci95_low", "ci95_high", "seeds", "bold", "odd", "yardstick"]
-    gaps = ["diff", "diff_ci95_low", "diff_ci95_high", "diff_p", "diff_n", "verdict"]
+    gaps = ["diff", "diff_ci95_low", "diff_ci95_high", "diff_p", "diff_n", "verdict", "unlike"]
     head = [tables[0].rows_name, tables[0].cols_name or "column", "metric", *names, "baseline", *gaps]
     return write_csv([head, *(line for table in tables for line in _lines(table))])
 
@@ -178,8 +181,8 @@ def _lines(table: Table) -> Iterator[list[object]]:
             str(entry.yardstick).lower(),
         ]
         gap = entry.difference
-        theirs: list[object] = ["", "", "", "", "", ""]
+        theirs: list[object] = [""] * 7
         if gap is not None:
             theirs = [*exact(gap.over.mean, gap.over.low, gap.over.high, gap.p), gap.over.n]
-            theirs.append(verdict.word_of(gap.over.n, sides.get((row, col), 0)))
+            theirs += [verdict.word_of(gap.over.n, sides.get((row, col), 0)), " ".join(entry.unlike)]
         yield [row, col, table.metric, *own, (table.baseline or "") if gap is not None else "", *theirs]
