@@ -4,7 +4,6 @@ import dataclasses
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,19 +13,8 @@ from fedcohort.observe import console
 from fedcohort.observe.summary import Summary, more_rows
 from fedcohort.record import card
 from fedcohort.record.journal import Journal
-from fedcohort.record.observer import Observer, RunInfo
 from observe.made_up import info, play, report
-
-
-def watchers() -> list[Observer]:
-    return [Journal(), Summary(full=True)]
-
-
-def written(folder: Path) -> dict[str, Any]:
-    def refuse(word: str) -> None:
-        raise ValueError(f"{word} is no JSON")
-
-    return dict(json.loads((folder / "summary.json").read_text(), parse_constant=refuse))
+from observe.summarised import play_metrics, watchers, written
 
 
 def test_what_it_holds(tmp_path: Path) -> None:
@@ -80,38 +68,6 @@ def test_the_last_measured_value_is_the_final_one(tmp_path: Path) -> None:
     assert found["earlier"] == {"test/acc": 1, "test/loss": 1}
     assert found["best"] == {"test/acc": {"value": 0.7, "round": 1}}
     assert found["bytes"] == {"down": None, "up": 9.0, "probe": None}
-
-
-def play_metrics(facts: RunInfo, *rounds: dict[str, float]) -> dict[str, Any]:
-    """The summary of a run whose rounds, from 0 on, measured these."""
-    journal, summary = watchers()
-    for watcher in (journal, summary):
-        watcher.start(facts)
-    for step, metrics in enumerate(rounds):
-        journal.observe(dataclasses.replace(report(step), metrics=metrics))
-    for watcher in (journal, summary):
-        watcher.finish("finished")
-    return written(facts.folder)
-
-
-def test_a_loss_that_has_only_risen_is_told(tmp_path: Path) -> None:
-    """25 is 12.5 times 2.0; 19 isn't ten times it, and one that wasn't measured before training says nothing."""
-    high = play_metrics(info(tmp_path / "high", rounds=2), *({"test/loss": loss} for loss in (2.0, 9.0, 25.0)))
-    assert [line for line in high["warnings"] if line.startswith("test/loss is 25 at round 2, 12 times the untrained")]
-    others = ([{"test/loss": 2.0}, {"test/loss": 19.0}], [{"test/acc": 0.1}, {"test/loss": 2.0}, {"test/loss": 900.0}])
-    for number, rounds in enumerate(others):
-        found = play_metrics(info(tmp_path / str(number), rounds=len(rounds) - 1), *rounds)
-        assert not any("untrained model's" in line for line in found["warnings"])
-
-
-def test_a_diverged_run_says_so(tmp_path: Path) -> None:
-    """The loss of round 1 isn't the final one: that was measured, and is no number."""
-    rounds = [{"test/acc": 0.1, "test/loss": loss} for loss in (2.3, 2.0, float("nan"), float("nan"))]
-    found = play_metrics(info(tmp_path / "run", rounds=3), *rounds)
-    assert found["final"] == {"test/acc": 0.1, "test/loss": None}
-    assert "the model has diverged: test/loss is nan at round 3, last finite at round 1" in found["warnings"]
-    sound = play_metrics(info(tmp_path / "sound", rounds=1), {"test/loss": 2.3}, {"test/loss": 2.0})
-    assert not any("diverged" in line for line in sound["warnings"])
 
 
 def test_a_value_of_an_earlier_round_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,55 +195,6 @@ def test_a_long_name_is_in_one_piece(
     monkeypatch.setattr(console, "UNFOLDED", 40)
     play(watchers(), info(tmp_path / ("a-name-" * 15)), last=2, status="interrupted")
     assert f"{'a-name-' * 15}: interrupted after 2 of 6 rounds" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("cohort", "arrived", "dropped", "steps", "line"),
-    [
-        (4, 4, 0.0, "taken", None),
-        (
-            0,
-            0,
-            0.0,
-            "none",
-            "in any of the 2 rounds, the model is the untrained one: nobody was selected (availability=",
-        ),
-        (4, 0, 0.0, "none", ": none of those selected was done in time (deadline="),
-        (4, 0, 4.0, "none", ": what clients sent was left out, not finite or longer than update_limit allows"),
-        (4, 4, 0.0, "left out", ": the server's steps were left out, not finite or longer"),
-        (
-            4,
-            3,
-            1.0,
-            "left out",
-            ": what clients sent was left out, not finite or longer than update_limit allows, and the",
-        ),
-        (4, 4, 0.0, "of nothing", "the model is still the one that the run began with: no update moved it"),
-    ],
-)
-def test_a_run_that_taught_the_model_nothing_says_so(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, cohort: int, arrived: int, dropped: float, steps: str, line: Any
-) -> None:
-    watching = watchers()
-    for watcher in watching:
-        watcher.start(info(tmp_path / "run", rounds=2))
-    for step in range(3):
-        made = dataclasses.replace(
-            report(step),
-            cohort=np.arange(cohort if step else 0),
-            arrived=np.arange(arrived if step else 0),
-            fingerprint=f"{step}:{step if steps == 'taken' else 'w0'}",
-            metrics={"test/acc": 0.1, "round/dropped_nonfinite": dropped, "round/dropped_step": steps == "left out"},
-        )
-        for watcher in watching:
-            watcher.observe(made)
-    for watcher in watching:
-        watcher.finish("finished")
-    found = written(tmp_path / "run")
-    assert found["rounds_without_update"] == (0 if steps in ("taken", "of nothing") else 2)
-    assert found["warnings"] == [record.getMessage() for record in caplog.records]
-    assert len(found["warnings"]) == (line is not None)
-    assert line is None or line in found["warnings"][0]
 
 
 def test_what_differs_from_round_to_round_is_of_all_rounds(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.observe import reached, units
+from fedcohort.observe import reached, troubles, units
 from fedcohort.observe.console import console
 from fedcohort.record import card
 from fedcohort.record.folder import write_atomically
@@ -26,8 +26,6 @@ log = logging.getLogger("fedcohort")
 NAME = "summary.json"
 BEST = (reached.HEADLINE, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
 MORE = "callback.summary.full=true"
-RISEN = 10  # times a loss before training, above which training is said to have failed
-LOSSES = ("test/loss", "server_val/loss", "clients/loss_mean")
 WORST = "clients/acc_worst5"
 SHARE = 0.9  # of its best, whose cost is worth a line at first
 WALL = "wall time (this machine)"
@@ -109,8 +107,8 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         "rounds_asked": info.rounds,
         "ended_by": info.budget.list_reached(spent) if status == "finished" else [],
         "end": info.budget.describe(spent) if status == "finished" else "",
-        "rounds_without_update": sum(step > 0 for step in history.steps) - len(_fruitful(history)),
-        "warnings": warnings(info, history),
+        "rounds_without_update": sum(step > 0 for step in history.steps) - len(troubles.find_fruitful(history)),
+        "warnings": troubles.tell(info, history),
         "final": final,
         "means": {name: float(history.metrics[name].mean()) for _, name, _ in MEANS if name in final},
         "earlier": {name: step for name, step in last.items() if step < history.steps[-1]},
@@ -132,68 +130,6 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         "starts": [dict(start) for start in info.starts],
         "forced": list_forced(info.starts),
     }
-
-
-def _fruitful(history: History) -> list[int]:
-    """The rounds in which at least one update came, and the server's step was taken."""
-    dropped = history.metrics.get("round/dropped_step")
-    left_out = set() if dropped is None else set(dropped.index[dropped > 0])
-    came = zip(history.steps, history.arrived, strict=True)
-    return [step for step, arrived in came if step and len(arrived) and step not in left_out]
-
-
-def warnings(info: RunInfo, history: History) -> list[str]:
-    """What makes the run's numbers say nothing about its method: no update came or moved the model, or it diverged."""
-    return [*_idle(info, history), *(_diverged(history) or _risen(history))]
-
-
-def _diverged(history: History) -> list[str]:
-    """Say that the last loss isn't finite, though an accuracy always is."""
-    lost = {name: value for name in LOSSES if not math.isfinite(value := history.final.get(name, 0.0))}
-    if not lost:
-        return []
-    name = next(iter(lost))
-    column = history.metrics[name]
-    known = column.index[np.isfinite(column.to_numpy())]
-    last = f"last finite at round {known[-1]}" if len(known) else "never finite"
-    return [f"the model has diverged: {name} is {lost[name]} at round {history.measured[name][-1]}, {last}"]
-
-
-def _risen(history: History) -> list[str]:
-    """Say that a loss has become many times the untrained model's: finite, but on its way to nowhere."""
-    for name in LOSSES:
-        if name in history.final and (steps := history.measured[name])[0] == 0:
-            first, last = float(history.metrics[name][0]), history.final[name]
-            if last > RISEN * first > 0:
-                said = f"{name} is {last:.3g} at round {steps[-1]}, {last / first:.0f} times the untrained model's"
-                remedy = "inputs of one scale (dataset=folder has dataset.standardise=train)"
-                return [f"{said}: a smaller client.lr may help, or {remedy}"]
-    return []
-
-
-def _idle(info: RunInfo, history: History) -> list[str]:
-    rounds = [step for step in history.steps if step]
-    if not rounds:
-        return []
-    if _fruitful(history):
-        weights = {fingerprint.rpartition(":")[2] for fingerprint in history.fingerprints}
-        still = len(weights) == 1 and len(history.steps) > len(rounds)  # step 0 is among them
-        return ["the model is still the one that the run began with: no update moved it"] if still else []
-    words = {group: f"{group}={info.choices.get(group, '?')}" for group in ("availability", "selector", "deadline")}
-    late = f"none of those selected was done in time ({words['deadline']})"
-    left_out = history.metrics.get("round/dropped_nonfinite")
-    reasons = {
-        "what clients sent was left out, not finite or longer than update_limit allows": (
-            left_out is not None and left_out.sum() > 0
-        ),
-        "the server's steps were left out, not finite or longer than update_limit allows (a smaller server.lr may "
-        "help)": any(map(len, history.arrived)),
-    }
-    if not any(map(len, history.cohorts)):
-        reason = f"nobody was selected ({words['availability']}, {words['selector']})"
-    else:
-        reason = ", and ".join(name for name, holds in reasons.items() if holds) or late
-    return [f"no update was applied in any of the {len(rounds)} rounds, the model is the untrained one: {reason}"]
 
 
 def show(summary: Mapping[str, Any], *, full: bool) -> None:

@@ -12,17 +12,16 @@ from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import disk, memory, slurm, task
 from fedcohort.host.interrupt import interrupts
 from fedcohort.observe.tracking import membership
-from fedcohort.record import folder, provenance
-from fedcohort.record.observer import RunInfo
+from fedcohort.record import folder
 from fedcohort.rng import torch_scope
-from fedcohort.round.budget import Budget, Spending
+from fedcohort.round.budget import Budget
 from fedcohort.round.settings import Settings
-from fedcohort.signal.base import unknowable
-from fedcohort.startup import assemble, defaults, early, nearest, unmeasured
+from fedcohort.startup import assemble, early, nearest, unmeasured
 from fedcohort.startup.assemble import Composed
 from fedcohort.startup.dealt import data_seed, deal
 from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.observers import watchers_of
+from fedcohort.startup.told import tell_run
 
 if TYPE_CHECKING:
     from torch import nn
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from fedcohort.model.base import Model
     from fedcohort.part import Facts
     from fedcohort.round.parts import Parts
-    from fedcohort.types import Values
 
 log = logging.getLogger("fedcohort")
 
@@ -77,7 +75,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
 
     tasks, sweep = Tasks(config["trainer"]["num_nodes"]), job.id if job else None
     train = partial(fit, composition, loop, network, watchers, _processes(composition), tasks, sweep)
-    info = partial(_info, composition, loop, network, digest, sweep)
+    info = partial(tell_run, composition, loop, network, digest, sweep)
     if tasks.follows:
         with tasks.together():
             return train(None, info) or logs
@@ -208,49 +206,3 @@ def _processes(composition: Composed) -> dict[str, Any]:
     trainer = composition.config["trainer"]
     devices = count(trainer["accelerator"], trainer["devices"])
     return {"accelerator": trainer["accelerator"], "devices": devices, "num_nodes": trainer["num_nodes"]}
-
-
-def _info(
-    composition: Composed,
-    loop: "FederatedLoop",
-    network: "nn.Module",
-    digest: str,
-    sweep: str | None,
-    expected_s: "Values",
-    path: Path,
-    done: int,
-    spending: Spending,
-) -> RunInfo:
-    starts = provenance.starts(path)
-    lines = [observer.opening_line() for observer in loop.observers]
-    federation = loop.federation
-    told = {"hub": federation.revision, "inputs": federation.inputs}
-    tags = {"data": federation.checksum, **{name: words for name, words in told.items() if words}}
-    if oracle := unknowable(loop.parts.needs()):
-        tags["yardstick"] = ", ".join(oracle)
-    return RunInfo(
-        folder=path,
-        name=path.name,
-        choices=composition.choices,
-        config=composition.config,
-        config_hash=digest,
-        seed=composition.config["seed"],
-        commit=starts[-1]["commit"],
-        dirty=starts[-1]["dirty"],
-        versions=starts[-1]["versions"],
-        tags={"tracking": "".join(lines), "engine": loop.reason, **tags, **membership.sweeps_tag(path, sweep)},
-        n_train=federation.n_train,
-        class_counts=federation.class_counts,
-        noise_rate=federation.noise_rate,
-        expected_s=expected_s,
-        n_params=sum(p.numel() for p in network.parameters() if p.requires_grad),
-        rounds=composition.config["rounds"],
-        start=done,
-        spent=spending.pack() if done else {},
-        skew=federation.skew,
-        starts=starts,
-        labels={str(c): name for c, name in enumerate(federation.class_names)},
-        feature_noise=federation.feature_noise,
-        client_names=federation.client_names,
-        changed=defaults.differing(composition),
-    )

@@ -1,0 +1,80 @@
+"""What makes a run's numbers say nothing is said: it diverged, or taught the model nothing."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from observe.made_up import info, report
+from observe.summarised import play_metrics, watchers, written
+
+
+def test_a_loss_that_has_only_risen_is_told(tmp_path: Path) -> None:
+    """25 is 12.5 times 2.0; 19 isn't ten times it, and one that wasn't measured before training says nothing."""
+    high = play_metrics(info(tmp_path / "high", rounds=2), *({"test/loss": loss} for loss in (2.0, 9.0, 25.0)))
+    assert [line for line in high["warnings"] if line.startswith("test/loss is 25 at round 2, 12 times the untrained")]
+    others = ([{"test/loss": 2.0}, {"test/loss": 19.0}], [{"test/acc": 0.1}, {"test/loss": 2.0}, {"test/loss": 900.0}])
+    for number, rounds in enumerate(others):
+        found = play_metrics(info(tmp_path / str(number), rounds=len(rounds) - 1), *rounds)
+        assert not any("untrained model's" in line for line in found["warnings"])
+
+
+def test_a_diverged_run_says_so(tmp_path: Path) -> None:
+    """The loss of round 1 isn't the final one: that was measured, and is no number."""
+    rounds = [{"test/acc": 0.1, "test/loss": loss} for loss in (2.3, 2.0, float("nan"), float("nan"))]
+    found = play_metrics(info(tmp_path / "run", rounds=3), *rounds)
+    assert found["final"] == {"test/acc": 0.1, "test/loss": None}
+    assert "the model has diverged: test/loss is nan at round 3, last finite at round 1" in found["warnings"]
+    sound = play_metrics(info(tmp_path / "sound", rounds=1), {"test/loss": 2.3}, {"test/loss": 2.0})
+    assert not any("diverged" in line for line in sound["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("cohort", "arrived", "dropped", "steps", "line"),
+    [
+        (4, 4, 0.0, "taken", None),
+        (
+            0,
+            0,
+            0.0,
+            "none",
+            "in any of the 2 rounds, the model is the untrained one: nobody was selected (availability=",
+        ),
+        (4, 0, 0.0, "none", ": none of those selected was done in time (deadline="),
+        (4, 0, 4.0, "none", ": what clients sent was left out, not finite or longer than update_limit allows"),
+        (4, 4, 0.0, "left out", ": the server's steps were left out, not finite or longer"),
+        (
+            4,
+            3,
+            1.0,
+            "left out",
+            ": what clients sent was left out, not finite or longer than update_limit allows, and the",
+        ),
+        (4, 4, 0.0, "of nothing", "the model is still the one that the run began with: no update moved it"),
+    ],
+)
+def test_a_run_that_taught_the_model_nothing_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, cohort: int, arrived: int, dropped: float, steps: str, line: Any
+) -> None:
+    watching = watchers()
+    for watcher in watching:
+        watcher.start(info(tmp_path / "run", rounds=2))
+    for step in range(3):
+        made = dataclasses.replace(
+            report(step),
+            cohort=np.arange(cohort if step else 0),
+            arrived=np.arange(arrived if step else 0),
+            fingerprint=f"{step}:{step if steps == 'taken' else 'w0'}",
+            metrics={"test/acc": 0.1, "round/dropped_nonfinite": dropped, "round/dropped_step": steps == "left out"},
+        )
+        for watcher in watching:
+            watcher.observe(made)
+    for watcher in watching:
+        watcher.finish("finished")
+    found = written(tmp_path / "run")
+    assert found["rounds_without_update"] == (0 if steps in ("taken", "of nothing") else 2)
+    assert found["warnings"] == [record.getMessage() for record in caplog.records]
+    assert len(found["warnings"]) == (line is not None)
+    assert line is None or line in found["warnings"][0]
