@@ -97,6 +97,18 @@ def test_seeds_by_hand() -> None:
     assert count_seeds(0.01, 0.01, 0.05) == 10
     assert count_seeds(0.0, 0.01, 0.05) == 2
     assert count_seeds(math.nan, 0.01, 0.05) is None
+    assert count_seeds(9.0, 0.01, 0.05) == 100_000  # more are of no use
+
+
+@pytest.mark.parametrize("spread", [0.003, 0.011, 0.05, 0.3])
+def test_one_seed_less_is_too_few(spread: float) -> None:
+    def need(n: int) -> float:
+        return float(((stats.t.ppf(0.975, n - 1) + stats.t.ppf(0.8, n - 1)) * spread / 0.01) ** 2)
+
+    n = count_seeds(spread, 0.01, 0.05)
+    assert n is not None
+    assert n >= need(n)
+    assert n == 2 or n - 1 < need(n - 1)
 
 
 def test_that_many_seeds_have_the_power() -> None:

@@ -13,6 +13,7 @@ seeds            paired differences have mean delta and deviation s, and the sta
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -46,11 +47,12 @@ def count_seeds(spread: float, worth: float, alpha: float, power: float = POWER)
 
     if not math.isfinite(spread):
         return None
-    for n in range(2, MOST):
+
+    def shows(n: int) -> bool:
         need = (float(t.ppf(1 - alpha / 2, n - 1)) + float(t.ppf(power, n - 1))) * spread / worth
-        if n >= need**2:
-            return n
-    return MOST
+        return n >= need**2
+
+    return 2 + bisect_left(range(2, MOST), True, key=shows)  # whoever shows it, more show it, too
 
 
 def rank_rows(values: Float64[np.ndarray, "blocks treatments"]) -> Float64[np.ndarray, "blocks treatments"]:
