@@ -176,6 +176,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (("agg=fedprox",), "no effect with deadline=wait_for_all, where everybody finishes; agg=fedprox is meant with"),
         (("deadline.partial_work=true",), "deadline.partial_work=true has no effect with deadline=wait_for_all"),
         (("agg=fedprox", "deadline=fixed"), None),
+        (("agg=fedprox", "deadline=fixed", "client.epochs=1"), "no effect with client.epochs=1, of which no part can"),
         (("proxy=noise",), "proxy=noise has no effect: agg=fedavg doesn't read it"),
         (("agg=rhfl", "agg.mode=weights_only", "selector=full"), "is FedAvg under RHFL's client confidence, not RHFL"),
         (("objective=propfair", "objective.M=0.2"), "minimise their base objective with 5 times the learning rate"),

@@ -191,8 +191,11 @@ def _cautions(parts: Parts, choices: Mapping[str, str], known: Facts) -> list[st
 def _idle_partial_work(
     parts: Parts, choices: Mapping[str, str], requires: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    if parts.deadline.bounded or not parts.deadline.partial_work:
+    units, name = (parts.client.epochs, "epochs") if parts.client.steps is None else (parts.client.steps, "steps")
+    if not parts.deadline.partial_work or (parts.deadline.bounded and units > 1):
         return []
+    if parts.deadline.bounded:
+        return [f"deadline.partial_work=true has no effect with client.{name}=1, of which no part can be done"]
     line = f"deadline.partial_work=true has no effect with deadline={choices['deadline']}, where everybody finishes"
     aliases = [f"{group}={choices[group]}" for group, wanted in requires.items() if "deadline.partial_work" in wanted]
     return [line + "".join(f"; {word} is meant with a deadline (deadline=fixed)" for word in aliases)]
