@@ -8,7 +8,7 @@ import pytest
 
 from fedcohort.command import study
 from fedcohort.errors import OptionError
-from fedcohort.study import engine, results
+from fedcohort.study import at_work, results
 from study.tiny import write
 from yaml_words import CONFIGS
 
@@ -62,16 +62,16 @@ def test_what_another_process_has_done_before_is_kept(tmp_path: Path, monkeypatc
     tiny = write(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0, 1])
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
-    taken = engine.alone
+    taken = at_work.alone
 
     @contextmanager
     def once_the_other_is_done(logs: Path) -> Iterator[None]:
-        monkeypatch.setattr(engine, "alone", taken)
+        monkeypatch.setattr(at_work, "alone", taken)
         assert study.main(["run", "tiny", "seeds=0"]) == 0
         with taken(logs):
             yield
 
-    monkeypatch.setattr(engine, "alone", once_the_other_is_done)
+    monkeypatch.setattr(at_work, "alone", once_the_other_is_done)
     assert study.main(["run", "tiny", "seeds=1"]) == 0
     assert {key[2] for key in results.load(tiny).rows} == {0, 1}
 

@@ -16,8 +16,8 @@ from lightning.fabric.utilities import distributed
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import cores
+from fedcohort.host.orphan import die_with
 from fedcohort.host.processes import count
-from fedcohort.lightning.strategy import die_with
 from fedcohort.ranks import in_order, share_of
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer

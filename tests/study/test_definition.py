@@ -41,6 +41,15 @@ from yaml_words import CONFIGS, ROOT
         ({"cells": {"a": {"words": ["seed=1"]}}}, "cells.a.words: seed is the study's own: leave seed=1 out"),
         ({"cells": {"a": {"words": [], "bounds": {"b": 3}}}}, "cells.a.bounds.b must be a list of texts"),
         ({"common": ["paths.logs=x"]}, "common: paths.logs is the study's own"),
+        (
+            {"cells": {"a": {"words": ["selector=powd"]}}},
+            "cells.a.words: selector=powd has no effect, as every row has its own selector: leave it out",
+        ),
+        ({"common": ["+selector=powd"]}, "common: +selector=powd has no effect, as every row has its own selector"),
+        (
+            {"cells": {"a": {"words": []}, "b": {"words": [], "label": "a"}}},
+            "cells.a.label must be a text that no other cell has, got 'a'",
+        ),
         ({"notes": "flash is blind"}, "notes must be a list of texts, as [id,age], got 'flash is blind'"),
         ({"few": {"random": 1}}, "few must be one of round_robin, got 'random'"),
         ({"few": {"round_robin": 3}}, "few.round_robin must be an integer in [1, 2], got 3"),

@@ -1,5 +1,6 @@
 """A tiny study is run, run again, broken off, and added to: nothing is done twice, and what can't be is said."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from fedcohort.record.history import read
 from fedcohort.startup import compose
 from fedcohort.startup.run import run as train
 from fedcohort.study import engine, report
-from fedcohort.study.engine import Work, alone
+from fedcohort.study.at_work import alone, begin
+from fedcohort.study.engine import Work
 from fedcohort.study.measure import mean_over_time
 from fedcohort.study.places import list_places
 from fedcohort.study.play import Outcome, Task, identity_of, play
@@ -250,11 +252,18 @@ def test_several_processes_share_the_work(tmp_path: Path, monkeypatch: pytest.Mo
         return Outcome(REFUSED, str(task.seed))
 
     monkeypatch.setattr(engine, "play", play)
-    monkeypatch.setattr(engine, "ProcessPoolExecutor", lambda n, context, begin: ThreadPoolExecutor(n))
+    begun: list[Any] = []
+
+    def pool(n: int, context: object, *how: object) -> ThreadPoolExecutor:
+        begun.append(how)
+        return ThreadPoolExecutor(n)
+
+    monkeypatch.setattr(engine, "ProcessPoolExecutor", pool)
     work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, lambda line: None)
     work.run(list_places(study), [0, 1], 2)
     assert len(played) == 10
     assert len(load_results(study).rows) == 10
+    assert begun == [(begin, (os.getpid(),))], "they end with this one"
 
 
 def test_several_processes_that_are_stopped_keep_what_is_written(

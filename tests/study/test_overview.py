@@ -60,6 +60,13 @@ def test_the_regimes_of_all_studies_are_sorted_by_what_is_won(studies: Path) -> 
     assert "board" not in text
 
 
+def test_a_study_that_cannot_be_read_costs_no_other_its_page(studies: Path) -> None:
+    """Somebody is writing it: reports of all other studies ended with its error."""
+    (studies / "draft").mkdir()
+    (studies / "draft" / "study.yaml").write_text("title: [a, b\nquestion: {")
+    assert "- [draft](draft/study.yaml): its study.yaml can't be read" in overview.page_of(studies)
+
+
 def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
     late = {"random": BASE, "round_robin": by(6.0, 6.1, 5.9), "oracle_clean": by(7, 7.1, 6.9)}
     for folder in ("one", "two"):

@@ -96,8 +96,7 @@ def test_the_page_says_who_was_tuned_with_what(tmp_path: Path, monkeypatch: pyte
     report.write(study, made_up(study, late))
     text = (tmp_path / "README.md").read_text()
     assert (
-        "- ucb_cs_tuned: `selector.discount=0.7 selector.tie=random`, the best of 1 trials (seeds 7, 8 in equal;"
-        in text
+        "- ucb_cs_tuned: `selector.discount=0.7 selector.tie=random`, the best of 1 trial (seeds 7, 8 in equal;" in text
     )
     assert "Nobody was tuned" not in text
     (tmp_path.parent / "board").mkdir()
@@ -247,7 +246,10 @@ def test_without_optuna_it_says_what_to_install(tmp_path: Path, monkeypatch: pyt
         ({"metric": "test/acc"}, "tune.metric must be one of server_val/acc, got 'test/acc'"),
         ({"colour": 1}, "tune: there is no option 'colour'"),
         ({"space": {"flash": {}}}, "tune.space.flash must be one option or more"),
-        ({"space": {"flash": {"a": 1}}}, "tune.space.flash.a must be a list of two values or more, or {low: 0.1"),
+        (
+            {"space": {"flash": {"a": 1}}},
+            "tune.space.flash.a must be a list of two values or more, none twice",
+        ),
         ({"space": {"flash": {"a": {"low": 1, "high": 1}}}}, "tune.space.flash.a must be an interval with low < high"),
         (
             {"space": {"flash": {"a": {"low": 0, "high": 1, "log": True}}}},
@@ -268,7 +270,11 @@ def test_mistakes(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
             {"selector.discount": {"low": 0.8, "high": 1.0}},
             "tune.space.ucb_cs.selector.discount must hold the default, 0.7",
         ),
-        ({"selector.colour": [1, 2]}, "tune.space.ucb_cs: there is no option 'selector.colour'"),
+        (
+            {"selector.colour": [1, 2]},
+            "study.yaml: tune.space.ucb_cs: selector has no option 'colour'; its",
+        ),
+        ({"colour": [1, 2]}, "tune.space.ucb_cs: the config has no option 'colour'; its options are"),
     ],
 )
 def test_a_space_holds_the_default(tmp_path: Path, space: dict[str, Any], said: str) -> None:
@@ -277,6 +283,39 @@ def test_a_space_holds_the_default(tmp_path: Path, space: dict[str, Any], said: 
     assert study.space is not None
     with pytest.raises(OptionError, match=said):
         tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs"], 1)
+
+
+def test_every_space_is_looked_at_before_the_first_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is wrong with the second row would have been said after hours of trials of the first."""
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    monkeypatch.setattr(tune, "play", forbid)
+    spaces = {**TUNE["space"], "round_robin": {"selector.colour": [1, 2]}}
+    study = write(tmp_path, tune={**TUNE, "space": spaces})
+    assert study.space is not None
+    with pytest.raises(OptionError, match=r"tune\.space\.round_robin: selector has no option .colour."):
+        tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs", "round_robin"], 1)
+
+
+def test_few_combinations_are_all_tried_and_none_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three discounts and two ties are six combinations: twenty trials would be some of them, several times."""
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    player, said = Player(), list[str]()
+    monkeypatch.setattr(tune, "play", player)
+    space = {"selector.discount": [0.7, 0.3, 0.1], "selector.tie": ["random", "id"]}
+    study = write(tmp_path, tune={**TUNE, "trials": 20, "space": {"ucb_cs": space}})
+    assert study.space is not None
+    search = tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", said.append)
+    search.run(["ucb_cs"], 1)
+    assert [line.split("]")[0] for line in said] == [f"ucb_cs [{n}/6" for n in range(1, 7)]
+    assert len({line.split(":")[0].split("] ")[1] for line in said}) == 6
+    assert len(player.tasks) == 6 * 2
+    found = load(tmp_path).tuned["ucb_cs_tuned"]
+    assert (found.trials, sum(found.commits.values())) == (6, 6)
+    assert found.words[0] in ("selector.discount=0.3", "selector.discount=0.1")
+    monkeypatch.setattr(tune, "play", forbid)
+    again = list[str]()
+    tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", again.append).run(["ucb_cs"], 1)
+    assert again == said
 
 
 def test_what_counts_as_an_answer_has_defaults() -> None:

@@ -34,7 +34,7 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.host.interrupt import interrupts
 from fedcohort.startup.options import unknown
-from fedcohort.study import engine, leaderboard, places, progress, results
+from fedcohort.study import at_work, engine, leaderboard, places, progress, results
 from fedcohort.study.checks import read_seeds
 from fedcohort.study.definition import NAME, Study, load
 
@@ -121,8 +121,8 @@ def main(words: Sequence[str]) -> int:
     if verb == "report":
         from fedcohort.study import overview, report  # noqa: PLC0415 - scipy
 
-        files = report.write(study, _set_apart(study, results.load(study), configs))
-        return _list([*files, overview.write(STUDIES)])
+        _list(report.write(study, _set_apart(study, results.load(study), configs)))
+        return _list([overview.write(STUDIES)])
     seeds = options.seeds_of(study)
     wanted = places.list_places(study, _names("cells", options.cells), rows)
     logs = (LOGS / name).absolute()
@@ -134,7 +134,7 @@ def main(words: Sequence[str]) -> int:
     at = progress.progress_of(wanted, seeds, found, configs)
     if at.count(progress.CHANGED):
         _say(progress.COMPOSING)
-        with engine.quietly():
+        with at_work.quietly():
             at = progress.settle(at, found, work.identity)
     _say(progress.describe(study, at, found))
     return 1 if verb == "run" and at.count(results.FAILED) else 0
@@ -157,7 +157,7 @@ def _tune(study: Study, rows: Sequence[str] | None, configs: Path, n_jobs: int) 
 @contextmanager
 def _training(logs: Path) -> Iterator[None]:
     """Be the only process at work on the study, say little, and leave with the signal's code where one comes."""
-    with engine.alone(logs), engine.quietly():
+    with at_work.alone(logs), at_work.quietly():
         try:
             yield
         except (KeyboardInterrupt, SystemExit):
@@ -168,7 +168,7 @@ def _training(logs: Path) -> Iterator[None]:
 def _set_apart(study: Study, found: results.Results, configs: Path) -> results.Results:
     """Leave out, for a page, the runs of another config than the study's now."""
     work = engine.Work(study, found, configs, (LOGS / study.name).absolute(), False, _say)
-    with engine.quietly():
+    with at_work.quietly():
         return progress.set_apart(study, found, configs, work.identity, _say)
 
 

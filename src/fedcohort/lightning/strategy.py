@@ -1,13 +1,10 @@
 """The processes of a run, as Lightning starts and ends them."""
 
-import ctypes
 import logging
 import os
-import signal
 import socket
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +13,10 @@ import torch.distributed as dist
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
 
 from fedcohort.host.memory import share_with_children
+from fedcohort.host.orphan import die_with
 from fedcohort.lightning.compat import MultiProcessingLauncher, launch_forked, timeout_of
 
-PR_SET_PDEATHSIG = 1  # prctl.h
 LOOPBACKS = ("lo", "lo0")  # as Linux and BSD call the interface that no other machine reaches
-
-
-def die_with(parent: int) -> None:
-    """End this process as soon as `parent` is gone: a killed run leaves nobody training. Linux alone can."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
 
 
 class Launcher(MultiProcessingLauncher):

@@ -5,9 +5,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
+from fedcohort.errors import OptionError
 from fedcohort.startup import assemble
 from fedcohort.startup.overlay import Overlay
 
@@ -43,8 +45,11 @@ def part_of(group: str, words: Sequence[str], configs: Path) -> dict[str, Any]:
 
 
 def file_of(path: Path) -> dict[str, Any]:
-    """What a word's yaml says, uncomposed."""
-    return _plain(OmegaConf.load(path), resolve=False)
+    """What a word's yaml says, uncomposed. Raises `OptionError` where it is no YAML."""
+    try:
+        return _plain(OmegaConf.load(path), resolve=False)
+    except yaml.YAMLError as error:
+        raise OptionError(f"{path} can't be read: {' '.join(str(error).split())}") from error
 
 
 def _compose(words: Sequence[str], configs: Path, *, whole: bool = False) -> DictConfig:

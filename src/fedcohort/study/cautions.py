@@ -7,7 +7,7 @@ from fedcohort.study.definition import BOUND, METHOD, Study
 from fedcohort.study.places import clock_of, is_early
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import Verdict
-from fedcohort.study.wording import points, spell_worth
+from fedcohort.study.wording import count, points, spell_worth
 
 
 def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
@@ -108,7 +108,7 @@ def tell_tuned(study: Study) -> list[str]:
     for name, each in study.tuned.items():
         seeds, cells = ", ".join(map(str, each.seeds)), ", ".join(each.cells)
         lines.append(
-            f"{name}: `{' '.join(each.words)}`, the best of {each.trials} trials (seeds {seeds} in {cells}; "
+            f"{name}: `{' '.join(each.words)}`, the best of {count(each.trials, 'trial')} (seeds {seeds} in {cells}; "
             f"{each.metric} {each.value:.4f}, {each.default:.4f} with its defaults; {_spell_commits(each.commits)})."
         )
     return lines

@@ -12,6 +12,11 @@ from fedcohort.startup.options import unknown
 WIN = {"alpha": 0.05, "least": 0.0, "seeds": 3, "worth": 0.01}
 
 
+def key_of(word: str) -> str:
+    """The option that a word sets."""
+    return word.lstrip("+~").partition("=")[0]
+
+
 @contextmanager
 def named(path: Path, needed: Sequence[str]) -> Iterator[None]:
     """Put the file's name before what is wrong with it; needed: the options that it must have."""
@@ -80,6 +85,14 @@ def read_variants(value: object, rows: Sequence[str]) -> dict[str, tuple[str, ..
             raise ranges.refuse(f"variants.{name}", "a list of two methods or more, each in one list", of)
         seen |= set(of)
     return {name: tuple(of) for name, of in found.items()}
+
+
+def check_heard(option: str, words: Sequence[str], rows: Mapping[str, Sequence[str]]) -> None:
+    """Check that no word is one that every row sets anew; rows: their words. Raises `OptionError`."""
+    always = set.intersection(*({key_of(word) for word in own} for own in rows.values()))
+    for word in words:
+        if key_of(word) in always:
+            raise OptionError(f"{option}: {word} has no effect, as every row has its own {key_of(word)}: leave it out")
 
 
 def read_words(option: str, value: object) -> tuple[str, ...]:

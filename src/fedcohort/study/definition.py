@@ -16,6 +16,7 @@ Of words with one key the last counts: those of a selector over those of its cel
 is run with the baseline, and its words stand where the cell's do.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +28,17 @@ from fedcohort.observe.comparison.table import lower_is_better
 from fedcohort.startup.compose import file_of
 from fedcohort.startup.options import unknown
 from fedcohort.study import space
-from fedcohort.study.checks import check_keys, mapping, named, read_few, read_seeds, read_variants, read_win, read_words
+from fedcohort.study.checks import (
+    check_heard,
+    check_keys,
+    mapping,
+    named,
+    read_few,
+    read_seeds,
+    read_variants,
+    read_win,
+    read_words,
+)
 from fedcohort.study.space import Space, Tuned
 
 NAME = "study.yaml"
@@ -145,6 +156,8 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
     rows, roles = _rows(node)
     ranges.texts("notes", node["notes"])
     cells, seeds = _cells(mapping("cells", node["cells"]), node["target"]), read_seeds("seeds", node["seeds"])
+    for option, words in (("common", common), *((f"cells.{name}.words", cell.words) for name, cell in cells.items())):
+        check_heard(option, words, rows)
     found = space.load(folder)
     for name, each in found.items():
         rows[name], roles[name] = (*rows.get(each.row, (f"selector={each.row}",)), *each.words), METHOD
@@ -218,4 +231,7 @@ def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
         )
     if not found:
         raise ranges.refuse("cells", "one cell or more", nodes)
+    labels = Counter(cell.label for cell in found.values())
+    if twice := next((cell for cell in found.values() if labels[cell.label] > 1), None):
+        raise ranges.refuse(f"cells.{twice.name}.label", "a text that no other cell has", twice.label)
     return found

@@ -1,22 +1,21 @@
 """What `fedcohort study run` does: the runs that are missing, one after the other in one process, or in several."""
 
-import fcntl
-import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
-from fedcohort.errors import CheckpointError, FedcohortError, OptionError
-from fedcohort.host import messages
+from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.record import provenance
-from fedcohort.study.definition import Study
+from fedcohort.startup import run as train
+from fedcohort.study.at_work import begin
+from fedcohort.study.definition import BOUND, NAME, Study
 from fedcohort.study.forecast import Forecast
 from fedcohort.study.measure import summarise
 from fedcohort.study.places import Place, clock_of
-from fedcohort.study.play import Outcome, Task, identity_of, play
+from fedcohort.study.play import Outcome, Task, composed, identity_of, play
 from fedcohort.study.progress import CHANGED, COMPOSING, TO_DO, Progress, progress_of, settle, spell_s
 from fedcohort.study.results import DONE, REFUSED, Key, Results, Row
 from fedcohort.study.stamps import Stamps
@@ -48,7 +47,8 @@ class Work:
     def run(self, places: Sequence[Place], seeds: Sequence[int], n_jobs: int) -> None:
         """Do what is missing, write each result down at once, and say what was refused or has failed.
 
-        Raises `OptionError` for `again` with code that no commit has: nothing would tell what is done again.
+        Raises `OptionError` before the first run: for words that nobody knows, and for `again` with code that no commit
+        has, as nothing would tell what is done again.
         """
         if self.again and provenance.commit()[1]:
             raise OptionError("again=true goes by commits, and the code here has changes that are in none: commit them")
@@ -59,6 +59,8 @@ class Work:
             at = settle(at, self.found, self.identity)
             self._stamp(at)
         todo = [(place, seed) for place, seed in at.runs if self._is_to_do(at.how[place.key(seed)], place.key(seed))]
+        rows = {place.row for place, _ in todo}
+        self.check([place for place in places if place.row in rows])
         done = at.count(DONE) - sum(at.how[place.key(seed)] == DONE for place, seed in todo)
         self.say(f"{done} of {len(at.runs)} runs are done, {len(todo)} to do")
         tasks = self._find_new(todo)
@@ -71,6 +73,28 @@ class Work:
                 forecast.learn(place, row["wall_s"])
             seconds, said = forecast.seconds(left.values()) / n_jobs, _describe(row, outcome.run_as)
             self.say(f"[{number}/{len(todo)}] {said}{f', {spell_s(seconds)} left' if seconds else ''}")
+
+    def check(self, places: Sequence[Place]) -> None:
+        """Make the parts of each regime's baseline and bounds, and of each row in a regime that it goes with.
+
+        A word that nobody knows is found before the first run, and not hours later. Raises `OptionError` that names it.
+        """
+        study, failed = self.study, dict[str, FedcohortError]()
+        sound = set[str]()
+        for place in places:
+            is_base = place.row == study.baseline or place.row.startswith(BOUND)
+            if is_base or place.row not in sound:
+                try:
+                    train.check(composed(Task(place.words, 0, self.configs, self.logs, study.metric, self.keep)))
+                except FedcohortError as error:
+                    if is_base:
+                        raise OptionError(f"{study.folder / NAME}: {place.cell}, {place.row}: {error}") from error
+                    failed.setdefault(place.row, error)
+                else:
+                    sound.add(place.row)
+        for row, why in failed.items():
+            if row not in sound:
+                raise OptionError(f"{study.folder / NAME}: {row}: {why}") from why
 
     def _stamp(self, at: Progress) -> None:
         """Write down that what is done is of today's words and configs, so that it needs no composing again."""
@@ -125,7 +149,7 @@ class Work:
     ) -> Iterator[tuple[Place, int, Outcome]]:
         """Yield outcomes as they come; no more tasks wait than there are processes, so that known ones are found."""
         running: dict[Future[Outcome], tuple[Place, int]] = {}
-        with ProcessPoolExecutor(n_jobs, get_context("spawn"), begin) as pool:
+        with ProcessPoolExecutor(n_jobs, get_context("spawn"), begin, (os.getpid(),)) as pool:
             try:
                 for place, seed, task in tasks:
                     if isinstance(task, Outcome):
@@ -157,13 +181,6 @@ class Work:
         return self.found.rows[place.key(seed)]
 
 
-def begin() -> None:
-    """Prepare one of several processes."""
-    messages.to_terminal()
-    for handler in messages.log.handlers:
-        handler.addFilter(Once())
-
-
 def _collect(running: dict[Future[Outcome], tuple[Place, int]]) -> Iterator[tuple[Place, int, Outcome]]:
     ended, _ = wait(running, return_when=FIRST_COMPLETED)
     for future in ended:
@@ -183,46 +200,3 @@ def _describe(row: Row, run_as: Key | None) -> str:
     if row["status"] == DONE:
         return f"{name}: {row['late']:.4f} in {row['wall_s']:.1f} s"
     return f"{name}: {row['status']}: {row['reason']}"
-
-
-@contextmanager
-def alone(logs: Path) -> Iterator[None]:
-    """Hold the study: two processes would write over each other's results. Raises `CheckpointError`."""
-    logs.mkdir(parents=True, exist_ok=True)
-    with (logs / "study.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise CheckpointError(
-                f"{logs.name}: another process is at work on this study; n_jobs=2 has two in one"
-            ) from error
-        yield
-
-
-class Once(logging.Filter):
-    """Lets each warning pass once: hundreds of runs have the same remarks, and their progress is said elsewhere."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: set[str] = set()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        fresh = record.levelno >= logging.WARNING and text not in self.seen
-        self.seen.add(text)
-        return fresh
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Say on the terminal what is to be noticed, once."""
-    messages.to_terminal()
-    once = Once()
-    handlers = [each for each in messages.log.handlers if isinstance(each, logging.StreamHandler)]
-    for handler in handlers:
-        handler.addFilter(once)
-    try:
-        yield
-    finally:
-        for handler in handlers:
-            handler.removeFilter(once)

@@ -45,7 +45,7 @@ def is_one(folder: Path) -> bool:
     """Whether the study in `folder` is a leaderboard; False where it can't be read: `definition.load` says why."""
     try:
         return "of" in file_of(folder / NAME)
-    except (OSError, TypeError, ValueError):
+    except (OptionError, OSError, TypeError, ValueError):
         return False
 
 

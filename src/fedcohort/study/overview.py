@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mode
 
+from fedcohort.errors import OptionError
 from fedcohort.observe.comparison.sheet import NONE, Sheet, write_csv
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.record.folder import write_atomically
@@ -100,8 +101,8 @@ def page_of(studies: Path) -> str:
         if (folder / TABLE).exists():
             with (folder / TABLE).open(newline="") as file:
                 lines += [(folder.name, line) for line in csv.DictReader(file)]
-        elif not leaderboard.is_one(folder):
-            bare.append(f"- [{folder.name}]({folder.name}/{NAME}): {file_of(folder / NAME)['title']}")
+        elif title := _title_of(folder):
+            bare.append(f"- [{folder.name}]({folder.name}/{NAME}): {title}")
     of = {kind: [each for each in lines if each[1]["kind"] == kind] for kind in KINDS}
     parts = ["# Where selection pays", "*All regimes of all studies, by what there is to win and who wins it.*"]
     parts += [_count(of), LEGEND]
@@ -114,6 +115,14 @@ def page_of(studies: Path) -> str:
         parts += [f"## {heading}", Sheet(kind, heading, HEAD, rows).markdown()] if rows else []
     parts += ["## Without a page", "\n".join(bare)] if bare else []
     return "\n\n".join([*parts, "`fedcohort study report NAME` writes this page anew, with that of the study."]) + "\n"
+
+
+def _title_of(folder: Path) -> str:
+    """Return the title of a study without a page; "" of a leaderboard. What can't be read costs no other its page."""
+    try:
+        return "" if leaderboard.is_one(folder) else str(file_of(folder / NAME)["title"])
+    except (OptionError, OSError, KeyError, TypeError, ValueError):  # it is being written
+        return f"its {NAME} can't be read"
 
 
 def _count(of: Mapping[str, Sequence[tuple[str, Line]]]) -> str:

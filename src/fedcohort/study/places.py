@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedcohort.errors import OptionError
+from fedcohort.study.checks import key_of
 from fedcohort.study.definition import BASELINE, BOUND, Study, Words
 
 CLOCK = "until.virtual_s"  # the option that ends runs by a clock
@@ -70,9 +71,8 @@ def merge(*parts: Iterable[str]) -> Words:
     """Put words together; of those with one key the last counts."""
     words: dict[str, str] = {}
     for word in (word for part in parts for word in part):
-        key = word.lstrip("+~").partition("=")[0]
-        words.pop(key, None)
-        words[key] = word
+        words.pop(key_of(word), None)
+        words[key_of(word)] = word
     return tuple(words.values())
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.errors import DataError, FedcohortError, IncompatibleConfig, OptionError, UndeclaredSignal
+from fedcohort.record import card
 from fedcohort.record.folder import config_hash
+from fedcohort.record.history import read, wall_s
 from fedcohort.round.budget import Budget
 from fedcohort.startup import compose, refusals, run
 from fedcohort.startup.assemble import Composed
@@ -103,10 +105,11 @@ def _tell_environment(task: Task) -> str:
 
 def play(task: Task) -> Outcome:
     """Do it. An error is an outcome, a signal is not."""
-    begun = time.monotonic()
+    begun, begun_ms = time.monotonic(), time.time_ns() // 1_000_000
     try:
         folder = run.run(composed(task))
         facts, curve = measure(folder, task.metric)
+        before_s = spent_before(folder, begun_ms)
     except REFUSALS as error:
         return Outcome(REFUSED, str(error))
     except FedcohortError as error:
@@ -116,5 +119,14 @@ def play(task: Task) -> Outcome:
         return Outcome(FAILED, f"{type(error).__name__}: {error}")
     if not task.keep:
         shutil.rmtree(folder, ignore_errors=True)
-    wall = time.monotonic() - begun
+    wall = before_s + time.monotonic() - begun
     return Outcome(DONE, "", {**facts, "wall_s": wall, "when": time.strftime("%Y-%m-%dT%H:%M:%S%z")}, curve)
+
+
+def spent_before(folder: Path, now_ms: int) -> float:
+    """Return the seconds that processes before this one have trained the run in `folder`; 0 where it is the first.
+
+    now_ms: when this one began with it, milliseconds since 1970.
+    """
+    starts = [start for start in card.starts_ms(folder) if start < now_ms]
+    return wall_s(starts, [each for each in read(folder).times if each < now_ms]) if starts else 0.0

@@ -1,6 +1,7 @@
 """What a study tunes, `tune` in its study.yaml, and what was found, `tuned.yaml` beside it.
 
-    trials   of each row that has a space, its defaults the first of them
+    trials   of each row that has a space, its defaults the first of them and all of them different; of a row whose
+             options have fewer combinations, all of these
     seeds    of the trials' runs, none of the study's own
     cells    where they are run: a trial's value is the mean over these cells and seeds
     metric   what they are compared by, of the server's validation set and never of the test set
@@ -13,6 +14,7 @@ tuned.yaml has, beside that:
     spare    trials that are known and that the search, as it is now, hasn't asked for
 """
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +41,11 @@ class Choice:
 
     values: Sequence[Any]
 
+    @property
+    def size(self) -> float:
+        """How many values there are."""
+        return len(self.values)
+
     def holds(self, value: object) -> bool:
         return value in self.values
 
@@ -55,11 +62,30 @@ class Interval:
     def whole(self) -> bool:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
+    @property
+    def size(self) -> float:
+        """How many values there are, infinite for any number."""
+        return self.high - self.low + 1 if self.whole else math.inf
+
     def holds(self, value: object) -> bool:
         return isinstance(value, int if self.whole else int | float) and self.low <= value <= self.high
 
 
 Range = Choice | Interval
+
+
+def list_values(given: Range) -> list[Any]:
+    """Return the values of a range that has so many; [] where it has any number."""
+    if isinstance(given, Choice):
+        return list(given.values)
+    return list(range(int(given.low), int(given.high) + 1)) if given.whole else []
+
+
+def spell(value: object) -> str:
+    """A value as it is typed."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
 
 
 @dataclass(frozen=True)
@@ -76,6 +102,11 @@ class Space:
     cells: Sequence[str]
     metric: str
     rows: Mapping[str, Mapping[str, Range]]
+
+    def trials_of(self, row: str) -> int:
+        """The trials of this row: no more than there are combinations of its options."""
+        sizes = [each.size for each in self.rows[row].values()]
+        return int(min(self.trials, math.prod(sizes)))
 
 
 @dataclass(frozen=True)
@@ -137,9 +168,15 @@ def _range(where: str, value: Any) -> Range:  # noqa: ANN401 - what a yaml holds
             raise ranges.refuse(where, f"an interval with low < high{', low > 0' if log else ''}", dict(value))
         return Interval(low, high, log)
     several = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
-    if several and all(each is None or isinstance(each, str | int | float) for each in value):
+    if several and _are_apart(value):
         return Choice(tuple(value))
-    raise ranges.refuse(where, "a list of two values or more, or {low: 0.1, high: 10, log: true}", value)
+    raise ranges.refuse(where, "a list of two values or more, none twice, or {low: 0.1, high: 10, log: true}", value)
+
+
+def _are_apart(values: Sequence[object]) -> bool:
+    """Whether these are values of an option, none of them twice."""
+    plain = all(each is None or isinstance(each, str | int | float) for each in values)
+    return plain and len(set(map(spell, values))) == len(values)
 
 
 def load(folder: Path) -> dict[str, Tuned]:

@@ -9,11 +9,13 @@ import hashlib
 import json
 import logging
 import math
+import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -25,14 +27,18 @@ from fedcohort import rng
 from fedcohort.errors import OptionError
 from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
+from fedcohort.startup.options import unknown
 from fedcohort.study import space
+from fedcohort.study.at_work import begin
+from fedcohort.study.checks import named
+from fedcohort.study.definition import NAME as STUDY
 from fedcohort.study.definition import Study, Words
-from fedcohort.study.engine import Say, begin
+from fedcohort.study.engine import Say
 from fedcohort.study.measure import LATE_SHARE, summarise
 from fedcohort.study.places import LEAN, clock_of, merge
 from fedcohort.study.play import Outcome, Task, composed, play
 from fedcohort.study.results import DONE
-from fedcohort.study.space import Choice, Range, Space
+from fedcohort.study.space import Choice, Range, Space, list_values, spell
 
 EXTRA = 'pip install --constraint constraints.txt --editable ".[sweep]"'
 Player = Callable[[Sequence[Task]], Sequence[Outcome]]
@@ -57,14 +63,15 @@ class Tuning:
 
     def run(self, rows: Sequence[str], n_jobs: int) -> None:
         """Search for each row, one after the other; n_jobs: processes for the runs of a trial."""
+        with named(self.study.folder / STUDY, ()):  # what is wrong is said before the first trial
+            defaults = {row: self._defaults(row, self.space.rows[row]) for row in rows}
         with _players(n_jobs) as players:
             for row in rows:
-                self._search(row, players)
+                self._search(row, defaults[row], players)
 
-    def _search(self, row: str, players: Player) -> None:
+    def _search(self, row: str, defaults: Mapping[str, Any], players: Player) -> None:
         optuna = import_optuna()
         options = self.space.rows[row]
-        defaults = self._defaults(row, options)
         stamp = self._stamp(row)
         found = space.load_all(self.study.folder).get(row, {})
         there: list[Trial] = [*found["tried"], *found["spare"]] if found.get("stamp") == stamp else []
@@ -73,18 +80,25 @@ class Tuning:
         search = optuna.create_study(direction="maximize", sampler=sampler)
         search.enqueue_trial(defaults)
         tried: list[Trial] = []
-        for number in range(1, self.space.trials + 1):
+        asked = set[Words]()
+        trials = self.space.trials_of(row)
+        while len(asked) < trials:
             trial = search.ask()
-            words = tuple(f"{name}={spell(_suggest(trial, name, each))}" for name, each in options.items())
-            is_new = words not in known
+            words = _spell_words({name: _suggest(trial, name, each) for name, each in options.items()})
+            is_new, is_again = words not in known, words in asked
             if is_new:
                 known[words] = self._try(row, words, players)
             value = known[words]["value"]
             search.tell(trial, *([value] if value is not None else [None, optuna.trial.TrialState.FAIL]))
+            if is_again:  # that is no trial: of few combinations the next is one that wasn't asked for
+                if (other := _find_other(options, asked)) is not None:
+                    search.enqueue_trial(other)
+                continue
+            asked.add(words)
             tried.append(known[words])
             if is_new:  # while known ones are replayed the file stays as it is
                 self._write(row, stamp, tried, known)
-            self.say(f"{row} [{number}/{self.space.trials}] {' '.join(words)}: {_spell_value(known[words])}")
+            self.say(f"{row} [{len(tried)}/{trials}] {' '.join(words)}: {_spell_value(known[words])}")
         self._write(row, stamp, tried, known)
         if lost := sum(each["value"] is None for each in tried):
             told = f"{row}: {lost} of {len(tried)} trials have no value and aren't done again"
@@ -96,10 +110,12 @@ class Tuning:
         found = {}
         for name, each in options.items():
             value: Any = config
+            where = "the config"
             for part in name.split("."):
-                if not isinstance(value, Mapping) or part not in value:
-                    raise OptionError(f"tune.space.{row}: there is no option {name!r}")
-                value = value[part]
+                known = value if isinstance(value, Mapping) else {}
+                if part not in known:
+                    raise unknown(f"tune.space.{row}: {where}", part, list(known))
+                value, where = known[part], part
             if not each.holds(value):
                 raise OptionError(
                     f"tune.space.{row}.{name} must hold the default, {spell(value)}: it is the first trial"
@@ -154,7 +170,7 @@ class Tuning:
         first = tried[0]["value"]
         asked = {tuple(each["words"]) for each in tried}
         facts = {
-            "trials": self.space.trials,
+            "trials": self.space.trials_of(row),
             "seeds": list(self.space.seeds),
             "cells": list(self.space.cells),
             "metric": self.space.metric,
@@ -182,11 +198,16 @@ def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported l
     return optuna
 
 
-def spell(value: object) -> str:
-    """A value as it is typed."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return str(value)
+def _spell_words(values: Mapping[str, object]) -> Words:
+    return tuple(f"{name}={spell(value)}" for name, value in values.items())
+
+
+def _find_other(options: Mapping[str, Range], asked: Collection[Words]) -> dict[str, object] | None:
+    """Return the first combination that wasn't asked for; None where an option has any number of values."""
+    if any(math.isinf(each.size) for each in options.values()):
+        return None
+    combinations = (dict(zip(options, values, strict=True)) for values in product(*map(list_values, options.values())))
+    return next((each for each in combinations if _spell_words(each) not in asked), None)
 
 
 def _suggest(trial: Any, name: str, each: Range) -> object:  # noqa: ANN401 - Optuna's
@@ -211,5 +232,5 @@ def _players(n_jobs: int) -> Iterator[Player]:
     if n_jobs == 1:
         yield lambda tasks: [play(task) for task in tasks]
         return
-    with ProcessPoolExecutor(n_jobs, get_context("spawn"), begin) as pool:
+    with ProcessPoolExecutor(n_jobs, get_context("spawn"), begin, (os.getpid(),)) as pool:
         yield lambda tasks: list(pool.map(play, tasks))

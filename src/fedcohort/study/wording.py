@@ -68,7 +68,5 @@ def tell_power(study: Study, cells: Sequence[CellVerdict], u: MetricUnit) -> str
     needs = f"Seeds that show a true difference of {spell_worth(study, u)} with a chance of 80 %: "
     if len(cells) == 1:
         return f"{needs}{known[most]}."
-    return (
-        f"{needs}{min(known.values())} to {known[most]} ({study.cells[most].label}), {median(known.values()):g} in the "
-        "median regime."
-    )
+    middle = math.ceil(median(known.values()))
+    return f"{needs}{min(known.values())} to {known[most]} ({study.cells[most].label}), {middle} in the median regime."

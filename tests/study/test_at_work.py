@@ -1,0 +1,97 @@
+"""Nobody trains for a study whose command is gone, and what it can't do it says before it trains."""
+
+import os
+import select
+import signal
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from fedcohort.command import study as command
+from fedcohort.errors import OptionError
+from fedcohort.record import card, history
+from fedcohort.study import engine, results
+from fedcohort.study.at_work import begin
+from fedcohort.study.engine import Work
+from fedcohort.study.places import list_places
+from fedcohort.study.play import Outcome, Task, play, spent_before
+from study.tiny import write
+from yaml_words import CONFIGS
+
+ONE = {"equal": {"words": ["heterogeneity=iid"]}}
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes can be waited for on Linux")
+def test_a_killed_command_leaves_nobody_at_work() -> None:
+    """Workers wait for work as long as their pipe is open, and each of them holds the others' open."""
+    read, told = os.pipe()
+    if (parent := os.fork()) == 0:
+        pool = ProcessPoolExecutor(1, get_context("spawn"), begin, (os.getpid(),))
+        os.write(told, f"{pool.submit(os.getpid).result():10d}".encode())
+        signal.pause()
+    worker = os.pidfd_open(int(os.read(read, 10)))
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    assert select.select([worker], [], [], 20)[0], "it waits for more work"
+    for each in (read, told, worker):
+        os.close(each)
+
+
+def forbid(task: Task) -> Outcome:
+    raise AssertionError(f"{task.words} is run")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"selectors": ["powd", "ort"]}, "study.yaml: ort: selector must be one of"),
+        (
+            {"selectors": [{"wide": ["selector=powd", "selector.candidate=3"]}]},
+            "study.yaml: wide: selector.candidate must be one of",
+        ),
+        (
+            {"cells": {**ONE, "noisy": {"words": ["heterogeneity=noise_bimodal", "label_noise.shar=0.5"]}}},
+            "study.yaml: noisy, random: label_noise=bimodal has no option 'shar'",
+        ),
+        (
+            {"cells": {"equal": {**ONE["equal"], "bounds": {"clean": ["heterogeneity=none_such"]}}}},
+            "study.yaml: equal, bound:clean: heterogeneity must be one of",
+        ),
+    ],
+)
+def test_a_word_that_nobody_knows_is_found_before_the_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], said: str
+) -> None:
+    """It was said when its turn came, after hours of other regimes, and the exit code was 0."""
+    write(tmp_path / "studies" / "tiny", **changes)
+    (tmp_path / "configs").symlink_to(CONFIGS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engine, "play", forbid)
+    with pytest.raises(OptionError) as caught:
+        command.main(["run", "tiny"])
+    assert said in str(caught.value)
+
+
+def test_a_row_that_goes_with_one_regime_alone_is_no_mistake(tmp_path: Path) -> None:
+    """Where it doesn't it is refused, as a combination that can't be."""
+    cells = {**ONE, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
+    study = write(tmp_path, cells=cells, selectors=[{"mild": ["selector=random", "label_noise.share=0.1"]}])
+    Work(study, results.load(study), CONFIGS, tmp_path / "logs", False, print).check(list_places(study))
+
+
+def test_seconds_are_those_of_all_processes_of_a_run(tmp_path: Path) -> None:
+    """Of a run that had finished before, as its folder was kept, the last process has done next to nothing."""
+    study = write(tmp_path, cells=ONE, seeds=[0])
+    task = Task(list_places(study)[0].words, 0, CONFIGS, tmp_path / "logs", study.metric, True)
+    first = play(task).facts["wall_s"]
+    (folder,) = (tmp_path / "logs" / "runs").iterdir()
+    trained = history.wall_s(card.starts_ms(folder), history.read(folder).times)
+    assert 0 < trained <= first
+    again = play(task).facts["wall_s"]
+    assert again >= trained
+    now_ms = time.time_ns() // 1_000_000
+    assert spent_before(folder, now_ms) == trained
+    assert spent_before(folder, card.starts_ms(folder)[0]) == 0.0
