@@ -1,95 +1,20 @@
 """What a round's work comes to, by hand, on a model and a federation of known sizes."""
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from torch import nn
 
-from fedcohort.data.federation import Federation, Rows, Shard
-from fedcohort.deadline.base import DeadlineOutcome
-from fedcohort.device.base import Timing, Workload
-from fedcohort.flat import Block, Layout
-from fedcohort.ledger import Charge
-from fedcohort.rng import Draws
+from cost_toy import CODECS, DRAWS, FIXED, MODEL, VECTOR, Link, N, cost_model, held, ids, shard
 from fedcohort.round.clock import Clock
 from fedcohort.round.cost import CostModel, forward_flops
-from fedcohort.round.parts import Parts, Populations
 from fedcohort.round.rates import Rates
-from fedcohort.round.workload import AskedWork
 from fedcohort.signal.base import find
-from fedcohort.types import Ids, Probe, ProbeResult
+from fedcohort.types import Probe
 from known import known
 from yaml_words import make
-
-N, V, CLASSES = np.array([10, 20, 40]), np.array([2, 4, 6]), 3
-P, B, COUNTERS = 18, 2, 1  # numbers of a 5 x 3 linear model, of its float buffers and of its integer ones
-LAYOUT = Layout(
-    (Block("w", (3, 5), 0), Block("b", (3,), 15)), (Block("mean", (B,), 0),), (Block("seen", (COUNTERS,), 0),)
-)
-FIXED, VECTOR = 4 * B + 8 * COUNTERS, 4 * P  # bytes: 4 a float, 8 an integer
-MODEL = FIXED + VECTOR
-DRAWS = Draws(0, 3, 0)
-
-
-def ids(*clients: int) -> Ids:
-    return np.array(clients, np.int64)
-
-
-def shard(sizes: Ids) -> Shard:
-    y = torch.arange(int(sizes.sum())) % CLASSES
-    return Shard(torch.ones(len(y), 5), y, y, np.concatenate([[0], np.cumsum(sizes)]))
-
-
-def held() -> Federation:
-    rows = Rows(torch.ones(4, 5), torch.zeros(4, dtype=torch.int64))
-    parts = (shard(N), shard(V), shard(V), rows, rows)
-    return Federation("toy", CLASSES, *parts, np.zeros((3, CLASSES), np.int64), np.zeros(3))
-
-
-@dataclass(frozen=True)
-class Link:
-    """A device whose seconds are the bytes and sample-times themselves; `slow` times as many in a round."""
-
-    slow: float = 1.0
-    timed: ClassVar[bool] = True
-
-    def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        return Timing(work.bytes_down, work.infer_load, work.load, work.bytes_up)
-
-    def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        plain = self.expect(clients, work, draws)
-        return Timing(*(self.slow * part for part in (plain.down, plain.infer, plain.unit, plain.up)))
-
-
-@dataclass(frozen=True)
-class Asks:
-    """As much of a selector as a bill reads."""
-
-    needs: frozenset[str] = frozenset()
-
-
-def cost_model(
-    needs: tuple[str, ...] = (),
-    agg: Any = "fedavg",
-    device: Any = None,
-    made: Any = None,
-    merge_last: bool = False,
-    **client: Any,
-) -> CostModel:
-    chosen = {name: make(name, word) for name, word in WORDS.items()} | (made or {})
-    chosen["client"] = make("client", "sgd", **{"epochs": 2, "batch": 8, **client})
-    chosen["agg"] = make("agg", agg) if isinstance(agg, str) else agg
-    parts = Parts(selector=Asks(frozenset(needs)), **{**chosen, "device": device or Link()})  # type: ignore[arg-type]
-    return CostModel(parts, held(), LAYOUT, flops=30.0, merge_last=merge_last)
-
-
-WORDS = {
-    "server": "sgd", "objective": "ce", "regulariser": "none", "samples": "all", "deadline": "wait_for_all",
-    "codec": "none", "availability": "always", "attack": "none", "proxy": "none", "augmentation": "none",
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -237,12 +162,6 @@ def test_a_phase_lasts_until_the_slowest_is_done() -> None:
     assert phase(found) == phase(found, Probe("greedy_gain", ids(0, 1))) == 0.0
 
 
-CODECS = [  # bytes of an update, buffers apart: half of 15 and of 3 numbers, and a seed
-    ("none", {}, VECTOR),
-    ("subsample", {"rho": 0.5}, 4 * (8 + 2) + 8),
-]
-
-
 @pytest.mark.parametrize(("codec", "options", "sent"), CODECS)
 def test_a_model_that_is_thrown_away_is_waited_for(codec: str, options: dict[str, Any], sent: int) -> None:
     """Client 0 trains two epochs (3 passes a sample) and sends its update; then all have the model and try it."""
@@ -250,78 +169,3 @@ def test_a_model_that_is_thrown_away_is_waited_for(codec: str, options: dict[str
     loss, shadow = Probe("loss", ids(0, 1, 2)), Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)})
     assert found.count_asked([loss, shadow], DRAWS).total.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
     assert phase(found, loss, shadow) == pytest.approx(10 * (MODEL + 70 / 6 + sent) + 10 * (MODEL + 40 / 6))
-
-
-def test_what_clients_tell_of_themselves_once() -> None:
-    """n_k and C counts, 4 bytes a number, of K = 3 clients; reports come later, and the true noise from nobody."""
-    found = cost_model(("n_train", "label_counts", "noise_rate", "steps", "loss"))
-    assert found.registration(Populations.over(held(), 2)) == Charge(up_bytes=4 * 3 + 4 * 3 * CLASSES)
-
-
-def closing(units: list[int]) -> DeadlineOutcome:
-    done = np.array(units, np.int64)
-    return DeadlineOutcome(done, done > 0, np.ones(len(done)), 1.0, {}, done)
-
-
-ASKED = AskedWork(ids(0, 2), ids(2, 3), [None, None], np.array([100.0, 1000.0]))
-
-
-def answered(*probes: Probe) -> dict[str, ProbeResult]:
-    return {probe.signal: ProbeResult(probe.clients, np.zeros(len(probe.clients))) for probe in probes}
-
-
-def test_a_round_by_hand() -> None:
-    """Client 2 is late: it did all 3 epochs that it was asked for, and its 1000 bytes never came. 30 FLOPs a pass."""
-    found = cost_model().round([], {}, ASKED, [None, None], closing([1, 0]), plain=False, draws=DRAWS)
-    passes = 3 * (1 * 10 + 3 * 40)
-    assert found == Charge(down_bytes=2 * MODEL, up_bytes=100.0, client_flops=30.0 * passes)
-    few = cost_model().round([], {}, ASKED, [ids(0), ids(0, 1)], closing([2, 3]), plain=False, draws=DRAWS)
-    assert few == Charge(down_bytes=2 * MODEL, up_bytes=1100.0, client_flops=30.0 * 3 * (2 * 1 + 3 * 2))
-
-
-def test_probes_cost_the_model_of_those_who_do_not_train() -> None:
-    """Asked are 0, 1 and 1, 2, of whom 1 does not train: one model more, 4 answers; 10 + 20 + 4 + 6 samples."""
-    probes = (Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2)))
-    found = cost_model().round(
-        probes, answered(*probes), ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS
-    )
-    plain = cost_model().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
-    more = Charge(MODEL + 0.0, 4 * 4.0, MODEL + 4 * 4.0, 30.0 * (10 + 20 + 4 + 6))
-    assert found == plain + more
-
-
-def test_an_aggregators_questions_are_of_those_who_train() -> None:
-    """FedMABA's loss: 4 bytes and a pass over T_k of clients 0 and 2, none in a plain round."""
-    fair = cost_model((), "fedmaba")
-    asks, plain = (
-        fair.round([], {}, ASKED, [None, None], closing([2, 3]), plain=p, draws=DRAWS) for p in (False, True)
-    )
-    assert asks == plain + Charge(up_bytes=8.0, probe_bytes=8.0, client_flops=30.0 * (10 + 40))
-
-
-@pytest.mark.parametrize(("codec", "options", "sent"), CODECS)
-def test_a_model_that_is_thrown_away_travels_both_ways(codec: str, options: dict[str, Any], sent: int) -> None:
-    """FedCor's warm-up: clients 1 and 2 train two epochs for it and send it, and 0, 1 and 2 get what comes of it."""
-    probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
-    model = cost_model(made={"codec": make("codec", codec, **options)})
-    found = model.round([probe], answered(probe), ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
-    plain = cost_model().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
-    extra, answers = MODEL + 3 * MODEL, 3 * 4 + 2 * sent  # client 1 gets w_t, too
-    passes = 10 + 20 + 40 + 3 * 2 * (20 + 40)
-    assert found == plain + Charge(float(extra), float(answers), float(extra + answers), 30.0 * passes)
-
-
-def test_a_model_that_is_thrown_away_is_of_the_samples_that_train() -> None:
-    """samples=random takes 1, 2 and 4 of 10, 20 and 40, for a shadow round as for any other."""
-    probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
-    found = cost_model(made={"samples": make("samples", "random", fraction=0.1)}).count_asked([probe], DRAWS)
-    assert found.trained.tolist() == [0, 3 * 2 * 2, 3 * 2 * 4]
-
-
-def test_weighed_samples_take_more_passes_but_for_a_plain_round() -> None:
-    heavy = cost_model((), "fedbio")
-    costs = [
-        heavy.round([], {}, ASKED, [None, None], closing([2, 3]), plain=p, draws=DRAWS).client_flops
-        for p in (False, True)
-    ]
-    assert costs == [30.0 * 9 * (20 + 120), 30.0 * 3 * (20 + 120)]

@@ -21,7 +21,7 @@ from fedcohort.round.clock import Clock, Stretch
 from fedcohort.round.parts import Parts, Populations
 from fedcohort.round.rates import Rates
 from fedcohort.round.sampling import foresee
-from fedcohort.round.workload import AskedWork
+from fedcohort.round.workload import AskedWork, have_answered
 from fedcohort.signal.base import Computed, Probed, Static, find
 from fedcohort.training.passes import count_dealt, count_pieces
 from fedcohort.training.recurrent import spelled_out
@@ -122,13 +122,16 @@ class CostModel:
         samples: Values = 3 * works * self.count_seen(self.count_used(clients, rows), self.units)
         return samples
 
-    def count_inferred(self, clients: Ids, rates: Rates) -> Values:
+    def count_inferred(self, clients: Ids, rates: Rates, before: Sequence[Probe] = ()) -> Values:
         """Return the forward passes that a job takes beside its training, in samples, [len(clients)].
 
-        They are for the aggregator's probes before it trains, and for reports after.
+        They are for the aggregator's probes before it trains, and for reports after. before: what the selector has
+        asked in the same round, which nobody answers again.
         """
-        after = rates.passes_after * self.federation.n_train[clients]
-        return sum((self.samples_in(s, clients) for s in rates.probed.values()), after)
+        passes: Values = rates.passes_after * self.federation.n_train[clients]
+        for word, signal in rates.probed.items():
+            passes = passes + np.where(have_answered(word, clients, before), 0.0, self.samples_in(signal, clients))
+        return passes
 
     def work(
         self,
@@ -233,9 +236,9 @@ class CostModel:
         jobs = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
         extra += sum(len(p.clients) for p, _ in jobs) * model
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
-        answers += sum(s.bytes_up for s in rates.probed.values()) * len(chosen)
+        answers += sum(s.bytes_up * int((~have_answered(w, chosen, probes)).sum()) for w, s in rates.probed.items())
         answers += sum(len(workers) for _, workers in jobs) * self.update_bytes
-        passes = float(self.count_inferred(chosen, rates).sum() + self.count_asked(probes, draws).total.sum())
+        passes = float(self.count_inferred(chosen, rates, probes).sum() + self.count_asked(probes, draws).total.sum())
         done = np.where(closing.arrived, closing.units, request.units)
         trained = float(self.count_seen(self.count_used(chosen, rows), done).sum())
         return Charge(

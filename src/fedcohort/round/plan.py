@@ -27,7 +27,7 @@ from fedcohort.round.workload import AskedWork, ask_work, verify
 from fedcohort.signal.base import Lab
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.upload import Kept
-from fedcohort.types import Ids, ProbeResult, RoundContext, Selection, Values
+from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
 
 
 @dataclass(frozen=True)
@@ -112,14 +112,16 @@ class RoundPlanner:
         verify(selection, available, self.asked, self.federation.n_clients, self.parts.codec)
         before_s = waited_s + self.clock.window_s
         began = state.spent.virtual_s + before_s
-        asked_before = self.cost_model.count_asked([p for p in probes if not p.concurrent], draws)
+        probes_before = [p for p in probes if not p.concurrent]
+        asked_before = self.cost_model.count_asked(probes_before, draws)
         wait_s = self.cost_model.probe_s(asked_before, draws, began, self.clock)
         asked_beside = self.cost_model.count_asked([p for p in probes if p.concurrent], draws)
         beside_s = self.cost_model.probe_s(asked_beside, draws, began + wait_s, self.clock)
         rates = self.cost_model.rates(selection.plain)
         work = ask_work(selection, self.cost_model.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
         has_model = asked_before.total[selection.clients] > 0
-        pace = self._pace(t, work, rates, has_model, state, store, draws, self.clock.since(began + wait_s))
+        stretch = self.clock.since(began + wait_s)
+        pace = self._pace(t, work, rates, probes_before, has_model, state, store, draws, stretch)
         rows, closing = pace.chosen.rows, pace.closing
         charge = self.cost_model.round(probes, answers, work, rows, closing, selection.plain, draws)
         train_s = closing.train_s if len(selection.clients) else 0.0
@@ -175,6 +177,7 @@ class RoundPlanner:
         t: int,
         asked: AskedWork,
         rates: Rates,
+        before: Sequence[Probe],
         has_model: Bool[np.ndarray, "_n"],
         state: ServerState,
         store: ClientStore,
@@ -183,12 +186,13 @@ class RoundPlanner:
     ) -> "Pace":
         """Announce a deadline, have samples chosen, let the devices run, close the round.
 
-        has_model: who had w_t with a question before, [cohort].
+        before: what the selector has asked; has_model: who had w_t with a question of these, [cohort].
         """
         parts, cost_model, n, selected = self.parts, self.cost_model, self.federation.n_train, asked.clients
         samples = SampleSelection(parts.samples, self.federation, parts.client.batch, store, self.lab)
         looking = samples.find_looking(state.samples, selected)
-        inferred = cost_model.count_inferred(selected, rates) + np.where(np.isin(selected, looking), n[selected], 0)
+        inferred = cost_model.count_inferred(selected, rates, before)
+        inferred = inferred + np.where(np.isin(selected, looking), n[selected], 0)
         work = cost_model.work(n[selected], inferred, rates, asked.up, has_model, asked.units)
         expected = parts.device.expect(selected, work, draws.once())
         context = PaceContext(t, selected, cost_model.units, self._whole_job(rates), expected)

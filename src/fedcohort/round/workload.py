@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool
 
 from fedcohort.codec.base import Codec
 from fedcohort.errors import FedcohortError, IncompatibleConfig
@@ -12,7 +13,7 @@ from fedcohort.flat import Layout
 from fedcohort.rng import Draws
 from fedcohort.selector.base import Selector
 from fedcohort.training.upload import Kept, draw_kept, part
-from fedcohort.types import Advice, Ids, Selection, Values
+from fedcohort.types import Advice, Ids, Probe, Selection, Values
 
 
 @dataclass(frozen=True)
@@ -92,3 +93,9 @@ def ask_work(selection: Selection, units: int, layout: Layout, codec: Codec, bes
 
 def _bytes(codec: Codec, layout: Layout, kept: Kept) -> int:
     return codec.bytes_up(part(layout, kept).layout) if kept.any() else 0
+
+
+def have_answered(signal: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
+    """Return which clients have told `signal` of w_t, asked without options, before they were selected, [_n]."""
+    asked = [p.clients for p in probes if p.signal == signal and not p.options and not p.concurrent]
+    return np.isin(clients, np.concatenate([np.empty(0, np.int64), *asked]))

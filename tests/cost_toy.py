@@ -1,0 +1,87 @@
+"""A model and a federation of known sizes, whose costs can be had by hand."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.device.base import Timing, Workload
+from fedcohort.flat import Block, Layout
+from fedcohort.rng import Draws
+from fedcohort.round.cost import CostModel
+from fedcohort.round.parts import Parts
+from fedcohort.types import Ids
+from yaml_words import make
+
+N, V, CLASSES = np.array([10, 20, 40]), np.array([2, 4, 6]), 3
+P, B, COUNTERS = 18, 2, 1  # numbers of a 5 x 3 linear model, of its float buffers and of its integer ones
+LAYOUT = Layout(
+    (Block("w", (3, 5), 0), Block("b", (3,), 15)), (Block("mean", (B,), 0),), (Block("seen", (COUNTERS,), 0),)
+)
+FIXED, VECTOR = 4 * B + 8 * COUNTERS, 4 * P  # bytes: 4 a float, 8 an integer
+MODEL = FIXED + VECTOR
+DRAWS = Draws(0, 3, 0)
+CODECS = [  # bytes of an update, buffers apart: half of 15 and of 3 numbers, and a seed
+    ("none", {}, VECTOR),
+    ("subsample", {"rho": 0.5}, 4 * (8 + 2) + 8),
+]
+
+
+def ids(*clients: int) -> Ids:
+    return np.array(clients, np.int64)
+
+
+def shard(sizes: Ids) -> Shard:
+    y = torch.arange(int(sizes.sum())) % CLASSES
+    return Shard(torch.ones(len(y), 5), y, y, np.concatenate([[0], np.cumsum(sizes)]))
+
+
+def held() -> Federation:
+    rows = Rows(torch.ones(4, 5), torch.zeros(4, dtype=torch.int64))
+    parts = (shard(N), shard(V), shard(V), rows, rows)
+    return Federation("toy", CLASSES, *parts, np.zeros((3, CLASSES), np.int64), np.zeros(3))
+
+
+@dataclass(frozen=True)
+class Link:
+    """A device whose seconds are the bytes and sample-times themselves; `slow` times as many in a round."""
+
+    slow: float = 1.0
+    timed: ClassVar[bool] = True
+
+    def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
+        return Timing(work.bytes_down, work.infer_load, work.load, work.bytes_up)
+
+    def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
+        plain = self.expect(clients, work, draws)
+        return Timing(*(self.slow * part for part in (plain.down, plain.infer, plain.unit, plain.up)))
+
+
+@dataclass(frozen=True)
+class Asks:
+    """As much of a selector as a bill reads."""
+
+    needs: frozenset[str] = frozenset()
+
+
+def cost_model(
+    needs: tuple[str, ...] = (),
+    agg: Any = "fedavg",
+    device: Any = None,
+    made: Any = None,
+    merge_last: bool = False,
+    **client: Any,
+) -> CostModel:
+    chosen = {name: make(name, word) for name, word in WORDS.items()} | (made or {})
+    chosen["client"] = make("client", "sgd", **{"epochs": 2, "batch": 8, **client})
+    chosen["agg"] = make("agg", agg) if isinstance(agg, str) else agg
+    parts = Parts(selector=Asks(frozenset(needs)), **{**chosen, "device": device or Link()})  # type: ignore[arg-type]
+    return CostModel(parts, held(), LAYOUT, flops=30.0, merge_last=merge_last)
+
+
+WORDS = {
+    "server": "sgd", "objective": "ce", "regulariser": "none", "samples": "all", "deadline": "wait_for_all",
+    "codec": "none", "availability": "always", "attack": "none", "proxy": "none", "augmentation": "none",
+}  # fmt: skip

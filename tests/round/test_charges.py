@@ -1,0 +1,111 @@
+"""What a round is charged, by hand, on a model and a federation of known sizes."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cost_toy import CLASSES, CODECS, DRAWS, MODEL, cost_model, held, ids
+from fedcohort.deadline.base import DeadlineOutcome
+from fedcohort.ledger import Charge
+from fedcohort.round.parts import Populations
+from fedcohort.round.workload import AskedWork
+from fedcohort.types import Probe, ProbeResult
+from yaml_words import make
+
+
+def test_what_clients_tell_of_themselves_once() -> None:
+    """n_k and C counts, 4 bytes a number, of K = 3 clients; reports come later, and the true noise from nobody."""
+    found = cost_model(("n_train", "label_counts", "noise_rate", "steps", "loss"))
+    assert found.registration(Populations.over(held(), 2)) == Charge(up_bytes=4 * 3 + 4 * 3 * CLASSES)
+
+
+def closing(units: list[int]) -> DeadlineOutcome:
+    done = np.array(units, np.int64)
+    return DeadlineOutcome(done, done > 0, np.ones(len(done)), 1.0, {}, done)
+
+
+ASKED = AskedWork(ids(0, 2), ids(2, 3), [None, None], np.array([100.0, 1000.0]))
+
+
+def answered(*probes: Probe) -> dict[str, ProbeResult]:
+    return {probe.signal: ProbeResult(probe.clients, np.zeros(len(probe.clients))) for probe in probes}
+
+
+def test_a_round_by_hand() -> None:
+    """Client 2 is late: it did all 3 epochs that it was asked for, and its 1000 bytes never came. 30 FLOPs a pass."""
+    found = cost_model().round([], {}, ASKED, [None, None], closing([1, 0]), plain=False, draws=DRAWS)
+    passes = 3 * (1 * 10 + 3 * 40)
+    assert found == Charge(down_bytes=2 * MODEL, up_bytes=100.0, client_flops=30.0 * passes)
+    few = cost_model().round([], {}, ASKED, [ids(0), ids(0, 1)], closing([2, 3]), plain=False, draws=DRAWS)
+    assert few == Charge(down_bytes=2 * MODEL, up_bytes=1100.0, client_flops=30.0 * 3 * (2 * 1 + 3 * 2))
+
+
+def test_probes_cost_the_model_of_those_who_do_not_train() -> None:
+    """Asked are 0, 1 and 1, 2, of whom 1 does not train: one model more, 4 answers; 10 + 20 + 4 + 6 samples."""
+    probes = (Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2)))
+    found = cost_model().round(
+        probes, answered(*probes), ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS
+    )
+    plain = cost_model().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
+    more = Charge(MODEL + 0.0, 4 * 4.0, MODEL + 4 * 4.0, 30.0 * (10 + 20 + 4 + 6))
+    assert found == plain + more
+
+
+def test_an_aggregators_questions_are_of_those_who_train() -> None:
+    """FedMABA's loss: 4 bytes and a pass over T_k of clients 0 and 2, none in a plain round."""
+    fair = cost_model((), "fedmaba")
+    asks, plain = (
+        fair.round([], {}, ASKED, [None, None], closing([2, 3]), plain=p, draws=DRAWS) for p in (False, True)
+    )
+    assert asks == plain + Charge(up_bytes=8.0, probe_bytes=8.0, client_flops=30.0 * (10 + 40))
+
+
+@pytest.mark.parametrize(
+    ("probe", "again"),
+    [
+        (Probe("loss", ids(0, 1)), (2,)),  # pow-d has asked 0 and 1
+        (Probe("loss", ids(0, 1), concurrent=True), (0, 2)),  # asked while they train, they can't have told before
+        (Probe("val_loss", ids(0, 1)), (0, 2)),  # of other samples
+    ],
+)
+def test_nobody_answers_a_question_twice(probe: Probe, again: tuple[int, ...]) -> None:
+    """FedMABA asks 0 and 2 for their loss of w_t: a pass over 10 and 40 samples, and 4 bytes of each."""
+    fair, base = cost_model((), "fedmaba"), cost_model()
+    found, asked = (
+        model.round([probe], answered(probe), ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
+        for model in (fair, base)
+    )
+    passes = sum({0: 10, 2: 40}[k] for k in again)
+    answers = 4.0 * len(again)
+    assert found == asked + Charge(up_bytes=answers, probe_bytes=answers, client_flops=30.0 * passes)
+    inferred = fair.count_inferred(ids(0, 2), fair.usual, [probe])
+    assert inferred.tolist() == [10 * (0 in again), 40 * (2 in again)]
+
+
+@pytest.mark.parametrize(("codec", "options", "sent"), CODECS)
+def test_a_model_that_is_thrown_away_travels_both_ways(codec: str, options: dict[str, Any], sent: int) -> None:
+    """FedCor's warm-up: clients 1 and 2 train two epochs for it and send it, and 0, 1 and 2 get what comes of it."""
+    probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
+    model = cost_model(made={"codec": make("codec", codec, **options)})
+    found = model.round([probe], answered(probe), ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
+    plain = cost_model().round([], {}, ASKED, [None, None], closing([2, 3]), plain=False, draws=DRAWS)
+    extra, answers = MODEL + 3 * MODEL, 3 * 4 + 2 * sent  # client 1 gets w_t, too
+    passes = 10 + 20 + 40 + 3 * 2 * (20 + 40)
+    assert found == plain + Charge(float(extra), float(answers), float(extra + answers), 30.0 * passes)
+
+
+def test_a_model_that_is_thrown_away_is_of_the_samples_that_train() -> None:
+    """samples=random takes 1, 2 and 4 of 10, 20 and 40, for a shadow round as for any other."""
+    probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
+    found = cost_model(made={"samples": make("samples", "random", fraction=0.1)}).count_asked([probe], DRAWS)
+    assert found.trained.tolist() == [0, 3 * 2 * 2, 3 * 2 * 4]
+
+
+def test_weighed_samples_take_more_passes_but_for_a_plain_round() -> None:
+    heavy = cost_model((), "fedbio")
+    costs = [
+        heavy.round([], {}, ASKED, [None, None], closing([2, 3]), plain=p, draws=DRAWS).client_flops
+        for p in (False, True)
+    ]
+    assert costs == [30.0 * 9 * (20 + 120), 30.0 * 3 * (20 + 120)]
