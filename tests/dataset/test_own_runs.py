@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from fedcohort.command import line
+from fedcohort.dataset.own import held_out
 from fedcohort.observe.progress import start_rows
 from fedcohort.record import card
 from run_harness import Ran, go
@@ -88,3 +89,15 @@ def test_the_pages_example_runs_as_printed(tmp_path: Path, monkeypatch: pytest.M
     ran = go(tmp_path / "logs", *command.split(), "rounds=1", "callback=none", "logger=none", small=False)
     assert (len(ran.info.n_train), ran.info.noise_rate.any()) == (20, False)
     assert ran.info.labels == {"0": "sick", "1": "well"}
+
+
+def test_what_small_clients_cannot_spare_is_not_cut_from_a_large_one() -> None:
+    """Clients of 6 keep 4 rows. Of the 2000 of the large one a fifth are test rows, and not a quarter in their place."""
+    owner = np.r_[np.repeat(np.arange(200), 6), np.full(2000, 200)]
+    labels = np.random.default_rng(0).integers(0, 10, len(owner))
+    groups = owner * 10 + labels
+    for seed in range(3):
+        rows = held_out(labels, owner, 0.2, np.random.default_rng(seed))
+        assert 400 - 10 <= (owner[rows] == 200).sum() <= 400 + 10
+        cut, there = np.bincount(groups[rows], minlength=2010), np.bincount(groups)
+        assert (cut <= 0.2 * there + 1).all()

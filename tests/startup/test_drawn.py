@@ -38,3 +38,13 @@ def test_the_first_of_each_class_in_a_random_order_are_the_servers(
             kept |= set([row for row in order if owner[row] == who][:LEAST])
     expected = sorted(sorted(set(range(60)) - kept, key=key.__getitem__)[:15])
     assert server_rows(raw, 0.25, np.random.default_rng(2)).tolist() == expected
+
+
+def test_what_owners_cannot_spare_is_not_taken_from_others() -> None:
+    """600 owners keep all of their three rows: of the one who can spare its 1000 no more than 5 % go, and not 14 %."""
+    owner = np.r_[np.repeat(np.arange(600), LEAST), np.full(1000, 600)]
+    labels = np.where(owner < 600, 0, 1)
+    x = np.zeros((len(owner), 1), dtype=np.float32)
+    for seed in range(5):
+        rows = server_rows(Raw("toy", x, labels, x, labels, 2, owner), 0.05, np.random.default_rng(seed))
+        assert np.bincount(labels[rows], minlength=2).tolist() == [0, 52]

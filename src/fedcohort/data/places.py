@@ -39,3 +39,12 @@ def rank(groups: Ids, order: Positions | None = None) -> Positions:
 
 def _type_for(n: int) -> type[np.signedinteger[Any]]:
     return np.int32 if n < 2**31 else np.int64
+
+
+def keep_first(rows: Ids, groups: Ids, most: Ids) -> Ids:
+    """Return those of `rows`, best first, that are among the first so many of their group; most: by group.
+
+    groups: of all rows, int64 [N].
+    """
+    kept: Ids = rows[rank(groups[rows]) < most[groups[rows]]]
+    return kept

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.data.places import rank, shuffled
+from fedcohort.data.places import keep_first, rank, shuffled
 from fedcohort.dataset import cells
 from fedcohort.dataset.table import Frame, file_of, part_of, read
 from fedcohort.errors import DataError
@@ -43,9 +43,10 @@ def files_of(path: str, cut: bool, with_valid: bool, remarks: list[str]) -> list
 
 
 def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Generator) -> Ids:
-    """Draw a test part: sorted positions, `share` of each class of each client, to within one row.
+    """Draw a test part: sorted positions, `share` of each class of each client, rounded up or down.
 
-    The last row of each class, in a random order, stays, and so do the last KEPT of each client.
+    They are fewer where clients can't spare as many: nobody's are taken in place of another's. The last row of each
+    class, in a random order, stays, and so do the last KEPT of each client.
 
     Args:
         labels: int64 [N].
@@ -62,6 +63,7 @@ def held_out(labels: Ids, owner: Ids | None, share: float, rng: np.random.Genera
     if owner is not None:
         place[rank(owner, order[::-1]) < KEPT] = np.inf
     rows = np.argsort(place, kind="stable")[: max(1, round(share * len(labels)))]
+    rows = keep_first(rows, groups, np.floor(share * np.bincount(groups)).astype(np.int64) + 1)
     rows = np.sort(rows[np.isfinite(place[rows])])
     if not len(rows):
         raise DataError(

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedcohort.data.places import PIECE, rank, shuffled
+from fedcohort.data.places import PIECE, keep_first, rank, shuffled
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
 LEAST = 3  # samples of a client: one to train on, two in V_k
+SPARED = 2  # rows of a class beyond its share, rounded up, that stand for those that other owners can't spare
 
 
 def thin(raw: Raw, limit: int | None, seed: int) -> Raw:
@@ -41,9 +42,11 @@ def past(held: Ids, rows: Ids) -> Ids:
 
 
 def server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
-    """Draw the positions of server_val, sorted: `share` of each class to within one row.
+    """Draw the positions of server_val, sorted: `share` of each class, rounded up or down.
 
-    They are fewer where owners can't spare them, and none where the dataset brings the server's validation data.
+    Their number is `share` of all rows, so that a class much larger than many others has what their rounding leaves.
+    Where owners can't spare as many they are fewer: of no class are more than SPARED beyond its share taken in place of
+    another's. There are none where the dataset brings the server's validation data.
     """
     if raw.valid is not None:
         return np.empty(0, dtype=np.int64)
@@ -58,6 +61,8 @@ def server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
         in_class[rank(raw.train_owner, shuffled(len(y), rng)) < LEAST] = np.inf
     rows = np.flatnonzero(in_class <= np.partition(in_class, wanted - 1)[wanted - 1])  # those wanted, and equal ones
     rows = rows[np.argsort(in_class[rows], kind="stable")[:wanted]]
+    if raw.train_owner is not None:
+        rows = keep_first(rows, y, np.ceil(share * sizes).astype(np.int64) + SPARED)
     rows = np.sort(rows[np.isfinite(in_class[rows])])
     if len(rows) == 0:
         raise DataError(
