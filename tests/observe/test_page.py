@@ -5,6 +5,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from fedcohort.observe import html, page
 from fedcohort.observe.figures import Figures, redraw
 from fedcohort.observe.page import LARGEST, follows, verdict
@@ -122,3 +124,35 @@ def test_texts_are_folded_and_numbers_are_not() -> None:
     assert f"<td class=text>{folded}<span class=number>12.5 % [+1.5, +5.4]</span></td>" in page
     assert "td.text { white-space: normal;" in html.STYLE
     assert "td, .number { white-space: nowrap; }" in html.STYLE
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("the less. *alone*: never, *not at all*", "the less. <em>alone</em>: never, <em>not at all</em>"),
+        ("**bold *and* so** (*in brackets*)", "<strong>bold <em>and</em> so</strong> (<em>in brackets</em>)"),
+        ("*the `client.lr` too*", "<em>the <code>client.lr</code> too</em>"),
+        ("'*it isn't*'", "&#x27;<em>it isn&#x27;t</em>&#x27;"),
+    ],
+)
+def test_emphasis_is_shown_as_such(text: str, shown: str) -> None:
+    assert html.prose(text) == f"<p>{shown}</p>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "speed_*.csv and class_*.csv",
+        "*.png, *.csv and runs/*/status.json",
+        "a*b*c, f(x)*y + z*(w), 2 * a * b",
+        "(*args, **kwargs) and *more",
+        "p*, flash* and q*",
+        "an *_odd_* name and *3* numbers",
+    ],
+)
+def test_a_star_of_a_formula_or_of_files_stays(text: str) -> None:
+    assert html.prose(text) == f"<p>{text}</p>"
+
+
+def test_code_has_its_stars() -> None:
+    assert html.prose("`*a*` and `n *b* c`") == "<p><code>*a*</code> and <code>n *b* c</code></p>"

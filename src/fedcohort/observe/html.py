@@ -14,6 +14,9 @@ LONG = 30  # characters, from which a cell with a word in it is a text, which ma
 NUMBER = re.compile(
     r"(?<![\w#])[-+−]?\d(?:[\d.,]*\d)?(?: %)?(?: \[[^\]]*\])?"
 )  # with its interval: in one piece in a text, too
+EMPHASIS = re.compile(  # `*word*` beside spaces and marks; a `*` of a product or a glob stays, and so does all code
+    r"(?P<code>`.+?`)|(?:^|(?<=[\s(\[;>]))\*(?=[^\W\d_])(?P<words>[^*]*(?<=[^\W\d_]))\*(?=[\s.,:;!?)\]&<]|$)"
+)
 STYLE = """
 :root { color-scheme: light; }
 * { box-sizing: border-box; }
@@ -105,7 +108,7 @@ def _cell(cell: str, is_text: bool) -> str:
 
 
 def prose(text: str) -> str:
-    """Turn paragraphs, lists, bold face and code of Markdown into HTML."""
+    """Turn paragraphs, lists, bold face, emphasis and code of Markdown into HTML."""
     blocks = []
     for block in text.split("\n\n"):
         lines = block.splitlines()
@@ -119,4 +122,5 @@ def prose(text: str) -> str:
 def _inline(text: str) -> str:
     escaped = html.escape(text)
     escaped = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escaped)
+    escaped = EMPHASIS.sub(lambda found: found["code"] or f"<em>{found['words']}</em>", escaped)
     return re.sub(r"`(.+?)`", r"<code>\1</code>", escaped)
