@@ -39,7 +39,7 @@ def test_each_kind_passes_its_own_test_and_the_laws(checkout: Path) -> None:
 
 
 FAULTS = {  # one in each kind's formula, which its own test notices, so that a reader sees how
-    "selector": ("n / max", "n * max"),
+    "selector": ("draw(scores", "draw(n"),  # its option has no effect
     "aggregator": ("norm > 0", "norm > 1"),
     "dataset": ("+ 2.0 *", "- 2.0 *"),
     "signal": ("batch_loss[-1]", "batch_loss[1]"),
