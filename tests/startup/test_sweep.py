@@ -1,21 +1,25 @@
 """Sweeps from the command line: one bad job costs nothing but itself, and `resume=true` does what is left."""
 
+# ruff: noqa: F811
+
 import importlib.util
 import json
+import logging
 import os
 import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+from omegaconf import OmegaConf
 
 from command_harness import Done, command
 from fedcohort.command.compare import parse, question_of
 from fedcohort.observe.comparison.question import answer
 from fedcohort.record.observer import Observer
 from fedcohort.startup.outlook import KILLED
-from fedcohort.startup.sweep import NEVER
-from observe.databases import template
+from fedcohort.startup.sweep import GRID, NEVER, Announcement, Sweep
+from observe.databases import said, template  # noqa: F401
 from run_harness import go
 from yaml_words import ROOT
 
@@ -135,3 +139,38 @@ def test_a_sweep_with_a_job_that_is_refused_does_not_start(tmp_path: Path) -> No
     assert done.returncode == 2
     assert done.stderr.splitlines()[1:] == ["  job 2 (cohort=40): cohort=40 exceeds clients=12"]
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("launcher", "kind", "told"),
+    [
+        ("SlurmLauncher", "accounting_storage/none", True),
+        ("SlurmLauncher", "(null)", True),
+        ("SlurmLauncher", "accounting_storage/slurmdbd", False),  # whose daemon may be away: that isn't known otherwise
+        ("SlurmLauncher", "", False),
+        ("LocalLauncher", "accounting_storage/none", False),
+    ],
+)
+def test_that_slurm_keeps_no_accounts_is_said_once(
+    tmp_path: Path,
+    said: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    launcher: str,
+    kind: str,
+    told: bool,
+) -> None:
+    """Submitit warns of it at each look at its jobs; what else it warns of stays."""
+    answer = f"AccountingStorageTRES   = cpu,mem\nAccountingStorageType   = {kind}\nAccountingStoreFlags    = (null)\n"
+    (tmp_path / "scontrol").write_text(f"#!/bin/sh\ncat <<.\n{answer if kind else ''}.\n")
+    (tmp_path / "scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr("fedcohort.startup.sweep.SWEEP", Sweep())
+    submitit = logging.getLogger("submitit")
+    monkeypatch.setattr(submitit, "filters", [])
+    hydra = {"launcher": {"_target_": f"hydra_plugins.x.{launcher}"}, "sweeper": {"_target_": GRID}}
+    Announcement().on_multirun_start(OmegaConf.create({"hydra": hydra, "sweep": {"report": False}}))
+    warnings = ["Call #1 - Bypassing sacct error Command ..., status may be inaccurate.", "Interrupted"]
+    for warning in warnings:
+        submitit.warning(warning)
+    sentence = "this SLURM keeps no accounts (sacct): a job that dies without a word is waited for until Ctrl-C"
+    assert said.messages == ([sentence, warnings[1]] if told else warnings)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 log = logging.getLogger("fedcohort")
 AT_WORK = ("RUNNING", "SIGNALING")
+NO_ACCOUNTS = re.compile(r"^AccountingStorageType\s*=\s*(accounting_storage/none|\(null\))\s*$", re.MULTILINE)
 
 
 def job() -> str | None:
@@ -54,6 +55,16 @@ def list_queued(jobs: Sequence[str]) -> list[str]:
 def cancel(jobs: Sequence[str]) -> None:
     """Ask SLURM to end `jobs`; those that run are sent SIGTERM first, and have a time of grace."""
     _answer("scancel", *jobs)
+
+
+def tell_of_accounts() -> None:
+    """Say once where SLURM keeps no accounts of its jobs, instead of submitit's warning at each look for them.
+
+    Where it keeps some, or its controller is away, submitit's warnings say what nobody else does, and stay.
+    """
+    if NO_ACCOUNTS.search(_answer("scontrol", "show", "config")):
+        log.info("this SLURM keeps no accounts (sacct): a job that dies without a word is waited for until Ctrl-C")
+        logging.getLogger("submitit").addFilter(lambda record: "Bypassing sacct error" not in record.getMessage())
 
 
 def _answer(*command: str) -> str:

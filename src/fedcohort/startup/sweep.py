@@ -151,6 +151,8 @@ class Announcement(Callback):
         SWEEP.launcher = str(config.hydra.launcher._target_)
         if SWEEP.launcher.endswith("JoblibLauncher"):
             nursery.begin(config.hydra.launcher.get("inner_max_num_threads") or 1)
+        if SWEEP.launcher.endswith("SlurmLauncher"):
+            slurm.tell_of_accounts()
         SWEEP.report = config.sweep.report is True
         if config.hydra.sweeper._target_ != GRID:  # which begins when it has looked at the jobs
             SWEEP.begin(Path(config.hydra.sweep.dir).absolute(), split_jobs(config))
