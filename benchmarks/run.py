@@ -75,6 +75,11 @@ def memory(pid: int) -> float:
     return total
 
 
+def announce(what: str) -> None:
+    """Say what is measured next, which may take minutes; standard output has the page alone."""
+    sys.stderr.write(f"{what}\n")
+
+
 def once(peer: Peer, workload: str, watched: bool) -> dict[str, Any]:
     """One run of `peer`, one thread a process. watched: for its memory; such a run's time says nothing."""
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -98,10 +103,14 @@ def rate(result: dict[str, Any]) -> float:
 
 def compare(workload: str, repeats: int) -> str:
     chosen = [peer for peer in peers() if not peer.only or workload in peer.only]
-    peaks = {peer.name: once(peer, workload, watched=True)["peak_mb"] for peer in chosen}
+    peaks = {}
+    for peer in chosen:
+        announce(f"{workload}, memory: {peer.name}")
+        peaks[peer.name] = once(peer, workload, watched=True)["peak_mb"]
     runs: dict[str, list[dict[str, Any]]] = {peer.name: [] for peer in chosen}
-    for _ in range(repeats):
+    for repeat in range(repeats):
         for peer in chosen:
+            announce(f"{workload}, repeat {repeat + 1} of {repeats}: {peer.name}")
             runs[peer.name].append(once(peer, workload, watched=False))
     base = runs[chosen[0].name]
     rows = []
@@ -116,6 +125,7 @@ def compare(workload: str, repeats: int) -> str:
 
 def startup(*words: str) -> float:
     """Median seconds of `python train.py <words>` over five runs."""
+    announce(f"start-up, five times: python train.py {' '.join(words)}")
     took = []
     for _ in range(5):
         began = time.perf_counter()
@@ -131,7 +141,8 @@ def tracking(repeats: int) -> str:
     """
     words = [*TRACKED, f"dataset.path={os.environ['FASHION_MNIST']}"]
     rounds, whole = [], []
-    for _ in range(repeats):
+    for repeat in range(repeats):
+        announce(f"tracking, repeat {repeat + 1} of {repeats}: without MLflow, then with it")
         paces, walls = zip(*(tracked([*words, f"logger={logger}"]) for logger in ("none", "mlflow")), strict=True)
         rounds.append(paces[1] / paces[0])
         whole.append(walls[1] / walls[0])
