@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from compare_toy import ACC, both, table
+from fedcohort.command import compare
 from fedcohort.observe.comparison import band, render, sheet, shown
 from fedcohort.observe.comparison.series import Series
+from known import known
+from yaml_words import ROOT
 
 
 def test_markdown_latex_and_csv() -> None:
@@ -106,3 +109,10 @@ def test_a_yardstick_is_marked_wherever_it_stands() -> None:
     rows = list(csv.DictReader(io.StringIO(render.render_csv(made))))
     assert [(row["selector"], row["yardstick"]) for row in rows] == [("random", "false"), ("ucb", "true")]
     assert "‡" not in render.markdown(table(both([0.1, 0.2], [0.3, 0.4])))
+
+
+def test_which_of_the_middle_two_times_counts_is_said() -> None:
+    """What it is in fact is tested in `test_compare_target`."""
+    for text in (known(compare.__doc__), (ROOT / "docs" / "sweeps.md").read_text()):
+        assert "of an even number" in " ".join(text.split()).lower()
+        assert "the smaller of the middle two" in " ".join(text.split())

@@ -22,6 +22,7 @@ report=false             true: all of it becomes artifacts of a run in MLflow, t
 curves=true              false leaves out curves.png and differences.png; they and a target ask for the history of
                          every run
 
+The time of a row is by when half of its seeds have the target: of an even number the smaller of the middle two.
 Runs that never reach the target aren't dropped: they count as later than their end. A time is then "> t", a speed-up
 a bound without an interval.
 """
