@@ -92,7 +92,7 @@ def test_the_pages_example_runs_as_printed(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_small_clients_cannot_spare_is_not_cut_from_a_large_one() -> None:
-    """Clients of 6 keep 4 rows. Of the 2000 of the large one a fifth are test rows, and not a quarter in their place."""
+    """Clients of 6 keep 4 rows. Of the 2000 of the large one a fifth are test rows, not a quarter in their place."""
     owner = np.r_[np.repeat(np.arange(200), 6), np.full(2000, 200)]
     labels = np.random.default_rng(0).integers(0, 10, len(owner))
     groups = owner * 10 + labels
