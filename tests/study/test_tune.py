@@ -55,7 +55,7 @@ def search(folder: Path, trials: int = 4, rows: Sequence[str] = ("ucb_cs",)) -> 
 
 
 def test_as_many_trials_as_were_asked_for_the_defaults_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     player = Player()
     monkeypatch.setattr(tune, "play", player)
     said = search(tmp_path)
@@ -87,7 +87,7 @@ def test_as_many_trials_as_were_asked_for_the_defaults_first(tmp_path: Path, mon
 
 
 def test_the_page_says_who_was_tuned_with_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "play", Player())
     tmp_path = tmp_path / "tiny"
     search(tmp_path, 1)
@@ -105,7 +105,7 @@ def test_the_page_says_who_was_tuned_with_what(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_trial_that_fails_counts_and_has_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "play", lambda task: Outcome(FAILED, "no luck"))
     said = search(tmp_path, 1)
     told = f"ucb_cs [1/1] {' '.join(FIRST)}: no value, failed: no luck"
@@ -124,7 +124,7 @@ def test_a_trial_that_fails_counts_and_has_no_value(tmp_path: Path, monkeypatch:
 
 
 def test_a_trial_whose_mean_is_no_number_is_known_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     zero = np.array([0.0, 1.0])
     diverged = Outcome(DONE, "", {}, Trajectory(zero, np.array([0.1, np.nan]), zero, zero))
     monkeypatch.setattr(tune, "play", lambda task: diverged)
@@ -136,7 +136,7 @@ def test_a_trial_whose_mean_is_no_number_is_known_too(tmp_path: Path, monkeypatc
 
 def test_what_is_known_stays_while_it_is_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the command is broken off: each trial that was replayed was written alone, and the others were gone."""
-    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "play", Player())
     whole = search(tmp_path)
     file = tmp_path / "tuned.yaml"
@@ -171,7 +171,7 @@ def test_what_is_known_stays_while_it_is_replayed(tmp_path: Path, monkeypatch: p
 
 def once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Any]:
     """tuned.yaml of one made-up trial, and what it says."""
-    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "play", Player())
     search(folder, 1)
     file = folder / "tuned.yaml"
@@ -203,7 +203,7 @@ def test_the_best_is_of_the_search_alone(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_each_trial_has_the_commit_that_did_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file had one commit for all, that of whoever wrote last, be it that each trial was another's."""
-    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "play", Player())
     tmp_path = tmp_path / "tiny"
     monkeypatch.setattr(provenance, "commit", lambda: ("aaaaaaaaaabbbb", False))
@@ -278,7 +278,7 @@ def test_mistakes(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     ],
 )
 def test_a_space_holds_the_default(tmp_path: Path, space: dict[str, Any], said: str) -> None:
-    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     study = write(tmp_path, tune={**TUNE, "space": {"ucb_cs": space}})
     assert study.space is not None
     with pytest.raises(OptionError, match=said):
@@ -287,7 +287,7 @@ def test_a_space_holds_the_default(tmp_path: Path, space: dict[str, Any], said: 
 
 def test_every_space_is_looked_at_before_the_first_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is wrong with the second row would have been said after hours of trials of the first."""
-    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "play", forbid)
     spaces = {**TUNE["space"], "round_robin": {"selector.colour": [1, 2]}}
     study = write(tmp_path, tune={**TUNE, "space": spaces})
@@ -298,7 +298,7 @@ def test_every_space_is_looked_at_before_the_first_trial(tmp_path: Path, monkeyp
 
 def test_few_combinations_are_all_tried_and_none_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three discounts and two ties are six combinations: twenty trials would be some of them, several times."""
-    pytest.importorskip("optuna", reason="an extra: pip install -e .[sweep]")
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     player, said = Player(), list[str]()
     monkeypatch.setattr(tune, "play", player)
     space = {"selector.discount": [0.7, 0.3, 0.1], "selector.tie": ["random", "id"]}
