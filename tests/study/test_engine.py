@@ -289,12 +289,13 @@ def test_several_processes_that_are_stopped_keep_what_is_written(
 
     monkeypatch.setattr(engine, "ProcessPoolExecutor", pool)
     work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, stop)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as caught:  # which is held on to: no pool ends by being forgotten
         work.run(list_places(study), [0, 1], 2)
     assert len(load_results(study).rows) == 2
     assert len(played) <= 5  # two are written down, two run, one waits
     with pytest.raises(RuntimeError, match="after shutdown"):
         pools[0].submit(print)
+    assert caught.value.args == ()
     said: list[str] = []
     Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append).run(list_places(study), [0, 1], 2)
     assert said[0] == "0 of 10 runs are done, 10 to do"  # those that failed are tried again

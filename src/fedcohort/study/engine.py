@@ -1,8 +1,9 @@
 """What `fedcohort study run` does: the runs that are missing, one after the other in one process, or in several."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -21,6 +22,7 @@ from fedcohort.study.results import DONE, REFUSED, Key, Results, Row
 from fedcohort.study.stamps import Stamps
 
 Say = Callable[[str], None]
+Ended = Generator[tuple[Place, int, Outcome], None, None]
 
 
 @dataclass
@@ -66,13 +68,14 @@ class Work:
         tasks = self._find_new(todo)
         forecast, left = Forecast(self.found), {place.key(seed): place for place, seed in todo}
         ended = self._in_turn(tasks) if n_jobs == 1 else self._together(tasks, n_jobs)
-        for number, (place, seed, outcome) in enumerate(ended, 1):
-            row = self._keep(place, seed, outcome)
-            del left[place.key(seed)]
-            if row["status"] == DONE and outcome.run_as is None:
-                forecast.learn(place, row["wall_s"])
-            seconds, said = forecast.seconds(left.values()) / n_jobs, _describe(row, outcome.run_as)
-            self.say(f"[{number}/{len(todo)}] {said}{f', {spell_s(seconds)} left' if seconds else ''}")
+        with closing(ended):  # processes are waited for before an error or a signal goes further
+            for number, (place, seed, outcome) in enumerate(ended, 1):
+                row = self._keep(place, seed, outcome)
+                del left[place.key(seed)]
+                if row["status"] == DONE and outcome.run_as is None:
+                    forecast.learn(place, row["wall_s"])
+                seconds, said = forecast.seconds(left.values()) / n_jobs, _describe(row, outcome.run_as)
+                self.say(f"[{number}/{len(todo)}] {said}{f', {spell_s(seconds)} left' if seconds else ''}")
 
     def check(self, places: Sequence[Place]) -> None:
         """Make the parts of each regime's baseline and bounds, and of each row in a regime that it goes with.
@@ -140,13 +143,11 @@ class Work:
                 return Outcome(DONE, "", row, self.found.curves[key], key)
         return None
 
-    def _in_turn(self, tasks: Iterator[tuple[Place, int, Task | Outcome]]) -> Iterator[tuple[Place, int, Outcome]]:
+    def _in_turn(self, tasks: Iterator[tuple[Place, int, Task | Outcome]]) -> Ended:
         for place, seed, task in tasks:
             yield place, seed, play(task) if isinstance(task, Task) else task
 
-    def _together(
-        self, tasks: Iterator[tuple[Place, int, Task | Outcome]], n_jobs: int
-    ) -> Iterator[tuple[Place, int, Outcome]]:
+    def _together(self, tasks: Iterator[tuple[Place, int, Task | Outcome]], n_jobs: int) -> Ended:
         """Yield outcomes as they come; no more tasks wait than there are processes, so that known ones are found."""
         running: dict[Future[Outcome], tuple[Place, int]] = {}
         with ProcessPoolExecutor(n_jobs, get_context("spawn"), begin, (os.getpid(),)) as pool:
