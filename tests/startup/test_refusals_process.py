@@ -16,7 +16,7 @@ def train(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_process_says_the_line_and_nothing_else(tmp_path: Path) -> None:
     done = train("selector=ucb_cs", "selector.discont=0.5", f"paths.logs={tmp_path}")
-    line = "selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie\n"
+    line = "selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie; did you mean discount?\n"
     assert (done.returncode, done.stderr, done.stdout) == (2, line, "")
     assert not list(tmp_path.iterdir())
 

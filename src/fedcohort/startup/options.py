@@ -103,10 +103,10 @@ def unknown(where: str, option: str, known: Collection[str]) -> OptionError:
 
     where: a node's path or group=word; "" for the top level.
     """
-    if where:
-        return OptionError(f"{where} has no option {option!r}; {list_options(known)}")
     near = difflib.get_close_matches(option, sorted(known), 1)
     guess = f"; did you mean {near[0]}?" if near else ""
+    if where:
+        return OptionError(f"{where} has no option {option!r}; {list_options(known)}{guess}")
     return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(known))}{guess}")
 
 
