@@ -16,8 +16,9 @@ def train(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_process_says_the_line_and_nothing_else(tmp_path: Path) -> None:
     done = train("selector=ucb_cs", "selector.discont=0.5", f"paths.logs={tmp_path}")
-    line = "selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie; did you mean discount?\n"
-    assert (done.returncode, done.stderr, done.stdout) == (2, line, "")
+    said = "selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie"
+    said += "; did you mean discount?"
+    assert (done.returncode, done.stderr, done.stdout) == (2, f"{said}\n", "")
     assert not list(tmp_path.iterdir())
 
 
