@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from fedcohort.command.figures import main
 from fedcohort.errors import CheckpointError
 from fedcohort.observe import figures as module
-from fedcohort.observe.explained import ARRIVED, AWAY, IDLE, LATE
+from fedcohort.observe.explained import ARRIVED, AWAY, LATE
 from fedcohort.observe.figure import belief, curves, partition, selection, style
 from fedcohort.observe.figures import Figures, draw
 from fedcohort.record.history import read
@@ -170,29 +170,6 @@ def test_a_large_population_has_rows_of_those_ever_selected(
     monkeypatch.setattr(selection, "CELLS", 40 * 6 - 1)
     assert selection.draw(facts, history, tmp_path / "selection.png")
     assert f"client, of the {len(ever)} ever selected" in words(drawn["selection.png"])
-
-
-def test_a_coarse_map_keeps_the_rare() -> None:
-    """Groups of two clients and two rounds: an arrival wins over lateness, that over absence of at least half."""
-    idle, away, late, arrived = IDLE, AWAY, LATE, ARRIVED
-    fate = np.array(
-        [[idle, idle, late, idle], [idle, arrived, idle, late], [away, idle, away, idle], [away] + 3 * [idle]]
-    )
-    halves = np.array([0, 2])
-    assert selection.coarse(fate, halves, halves).tolist() == [[arrived, late], [away, idle]]
-    assert selection.coarse(fate, np.arange(4), np.arange(4)).tolist() == fate.tolist()
-
-
-def test_groups_of_about_equal_size() -> None:
-    assert style.bins(5).tolist() == [0, 1, 2, 3, 4]
-    sizes = np.diff(np.append(style.bins(3550), 3550))
-    assert (len(sizes), sizes.min(), sizes.max(), sizes.sum()) == (400, 8, 9, 3550)
-    assert partition.group_means(np.array([[1.0], [3.0], [5.0]]), np.array([0, 2])).tolist() == [[2.0], [5.0]]
-
-
-def test_clients_in_the_order_of_their_classes() -> None:
-    counts = np.array([[0, 4], [3, 1], [4, 0], [1, 3]])
-    assert partition.by_class(counts).tolist() == [2, 1, 0, 3]
 
 
 @pytest.mark.parametrize(

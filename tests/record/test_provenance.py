@@ -120,3 +120,11 @@ def test_a_folder_is_what_its_files_hold(tmp_path: Path) -> None:
     assert list(provenance.files(config)) == [before]
     (tmp_path / "b").write_bytes(b"")
     assert list(provenance.files(config)) != [before]
+
+
+def test_a_start_of_before_there_were_checksums_is_gone_on_with() -> None:
+    now = provenance.this({}, {}, "0123456789abcdef")
+    assert provenance.differences({name: value for name, value in now.items() if name != "data"}, now) == []
+    assert provenance.differences({**now, "data": "other"}, now) == [
+        "dataset has other data than it had (checksum 0123456789abcdef, was other)"
+    ]

@@ -300,11 +300,3 @@ def test_a_table_that_was_changed_is_other_data(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"availability\.path holds other data than it did"):
         go(tmp_path, *words, "rounds=2", "resume=true")
     assert go(tmp_path, *words, "rounds=2", "resume=force").last.step == 2
-
-
-def test_a_start_of_before_there_were_checksums_is_gone_on_with() -> None:
-    now = provenance.this({}, {}, "0123456789abcdef")
-    assert provenance.differences({name: value for name, value in now.items() if name != "data"}, now) == []
-    assert provenance.differences({**now, "data": "other"}, now) == [
-        "dataset has other data than it had (checksum 0123456789abcdef, was other)"
-    ]

@@ -4,17 +4,15 @@ import os
 import select
 import signal
 import time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
 from fedcohort.command import study as command
-from fedcohort.errors import OptionError
+from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.record import card, history
 from fedcohort.study import engine, results
-from fedcohort.study.at_work import begin
+from fedcohort.study.at_work import alone, processes
 from fedcohort.study.engine import Work
 from fedcohort.study.places import list_places
 from fedcohort.study.play import Outcome, Task, play, spent_before
@@ -29,7 +27,7 @@ def test_a_killed_command_leaves_nobody_at_work() -> None:
     """Workers wait for work as long as their pipe is open, and each of them holds the others' open."""
     read, told = os.pipe()
     if (parent := os.fork()) == 0:
-        pool = ProcessPoolExecutor(1, get_context("spawn"), begin, (os.getpid(),))
+        pool = processes(1)
         os.write(told, f"{pool.submit(os.getpid).result():10d}".encode())
         signal.pause()
     worker = os.pidfd_open(int(os.read(read, 10)))
@@ -38,6 +36,12 @@ def test_a_killed_command_leaves_nobody_at_work() -> None:
     assert select.select([worker], [], [], 20)[0], "it waits for more work"
     for each in (read, told, worker):
         os.close(each)
+
+
+def test_two_processes_are_not_at_one_study(tmp_path: Path) -> None:
+    taken = pytest.raises(CheckpointError, match="another process is at work on this study")
+    with alone(tmp_path / "s"), taken, alone(tmp_path / "s"):
+        pass
 
 
 def forbid(task: Task) -> Outcome:

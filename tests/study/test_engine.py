@@ -1,6 +1,5 @@
 """A tiny study is run, run again, broken off, and added to: nothing is done twice, and what can't be is said."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -8,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.errors import CheckpointError, OptionError
+from fedcohort.errors import OptionError
 from fedcohort.record import provenance
 from fedcohort.record.history import read
 from fedcohort.startup import compose
 from fedcohort.startup.run import run as train
 from fedcohort.study import engine, report
-from fedcohort.study.at_work import alone, begin
 from fedcohort.study.engine import Work
 from fedcohort.study.measure import mean_over_time
 from fedcohort.study.places import list_places
@@ -252,18 +250,18 @@ def test_several_processes_share_the_work(tmp_path: Path, monkeypatch: pytest.Mo
         return Outcome(REFUSED, str(task.seed))
 
     monkeypatch.setattr(engine, "play", play)
-    begun: list[Any] = []
+    asked: list[int] = []
 
-    def pool(n: int, context: object, *how: object) -> ThreadPoolExecutor:
-        begun.append(how)
+    def pool(n: int) -> ThreadPoolExecutor:
+        asked.append(n)
         return ThreadPoolExecutor(n)
 
-    monkeypatch.setattr(engine, "ProcessPoolExecutor", pool)
+    monkeypatch.setattr(engine, "processes", pool)
     work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, lambda line: None)
     work.run(list_places(study), [0, 1], 2)
     assert len(played) == 10
     assert len(load_results(study).rows) == 10
-    assert begun == [(begin, (os.getpid(),))], "they end with this one"
+    assert asked == [2]
 
 
 def test_several_processes_that_are_stopped_keep_what_is_written(
@@ -283,11 +281,11 @@ def test_several_processes_that_are_stopped_keep_what_is_written(
     monkeypatch.setattr(engine, "play", play)
     pools = list[ThreadPoolExecutor]()
 
-    def pool(n: int, *rest: object) -> ThreadPoolExecutor:
+    def pool(n: int) -> ThreadPoolExecutor:
         pools.append(ThreadPoolExecutor(n))
         return pools[-1]
 
-    monkeypatch.setattr(engine, "ProcessPoolExecutor", pool)
+    monkeypatch.setattr(engine, "processes", pool)
     work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, stop)
     with pytest.raises(KeyboardInterrupt) as caught:  # which is held on to: no pool ends by being forgotten
         work.run(list_places(study), [0, 1], 2)
@@ -300,9 +298,3 @@ def test_several_processes_that_are_stopped_keep_what_is_written(
     Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append).run(list_places(study), [0, 1], 2)
     assert said[0] == "0 of 10 runs are done, 10 to do"  # those that failed are tried again
     assert len(load_results(study).rows) == 10
-
-
-def test_two_processes_are_not_at_one_study(tmp_path: Path) -> None:
-    taken = pytest.raises(CheckpointError, match="another process is at work on this study")
-    with alone(tmp_path / "s"), taken, alone(tmp_path / "s"):
-        pass

@@ -16,15 +16,9 @@ from fedcohort.study.definition import load
 from fedcohort.study.measure import Trajectory
 from fedcohort.study.play import Outcome, Task
 from fedcohort.study.results import DONE, FAILED
-from study.tiny import made_up, write
+from study.tiny import TUNE, made_up, write
 from yaml_words import CONFIGS
 
-TUNE: dict[str, Any] = {
-    "trials": 4,
-    "seeds": [7, 8],
-    "cells": ["equal"],
-    "space": {"ucb_cs": {"selector.discount": {"low": 0.0, "high": 1.0}, "selector.tie": ["random", "id"]}},
-}
 FIRST = ["selector.discount=0.7", "selector.tie=random"]  # ucb_cs as it is
 
 
@@ -235,54 +229,6 @@ def test_without_optuna_it_says_what_to_install(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
     with pytest.raises(OptionError, match=r"fedcohort study tune needs Optuna: pip install .*\[sweep\]"):
         search(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"trials": 0}, "tune.trials must be an integer in [1, inf), got 0"),
-        ({"seeds": [1, 7]}, "tune.seeds must be none of the study's own, as 1 is, got [1, 7]"),
-        ({"cells": ["loud"]}, "tune.cells must be a list of one or more of equal, noisy"),
-        ({"metric": "test/acc"}, "tune.metric must be one of server_val/acc, got 'test/acc'"),
-        ({"colour": 1}, "tune: there is no option 'colour'"),
-        ({"space": {"flash": {}}}, "tune.space.flash must be one option or more"),
-        (
-            {"space": {"flash": {"a": 1}}},
-            "tune.space.flash.a must be a list of two values or more, none twice",
-        ),
-        ({"space": {"flash": {"a": {"low": 1, "high": 1}}}}, "tune.space.flash.a must be an interval with low < high"),
-        (
-            {"space": {"flash": {"a": {"low": 0, "high": 1, "log": True}}}},
-            "tune.space.flash.a must be an interval with",
-        ),
-    ],
-)
-def test_mistakes(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(OptionError) as caught:
-        write(tmp_path, tune={**TUNE, **changes})
-    assert str(caught.value).startswith(f"{tmp_path / 'study.yaml'}: {said}")
-
-
-@pytest.mark.parametrize(
-    ("space", "said"),
-    [
-        (
-            {"selector.discount": {"low": 0.8, "high": 1.0}},
-            "tune.space.ucb_cs.selector.discount must hold the default, 0.7",
-        ),
-        (
-            {"selector.colour": [1, 2]},
-            "study.yaml: tune.space.ucb_cs: selector has no option 'colour'; its",
-        ),
-        ({"colour": [1, 2]}, "tune.space.ucb_cs: the config has no option 'colour'; its options are"),
-    ],
-)
-def test_a_space_holds_the_default(tmp_path: Path, space: dict[str, Any], said: str) -> None:
-    pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    study = write(tmp_path, tune={**TUNE, "space": {"ucb_cs": space}})
-    assert study.space is not None
-    with pytest.raises(OptionError, match=said):
-        tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs"], 1)
 
 
 def test_every_space_is_looked_at_before_the_first_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -26,6 +27,12 @@ TINY = {
     },
     "seeds": [0, 1],
     "late": 2,
+}
+TUNE: dict[str, Any] = {
+    "trials": 4,
+    "seeds": [7, 8],
+    "cells": ["equal"],
+    "space": {"ucb_cs": {"selector.discount": {"low": 0.0, "high": 1.0}, "selector.tie": ["random", "id"]}},
 }
 
 

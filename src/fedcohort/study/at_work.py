@@ -2,8 +2,11 @@
 
 import fcntl
 import logging
+import os
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 
 from fedcohort.errors import CheckpointError
@@ -25,8 +28,12 @@ def alone(logs: Path) -> Iterator[None]:
         yield
 
 
-def begin(parent: int) -> None:
-    """Prepare one of several processes, which the process `parent` has started and which ends with that."""
+def processes(n_jobs: int) -> ProcessPoolExecutor:
+    """Return `n_jobs` processes that wait for work. They end with this one, however it ends."""
+    return ProcessPoolExecutor(n_jobs, get_context("spawn"), _begin, (os.getpid(),))
+
+
+def _begin(parent: int) -> None:
     die_with(parent)
     messages.to_terminal()
     for handler in messages.log.handlers:

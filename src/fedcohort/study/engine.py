@@ -1,17 +1,15 @@
 """What `fedcohort study run` does: the runs that are missing, one after the other in one process, or in several."""
 
-import os
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.record import provenance
 from fedcohort.startup import run as train
-from fedcohort.study.at_work import begin
+from fedcohort.study.at_work import processes
 from fedcohort.study.definition import BOUND, NAME, Study
 from fedcohort.study.forecast import Forecast
 from fedcohort.study.measure import summarise
@@ -150,7 +148,7 @@ class Work:
     def _together(self, tasks: Iterator[tuple[Place, int, Task | Outcome]], n_jobs: int) -> Ended:
         """Yield outcomes as they come; no more tasks wait than there are processes, so that known ones are found."""
         running: dict[Future[Outcome], tuple[Place, int]] = {}
-        with ProcessPoolExecutor(n_jobs, get_context("spawn"), begin, (os.getpid(),)) as pool:
+        with processes(n_jobs) as pool:
             try:
                 for place, seed, task in tasks:
                     if isinstance(task, Outcome):

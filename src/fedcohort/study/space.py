@@ -41,11 +41,6 @@ class Choice:
 
     values: Sequence[Any]
 
-    @property
-    def size(self) -> float:
-        """How many values there are."""
-        return len(self.values)
-
     def holds(self, value: object) -> bool:
         return value in self.values
 
@@ -63,22 +58,15 @@ class Interval:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     @property
-    def size(self) -> float:
-        """How many values there are, infinite for any number."""
-        return self.high - self.low + 1 if self.whole else math.inf
+    def values(self) -> Sequence[int] | None:
+        """All that it may be; None where it is any number."""
+        return range(int(self.low), int(self.high) + 1) if self.whole else None
 
     def holds(self, value: object) -> bool:
         return isinstance(value, int if self.whole else int | float) and self.low <= value <= self.high
 
 
 Range = Choice | Interval
-
-
-def list_values(given: Range) -> list[Any]:
-    """Return the values of a range that has so many; [] where it has any number."""
-    if isinstance(given, Choice):
-        return list(given.values)
-    return list(range(int(given.low), int(given.high) + 1)) if given.whole else []
 
 
 def spell(value: object) -> str:
@@ -105,8 +93,8 @@ class Space:
 
     def trials_of(self, row: str) -> int:
         """The trials of this row: no more than there are combinations of its options."""
-        sizes = [each.size for each in self.rows[row].values()]
-        return int(min(self.trials, math.prod(sizes)))
+        values = [each.values for each in self.rows[row].values()]
+        return int(min(self.trials, math.prod(math.inf if each is None else len(each) for each in values)))
 
 
 @dataclass(frozen=True)

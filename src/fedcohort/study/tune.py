@@ -9,14 +9,11 @@ import hashlib
 import json
 import logging
 import math
-import os
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +26,7 @@ from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
 from fedcohort.startup.options import unknown
 from fedcohort.study import space
-from fedcohort.study.at_work import begin
+from fedcohort.study.at_work import processes
 from fedcohort.study.checks import named
 from fedcohort.study.definition import NAME as STUDY
 from fedcohort.study.definition import Study, Words
@@ -38,7 +35,7 @@ from fedcohort.study.measure import LATE_SHARE, summarise
 from fedcohort.study.places import LEAN, clock_of, merge
 from fedcohort.study.play import Outcome, Task, composed, play
 from fedcohort.study.results import DONE
-from fedcohort.study.space import Choice, Range, Space, list_values, spell
+from fedcohort.study.space import Choice, Range, Space, spell
 
 EXTRA = 'pip install --constraint constraints.txt --editable ".[sweep]"'
 Player = Callable[[Sequence[Task]], Sequence[Outcome]]
@@ -204,9 +201,10 @@ def _spell_words(values: Mapping[str, object]) -> Words:
 
 def _find_other(options: Mapping[str, Range], asked: Collection[Words]) -> dict[str, object] | None:
     """Return the first combination that wasn't asked for; None where an option has any number of values."""
-    if any(math.isinf(each.size) for each in options.values()):
+    values = [each.values for each in options.values() if each.values is not None]
+    if len(values) < len(options):
         return None
-    combinations = (dict(zip(options, values, strict=True)) for values in product(*map(list_values, options.values())))
+    combinations = (dict(zip(options, each, strict=True)) for each in product(*values))
     return next((each for each in combinations if _spell_words(each) not in asked), None)
 
 
@@ -232,5 +230,5 @@ def _players(n_jobs: int) -> Iterator[Player]:
     if n_jobs == 1:
         yield lambda tasks: [play(task) for task in tasks]
         return
-    with ProcessPoolExecutor(n_jobs, get_context("spawn"), begin, (os.getpid(),)) as pool:
+    with processes(n_jobs) as pool:
         yield lambda tasks: list(pool.map(play, tasks))

@@ -1,0 +1,59 @@
+"""What a study tunes is checked where it is read, and a space holds what the row has without tuning."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.study import tune
+from study.tiny import TUNE, write
+from yaml_words import CONFIGS
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"trials": 0}, "tune.trials must be an integer in [1, inf), got 0"),
+        ({"seeds": [1, 7]}, "tune.seeds must be none of the study's own, as 1 is, got [1, 7]"),
+        ({"cells": ["loud"]}, "tune.cells must be a list of one or more of equal, noisy"),
+        ({"metric": "test/acc"}, "tune.metric must be one of server_val/acc, got 'test/acc'"),
+        ({"colour": 1}, "tune: there is no option 'colour'"),
+        ({"space": {"flash": {}}}, "tune.space.flash must be one option or more"),
+        (
+            {"space": {"flash": {"a": 1}}},
+            "tune.space.flash.a must be a list of two values or more, none twice",
+        ),
+        ({"space": {"flash": {"a": {"low": 1, "high": 1}}}}, "tune.space.flash.a must be an interval with low < high"),
+        (
+            {"space": {"flash": {"a": {"low": 0, "high": 1, "log": True}}}},
+            "tune.space.flash.a must be an interval with",
+        ),
+    ],
+)
+def test_mistakes(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        write(tmp_path, tune={**TUNE, **changes})
+    assert str(caught.value).startswith(f"{tmp_path / 'study.yaml'}: {said}")
+
+
+@pytest.mark.parametrize(
+    ("space", "said"),
+    [
+        (
+            {"selector.discount": {"low": 0.8, "high": 1.0}},
+            "tune.space.ucb_cs.selector.discount must hold the default, 0.7",
+        ),
+        (
+            {"selector.colour": [1, 2]},
+            "study.yaml: tune.space.ucb_cs: selector has no option 'colour'; its",
+        ),
+        ({"colour": [1, 2]}, "tune.space.ucb_cs: the config has no option 'colour'; its options are"),
+    ],
+)
+def test_a_space_holds_the_default(tmp_path: Path, space: dict[str, Any], said: str) -> None:
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
+    study = write(tmp_path, tune={**TUNE, "space": {"ucb_cs": space}})
+    assert study.space is not None
+    with pytest.raises(OptionError, match=said):
+        tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs"], 1)
