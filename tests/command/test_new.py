@@ -28,16 +28,6 @@ def run_tests(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, "-c", program, *options, *words], capture_output=True, text=True)
 
 
-def test_each_kind_passes_its_own_test_and_the_laws(checkout: Path) -> None:
-    tests, words = [], []
-    for kind, group in KINDS.items():
-        assert main([kind, "my_own"]) == 0
-        tests.append(f"tests/{group}/test_my_own.py")
-        words += [path for path in (f"tests/laws/test_{group}_laws.py",) if Path(path).exists()]
-    done = run_tests(*tests, *words, "-k", "my_own")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
-
-
 FAULTS = {  # one in each kind's formula, which its own test notices, so that a reader sees how
     "selector": ("draw(scores", "draw(n"),  # its option has no effect
     "aggregator": ("norm > 0", "norm > 1"),
@@ -47,17 +37,22 @@ FAULTS = {  # one in each kind's formula, which its own test notices, so that a 
 
 
 @pytest.mark.usefixtures("checkout")
-def test_each_kinds_own_test_notices_a_fault() -> None:
+def test_each_kind_passes_its_own_test_and_the_laws_and_the_test_notices_a_fault() -> None:
     assert FAULTS.keys() == KINDS.keys()
-    tests = []
-    for kind, (right, wrong) in FAULTS.items():
-        main([kind, "my_own"])
-        path = Path("src", "fedcohort", KINDS[kind], "my_own.py")
+    tests, laws = [], []
+    for kind, group in KINDS.items():
+        for name in ("my_own", "faulty"):
+            assert main([kind, name]) == 0
+            tests.append(f"tests/{group}/test_{name}.py")
+        laws += [path for path in (f"tests/laws/test_{group}_laws.py",) if Path(path).exists()]
+        right, wrong = FAULTS[kind]
+        path = Path("src", "fedcohort", group, "faulty.py")
         assert path.read_text().count(right) == 1
         path.write_text(path.read_text().replace(right, wrong))
-        tests.append(f"tests/{KINDS[kind]}/test_my_own.py")
-    done = run_tests(*tests)
-    assert [test for test in tests if f"FAILED {test}::" not in done.stdout] == [], done.stdout[-3000:]
+    done = run_tests(*tests, *laws, "-k", "my_own or test_faulty")
+    failed = {line.split()[1].split("::")[0] for line in done.stdout.splitlines() if line.startswith("FAILED ")}
+    assert failed == {test for test in tests if "faulty" in test}, done.stdout[-3000:] + done.stderr[-2000:]
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.mark.usefixtures("checkout")
