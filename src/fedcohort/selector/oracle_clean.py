@@ -2,8 +2,8 @@
 
     S = m of the max(m, ceil(share A)) cleanest of the A available clients, drawn by chance      (`pool.py`)
 
-Not a paper's method, as nobody could know it. The pool has its size whoever is clean: with share=.5 and 15 clean clients
-of 50 it has 10 noisy ones. share=0 always trains the m cleanest, equals by chance: where labels are either clean or
+Not a paper's method, as nobody could know it. The pool has its size whoever is clean: with share=.5 and 15 clean of 50
+clients it has 10 noisy ones. share=0 always trains the m cleanest, equals by chance: where labels are either clean or
 wrong it draws from the clean alone, and where rates spread it trains the same few, who may lack whole classes. Without
 label noise it is selector=random. A client that fails three times in a row rests for a while (`backoff.py`).
 """
