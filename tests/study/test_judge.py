@@ -101,8 +101,8 @@ def test_rows_are_ranked_on_the_seeds_that_they_share(tmp_path: Path) -> None:
     assert verdict.ranks is not None
     assert dict(verdict.ranks.mean) == {"flash": 1.0, "powd": 2.0, "random": 3.0}
     # a row that was just begun has no part in it, and costs the others no seed
-    begun = {**equal, "powd": [0.8], "mine": [0.99]}
-    less = judge(study, made_up(study, {"equal": begun, "noisy": {**begun, "powd": [0.8, 0.8]}}))
+    begun = {**equal, "mine": [0.99]}
+    less = judge(study, made_up(study, {"equal": begun, "noisy": begun}))
     assert less.ranks is not None
     assert set(less.ranks.mean) == {"flash", "powd", "random"}
 

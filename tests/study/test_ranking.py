@@ -62,13 +62,28 @@ def test_a_named_row_that_was_just_begun_is_not_ranked(tmp_path: Path) -> None:
     assert judge(study, found).ranks is None
 
 
+def test_the_largest_table_without_a_gap_is_ranked(tmp_path: Path) -> None:
+    """Rows times regimes: what half of the methods lack takes no regime from the others, nor a regime few have them."""
+    study = write(tmp_path, cells=CELLS, selectors=["flash", "powd", "oort"], seeds=SEEDS)
+    two = dict.fromkeys("ab", NAMED) | {"c": {"random": [0.8] * 4}}
+    found = {name: {**of, "oort": [0.6] * 4} if name == "a" else of for name, of in two.items()}
+    late = late_of(study, made_up(study, found))
+    # {a}: four rows; {a, b}: three rows, 6; {a, b, c}: random alone
+    assert split_rows(study, late) == (["random", "flash", "powd"], ["oort"])
+    assert list(share(late, ["random", "flash", "powd"])) == ["a", "b"]
+    both = late_of(study, made_up(study, {"a": found["a"], "b": {"random": [0.8] * 4}, "c": {"random": [0.8] * 4}}))
+    assert split_rows(study, both) == (["random", "flash", "powd", "oort"], [])  # 4 against 2 and 3
+    apart = late_of(study, made_up(study, {"a": {"random": [0.8] * 4}, "b": {"flash": [0.9] * 4, "powd": [0.7] * 4}}))
+    assert split_rows(study, apart) == (["random"], ["flash", "powd"]), "the baseline is in it"
+
+
 SEVEN = {name: {"words": ["heterogeneity=iid"]} for name in "abcdefg"}
 OVER = "over them (Wilcoxon's signed ranks of the regimes' differences, corrected by Holm for 2 methods)."
 
 
-def tell_ranks(folder: Path, flash: list[float], cells: int = 7, powd: float = 0.6) -> str:
+def tell_ranks(folder: Path, flash: list[float], cells: int = 7, powd: float = 0.6, least: float = 0.0) -> str:
     """What the page says where `flash` is so much better than random, regime by regime."""
-    study = write(folder, cells=SEVEN, selectors=["flash", "powd"])
+    study = write(folder, cells=SEVEN, selectors=["flash", "powd"], win={"least": least})
     late = {
         cell: {"random": [0.7, 0.8], "flash": [0.7 + gap, 0.8 + gap], "powd": [powd, powd]}
         for cell, gap in zip("abcdefg"[:cells], flash, strict=False)
@@ -89,6 +104,15 @@ def test_who_beats_the_baseline_over_the_regimes(tmp_path: Path) -> None:
     assert ranks.contests["flash"].p == pytest.approx(2 * 2 / 2**7)
     assert ranks.contests["flash"].median == pytest.approx(0.04)
     assert ranks.contests["powd"].median == pytest.approx(-0.1)
+
+
+def test_a_lead_that_is_less_than_counts_beats_nobody(tmp_path: Path) -> None:
+    """It is sure, p = .031, and .04 in the median regime: as large as one regime's difference must be to count."""
+    gaps = [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07]
+    assert "**flash beats random**" in tell_ranks(tmp_path, gaps, least=0.039)
+    said = tell_ranks(tmp_path, gaps, least=0.041)
+    assert "**random isn't shown to be beaten**: the clearest is flash, whose lead in the median regime is" in said
+    assert "is less than counts (p = 0.031; Wilcoxon's" in said
 
 
 def test_one_loss_in_seven_regimes_is_not_enough(tmp_path: Path) -> None:

@@ -77,6 +77,40 @@ def test_wins_are_counted_where_ranks_are(tmp_path: Path) -> None:
     assert "- no ranks in more digits: noisy: no run of powd\n" in text
 
 
+def test_each_study_has_a_column_and_who_lacks_a_regime_a_line(tmp_path: Path) -> None:
+    """oort is in one regime of four: behind flash's .83 and random's .81, before powd's .79."""
+    folder = studies(tmp_path)
+    rows = {**ROWS, "selectors": ["flash", "powd", "oort"]}
+    made_up(write(tmp_path / "second", **rows), {**MINE, "equal": LATE["equal"] | {"oort": [0.8, 0.8, 0.8]}}).save()
+    standings.write(leaderboard.load(folder))
+    with (folder / "tables" / "leaderboard.csv").open() as file:
+        ranked = {row["selector"]: row for row in csv.DictReader(file)}
+    assert [ranked["2. flash"][name] for name in ("digits (2)", "more digits (2)")] == ["2", "2"]
+    assert ranked["1. random"]["digits (2)"] == "1.5"
+    with (folder / "tables" / "others.csv").open() as file:
+        (line,) = csv.DictReader(file)
+    assert (line["selector"], line["place"], line["regimes"]) == ("oort", "3 of 4", "1")
+    assert line["worst difference"] == "-1.0"
+    assert "- no ranks" not in (folder / "README.md").read_text()
+
+
+def test_a_federation_that_two_studies_have_is_ranked_once(tmp_path: Path) -> None:
+    """It would have weighed twice, in the ranks and in what is won."""
+    folder = studies(tmp_path)
+    for name in ("first", "second"):
+        found = made_up(write(tmp_path / name, **ROWS), MINE)
+        for (cell, row, _), facts in found.rows.items():
+            facts["config_hash"] = f"{cell}/{row}" if cell == "equal" else f"{name}/{cell}/{row}"
+        found.save()
+    known = leaderboard.load(folder)
+    assert known.twice == {"second/equal": "first/equal"}
+    assert list(known.whole.cells) == list(known.groups) == ["first/equal", "first/noisy", "second/noisy"]
+    standings.write(known)
+    text = (folder / "README.md").read_text()
+    assert "3 selectors, 3 regimes, 3 seeds in each." in text
+    assert "- 1 regime of second, as first has them: equal\n" in text
+
+
 def test_equals_have_one_place(tmp_path: Path) -> None:
     """Sums of ranks: random 2 + 1 + 2 + 1.5, flash 1 + 3 + 1 + 1.5."""
     folder = studies(tmp_path)

@@ -189,7 +189,8 @@ def _beat(study: Study, ranks: Ranks) -> str:
     base, n, m = study.baseline, len(ranks.cells), len(ranks.contests)
     test = f"Wilcoxon's signed ranks of the regimes' differences, corrected by Holm for {count(m, 'method')}"
     ahead = {row: each.p for row, each in ranks.contests.items() if each.ahead}
-    if better := [row for row, p in ahead.items() if p < study.alpha]:
+    clear = {row: p for row, p in ahead.items() if p < study.alpha}
+    if better := [row for row in clear if ranks.contests[row].median >= study.least]:
         return f"**{', '.join(better)} {'beat' if len(better) > 1 else 'beats'} {base}** over them ({test})."
     none = f"**{base} isn't shown to be beaten**"
     if n < (need := least_blocks(m, study.alpha)):
@@ -197,4 +198,5 @@ def _beat(study: Study, ranks: Ranks) -> str:
     if not ahead:
         return f"{none}: no method is ahead of it in the median regime."
     clearest = min(ahead, key=lambda row: ahead[row])
-    return f"{none}: the clearest is {clearest} (p = {ahead[clearest]:.3f}; {test})."
+    little = ", whose lead in the median regime is less than counts" if clearest in clear else ""
+    return f"{none}: the clearest is {clearest}{little} (p = {ahead[clearest]:.3f}; {test})."

@@ -29,19 +29,21 @@ def cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         "takes more. The formula is in `maths/many_tests.py`.",
         "To target: median rounds, virtual time and bytes to the regime's target, each by itself, of an even number of "
         "seeds the larger of the middle two; where half of the seeds never met it, how many did.",
-        *tell_regimes(verdict),
+        *tell_regimes(study, verdict, u),
         *tell_tuned(study),
         *study.notes,
     ]
 
 
-def tell_regimes(verdict: Verdict) -> list[str]:
+def tell_regimes(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     """Say what a test over regimes takes for granted; nothing where there is none."""
     if verdict.ranks is None:
         return []
     return [
         "The test over the regimes takes them as drawn at random, each by itself. Those of one study share their "
-        "data, and some differ in a number alone: its p is smaller than it should be."
+        "data, and some differ in a number alone: its p is smaller than it should be. A method beats "
+        f"{study.baseline} over them where it is ahead by {study.least * u.factor:g} "
+        f"{points(u, study.least * u.factor)} or more in the median regime, too."
     ]
 
 

@@ -4,6 +4,7 @@
     title, question, win   as a study has them (`definition.py`)
 
 Nothing is trained for it: it reads the results that the studies have. They have one baseline, and metrics of one unit.
+A regime that two studies have, the same federation for the same number of rounds, is the first one's alone.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,6 +31,8 @@ class Leaderboard:
         whole: all of their regimes, named `<study>/<regime>`, and all of their rows.
         found: the results under these names.
         groups: of each regime, its study.
+        twice: of each regime that is left out, as an earlier study has it, that study's.
+        called: what comes before the labels of each study's regimes.
         studies: by name.
         of: their results, by name.
     """
@@ -37,6 +40,8 @@ class Leaderboard:
     whole: Study
     found: Results
     groups: Mapping[str, str]
+    twice: Mapping[str, str]
+    called: Mapping[str, str]
     studies: Mapping[str, Study]
     of: Mapping[str, Results]
 
@@ -72,6 +77,7 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
             )
     found = {name: read(study) for name, study in studies.items()}
     studies = {name: results.with_roles(study, found[name]) for name, study in studies.items()}
+    twice = _find_twice(studies, found)
     whole = Study(
         folder=folder,
         title=given["title"],
@@ -84,6 +90,7 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
             f"{name}/{cell}": _call(regime, f"{name}/{cell}", called[name])
             for name, study in studies.items()
             for cell, regime in study.cells.items()
+            if f"{name}/{cell}" not in twice
         },
         seeds=sorted({seed for study in studies.values() for seed in study.seeds}),
         metric=" or ".join(dict.fromkeys(study.metric for study in studies.values())),
@@ -92,8 +99,22 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
         variants=_join_variants(studies.values()),
         tuned={f"{row} in {name}": each for name, study in studies.items() for row, each in study.tuned.items()},
     )
-    groups = {f"{name}/{cell}": name for name, study in studies.items() for cell in study.cells}
-    return Leaderboard(whole, _join(folder, found), groups, studies, found)
+    groups = {cell: cell.partition("/")[0] for cell in whole.cells}
+    return Leaderboard(whole, _join(folder, found), groups, twice, called, studies, found)
+
+
+def _find_twice(studies: Mapping[str, Study], found: Mapping[str, Results]) -> dict[str, str]:
+    """Return the regimes whose federation an earlier study has, and that one's: the baseline's runs are the same."""
+    first: dict[object, str] = {}
+    twice = {}
+    for name, study in studies.items():
+        runs = {key[0]: row for key, row in found[name].done() if key[1] == study.baseline and key[0] in study.cells}
+        for cell, run in runs.items():
+            place = f"{name}/{cell}"
+            earlier = first.setdefault((run["config_hash"], run["budget"], study.metric), place)
+            if earlier.partition("/")[0] != name:
+                twice[place] = earlier
+    return twice
 
 
 def _join_variants(studies: Iterable[Study]) -> dict[str, list[str]]:

@@ -6,6 +6,7 @@ all studies, so that it is written without judging any of them again.
 
 import csv
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mode
@@ -126,17 +127,22 @@ def _title_of(folder: Path) -> str:
 
 
 def _count(of: Mapping[str, Sequence[tuple[str, Line]]]) -> str:
-    """Count the regimes of each kind, and those that are the same federation in two studies once."""
-    n = {kind: len(found) for kind, found in of.items()}
+    """Count the regimes of each kind; a federation that several studies have counts once, as the best said of it."""
+    kinds: dict[str, list[str]] = {}
+    for kind, found in of.items():  # the best first
+        for _, line in found:
+            kinds.setdefault(line.get("federation", line["regime"]), []).append(kind)
+    n = Counter(said[0] for said in kinds.values())
     studies = {name for found in of.values() for name, _ in found}
-    once = {kind: {line.get("federation", line["regime"]) for _, line in found} for kind, found in of.items()}
-    apart = len(set().union(*once.values()))
-    twice = f", {apart} different ones (the others are in two studies)" if apart < sum(n.values()) else ""
-    won = f"{n[WON]}, {len(once[WON])} different ones" if len(once[WON]) < n[WON] else f"{n[WON]}"
+    many = [said for said in kinds.values() if len(said) > 1]
+    differ = sum(len(set(said)) > 1 for said in many)
+    several = f"{len(many)} {'is' if len(many) == 1 else 'are'} in two studies or more, which don't say the same"
+    once = f"{several} of {differ}: each counts once, as the best that is said of it"
+    twice = f", {len(kinds)} different ones ({once})" if many else ""
     return (
-        f"Of {count(sum(n.values()), 'regime')}{twice}, **a method is shown to win in {won}**; in {n[UNUSED]} a "
-        f"yardstick wins and no method is shown to, in {n[OPEN]} the seeds don't settle it, and in {n[NOTHING]} the "
-        "yardsticks that were run there win nothing, or less than a difference is worth. "
+        f"Of {count(sum(map(len, of.values())), 'regime')}{twice}, **a method is shown to win in {n[WON]}**; in "
+        f"{n[UNUSED]} a yardstick wins and no method is shown to, in {n[OPEN]} the seeds don't settle it, and in "
+        f"{n[NOTHING]} the yardsticks that were run there win nothing, or less than a difference is worth. "
         f"Pages: {', '.join(f'[{name}]({name}/{PAGE})' for name in sorted(studies))}."
     )
 

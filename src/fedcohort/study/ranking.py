@@ -1,8 +1,10 @@
 """Who ranks where over the regimes: which rows are compared, on which seeds, and what their mean ranks say.
 
-    main      the rows of `study.yaml` that have half as many runs as the baseline, or more; and a row that it doesn't
-              name, as a method of one's own, where it has half of the baseline's seeds or more in every regime that
-              those share, and leaves seeds there that all have
+    main      of the rows of `study.yaml`, those of the largest table of rows by regimes without a gap: each has half of
+              the baseline's seeds or more in each regime, and the baseline is among them. No row that was just begun,
+              and no regime that few were run in, takes the others' places. And a row that `study.yaml` doesn't name, as
+              a method of one's own, where it has half of the baseline's seeds or more in every regime that those share,
+              and leaves seeds there that all have
     shared    the regimes that all rows have, and in each the seeds that all of them have there
     R(a)      mean over the shared regimes of row a's rank among the rows, by late means over the shared seeds; 1 is
               best
@@ -91,16 +93,30 @@ def late_of(study: Study, found: Results) -> Late:
 
 def split_rows(study: Study, late: Late) -> tuple[list[str], list[str]]:
     """Return the main rows, and the others."""
-    counts: dict[str, int] = {}
-    for of in late.values():
-        for row, runs in of.items():
-            counts[row] = counts.get(row, 0) + min(len(runs), len(study.seeds))
-    main = [row for row in study.words if row in counts and 2 * counts[row] >= counts.get(study.baseline, 0)]
-    for row in counts:
+    known = dict.fromkeys(row for of in late.values() for row in of)
+    there = {
+        row: frozenset(cell for cell, of in late.items() if len(of.get(row, ())) >= max(1, half_of(study, of)))
+        for row in study.words
+        if row in known
+    }
+    main = _largest(there, study.baseline)
+    for row in known:
         if row not in study.words and _fits(study, late, main, row):
             main.append(row)
-    named = [row for row in study.words if row in counts]
-    return main, [row for row in dict.fromkeys((*named, *counts)) if row not in main]
+    return main, [row for row in dict.fromkeys((*there, *known)) if row not in main]
+
+
+def _largest(there: Mapping[str, frozenset[str]], baseline: str) -> list[str]:
+    """Return the rows of the largest table without a gap that has the baseline; of equals, of the most rows.
+
+    there: of each row, its regimes. Those of the table are what some of the rows have in common.
+    """
+    tables = {there.get(baseline, frozenset[str]())}
+    for regimes in set(there.values()):
+        tables |= {regimes & each for each in tables}
+    sizes = {each: sum(each <= regimes for regimes in there.values()) for each in tables}
+    most = max(sizes, key=lambda each: (len(each) * sizes[each], sizes[each], sorted(each)))
+    return [row for row, regimes in there.items() if most and most <= regimes]
 
 
 def _fits(study: Study, late: Late, rows: Sequence[str], row: str) -> bool:

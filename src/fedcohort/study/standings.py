@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
 from fedcohort.observe.comparison.sheet import NONE, Sheet
 from fedcohort.observe.comparison.shown import MetricUnit
@@ -30,8 +31,11 @@ def write(known: Leaderboard) -> list[Path]:
     verdict = replace(verdict, ranks=main.ranks if main else None)
     u = unit_of_study(next(iter(known.studies.values())).metric)
     own = {row: board.rank(study, late, [*rows, row], known.groups) for row in few}
-    tables = [sheet_of_board(study, main, verdict, u)] if main else []
-    tables += [sheet_of_own(study, each, row, verdict, u) for row, each in own.items() if each is not None]
+    tables = [sheet_of_board(known, main, verdict, u)] if main else []
+    placed = {row: each for row, each in own.items() if each is not None}
+    if named := {row: each for row, each in placed.items() if row in study.words}:
+        tables.append(sheet_of_others(study, named, verdict, u))
+    tables += [sheet_of_own(study, each, row, verdict, u) for row, each in placed.items() if row not in named]
     for name, of in known.studies.items():
         cells = {cell: each for cell, each in verdict.cells.items() if known.groups[cell] == name}
         if not cells:
@@ -62,27 +66,62 @@ def write(known: Leaderboard) -> list[Path]:
     return save(page, {"numbers": sheets.numbers_csv(study, verdict, metrics)})
 
 
-def sheet_of_board(study: Study, main: Board, verdict: Verdict, u: MetricUnit) -> Sheet:
-    """The leaderboard itself: a line a method, best first."""
+def sheet_of_board(known: Leaderboard, main: Board, verdict: Verdict, u: MetricUnit) -> Sheet:
+    """The leaderboard itself: a line a method, best first, with its mean rank in each study where there are several."""
+    study = known.whole
+    groups: dict[str, list[str]] = {}
+    for cell in main.places:
+        groups.setdefault(known.groups[cell], []).append(cell)
+    groups = groups if len(groups) > 1 else {}
     rows, places = [], main.ranks.places()
     for row, mean in main.ranks.mean.items():
-        there = [verdict.cells[cell].rows[row] for cell in main.places]
-        least = min((over_of(each).mean for each in there if each.over), default=math.nan)
+        means = [fmean(main.places[cell][row][0] for cell in cells) for cells in groups.values()]
         rows.append(
             (
                 f"{places[row]}. {row}",
                 spell_rank(mean, main.spread[row]),
-                str(sum(each.sign > 0 for each in there)) if row != study.baseline else NONE,
-                str(sum(each.sign < 0 for each in there)) if row != study.baseline else NONE,
-                f"{least * u.factor:+.1f}" if math.isfinite(least) else NONE,
+                *(f"{each:.1f}".removesuffix(".0") for each in means),
+                *_count_wins(study, row, main, verdict, u),
             )
         )
-    head = ("selector", "mean rank [95 %]", f"beats {study.baseline} in", "loses in", "worst difference")
+    each = (f"{known.called[name]} ({len(cells)})" for name, cells in groups.items())
+    head = ("selector", "mean rank [95 %]", *each, f"beats {study.baseline} in", "loses in", "worst difference")
     strong = frozenset(i for i, row in enumerate(main.ranks.mean) if row == study.baseline)
     title = f"leaderboard: mean ranks over {count(len(main.places), 'regime')}"
     return Sheet(
         "leaderboard", title, head, rows, strong, tell_power(study, [verdict.cells[cell] for cell in main.places], u)
     )
+
+
+def sheet_of_others(study: Study, boards: Mapping[str, Board], verdict: Verdict, u: MetricUnit) -> Sheet:
+    """Where rows that lack some of these regimes stand, each by itself among the main ones in those that it has."""
+    rows = []
+    for row, own in sorted(boards.items(), key=lambda each: each[1].ranks.mean[each[0]] / len(each[1].ranks.mean)):
+        place, mean = own.ranks.places()[row], spell_rank(own.ranks.mean[row], own.spread[row])
+        where = (f"{place} of {len(own.ranks.mean)}", mean, str(len(own.places)))
+        rows.append((row, *where, *_count_wins(study, row, own, verdict, u)))
+    head = (
+        "selector",
+        "place",
+        "mean rank [95 %]",
+        "regimes",
+        f"beats {study.baseline} in",
+        "loses in",
+        "worst difference",
+    )
+    cells = {cell for own in boards.values() for cell in own.places}
+    power = tell_power(study, [verdict.cells[cell] for cell in study.cells if cell in cells], u)
+    return Sheet("others", "each of the others among them, in the regimes that it has", head, rows, note=power)
+
+
+def _count_wins(study: Study, row: str, board: Board, verdict: Verdict, u: MetricUnit) -> tuple[str, str, str]:
+    """In how many of the regimes a row beats the baseline and loses to it, and its worst difference."""
+    if row == study.baseline:
+        return NONE, NONE, NONE
+    there = [verdict.cells[cell].rows[row] for cell in board.places]
+    least = min((over_of(each).mean for each in there if each.over), default=math.nan)
+    worst = f"{least * u.factor:+.1f}" if math.isfinite(least) else NONE
+    return str(sum(each.sign > 0 for each in there)), str(sum(each.sign < 0 for each in there)), worst
 
 
 def sheet_of_own(study: Study, own: Board, row: str, verdict: Verdict, u: MetricUnit) -> Sheet:
@@ -146,9 +185,11 @@ def _cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         f"all regimes of this page, is below {study.alpha:g}, of {least:g} {points(u, least)} or more, over "
         f"{study.enough} seeds or more. {cautions.warn_of_many(study, verdict)}",
         "‡ is a yardstick, no method: it reads what no server can know, and has no rank.",
-        "A method that has fewer than half as many runs as the baseline stands in a table of its own, among the others "
-        "in its regimes, on its seeds; so does one that no study.yaml names, unless it has half of the baseline's "
-        "seeds or more in each of the regimes that are ranked.",
+        "Ranked are the methods and regimes of the largest table without a gap, with half of the baseline's seeds or "
+        "more in each place. A method that lacks some of these regimes is placed by itself, among the others in those "
+        "that it has, on its seeds; one that no study.yaml names has a table of its own, unless it lacks none. A mean "
+        "over regimes weighs the studies by how many regimes they have, which says nothing of how often such clients "
+        "are met: the columns of the studies are beside it.",
         *cautions.tell_variants(study),
         *cautions.tell_tuned(study),
     ]
@@ -164,6 +205,7 @@ def _list_missing(
         if lacks:
             found.append(f"{count(len(lacks), 'regime')} of {name}: `fedcohort study run {name}`")
     found += _list_unranked(known, verdict, main) if main else []
+    found += _list_twice(known)
     for name, study in known.studies.items():
         found += [f"{name}: {line}" for line in list_changed(study, known.of[name])]
     return found + [f"{row}: no regime that it has in common with the others" for row in own if own[row] is None]
@@ -178,6 +220,17 @@ def _list_unranked(known: Leaderboard, verdict: Verdict, main: Board) -> list[st
             who = f"no run of {', '.join(rows)}" if rows else "no seed that all methods have"
             lacks.setdefault(who, []).append(known.whole.cells[cell].label)
     return [f"no ranks in {'; '.join(labels)}: {who}" for who, labels in lacks.items()]
+
+
+def _list_twice(known: Leaderboard) -> list[str]:
+    """Say which regimes are left out as another study has them, a line a study."""
+    lines: dict[str, list[str]] = {}
+    for place, earlier in known.twice.items():
+        name, _, cell = place.partition("/")
+        lines.setdefault(f"of {name}, as {earlier.partition('/')[0]} has them", []).append(
+            known.studies[name].cells[cell].label
+        )
+    return [f"{count(len(labels), 'regime')} {why}: {'; '.join(labels)}" for why, labels in lines.items()]
 
 
 def _origin(known: Leaderboard) -> list[str]:
