@@ -95,7 +95,13 @@ def tell_ranks(folder: Path, flash: list[float], cells: int = 7, powd: float = 0
 def test_who_beats_the_baseline_over_the_regimes(tmp_path: Path) -> None:
     gaps = [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07]
     # 2 / 2^7, and Holm's 2: .031; Nemenyi's distance of 1.25 is beyond the one rank that flash is ahead
-    assert tell_ranks(tmp_path, gaps) == f"Over 7 regimes flash has the best mean rank. **flash beats random** {OVER}"
+    behind = "Shown to be behind it: powd."
+    assert tell_ranks(tmp_path, gaps) == (
+        f"Over 7 regimes flash has the best mean rank. **flash beats random** {OVER} {behind}"
+    )
+    assert behind not in tell_ranks(tmp_path, gaps, powd=0.75), "random's mean"
+    assert behind in tell_ranks(tmp_path, gaps, powd=0.7, least=0.049)
+    assert behind not in tell_ranks(tmp_path, gaps, powd=0.7, least=0.051)
     study = write(tmp_path, cells=SEVEN, selectors=["flash", "powd"])
     late = {cell: {"random": [0.7], "flash": [0.7 + gap], "powd": [0.6]} for cell, gap in zip(SEVEN, gaps, strict=True)}
     ranks = judge(study, made_up(study, late)).ranks
@@ -151,7 +157,8 @@ def test_ahead_is_who_is_so_in_the_ranks_too(tmp_path: Path) -> None:
 
 def test_nobody_is_ahead(tmp_path: Path) -> None:
     said = tell_ranks(tmp_path, [-0.01] * 7)
-    assert said.endswith("**random isn't shown to be beaten**: no method is ahead of it in the median regime.")
+    assert "**random isn't shown to be beaten**: no method is ahead of it in the median regime. Shown to be" in said
+    assert said.endswith("Shown to be behind it: flash, powd.")
     assert "random itself has the best mean rank" in said
 
 

@@ -181,7 +181,7 @@ def rank_methods(study: Study, verdict: Verdict) -> list[str]:
     if not ranks.p < study.alpha:
         test = f"p = {ranks.p:.2f}" if math.isfinite(ranks.p) else "no test"
         opening += f", but Friedman's test doesn't tell the methods apart ({test})"
-    return [f"{opening}. {_beat(study, ranks)}"]
+    return [f"{opening}. {_beat(study, ranks)}{_trail(study, ranks)}"]
 
 
 def _beat(study: Study, ranks: Ranks) -> str:
@@ -200,3 +200,10 @@ def _beat(study: Study, ranks: Ranks) -> str:
     clearest = min(ahead, key=lambda row: ahead[row])
     little = ", whose lead in the median regime is less than counts" if clearest in clear else ""
     return f"{none}: the clearest is {clearest}{little} (p = {ahead[clearest]:.3f}; {test})."
+
+
+def _trail(study: Study, ranks: Ranks) -> str:
+    """Name those whom the same test shows to be behind the baseline over the regimes; "" for nobody."""
+    sure = (row for row, each in ranks.contests.items() if each.behind and each.p < study.alpha)
+    behind = [row for row in sure if ranks.contests[row].median <= -study.least]
+    return f" Shown to be behind it: {', '.join(behind)}." if behind else ""

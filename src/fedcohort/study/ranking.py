@@ -57,6 +57,11 @@ class Contest:
         """Whether the method is better in the median regime, and in the ranks of all."""
         return self.median > 0 and self.side > 0
 
+    @property
+    def behind(self) -> bool:
+        """Whether it is worse in both."""
+        return self.median < 0 and self.side < 0
+
 
 @dataclass(frozen=True)
 class Ranks:
