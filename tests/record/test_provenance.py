@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from fedcohort.errors import CheckpointError
 from fedcohort.record import provenance
+from run_harness import go
 
 
 @pytest.fixture(autouse=True)
@@ -128,3 +130,15 @@ def test_a_start_of_before_there_were_checksums_is_gone_on_with() -> None:
     assert provenance.differences({**now, "data": "other"}, now) == [
         "dataset has other data than it had (checksum 0123456789abcdef, was other)"
     ]
+
+
+def test_a_table_that_was_changed_is_other_data(tmp_path: Path) -> None:
+    """A trace is named by its path: the config's hash stays what it is."""
+    table = tmp_path / "ready.csv"
+    table.write_text("client,start_s,end_s\n" + "".join(f"{k},0,{1000 + k}\n" for k in range(12)))
+    words = ("availability=trace", f"availability.path={table}", "availability.period_s=2000")
+    go(tmp_path, *words, "rounds=1")
+    table.write_text(table.read_text().replace(",0,1003", ",0,1500"))
+    with pytest.raises(CheckpointError, match=r"availability\.path holds other data than it did"):
+        go(tmp_path, *words, "rounds=2", "resume=true")
+    assert go(tmp_path, *words, "rounds=2", "resume=force").last.step == 2

@@ -288,15 +288,3 @@ def test_a_resume_of_nothing_says_what_is_near(logs: Path, said: pytest.LogCaptu
     go(logs, *WORDS, "rounds=1", "client.lr=0.2", "resume=true")
     expected = f"nothing to resume for this config and seed; starting anew (the nearest run, {where}, differs in "
     assert f"{expected}client.lr=0.1 (here 0.2))" in [entry.getMessage() for entry in said.records]
-
-
-def test_a_table_that_was_changed_is_other_data(tmp_path: Path) -> None:
-    """A trace is named by its path: the config's hash stays what it is."""
-    table = tmp_path / "ready.csv"
-    table.write_text("client,start_s,end_s\n" + "".join(f"{k},0,{1000 + k}\n" for k in range(12)))
-    words = ("availability=trace", f"availability.path={table}", "availability.period_s=2000")
-    go(tmp_path, *words, "rounds=1")
-    table.write_text(table.read_text().replace(",0,1003", ",0,1500"))
-    with pytest.raises(CheckpointError, match=r"availability\.path holds other data than it did"):
-        go(tmp_path, *words, "rounds=2", "resume=true")
-    assert go(tmp_path, *words, "rounds=2", "resume=force").last.step == 2

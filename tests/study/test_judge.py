@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from fedcohort.study.judge import judge
+from fedcohort.study.judge import adjust, judge
 from fedcohort.study.results import load
 from study.tiny import made_up, write
 
@@ -258,3 +258,11 @@ def test_a_row_just_begun_says_nothing_of_the_spread(tmp_path: Path) -> None:
         for more in ({}, {"mine": [0.2, 0.9]})
     )
     assert alone == beside
+
+
+def test_adjusted_p_stay_in_their_order(tmp_path: Path) -> None:
+    """They were in that of a set of names, which each process has anew: equals changed places from page to page."""
+    study = write(tmp_path, **ROWS)
+    ps = {(cell, row): 0.01 for cell in ("equal", "noisy") for row in ("flash", "powd", "mine")}
+    assert adjust(study, ps) == dict.fromkeys(ps, 0.02)
+    assert list(adjust(study, ps)) == list(ps)

@@ -189,8 +189,7 @@ def _beat(study: Study, ranks: Ranks) -> str:
     base, n, m = study.baseline, len(ranks.cells), len(ranks.contests)
     test = f"Wilcoxon's signed ranks of the regimes' differences, corrected by Holm for {count(m, 'method')}"
     ahead = {row: each.p for row, each in ranks.contests.items() if each.ahead}
-    clear = {row: p for row, p in ahead.items() if p < study.alpha}
-    if better := [row for row in clear if ranks.contests[row].median >= study.least]:
+    if better := [row for row, each in ranks.contests.items() if each.sign(study) > 0]:
         return f"**{', '.join(better)} {'beat' if len(better) > 1 else 'beats'} {base}** over them ({test})."
     none = f"**{base} isn't shown to be beaten**"
     if n < (need := least_blocks(m, study.alpha)):
@@ -198,12 +197,11 @@ def _beat(study: Study, ranks: Ranks) -> str:
     if not ahead:
         return f"{none}: no method is ahead of it in the median regime."
     clearest = min(ahead, key=lambda row: ahead[row])
-    little = ", whose lead in the median regime is less than counts" if clearest in clear else ""
+    little = ", whose lead in the median regime is less than counts" if ahead[clearest] < study.alpha else ""
     return f"{none}: the clearest is {clearest}{little} (p = {ahead[clearest]:.3f}; {test})."
 
 
 def _trail(study: Study, ranks: Ranks) -> str:
     """Name those whom the same test shows to be behind the baseline over the regimes; "" for nobody."""
-    sure = (row for row, each in ranks.contests.items() if each.behind and each.p < study.alpha)
-    behind = [row for row in sure if ranks.contests[row].median <= -study.least]
+    behind = [row for row, each in ranks.contests.items() if each.sign(study) < 0]
     return f" Shown to be behind it: {', '.join(behind)}." if behind else ""

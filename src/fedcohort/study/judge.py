@@ -72,8 +72,11 @@ def _late(runs: Mapping[int, Row]) -> dict[int, float]:
 
 
 def adjust(study: Study, ps: Mapping[Place, float]) -> dict[Place, float]:
-    """Correct each row's p-values for the number of its cells, those of variants for the cells of all of them."""
-    found: dict[Place, float] = {}
+    """Correct each row's p-values for the number of its cells, those of variants for the cells of all of them.
+
+    They stay in their order, by which pages name equals.
+    """
+    found = dict(ps)
     for family in {family_of(study, row) for _, row in ps}:
         keys = [key for key in ps if family_of(study, key[1]) == family]
         found |= dict(zip(keys, adjust_holm([ps[key] for key in keys]), strict=True))

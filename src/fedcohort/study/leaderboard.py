@@ -105,13 +105,12 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
 
 def _find_twice(studies: Mapping[str, Study], found: Mapping[str, Results]) -> dict[str, str]:
     """Return the regimes whose federation an earlier study has, and that one's: the baseline's runs are the same."""
-    first: dict[object, str] = {}
+    first: dict[tuple[str, str], str] = {}
     twice = {}
     for name, study in studies.items():
-        runs = {key[0]: row for key, row in found[name].done() if key[1] == study.baseline and key[0] in study.cells}
-        for cell, run in runs.items():
+        for cell, federation in results.federations(study, found[name]).items():
             place = f"{name}/{cell}"
-            earlier = first.setdefault((run["config_hash"], run["budget"], study.metric), place)
+            earlier = first.setdefault((federation, study.metric), place)
             if earlier.partition("/")[0] != name:
                 twice[place] = earlier
     return twice

@@ -19,7 +19,7 @@ from fedcohort.startup.compose import file_of
 from fedcohort.study import leaderboard
 from fedcohort.study.answer import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
 from fedcohort.study.definition import METHOD, NAME, Study
-from fedcohort.study.results import Results
+from fedcohort.study.results import Results, federations
 from fedcohort.study.sooner import spell_sooner
 from fedcohort.study.speed import Speeds
 from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
@@ -50,11 +50,10 @@ Line = Mapping[str, str]
 
 def csv_of(study: Study, found: Results, verdict: Verdict, speeds: Speeds, u: MetricUnit) -> str:
     """Return the lines of a study's regimes."""
-    runs = {key[0]: row for key, row in found.done() if key[1] == study.baseline}
+    known = federations(study, found)
     rows = []
     for cell in verdict.cells.values():
-        run = runs.get(cell.cell)
-        federation = f"{run['config_hash']} {run['budget']}" if run else f"{study.name} {cell.cell}"
+        federation = known.get(cell.cell, f"{study.name} {cell.cell}")
         sooner = spell_sooner(study, cell.cell, speeds)
         rows.append({**_line(study, cell, u), "sooner": sooner, "federation": federation})
     return write_csv([FACTS, *([line[name] for name in FACTS] for line in rows)])

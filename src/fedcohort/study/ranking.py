@@ -57,10 +57,10 @@ class Contest:
         """Whether the method is better in the median regime, and in the ranks of all."""
         return self.median > 0 and self.side > 0
 
-    @property
-    def behind(self) -> bool:
-        """Whether it is worse in both."""
-        return self.median < 0 and self.side < 0
+    def sign(self, study: Study) -> int:
+        """1 for a method that is shown to beat the baseline over the regimes, -1 for one behind it, 0 for neither."""
+        counts = self.p < study.alpha and abs(self.median) >= study.least
+        return self.side if counts and self.median * self.side > 0 else 0
 
 
 @dataclass(frozen=True)

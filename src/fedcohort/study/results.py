@@ -147,6 +147,12 @@ def list_runs(rows: Iterable[Row]) -> list[Row]:
     return list({tuple(row[name] for name in RUN): row for row in rows}.values())
 
 
+def federations(study: Study, found: Results) -> dict[str, str]:
+    """Return of each regime with runs of the baseline what tells its federation, and how long it runs, from others."""
+    runs = {key[0]: row for key, row in found.done() if key[1] == study.baseline and key[0] in study.cells}
+    return {cell: f"{run['config_hash']} {run['budget']}" for cell, run in runs.items()}
+
+
 def with_roles(study: Study, found: Results) -> Study:
     """Return the study where no row that reads what no server can know is a method, whatever it is called."""
     read = {key[1] for key, row in found.done() if row["yardstick"] and study.role_of(key[1]) == METHOD}

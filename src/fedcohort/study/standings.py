@@ -80,12 +80,12 @@ def sheet_of_board(known: Leaderboard, main: Board, verdict: Verdict, u: MetricU
             (
                 f"{places[row]}. {row}",
                 spell_rank(mean, main.spread[row]),
-                *(f"{each:.1f}".removesuffix(".0") for each in means),
+                *map(_spell_place, means),
                 *_count_wins(study, row, main, verdict, u),
             )
         )
-    each = (f"{known.called[name]} ({len(cells)})" for name, cells in groups.items())
-    head = ("selector", "mean rank [95 %]", *each, f"beats {study.baseline} in", "loses in", "worst difference")
+    columns = (f"{known.called[name]} ({len(cells)})" for name, cells in groups.items())
+    head = ("selector", "mean rank [95 %]", *columns, *_head_of_wins(study))
     strong = frozenset(i for i, row in enumerate(main.ranks.mean) if row == study.baseline)
     title = f"leaderboard: mean ranks over {count(len(main.places), 'regime')}"
     return Sheet(
@@ -100,18 +100,14 @@ def sheet_of_others(study: Study, boards: Mapping[str, Board], verdict: Verdict,
         place, mean = own.ranks.places()[row], spell_rank(own.ranks.mean[row], own.spread[row])
         where = (f"{place} of {len(own.ranks.mean)}", mean, str(len(own.places)))
         rows.append((row, *where, *_count_wins(study, row, own, verdict, u)))
-    head = (
-        "selector",
-        "place",
-        "mean rank [95 %]",
-        "regimes",
-        f"beats {study.baseline} in",
-        "loses in",
-        "worst difference",
-    )
+    head = ("selector", "place", "mean rank [95 %]", "regimes", *_head_of_wins(study))
     cells = {cell for own in boards.values() for cell in own.places}
     power = tell_power(study, [verdict.cells[cell] for cell in study.cells if cell in cells], u)
     return Sheet("others", "each of the others among them, in the regimes that it has", head, rows, note=power)
+
+
+def _head_of_wins(study: Study) -> tuple[str, str, str]:
+    return f"beats {study.baseline} in", "loses in", "worst difference"
 
 
 def _count_wins(study: Study, row: str, board: Board, verdict: Verdict, u: MetricUnit) -> tuple[str, str, str]:
@@ -145,8 +141,12 @@ def sheet_of_places(study: Study, main: Board, cells: Sequence[str], name: str, 
 
 def spell_rank(rank: float, span: Span) -> str:
     """`3.2 [2.1, 4.5]`, without an interval where there is none."""
-    middle, low, high = (f"{value:.1f}".removesuffix(".0") for value in (rank, *span))
+    middle, low, high = map(_spell_place, (rank, *span))
     return f"{middle} [{low}, {high}]" if math.isfinite(span[0]) else middle
+
+
+def _spell_place(rank: float) -> str:
+    return f"{rank:.1f}".removesuffix(".0")
 
 
 def _place_line(own: Board, row: str) -> tuple[str, ...]:
