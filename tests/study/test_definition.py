@@ -39,6 +39,10 @@ from yaml_words import CONFIGS, ROOT
         ({"cells": {"a": {"label": "A"}}}, "cells.a.words is missing"),
         ({"cells": {"a": {"words": [], "word": []}}}, "cells.a has no option 'word'; its options are "),
         ({"cells": {"a": {"words": ["seed=1"]}}}, "cells.a.words: seed is the study's own: leave seed=1 out"),
+        (
+            {"cells": {"a": {"words": [], "rows": ["random"]}}},
+            "cells.a.rows must be a list of one or more of round_robin,",
+        ),
         ({"cells": {"a": {"words": [], "bounds": {"b": 3}}}}, "cells.a.bounds.b must be a list of texts"),
         ({"common": ["paths.logs=x"]}, "common: paths.logs is the study's own"),
         (

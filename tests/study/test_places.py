@@ -46,6 +46,17 @@ def test_a_row_of_few_seeds_is_run_on_these_alone_unless_it_is_named(tmp_path: P
     assert [seed for place, seed in runs if place.row == "round_robin" and place.cell == "equal"] == [0, 1]
 
 
+def test_a_regime_may_ask_for_some_of_the_rows_unless_others_are_named(tmp_path: Path) -> None:
+    cells = {"equal": {"words": ["heterogeneity=iid"], "rows": ["powd"]}, "noisy": {"words": ["heterogeneity=noise15"]}}
+    study = write(tmp_path, cells=cells, selectors=["round_robin", "powd"])
+    asked = [(place.cell, place.row) for place in list_places(study)]
+    assert asked == [("equal", "random"), ("equal", "powd"), *(("noisy", row) for row in study.words)]
+    named = [(place.cell, place.row) for place in list_places(study, ["equal"], ["round_robin"])]
+    assert named == [("equal", "random"), ("equal", "round_robin")]
+    own = with_own(study, ["ucb_cs"], CONFIGS)
+    assert ("equal", "ucb_cs") in [(place.cell, place.row) for place in list_places(own)]
+
+
 def test_a_run_keeps_what_its_rewards_follow_without_evaluating_clients(tmp_path: Path) -> None:
     """The correlations that FLASH's run logs, of its reward with the rates of wrong labels, here 0 or .9."""
     cells = {"noisy": {"words": ["heterogeneity=noise_bimodal", "device=shifted_exponential"]}}

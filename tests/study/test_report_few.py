@@ -46,6 +46,19 @@ def test_one_seed_tells_nothing(tmp_path: Path) -> None:
     assert "equal: not settled by 1 seed (+10.0, oracle_clean)" in text
 
 
+def test_a_regime_lacks_no_row_that_it_does_not_ask_for(tmp_path: Path) -> None:
+    """`powd` isn't asked for among equal clients; where it was run all the same it is in the table."""
+    cells = {"equal": {"words": [], "rows": ["flash"]}, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
+    study = write(tmp_path, **(ROWS | {"cells": cells, "seeds": [0, 1, 2], "yardsticks": [], "beside": []}))
+    late = {"random": [0.8, 0.81, 0.82], "flash": [0.9, 0.9, 0.9]}
+    report.write(study, made_up(study, {"equal": late, "noisy": late}))
+    text = (tmp_path / "README.md").read_text()
+    assert "- all of 3 seeds in each of its regimes: powd\n" in text
+    assert "- Asked for some of the rows alone (`rows` of a regime; others have a dash there): equal.\n" in text
+    report.write(study, made_up(study, {"equal": late | {"powd": [0.8, 0.76, 0.81]}, "noisy": late}))
+    assert "| powd | -2.0 | – |" in (tmp_path / "README.md").read_text()
+
+
 def test_rows_of_few_seeds_and_variants_are_told(tmp_path: Path) -> None:
     """`full`, beside, has its one seed: nothing is missing of it. A yardstick of few seeds is named all the same."""
     few, tries = {"oracle_diverse": 3, "full": 1}, {"repairs": ["flash", "powd"]}
@@ -64,10 +77,7 @@ def test_rows_of_few_seeds_and_variants_are_told(tmp_path: Path) -> None:
     assert "- equal: the yardsticks win nothing here, or less than 1 point (+0.0 [" in text
     assert "oracle_clean); oracle_diverse is +6.0 [+3.5, +8.5]" in text
     assert "- repairs are 2 tries of one idea, flash, powd: their p is corrected by Holm for the regimes of all" in text
-    assert (
-        "- Asked for fewer seeds than the others, as a run of theirs takes much longer: oracle_diverse (3), full (1)."
-        in text
-    )
+    assert "- Asked for fewer seeds than the others, the first of them: oracle_diverse (3), full (1)." in text
     less = {"random": [0.8] * 6, "oracle_clean": [0.8] * 7, "full": [0.8]}
     report.write(study, made_up(study, {"equal": less}))
     text = (tmp_path / "README.md").read_text()

@@ -87,16 +87,19 @@ def warn_of_many(study: Study, verdict: Verdict) -> str:
 
 
 def tell_variants(study: Study) -> list[str]:
-    """Say whose p-values are corrected together, and which rows are asked for fewer seeds; a line each."""
+    """Say whose p are corrected together, and who isn't asked for in each regime or on each seed; a line each."""
     lines = [
         f"{name} are {len(rows)} tries of one idea, {', '.join(rows)}: their p is corrected by Holm for the regimes of "
         "all of them together."
         for name, rows in study.variants.items()
     ]
+    if some := [cell.label for cell in study.cells.values() if cell.rows is not None]:
+        where = "each of the regimes" if len(some) == len(study.cells) else "; ".join(some)
+        lines.append(f"Asked for some of the rows alone (`rows` of a regime; others have a dash there): {where}.")
     if study.few:
         rows = ", ".join(f"{row} ({n})" for row, n in study.few.items())
         lines.append(
-            f"Asked for fewer seeds than the others, as a run of theirs takes much longer: {rows}. A yardstick that "
+            f"Asked for fewer seeds than the others, the first of them: {rows}. A yardstick that "
             f"has less than half of {study.baseline}'s seeds is no gap."
         )
     return lines

@@ -6,7 +6,8 @@
     selectors         methods: `flash`, or `flash_wide: [selector=flash, selector.gamma=2]`
     yardsticks        the same, of those that read what no server can know: the best of them says what there is to win
     beside            the same, shown but no part of that: `full` trains everybody, `worst` chooses badly
-    cells             regimes in their order: label, axis, words, bounds (overrides by name), target
+    cells             regimes in their order: label, axis, words, bounds (overrides by name), target, rows (those that
+                        the regime is asked for, all where it doesn't say, unless `selectors` names them)
     seeds, metric, late, target, win.alpha, win.least, win.seeds, win.worth
     few                 {oracle_greedy: 3}: rows that are run on the first so many seeds, unless `selectors` names them
     variants            {repairs: [flash_whitened, flash_progress]}: tries of one idea, whose p is corrected together
@@ -62,6 +63,7 @@ class Regime:
         words: overrides.
         bounds: overrides by name of the same federation without the heterogeneity: instead of `words`.
         target: of the metric, whose time is measured; None for none.
+        rows: those that are run there beside the baseline and the bounds; None for all.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Regime:
     words: Words
     bounds: Mapping[str, Words]
     target: float | None
+    rows: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,11 @@ class Study:
         """The seeds that the row is asked for."""
         return self.seeds[: self.few.get(row, len(self.seeds))]
 
+    def asks(self, cell: str, row: str) -> bool:
+        """Whether the row is run in the cell: the baseline and a user's own method are in each."""
+        rows = self.cells[cell].rows
+        return rows is None or row in rows or self.roles.get(row, BASELINE) == BASELINE
+
     def role_of(self, row: str) -> str:
         """What the row is: one that `study.yaml` doesn't name is a user's own method."""
         return LIMIT if row.startswith(BOUND) else self.roles.get(row, METHOD)
@@ -161,6 +169,10 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
     found = space.load(folder)
     for name, each in found.items():
         rows[name], roles[name] = (*rows.get(each.row, (f"selector={each.row}",)), *each.words), METHOD
+    others = [row for row in rows if roles[row] != BASELINE]
+    for cell in cells.values():
+        if cell.rows is not None:
+            ranges.words(f"cells.{cell.name}.rows", cell.rows, *others)
     return Study(
         folder=folder,
         title=node["title"],
@@ -176,7 +188,7 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
         **read_win(node["win"]),
         space=None if node["tune"] is None else space.read(mapping("tune", node["tune"]), cells, seeds),
         tuned=found,
-        few=read_few(node["few"], [row for row in rows if roles[row] != BASELINE], len(seeds)),
+        few=read_few(node["few"], others, len(seeds)),
         variants=read_variants(node["variants"], [row for row in rows if roles[row] == METHOD]),
         notes=tuple(node["notes"]),
     )
@@ -209,7 +221,7 @@ def _row(key: str, given: object, allowed: str) -> tuple[str, Words]:
 
 
 def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
-    known = ("label", "axis", "words", "bounds", "target")
+    known = ("label", "axis", "words", "bounds", "target", "rows")
     found = {}
     for name, value in nodes.items():
         where, node = f"cells.{name}", mapping(f"cells.{name}", value)
@@ -228,6 +240,7 @@ def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
             read_words(f"{where}.words", node["words"]),
             {bound: read_words(f"{where}.bounds.{bound}", words) for bound, words in bounds.items()},
             node.get("target", target),
+            node.get("rows"),
         )
     if not found:
         raise ranges.refuse("cells", "one cell or more", nodes)

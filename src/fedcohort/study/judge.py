@@ -176,7 +176,7 @@ def _mean_of(runs: Mapping[int, Row], seeds: Collection[int]) -> float:
 
 
 def _missing(study: Study, runs: Mapping[str, Runs]) -> dict[tuple[str, str], int]:
-    wanted = {(cell, row) for cell in study.cells for row in study.words}
+    wanted = {(cell, row) for cell in study.cells for row in study.words if study.asks(cell, row)}
     wanted |= {(name, BOUND + bound) for name, cell in study.cells.items() for bound in cell.bounds}
     left = {(cell, row): len(set(study.seeds_of(row)) - set(runs.get(cell, {}).get(row, {}))) for cell, row in wanted}
     return {place: n for place, n in sorted(left.items()) if n}

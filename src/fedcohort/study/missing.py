@@ -16,7 +16,7 @@ def list_missing(study: Study, verdict: Verdict) -> list[str]:
     rows: dict[str, list[str]] = {}
     for row, of in lacks.items():
         whole = sum(row.removeprefix(BOUND) in cell.bounds for cell in study.cells.values())
-        whole = whole if row.startswith(BOUND) else len(study.cells)
+        whole = whole if row.startswith(BOUND) else sum(study.asks(cell, row) for cell in study.cells)
         asked = len(study.seeds_of(row))
         what = "; ".join(_lack(n, cells, whole, asked) for n, cells in sorted(of.items(), reverse=True))
         rows.setdefault(what, []).append(row.replace(BOUND, "bound "))

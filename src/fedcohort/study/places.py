@@ -50,7 +50,7 @@ def list_places(study: Study, cells: Sequence[str] | None = None, rows: Sequence
     """List the places of the cells and rows that are named, None for all, in the study's order.
 
     The baseline and the bounds are always among them: nothing is said of a row without them. A row that `rows` names is
-    asked for any seed, whatever `few` says. Raises `OptionError`.
+    asked for in each of the cells and on any seed, whatever the cells' own rows and `few` say. Raises `OptionError`.
     """
     for name in cells or ():
         if name not in study.cells:
@@ -58,7 +58,7 @@ def list_places(study: Study, cells: Sequence[str] | None = None, rows: Sequence
     found = []
     for cell in (study.cells[name] for name in study.cells if cells is None or name in cells):
         for row, words in study.words.items():
-            if rows is None or row in rows or study.role_of(row) == BASELINE:
+            if study.asks(cell.name, row) if rows is None else row in rows or study.role_of(row) == BASELINE:
                 few = tuple(study.seeds_of(row)) if row in study.few and rows is None else None
                 found.append(Place(cell.name, row, merge(LEAN, study.common, cell.words, words), few))
         for bound, words in cell.bounds.items():

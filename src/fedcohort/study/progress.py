@@ -73,8 +73,9 @@ def set_apart(study: Study, found: Results, configs: Path, identity: Identify, s
     rows = {row for (_, row, _), _ in found.done() if row not in study.words and not row.startswith(BOUND)}
     own = [row for row in sorted(rows) if (configs / "selector" / f"{row}.yaml").is_file()]
     seeds = sorted({seed for (_, _, seed), _ in found.done()})
-    every = replace(with_own(study, own, configs), few={})  # what was run on more seeds counts as well
-    at = progress_of(list_places(every), seeds, found, configs)
+    every = with_own(study, own, configs)
+    named = list_places(every, rows=list(every.words))  # what was run on more seeds or in more cells counts as well
+    at = progress_of(named, seeds, found, configs)
     if at.count(CHANGED):
         say(COMPOSING)
         at = settle(at, found, identity)
