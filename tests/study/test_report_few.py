@@ -55,8 +55,11 @@ def test_a_regime_lacks_no_row_that_it_does_not_ask_for(tmp_path: Path) -> None:
     text = (tmp_path / "README.md").read_text()
     assert "- all of 3 seeds in each of its regimes: powd\n" in text
     assert "- Asked for some of the rows alone (`rows` of a regime; others have a dash there): equal.\n" in text
-    report.write(study, made_up(study, {"equal": late | {"powd": [0.8, 0.76, 0.81]}, "noisy": late}))
-    assert "| powd | -2.0 | – |" in (tmp_path / "README.md").read_text()
+    late = {"equal": late | {"powd": [0.8, 0.76]}, "noisy": late | {"powd": [0.8, 0.76, 0.81]}}
+    report.write(study, made_up(study, late))
+    text = (tmp_path / "README.md").read_text()
+    assert "| powd | -2.5 (n=2) | -2.0 |" in text
+    assert "seeds have been run" not in text
 
 
 def test_rows_of_few_seeds_and_variants_are_told(tmp_path: Path) -> None:

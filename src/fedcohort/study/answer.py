@@ -74,7 +74,7 @@ def _why_no_gap(study: Study, cell: CellVerdict) -> str:
 
 def _so_far(study: Study, cells: Sequence[CellVerdict]) -> str:
     """Say that there are fewer seeds than are asked for."""
-    rows = [row for cell in cells for row in cell.rows.values()]
+    rows = [row for cell in cells for row in cell.rows.values() if study.asks(cell.cell, row.row)]
     if all(row.value.n >= len(study.seeds_of(row.row)) for row in rows):
         return ""
     counts = sorted(row.value.n for row in rows if row.row not in study.few or row.value.n < study.few[row.row])

@@ -126,7 +126,7 @@ class Study:
         return self.seeds[: self.few.get(row, len(self.seeds))]
 
     def asks(self, cell: str, row: str) -> bool:
-        """Whether the row is run in the cell: the baseline and a user's own method are in each."""
+        """Whether the cell has the row run: each has the baseline, its bounds and a user's own methods."""
         rows = self.cells[cell].rows
         return rows is None or row in rows or self.roles.get(row, BASELINE) == BASELINE
 
