@@ -55,8 +55,8 @@ def test_a_regime_lacks_no_row_that_it_does_not_ask_for(tmp_path: Path) -> None:
     text = (tmp_path / "README.md").read_text()
     assert "- all of 3 seeds in each of its regimes: powd\n" in text
     assert "- Asked for some of the rows alone (`rows` of a regime; others have a dash there): equal.\n" in text
-    late = {"equal": late | {"powd": [0.8, 0.76]}, "noisy": late | {"powd": [0.8, 0.76, 0.81]}}
-    report.write(study, made_up(study, late))
+    more = {"equal": late | {"powd": [0.8, 0.76]}, "noisy": late | {"powd": [0.8, 0.76, 0.81]}}
+    report.write(study, made_up(study, more))
     text = (tmp_path / "README.md").read_text()
     assert "| powd | -2.5 (n=2) | -2.0 |" in text
     assert "seeds have been run" not in text
