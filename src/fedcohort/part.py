@@ -30,6 +30,7 @@ class Facts:
         relative_advice: what the selector advises are shares, not weights whose very sum counts.
         unadvised_weights: the selector advises no weights at all.
         announced_deadline: clients are told a deadline before they train.
+        fitting_work: no client is dropped as it can't do all that was asked by such a deadline: it does what fits.
         epochs: clients train epochs, so that fewer samples take less time; not a number of steps.
         foreseen_samples: what a client trains on is known before a round is planned, as neither the deadline nor what
             it knows of its losses decides it.
@@ -66,6 +67,7 @@ class Facts:
     unadvised_weights: bool
     plain_server: bool
     announced_deadline: bool
+    fitting_work: bool
     epochs: bool
     foreseen_samples: bool
     loss_lists: bool

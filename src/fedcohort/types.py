@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 
 from fedcohort.errors import UndeclaredSignal
 
@@ -112,6 +112,10 @@ class ProbeResult:
         out = np.full((n_clients, *self.values.shape[1:]), fill)
         out[self.clients] = self.values
         return out
+
+    def without(self, gone: Bool[np.ndarray, "clients"]) -> "ProbeResult":
+        """The answers of those who aren't gone, [n_clients]."""
+        return ProbeResult(self.clients[~gone[self.clients]], self.values[~gone[self.clients]]) if gone.any() else self
 
 
 @dataclass(frozen=True)

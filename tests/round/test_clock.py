@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ from fedcohort.errors import IncompatibleConfig
 from fedcohort.lightning import loop
 from fedcohort.rng import Draws
 from fedcohort.round.clock import Clock
+from fedcohort.selector.random import Random
+from fedcohort.types import Probe, ProbeResult, RoundOutcome, Selection
 from killing import die, in_a_child, stop_after
 from run_harness import Ran, go, same_bits
 from yaml_words import make
 
+COSTS = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes")
 DAY = 5000.0  # virtual seconds: a round of SMALL takes some hundreds
 
 
@@ -129,10 +133,42 @@ def test_partial_work_is_what_was_done_before_a_client_left(tmp_path: Path) -> N
     np.testing.assert_array_equal(ran.last.clients["units"][chosen], np.floor(100 / seconds[chosen]))
 
 
-def test_probes_wait_for_those_who_leave(tmp_path: Path) -> None:
-    """powd asks 8 of 12 for a forward pass, which takes longer than they stay: it has their answers the day after."""
-    ran = go(tmp_path / "run", *shifts(tmp_path, (0, 1)), "selector=powd", "deadline=fixed", "rounds=1")
-    assert clock_of(ran)[1] > DAY
+@pytest.mark.parametrize("concurrent", [False, True])
+def test_who_leaves_before_its_answer_is_done_is_not_heard_and_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, concurrent: bool
+) -> None:
+    """The odd ones leave after a second. The round is as long, and trains and costs as much, as if they stayed.
+
+    But for their answers, 4 bytes each. It lasted until the next day, and they were heard.
+    """
+    heard: dict[str, list[int]] = {}
+
+    def keep(folder: str, told: Mapping[str, ProbeResult]) -> None:
+        heard[folder] = told["loss"].clients.tolist()
+        assert np.isfinite(told["loss"].values).all()
+
+    def run(folder: str, *words: str) -> Ran:
+        def select(self: Any, state: Any, ctx: Any, probes: Mapping[str, ProbeResult]) -> Any:
+            if not concurrent:
+                keep(folder, probes)
+            return Selection(np.array([0, 2, 4, 6])), state
+
+        def observe(self: Any, state: Any, outcome: RoundOutcome) -> Any:
+            if concurrent:
+                keep(folder, outcome.probes)
+            return None, state
+
+        monkeypatch.setattr(Random, "select", select)
+        monkeypatch.setattr(Random, "observe", observe)
+        return go(tmp_path / folder, "rounds=1", *words)
+
+    monkeypatch.setattr(Random, "needs", frozenset({"loss"}))
+    monkeypatch.setattr(Random, "plan", lambda s, state, ctx: [Probe("loss", ctx.available, concurrent=concurrent)])
+    left, stayed = run("left", *shifts(tmp_path, (0, DAY), (0, 1))), run("stayed")
+    assert heard == {"left": [0, 2, 4, 6, 8, 10], "stayed": list(range(12))}
+    assert clock_of(left)[1] == clock_of(stayed)[1] < DAY
+    costs = {name: stayed.last.metrics[name] - left.last.metrics[name] for name in COSTS}
+    assert costs == {"comm/down_bytes": 0.0, "comm/up_bytes": 4.0 * 6, "comm/probe_bytes": 4.0 * 6}
 
 
 @pytest.mark.parametrize("words", [(), ("availability=bernoulli",)])

@@ -5,26 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch import nn
 
-from cost_toy import CODECS, DRAWS, FIXED, MODEL, VECTOR, Link, N, cost_model, held, ids, shard
+from cost_toy import CODECS, DRAWS, FIXED, MODEL, VECTOR, Link, N, cost_model, ids, shard
 from fedcohort.round.clock import Clock
-from fedcohort.round.cost import CostModel, forward_flops
+from fedcohort.round.cost import CostModel
 from fedcohort.round.rates import Rates
 from fedcohort.signal.base import find
 from fedcohort.types import Probe
-from known import known
+from round.test_clock import Listed
 from yaml_words import make
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_a_forward_pass_multiplies_and_adds(training: bool) -> None:
-    """5 inputs to 4, to 3: 2 (5 * 4 + 4 * 3) FLOPs of one sample. The network is left as it was."""
-    norm = nn.BatchNorm1d(4)
-    network = nn.Sequential(nn.Linear(5, 4), norm, nn.Linear(4, 3)).train(training)
-    assert forward_flops(network, held()) == 2 * (5 * 4 + 4 * 3)
-    assert network.training == training
-    assert int(known(norm.num_batches_tracked)) == 0
 
 
 def test_a_plain_round_reads_for_the_selector_alone() -> None:
@@ -150,7 +139,9 @@ def test_a_client_without_samples_takes_no_pass() -> None:
 def phase(model: CostModel, *probes: Probe) -> float:
     """Return the seconds that the probes take, where everybody is always there."""
     clock = Clock(make("availability", "always"), DRAWS, 0.0)
-    return model.probe_s(model.count_asked(probes, DRAWS), DRAWS, 0.0, clock)
+    seconds, gone = model.poll(model.count_asked(probes, DRAWS), DRAWS, 0.0, clock)
+    assert not gone.any()
+    return seconds
 
 
 def test_a_phase_lasts_until_the_slowest_is_done() -> None:
@@ -160,6 +151,29 @@ def test_a_phase_lasts_until_the_slowest_is_done() -> None:
     assert phase(found, loss, val) == pytest.approx(10 * (MODEL + 24 / 6))
     assert phase(found, val) == pytest.approx(10 * (MODEL + 6 / 6))
     assert phase(found) == phase(found, Probe("greedy_gain", ids(0, 1))) == 0.0
+
+
+def test_who_leaves_before_it_is_done_is_gone_and_not_waited_for() -> None:
+    """Client 1 is done after MODEL + 24 / 6 seconds from its start, and is there for one less or one more."""
+    found, took = cost_model((), "fedavg", Link()), MODEL + 24 / 6
+    asked = found.count_asked((Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))), DRAWS)
+    for stays, leaves in ((took - 1, True), (took + 1, False)):
+        hours = (((0.0, 9 * took),), ((100.0, 100.0 + stays),), ((0.0, 9 * took),))
+        seconds, gone = found.poll(asked, DRAWS, 100.0, Clock(Listed(hours, 10 * took), DRAWS, 0.0))
+        assert seconds == pytest.approx(took)
+        assert gone.tolist() == [False, leaves, False]
+
+
+def test_who_leaves_before_the_second_phase_is_done_is_gone() -> None:
+    """All train nothing but client 0; then each tries the model of its update, for which client 2 doesn't stay."""
+    found = cost_model((), "fedavg", Link())
+    asked = found.count_asked((Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)}),), DRAWS)
+    whole, nobody = found.poll(asked, DRAWS, 0.0, Clock(make("availability", "always"), DRAWS, 0.0))
+    hours = (((0.0, 2 * whole),), ((0.0, 2 * whole),), ((0.0, whole - 1),))
+    seconds, gone = found.poll(asked, DRAWS, 0.0, Clock(Listed(hours, 2 * whole), DRAWS, 0.0))
+    assert seconds == whole
+    assert gone.tolist() == [False, False, True]
+    assert not nobody.any()
 
 
 @pytest.mark.parametrize(("codec", "options", "sent"), CODECS)

@@ -43,6 +43,15 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         (("selector=powd", "label_noise=none"), []),
         (("selector=oort", "agg=term"), [NOISY.format("selector=oort and agg=term")]),
         (("agg=term", "agg.tilt=-1"), []),
+        # work that is added is dropped with the rest
+        (("selector=pyramidfl", CLEAN), []),
+        (("selector=pyramidfl", "deadline=over_commit", CLEAN), []),
+        (
+            ("selector=pyramidfl", "deadline=fixed", CLEAN),
+            ["selector=pyramidfl has the fast do more until"],
+        ),
+        (("selector=pyramidfl", "selector.beta=0", "deadline=fixed", CLEAN), []),
+        (("selector=pyramidfl", "deadline=fixed", "deadline.partial_work=true", CLEAN), []),
         (("agg=qffl", "agg.q=0"), []),
         (("agg=propfair",), [NOISY.format("objective=propfair")]),
         ((*LISTS,), ["high losses draw samples=fedbalancer to samples, and wrong labels"]),

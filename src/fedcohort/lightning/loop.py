@@ -30,7 +30,7 @@ from fedcohort.round.budget import Spending
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
-from fedcohort.round.cost import CostModel, forward_flops
+from fedcohort.round.cost import CostModel
 from fedcohort.round.following import Following
 from fedcohort.round.parts import Parts, ServerState
 from fedcohort.round.plan import PlannedRound, RoundPlanner
@@ -40,6 +40,7 @@ from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore, store_for
 from fedcohort.training.engines import choose
 from fedcohort.training.evaluate import FederationLab, client_metrics, scored, worst_group
+from fedcohort.training.flops import forward_flops
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import lay_out, wants_channels_last
 from fedcohort.types import ClientUpdate, Values

@@ -6,11 +6,9 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Bool
-from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
+from fedcohort.availability.schedule import NANOSECOND
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.device.base import Workload
@@ -21,22 +19,10 @@ from fedcohort.round.clock import Clock, Stretch
 from fedcohort.round.parts import Parts, Populations
 from fedcohort.round.rates import Rates
 from fedcohort.round.sampling import foresee
-from fedcohort.round.workload import AskedWork, have_answered
+from fedcohort.round.workload import AskedWork, have_answered, list_heard
 from fedcohort.signal.base import Computed, Probed, Static, find
 from fedcohort.training.passes import count_dealt, count_pieces
-from fedcohort.training.recurrent import spelled_out
 from fedcohort.types import Ids, Probe, ProbeResult, Values
-
-
-def forward_flops(network: nn.Module, federation: Federation) -> float:
-    """FLOPs of one sample's forward pass."""
-    sample = torch.zeros_like(federation.server_test.x[:1])
-    training = network.training
-    network.eval()
-    with spelled_out(network), FlopCounterMode(display=False) as counter, torch.no_grad():
-        network(sample)
-    network.train(training)
-    return float(counter.get_total_flops())
 
 
 @dataclass(frozen=True)
@@ -190,24 +176,33 @@ class CostModel:
                 passes[clients] += self.samples_in(signal, clients, probe.options)
         return asked
 
-    def probe_s(self, asked: Asked, draws: Draws, began: float, clock: Clock) -> float:
-        """Return the virtual seconds that a phase of probes lasts which begins at the clock's second `began`.
+    def poll(self, asked: Asked, draws: Draws, began: float, clock: Clock) -> tuple[float, Bool[np.ndarray, "clients"]]:
+        """Return the virtual seconds that a phase of probes lasts from the clock's second `began`, and who was gone.
 
-        That is until the slowest of those asked is done. Where some train for a signal, the others wait for their
-        updates, as the codec has them and without buffers, and then all have the model of them and run their forward
-        passes on that.
+        It lasts until the slowest of those asked would be done, and whoever leaves before it is done is gone: a
+        question is no job that somebody takes up again the next day, nobody hears its answers. Where some train for a
+        signal, the others wait for their updates, as the codec has them and without buffers, and then all have the
+        model of them and run their forward passes on that.
         """
         up = np.where(asked.trained > 0, self.update_bytes, 0.0)
-        first = self._slowest(asked.passes + asked.trained, up, draws, clock.since(began))
-        return first + self._slowest(asked.passes_after, 0.0 * up, draws, clock.since(began + first))
+        first, gone = self._slowest(asked.passes + asked.trained, up, draws, clock.since(began))
+        second, gone_after = self._slowest(asked.passes_after, 0.0 * up, draws, clock.since(began + first))
+        return first + second, gone | gone_after
 
-    def _slowest(self, samples: Values, up: Values, draws: Draws, stretch: Stretch) -> float:
-        """Return the seconds until everybody with forward passes to run, in samples [n_clients], has sent `up`."""
-        polled = np.flatnonzero(samples)
+    def _slowest(
+        self, samples: Values, up: Values, draws: Draws, stretch: Stretch
+    ) -> tuple[float, Bool[np.ndarray, "clients"]]:
+        """Return the seconds that those with forward passes to run, in samples [n_clients], take to send `up`.
+
+        And who leaves before.
+        """
+        polled, gone = np.flatnonzero(samples), np.zeros(len(samples), dtype=bool)
         if not len(polled):
-            return 0.0
+            return 0.0, gone
         work = self.work(np.zeros_like(polled), samples[polled], self.bare, up[polled])
-        return float(stretch(polled, self.parts.device.sample(polled, work, draws).finish(0)).max())
+        seconds = self.parts.device.sample(polled, work, draws).finish(0)
+        gone[polled] = stretch(polled, seconds) > seconds + NANOSECOND
+        return float(seconds.max()), gone
 
     # --- charges ---------------------------------------------------------------------------------------------------
     def registration(self, populations: Populations) -> Charge:
@@ -228,7 +223,10 @@ class CostModel:
         """Return what the round of `draws` costs: each client gets w_t once, whatever it is asked.
 
         Who is late has worked for nothing, all that was asked, and uploads nothing to a round that is closed; who
-        arrives with an update that is left out has uploaded it. An update for a signal is encoded as any other.
+        arrives with an update that is left out has uploaded it. An update for a signal is encoded as any other. Who was
+        gone before its answers were done has worked for nothing as well.
+
+        results: what was heard.
         """
         chosen, rates, model = request.clients, self.rates(plain), self.bare.down_bytes
         polled = np.unique(np.concatenate([probe.clients for probe in probes] or [np.empty(0, np.int64)]))
@@ -236,9 +234,10 @@ class CostModel:
         jobs = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
         extra += sum(len(p.clients) for p, _ in jobs) * model
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
-        answers += sum(s.bytes_up * int((~have_answered(w, chosen, probes)).sum()) for w, s in rates.probed.items())
-        answers += sum(len(workers) for _, workers in jobs) * self.update_bytes
-        passes = float(self.count_inferred(chosen, rates, probes).sum() + self.count_asked(probes, draws).total.sum())
+        heard = list_heard(probes, results)
+        answers += sum(s.bytes_up * int((~have_answered(w, chosen, heard)).sum()) for w, s in rates.probed.items())
+        answers += sum(np.isin(workers, results[p.signal].clients).sum() for p, workers in jobs) * self.update_bytes
+        passes = float(self.count_inferred(chosen, rates, heard).sum() + self.count_asked(probes, draws).total.sum())
         done = np.where(closing.arrived, closing.units, request.units)
         trained = float(self.count_seen(self.count_used(chosen, rows), done).sum())
         return Charge(

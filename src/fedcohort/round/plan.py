@@ -23,7 +23,7 @@ from fedcohort.round.rates import Rates
 from fedcohort.round.sampling import Chosen, SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
-from fedcohort.round.workload import AskedWork, ask_work, verify
+from fedcohort.round.workload import AskedWork, ask_work, list_heard, verify
 from fedcohort.signal.base import Lab
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.upload import Kept
@@ -41,7 +41,7 @@ class PlannedRound:
         cost: samples that each processes.
         weights: raw, for the aggregation.
         looked: the losses of the samples of those who looked at all of them, by id, whether or not they will arrive.
-        answers: to the selector's probes.
+        answers: to the selector's probes, of those who weren't gone before they were done.
         concurrent: those of them that are delivered with the outcome.
         measured: the aggregator's own probes of those who will arrive, none in a plain round.
         charge: the cost of the whole round.
@@ -105,23 +105,22 @@ class RoundPlanner:
             units=self.cost_model.units,
         )
         probes = list(self.parts.selector.plan(state.selector, ctx)) if len(available) else []
-        answers = self.hearing.ask_all(probes, available, t)
-        blocking = {p.signal: answers[p.signal] for p in probes if not p.concurrent}
-        concurrent = {p.signal: answers[p.signal] for p in probes if p.concurrent}
-        selection, selector_state = self.parts.selector.select(state.selector, ctx, blocking)
-        verify(selection, available, self.asked, self.federation.n_clients, self.parts.codec)
+        told = self.hearing.ask_all(probes, available, t)
         before_s = waited_s + self.clock.window_s
         began = state.spent.virtual_s + before_s
-        probes_before = [p for p in probes if not p.concurrent]
-        asked_before = self.cost_model.count_asked(probes_before, draws)
-        wait_s = self.cost_model.probe_s(asked_before, draws, began, self.clock)
-        asked_beside = self.cost_model.count_asked([p for p in probes if p.concurrent], draws)
-        beside_s = self.cost_model.probe_s(asked_beside, draws, began + wait_s, self.clock)
+        before, beside = [p for p in probes if not p.concurrent], [p for p in probes if p.concurrent]
+        asked_before, asked_beside = (self.cost_model.count_asked(each, draws) for each in (before, beside))
+        wait_s, gone = self.cost_model.poll(asked_before, draws, began, self.clock)
+        beside_s, gone_beside = self.cost_model.poll(asked_beside, draws, began + wait_s, self.clock)
+        answers = {p.signal: told[p.signal].without(gone_beside if p.concurrent else gone) for p in probes}
+        blocking = {p.signal: answers[p.signal] for p in before}
+        selection, selector_state = self.parts.selector.select(state.selector, ctx, blocking)
+        verify(selection, available, self.asked, self.federation.n_clients, self.parts.codec)
         rates = self.cost_model.rates(selection.plain)
         work = ask_work(selection, self.cost_model.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
         has_model = asked_before.total[selection.clients] > 0
         stretch = self.clock.since(began + wait_s)
-        pace = self._pace(t, work, rates, probes_before, has_model, state, store, draws, stretch)
+        pace = self._pace(t, work, rates, list_heard(before, answers), has_model, state, store, draws, stretch)
         rows, closing = pace.chosen.rows, pace.closing
         charge = self.cost_model.round(probes, answers, work, rows, closing, selection.plain, draws)
         train_s = closing.train_s if len(selection.clients) else 0.0
@@ -162,7 +161,7 @@ class RoundPlanner:
             closing=closing,
             looked=pace.looked,
             answers=answers,
-            concurrent=concurrent,
+            concurrent={p.signal: answers[p.signal] for p in beside},
             measured={w: self.hearing.ask_measured(w, s, arriving) for w, s in rates.probed.items()},
             charge=charge + spent,
             waited_s=waited_s,
@@ -186,7 +185,7 @@ class RoundPlanner:
     ) -> "Pace":
         """Announce a deadline, have samples chosen, let the devices run, close the round.
 
-        before: what the selector has asked; has_model: who had w_t with a question of these, [cohort].
+        before: what the selector has heard; has_model: who had w_t with a question of these, [cohort].
         """
         parts, cost_model, n, selected = self.parts, self.cost_model, self.federation.n_train, asked.clients
         samples = SampleSelection(parts.samples, self.federation, parts.client.batch, store, self.lab)

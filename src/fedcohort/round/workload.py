@@ -1,7 +1,7 @@
 """What a selector asks, checked: who trains, how much, what of the update is sent, and how updates are weighed."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from fedcohort.flat import Layout
 from fedcohort.rng import Draws
 from fedcohort.selector.base import Selector
 from fedcohort.training.upload import Kept, draw_kept, part
-from fedcohort.types import Advice, Ids, Probe, Selection, Values
+from fedcohort.types import Advice, Ids, Probe, ProbeResult, Selection, Values
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,11 @@ def ask_work(selection: Selection, units: int, layout: Layout, codec: Codec, bes
 
 def _bytes(codec: Codec, layout: Layout, kept: Kept) -> int:
     return codec.bytes_up(part(layout, kept).layout) if kept.any() else 0
+
+
+def list_heard(probes: Sequence[Probe], results: Mapping[str, ProbeResult]) -> list[Probe]:
+    """List the questions as if those alone had been asked who answered."""
+    return [replace(probe, clients=results[probe.signal].clients) for probe in probes]
 
 
 def have_answered(signal: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:

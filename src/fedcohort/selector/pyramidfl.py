@@ -24,12 +24,12 @@ Departures from the paper:
   and norm of those who did. Neither charges anything for them;
 - new clients are explored by speed, from the first round on, and their number is rounded down; the code explores by
   data size and duration (explore=size) after a first round of its own, drawn uniformly, and rounds it up;
-- the draw's probabilities are those of the larger cohort.
+- the draw's probabilities are those of the larger cohort;
+- R is the slowest's of the cohort, a deadline or not: where that drops the late, their added work makes some late.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -49,6 +49,11 @@ ANY_WORK = Want(
     lambda run: not run.equal_work,
     "{who} asks some clients for several times the local work, and {agg} stands for a number of steps that is "
     "everybody's: choose another aggregator, or selector.beta=0",
+)
+FITTING_WORK = Want(
+    lambda run: run.fitting_work,
+    "{who} has the fast do more until the slowest of a cohort would be done, and {deadline} drops who isn't done with "
+    "all of it: set deadline.partial_work=true, or selector.beta=0",
 )
 
 
@@ -100,8 +105,6 @@ class PyramidFl(Selector[State]):
     explore: str
     cap: int | None
 
-    prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
-
     def __post_init__(self) -> None:
         ranges.number("overcommit", self.overcommit, "[1, inf)")
         ranges.number("low", self.low, "[0, 1)")
@@ -128,6 +131,10 @@ class PyramidFl(Selector[State]):
     @property
     def wants(self) -> frozenset[Want]:
         return frozenset({FINISHED_UPDATE} if self.high > 0 else ()) | ({ANY_WORK} if self.beta > 0 else set())
+
+    @property
+    def prefers(self) -> frozenset[Want]:
+        return frozenset({CLEAN_LABELS} | ({FITTING_WORK} if self.beta > 0 else set()))
 
     def init(self, population: Population) -> State:
         seconds = population.signals["expected_s"].astype(np.float64)

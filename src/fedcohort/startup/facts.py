@@ -41,6 +41,7 @@ def before_data(parts: Parts, client_val: float, window_s: float, requires: Mapp
         unadvised_weights=not parts.selector.weighs,
         plain_server=parts.server.plain,
         announced_deadline=parts.deadline.announces,
+        fitting_work=parts.deadline.partial_work or not parts.deadline.announces,
         epochs=parts.client.steps is None,
         foreseen_samples=parts.samples.foreseen,
         loss_lists=parts.samples.tells_losses,
