@@ -78,3 +78,25 @@ def test_a_run_that_taught_the_model_nothing_says_so(
     assert found["warnings"] == [record.getMessage() for record in caplog.records]
     assert len(found["warnings"]) == (line is not None)
     assert line is None or line in found["warnings"][0]
+
+
+@pytest.mark.parametrize(("dropped", "why"), [(0.0, "); the"), (2.0, "), or what they sent was left out; the")])
+def test_clients_that_were_asked_in_vain_are_told(tmp_path: Path, dropped: float, why: str) -> None:
+    """Asked in each of 5 rounds: 0 and 1 never arrived, 2 once; 3 was asked twice alone."""
+    journal, summary = watchers()
+    for watcher in (journal, summary):
+        watcher.start(info(tmp_path / "run", rounds=5))
+    for step in range(6):
+        made = dataclasses.replace(
+            report(step),
+            cohort=np.array(([0, 1, 2] + [3] * (step < 3)) if step else [], dtype=np.int64),
+            arrived=np.array([2] if step == 4 else [], dtype=np.int64),
+            fingerprint=f"{step}:{step}",
+            metrics={"test/acc": 0.1, "round/dropped_nonfinite": dropped},
+        )
+        journal.observe(made)
+    for watcher in (journal, summary):
+        watcher.finish("finished")
+    (line,) = written(tmp_path / "run")["warnings"]
+    assert line.startswith("2 of 12 clients were asked 3 times or more and never arrived (0, 1): they were late")
+    assert why in line

@@ -22,21 +22,29 @@ AWAY = "agg=rhfl compares a client's loss with that of when it last came: who st
 RHFL = ("agg=rhfl", "proxy=noise")
 ALL_KEPT = "selector=fedpns keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them"
 ON_TIME = "closes a round on those who are late, and nobody is with device=instant, where work takes no time"
+ALL_FIRST = "trains everybody who is ready in round 1, whatever the cohort"
 ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
 
 
 @pytest.mark.parametrize(
     ("words", "lines"),
     [
-        (("selector=flash", "agg=scaffold"), []),
-        (("agg=fedmaba", "selector=flash", CLEAN), []),
+        (("selector=flash", "agg=scaffold"), [ALL_FIRST]),
+        (("agg=fedmaba", "selector=flash", CLEAN), [ALL_FIRST]),
         # one robust loss
-        (("selector=flash", "objective=flash_robust"), []),
-        (("selector=flash", "objective=flash_robust", "objective.beta=8"), [TWO_LOSSES]),
-        (("selector=flash", "objective=flash_robust", "objective.beta=8", "selector.beta=8"), []),
-        (("selector=flash", "selector.beta=8"), []),
-        (("selector=flash_progress", "objective=flash_robust", "selector.beta=8"), [TWO_LOSSES]),
-        (("selector=flash_progress", "objective=flash_robust", "selector.beta=8", "selector.features=[duration]"), []),
+        (("selector=flash", "objective=flash_robust"), [ALL_FIRST]),
+        (("selector=flash", "objective=flash_robust", "objective.beta=8"), [TWO_LOSSES, ALL_FIRST]),
+        (("selector=flash", "objective=flash_robust", "objective.beta=8", "selector.beta=8"), [ALL_FIRST]),
+        (("selector=flash", "selector.beta=8"), [ALL_FIRST]),
+        (("selector=flash_progress", "objective=flash_robust", "selector.beta=8"), [TWO_LOSSES, ALL_FIRST]),
+        (
+            ("selector=flash_progress", "objective=flash_robust", "selector.beta=8", "selector.features=[duration]"),
+            [ALL_FIRST],
+        ),
+        # more than the cohort, and under a name of its own
+        (("selector=low_ratio", CLEAN), [ALL_FIRST]),
+        (("selector=neural_bandit", CLEAN), [ALL_FIRST, "stands in for a paper that could not be read"]),
+        (("selector=hcsfed", "selector.variant=feddiverse_paper", CLEAN), [ALL_FIRST]),
         # wrong labels have high losses
         (("selector=powd",), [NOISY.format("selector=powd")]),
         (("selector=powd", CLEAN), []),

@@ -1,6 +1,7 @@
-"""What makes a run's numbers say nothing about its method: no update came or moved the model, or it diverged."""
+"""What makes a run's numbers say nothing about its method, or less: nothing moved the model, some never arrived."""
 
 import math
+from collections import Counter
 
 import numpy as np
 
@@ -8,12 +9,32 @@ from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 
 RISEN = 10  # times a loss before training, above which training is said to have failed
+ASKED = 3  # rounds in vain after which a client is said to be left out
 LOSSES = ("test/loss", "server_val/loss", "clients/loss_mean")
 
 
 def tell(info: RunInfo, history: History) -> list[str]:
     """Return a line for each trouble; none where the numbers can be read as they stand."""
-    return [*_idle(info, history), *(_diverged(history) or _risen(history))]
+    return [*(_idle(info, history) or _left_out(info, history)), *(_diverged(history) or _risen(history))]
+
+
+def _left_out(info: RunInfo, history: History) -> list[str]:
+    """Say that the model has seen nothing of clients that were asked for it again and again."""
+    asked = Counter(client for cohort in history.cohorts for client in cohort)
+    for arrived in history.arrived:
+        for client in arrived:
+            asked.pop(client, None)
+    vain = sorted(client for client, rounds in asked.items() if rounds >= ASKED)
+    if not vain:
+        return []
+    few = f"{', '.join(map(str, vain[:ASKED]))}{', ...' if len(vain) > ASKED else ''}"
+    left_out = history.metrics.get("round/dropped_nonfinite")
+    why = f"they were late (deadline={info.choices.get('deadline', '?')})"
+    why += ", or what they sent was left out" if left_out is not None and left_out.sum() > 0 else ""
+    return [
+        f"{len(vain)} of {len(info.n_train)} clients were asked {ASKED} times or more and never arrived ({few}): "
+        f"{why}; the model has learned nothing of theirs"
+    ]
 
 
 def _diverged(history: History) -> list[str]:

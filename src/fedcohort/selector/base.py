@@ -100,6 +100,11 @@ class Stateless:
     """The state of a selector that remembers nothing."""
 
 
+def begins_with_all(word: str) -> str:
+    """The line that a run starts with whose first round isn't as large as its cohort; word: of the selector."""
+    return f"selector={word} trains everybody who is ready in round 1, whatever the cohort"
+
+
 def answers(probes: Mapping[str, ProbeResult], signal: str) -> ProbeResult:
     """The answers to a probe, nobody's where none was sent."""
     return probes.get(signal, ProbeResult(np.empty(0, np.int64), np.empty(0)))

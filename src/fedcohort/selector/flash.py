@@ -48,7 +48,7 @@ from fedcohort.bandit.contextual import Bandit, Belief, Calibrated, LinUCB, Neur
 from fedcohort.part import ONE_LOSS, Want
 from fedcohort.selector import backoff, contexts, rewards
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import Selector, answers, top
+from fedcohort.selector.base import Selector, answers, begins_with_all, top
 from fedcohort.selector.contexts import FEATURES, Contexts, Measurements, Pending
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -152,6 +152,10 @@ class Flash(Selector[State]):
     @property
     def prefers(self) -> frozenset[Want]:
         return frozenset({ONE_LOSS})
+
+    def remarks(self, word: str) -> Sequence[str]:
+        name = f"selector={word} stands in for a paper that could not be read: don't report it under that paper's name"
+        return (begins_with_all(word), *((name,) if self.bandit in ("neural", "restless") else ()))
 
     @property
     def kept(self) -> tuple[str, ...]:

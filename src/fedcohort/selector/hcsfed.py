@@ -39,7 +39,7 @@ from fedcohort.part import Facts, Want
 from fedcohort.rng import generator
 from fedcohort.selector import backoff
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import Selector, answers, draw
+from fedcohort.selector.base import Selector, answers, begins_with_all, draw
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 NOBODY = -1  # the stratum of those not known
@@ -117,6 +117,9 @@ class HcsFed(Selector[State]):
     @property
     def needs(self) -> frozenset[str]:
         return frozenset({"compressed_gradient" if self.probes else "update"})
+
+    def remarks(self, word: str) -> Sequence[str]:
+        return () if self.probes else (begins_with_all(word),)
 
     def init(self, population: Population) -> State:
         K = population.n_clients

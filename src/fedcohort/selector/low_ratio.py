@@ -18,7 +18,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.selector import backoff, pool
 from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import Selector, answers
+from fedcohort.selector.base import Selector, answers, begins_with_all
 from fedcohort.selector.contexts import Baseline
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
@@ -50,6 +50,9 @@ class LowRatio(Selector[State]):
 
     def __post_init__(self) -> None:
         ranges.number("share", self.share, "[0, 1]")
+
+    def remarks(self, word: str) -> Sequence[str]:
+        return (begins_with_all(word),)
 
     def init(self, population: Population) -> State:
         K = population.n_clients
