@@ -216,7 +216,7 @@ def test_markdown_latex_and_csv() -> None:
 @pytest.mark.parametrize("word", ["high", "best_of:", "nan", "inf", "0.8x"])
 def test_a_target_that_is_no_number(word: str) -> None:
     with pytest.raises(OptionError, match=r"target must be a number, or best_of: and values of rows or of cols"):
-        parse(word)
+        parse(word, ACC)
 
 
 def test_what_does_not_fit_is_refused_by_name() -> None:

@@ -42,7 +42,8 @@ def test_data_that_were_missing_are_looked_for_again(tmp_path: Path) -> None:
         "rounds=1",
         "model=logreg",
     ]
-    study = write(tmp_path / "studies" / "tiny", common=common, cells={"equal": {"words": ["heterogeneity=iid"]}})
+    cells = {"equal": {"words": ["heterogeneity=iid"]}}
+    study = write(tmp_path / "studies" / "tiny", common=common, cells=cells, late=1)
     said = list[str]()
     first = run(study, tmp_path / "logs", [0], said)
     assert {row["status"] for row in first.rows.values()} == {FAILED}

@@ -70,9 +70,9 @@ class Options:
         ranges.choice("curves", self.curves, "true", "false")
         ranges.choice("report", self.report, "true", "false")
         ranges.choice("axis", self.axis, *AXES)
+        first, *_ = split_metrics(self.metric)
         if self.target is not None:
-            goals.parse(self.target)
-        split_metrics(self.metric)
+            goals.parse(self.target, first)
         if self.cols == self.rows:
             raise ranges.refuse("cols", f"another parameter than rows={self.rows}, or null", self.cols)
         folder("out", self.out)

@@ -9,7 +9,9 @@ from pathlib import Path
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.record import provenance
 from fedcohort.startup import run as train
+from fedcohort.study import evaluated
 from fedcohort.study.at_work import processes
+from fedcohort.study.checks import named
 from fedcohort.study.definition import BOUND, NAME, Study
 from fedcohort.study.forecast import Forecast
 from fedcohort.study.measure import summarise
@@ -78,20 +80,24 @@ class Work:
     def check(self, places: Sequence[Place]) -> None:
         """Make the parts of each regime's baseline and bounds, and of each row in a regime that it goes with.
 
-        A word that nobody knows is found before the first run, and not hours later. Raises `OptionError` that names it.
+        A word that nobody knows is found before the first run, and not hours later, and so is a `late` of more rounds
+        than are evaluated. Raises `OptionError` that names it.
         """
         study, failed = self.study, dict[str, FedcohortError]()
         sound = set[str]()
         for place in places:
             is_base = place.row == study.baseline or place.row.startswith(BOUND)
-            if is_base or place.row not in sound:
+            if is_base or place.row not in sound or evaluated.decides(study.words.get(place.row, ())):
                 try:
-                    train.check(composed(Task(place.words, 0, self.configs, self.logs, study.metric, self.keep)))
+                    found = composed(Task(place.words, 0, self.configs, self.logs, study.metric, self.keep))
+                    train.check(found)
                 except FedcohortError as error:
                     if is_base:
                         raise OptionError(f"{study.folder / NAME}: {place.cell}, {place.row}: {error}") from error
                     failed.setdefault(place.row, error)
                 else:
+                    with named(study.folder / NAME, ()):
+                        evaluated.check(study, place, found.config)
                     sound.add(place.row)
         for row, why in failed.items():
             if row not in sound:

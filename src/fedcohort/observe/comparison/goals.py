@@ -15,6 +15,7 @@ import numpy as np
 from fedcohort.observe.comparison.cells import Cell, spell
 from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.observe.comparison.series import Series
+from fedcohort.observe.comparison.shown import unit_of
 from fedcohort.observe.comparison.table import is_apart
 from fedcohort.ranges import refuse
 
@@ -29,8 +30,8 @@ class Goal:
     by: Cell | None = None
 
 
-def parse(target: str) -> float | list[str]:
-    """The number, or the words after `best_of:`. Raises `OptionError`."""
+def parse(target: str, metric: str) -> float | list[str]:
+    """The number, or the words after `best_of:`. Raises `OptionError`, also where no value of `metric` can be it."""
     if target.startswith(BEST_OF) and (words := [word for word in target.removeprefix(BEST_OF).split(",") if word]):
         return words
     try:
@@ -39,6 +40,8 @@ def parse(target: str) -> float | list[str]:
         value = math.nan
     if not math.isfinite(value):
         raise refuse("target", "a number, or best_of: and values of rows or of cols, as best_of:random,oort", target)
+    if unit_of(metric).name == "%" and not 0 <= value <= 1:
+        raise refuse("target", f"a number in [0, 1], as {metric} is a share (0.8 is 80 %)", target)
     return value
 
 

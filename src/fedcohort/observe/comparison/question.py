@@ -65,7 +65,8 @@ class Answer:
     @property
     def goal(self) -> float | None:
         """The target, where it is one number."""
-        wanted = goals.parse(self.question.target) if self.question.target is not None else None
+        q = self.question
+        wanted = goals.parse(q.target, q.metrics[0]) if q.target is not None else None
         return wanted if isinstance(wanted, float) else None
 
 

@@ -137,7 +137,7 @@ def tabulate(
 
     Raises `OptionError` for a target that can't be read, and for an axis that a run has no reading of.
     """
-    wanted = goals.parse(target)
+    wanted = goals.parse(target, names[2])
     _check_axis(found, histories, axis)
     set_goals, notes = goals.set_all(found, histories, wanted, baseline, sign)
     times = {
