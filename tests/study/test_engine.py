@@ -34,14 +34,8 @@ def forbid(task: Task) -> Outcome:
 
 def test_data_that_were_missing_are_looked_for_again(tmp_path: Path) -> None:
     """A folder that isn't there yet is no fault of the words: the next call tries once more."""
-    common = [
-        "dataset=mnist",
-        f"dataset.path={tmp_path / 'mnist'}",
-        "clients=12",
-        "cohort=4",
-        "rounds=1",
-        "model=logreg",
-    ]
+    path = f"dataset.path={tmp_path / 'mnist'}"
+    common = ["dataset=mnist", path, "clients=12", "cohort=4", "rounds=1", "model=logreg"]
     cells = {"equal": {"words": ["heterogeneity=iid"]}}
     study = write(tmp_path / "studies" / "tiny", common=common, cells=cells, late=1)
     said = list[str]()

@@ -7,8 +7,6 @@ import pytest
 from fedcohort.errors import OptionError
 from study.tiny import TINY, run, write
 
-COMMON: list[str] = TINY["common"]  # type: ignore[assignment]
-
 
 @pytest.mark.parametrize(
     ("late", "more", "line"),
@@ -26,12 +24,12 @@ def test_a_late_mean_of_more_rounds_than_are_evaluated_is_refused(
     tmp_path: Path, late: int, more: list[str], line: str
 ) -> None:
     """It was the mean over all that there were, and no page said so."""
-    study = write(tmp_path / "tiny", late=late, common=[*COMMON, *more])
+    study = write(tmp_path / "tiny", late=late, common=[*TINY["common"], *more])
     with pytest.raises(OptionError, match=line):
         run(study, tmp_path / "logs", [0])
 
 
 def test_where_a_clock_ends_runs_nothing_is_asked(tmp_path: Path) -> None:
-    words = [*COMMON, "device=shifted_exponential", "until.virtual_s=1"]
+    words = [*TINY["common"], "device=shifted_exponential", "until.virtual_s=1"]
     study = write(tmp_path / "tiny", late=9, common=words, cells={"equal": {"words": ["heterogeneity=iid"]}})
     assert len(list(run(study, tmp_path / "logs", [0]).done())) == 2

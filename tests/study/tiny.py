@@ -15,7 +15,7 @@ from fedcohort.study.results import DONE, Results
 from fedcohort.study.results import load as load_results
 from yaml_words import CONFIGS
 
-TINY = {
+TINY: dict[str, Any] = {
     "title": "A tiny study",
     "question": "Does it run?",
     "common": ["dataset=digits", "clients=12", "cohort=4", "rounds=3", "model=logreg", "client.epochs=1"],

@@ -10,6 +10,7 @@ from fedcohort.record.observer import RunInfo
 
 RISEN = 10  # times a loss before training, above which training is said to have failed
 ASKED = 3  # rounds in vain after which a client is said to be left out
+NAMED = 3  # of these clients
 LOSSES = ("test/loss", "server_val/loss", "clients/loss_mean")
 
 
@@ -27,10 +28,9 @@ def _left_out(info: RunInfo, history: History) -> list[str]:
     vain = sorted(client for client, rounds in asked.items() if rounds >= ASKED)
     if not vain:
         return []
-    few = f"{', '.join(map(str, vain[:ASKED]))}{', ...' if len(vain) > ASKED else ''}"
-    left_out = history.metrics.get("round/dropped_nonfinite")
+    few = f"{', '.join(map(str, vain[:NAMED]))}{', ...' if len(vain) > NAMED else ''}"
     why = f"they were late (deadline={info.choices.get('deadline', '?')})"
-    why += ", or what they sent was left out" if left_out is not None and left_out.sum() > 0 else ""
+    why += ", or what they sent was left out" if _drops_updates(history) else ""
     return [
         f"{len(vain)} of {len(info.n_train)} clients were asked {ASKED} times or more and never arrived ({few}): "
         f"{why}; the model has learned nothing of theirs"
@@ -71,11 +71,8 @@ def _idle(info: RunInfo, history: History) -> list[str]:
         return ["the model is still the one that the run began with: no update moved it"] if still else []
     words = {group: f"{group}={info.choices.get(group, '?')}" for group in ("availability", "selector", "deadline")}
     late = f"none of those selected was done in time ({words['deadline']})"
-    left_out = history.metrics.get("round/dropped_nonfinite")
     reasons = {
-        "what clients sent was left out, not finite or longer than update_limit allows": (
-            left_out is not None and left_out.sum() > 0
-        ),
+        "what clients sent was left out, not finite or longer than update_limit allows": _drops_updates(history),
         "the server's steps were left out, not finite or longer than update_limit allows (a smaller server.lr may "
         "help)": any(map(len, history.arrived)),
     }
@@ -84,6 +81,12 @@ def _idle(info: RunInfo, history: History) -> list[str]:
     else:
         reason = ", and ".join(name for name, holds in reasons.items() if holds) or late
     return [f"no update was applied in any of the {len(rounds)} rounds, the model is the untrained one: {reason}"]
+
+
+def _drops_updates(history: History) -> bool:
+    """Whether the update of some client was left out in some round."""
+    dropped = history.metrics.get("round/dropped_nonfinite")
+    return dropped is not None and bool(dropped.sum() > 0)
 
 
 def find_fruitful(history: History) -> list[int]:

@@ -128,7 +128,7 @@ class Study:
     def asks(self, cell: str, row: str) -> bool:
         """Whether the cell has the row run: each has the baseline, its bounds and a user's own methods."""
         rows = self.cells[cell].rows
-        return rows is None or row in rows or self.roles.get(row, BASELINE) == BASELINE
+        return rows is None or row in rows or row == self.baseline or row not in self.roles
 
     def role_of(self, row: str) -> str:
         """What the row is: one that `study.yaml` doesn't name is a user's own method."""

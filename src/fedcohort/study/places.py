@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fedcohort.errors import OptionError
 from fedcohort.study.checks import key_of
-from fedcohort.study.definition import BASELINE, BOUND, Study, Words
+from fedcohort.study.definition import BOUND, Study, Words
 
 CLOCK = "until.virtual_s"  # the option that ends runs by a clock
 LEAN = (  # a run costs its rounds: no figures, no tracker, no evaluation of all clients
@@ -58,7 +58,8 @@ def list_places(study: Study, cells: Sequence[str] | None = None, rows: Sequence
     found = []
     for cell in (study.cells[name] for name in study.cells if cells is None or name in cells):
         for row, words in study.words.items():
-            if study.asks(cell.name, row) if rows is None else row in rows or study.role_of(row) == BASELINE:
+            is_asked = study.asks(cell.name, row) if rows is None else row in rows or row == study.baseline
+            if is_asked:
                 few = tuple(study.seeds_of(row)) if row in study.few and rows is None else None
                 found.append(Place(cell.name, row, merge(LEAN, study.common, cell.words, words), few))
         for bound, words in cell.bounds.items():
