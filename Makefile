@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Machines without a GPU save gigabytes with a CPU build of torch, see the README.
 PIP_ARGS ?=
 
-.PHONY: demo test check mutants bench bench-selection bench-pace bench-aggregation bench-growth new-selector clean
+.PHONY: demo test check mutants hostile bench bench-selection bench-pace bench-aggregation bench-growth new-selector clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -35,6 +35,9 @@ check: $(VENV)/.installed-test  ## style, types, import rules
 
 mutants: $(VENV)/.installed-mutants  ## do the tests notice planted faults? F: files or folders (else those changed since main), N=100 SEED=0: a sample
 	OMP_NUM_THREADS=1 nice $(BIN)/python tests/mutants.py --number $(or $(N),0) --seed $(or $(SEED),0) $(F)
+
+hostile: $(VENV)/.installed-test  ## does bad input end in a clear message? KIND=tables for one kind (tests/hostile/<kind>.py)
+	cd tests && PYTHONPATH=.:../src OMP_NUM_THREADS=1 ../$(BIN)/python -m hostile $(KIND)
 
 bench: $(VENV)/.installed-test  ## against bare PyTorch loops, interleaved
 	$(BIN)/python benchmarks/run.py
