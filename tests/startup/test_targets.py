@@ -74,6 +74,22 @@ def test_a_foreign_class_that_is_not_there_is_named(target: str) -> None:
         targets.resolve(target, "selector", "selector=x", foreign=True)
 
 
+def test_figures_of_a_received_folder_follow_no_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = go(tmp_path / "logs", "callback=default", "callback.figures=null", "callback.progress=null").folder
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "mine").write_text("mine")
+    (folder / "figures").symlink_to(tmp_path / "elsewhere")
+    assert line.main(["figures", str(folder)]) == 1
+    assert "is a link" in capsys.readouterr().err
+    (folder / "figures").unlink()
+    (folder / "figures").mkdir()
+    for name in ("report.html.partial", "figures/.accuracy.png.draft", "figures/accuracy.png"):
+        (folder / name).symlink_to(tmp_path / "mine")
+    assert line.main(["figures", str(folder)]) == 0
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 @pytest.mark.parametrize("group", ["selector", "deadline"])
 def test_replaying_a_run_folder_runs_no_program(tmp_path: Path, group: str, capsys: pytest.CaptureFixture[str]) -> None:
     folder = go(tmp_path / "logs", "callback=default", "callback.figures=null", "callback.progress=null").folder

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fedcohort import ranges
 from fedcohort.command.player import LoggedSelector
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
 from fedcohort.record.replayable import LoggedRound, RunLog, read
@@ -111,6 +112,7 @@ def players(log: RunLog, words: Sequence[str], configs: Path) -> tuple[LoggedSel
     """
     info = log.info
     word, node = info.choices["selector"], dict(info.config["selector"])
+    ranges.identifier(f"{info.folder}: the name of the selector", word)
     cohort = assemble.part(assemble.Composed(info.config, info.choices, ()), "deadline", foreign=True).ask(log.cohort)
     own = LoggedSelector(assemble.build(node, "selector", f"selector={word}", foreign=True), word, log, cohort)
     if not words:
