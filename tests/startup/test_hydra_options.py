@@ -30,6 +30,12 @@ def test_an_option_that_writes_or_calls_is_refused_with_the_cure(typed: str, sai
     assert said in str(e.value)
 
 
+def test_a_flag_without_effect_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"--package=agg has an effect beside --cfg only"):
+        check(["--package=agg", "seed=1"])
+    check(["--cfg=job", "--package=agg"])
+
+
 @pytest.mark.parametrize("folder", ["/elsewhere", "logs", "logs/../x", "${oc.env:HOME}/x", "${paths.logs}/../x", ""])
 def test_a_sweep_stays_inside_the_logs(folder: str) -> None:
     with pytest.raises(OptionError, match=r"hydra.sweep.dir must be a folder inside paths.logs"):

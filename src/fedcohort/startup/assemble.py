@@ -95,7 +95,8 @@ def check_keys(composition: Composed) -> None:
             raise OptionError(f"{group} must be one of the words in configs/{group}, got nothing")
         if group not in composition.choices:
             raise OptionError(f"{group} must be one of the words in configs/{group}, got several")
-    if not isinstance(composition.config.get("requires"), Mapping):
+    typed = any(word.lstrip("+~").startswith("requires") for word in composition.overrides)
+    if typed or not isinstance(composition.config.get("requires"), Mapping):
         raise OptionError("requires is filled by aliases such as agg=fedavgm: leave it out")
 
 

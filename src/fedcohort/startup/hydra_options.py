@@ -24,6 +24,9 @@ LOGS = "${paths.logs}"
 
 def check(words: Sequence[str]) -> None:
     """Raise `OptionError` for a typed option of Hydra that would write elsewhere, or call what it names."""
+    package = next((word for word in words if word.partition("=")[0] in ("-p", "--package")), None)
+    if package is not None and not {"-c", "--cfg"} & {word.partition("=")[0] for word in words}:
+        raise OptionError(f"{package} has an effect beside --cfg only: leave it out")
     typed = [word.lstrip("+~").partition("=") for word in words if not word.startswith("-")]
     logs = next((value for name, _, value in reversed(typed) if name == "paths.logs"), "logs")
     for name, _, value in typed:
