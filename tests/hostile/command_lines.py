@@ -115,7 +115,7 @@ RANGES = {
     "checkpoint.every_s": ("-1", "nan"),
     "update_limit": ("0", "inf", "x"),
     "client_store.limit_gb": ("-1", "x"),
-    "sweep.report": ("3", "yes please"),
+    "sweep.report": ("3", "perhaps"),
     "sweep.skip_refused": ("null",),
     "engine.kind": ("fast", "null"),
     "engine.slices": ("0", "100001"),
@@ -280,7 +280,7 @@ SWEEPS = [
     ("-m cohort=2,200", "cohort=200"),
     ("-m seed=0,-1", "seed must be an integer"),
     ("-m seed=0,x", "seed must be an integer"),
-    ("-m seed=range(0)", "seed"),
+    ("-m seed=range(0)", "the sweep has no jobs"),
     ("-m seed=0,1 rounds=0", "rounds"),
     ("-m hydra/launcher=nope seed=0,1", "hydra/launcher"),
     ("-m hydra/launcher=slurm seed=0,1", "hydra/launcher=slurm needs"),
@@ -295,7 +295,6 @@ SWEEPS = [
     ("-m logger=mlflow logger.tracking_uri=http://u:p@x seed=0,1", "without a password"),
     ("-m selector._target_=os.system seed=0,1", "selector._target_"),
     ("-m +callback.x._target_=subprocess.Popen,subprocess.run seed=0", "callback.x._target_"),
-    ("-m", ""),
 ]
 
 # Verbs of `fedcohort`; {run} is a folder that is no run, {file} a file.
@@ -379,7 +378,7 @@ VERBS = [
     ("data nope", "dataset must be one of"),
     ("data ../model/mlp", "dataset must be one of"),
     ("data seed=1", "name the dataset"),
-    ("data digits out=", "out must be a folder"),
+    ("data digits out=", "out must be"),
     ("data digits out=/proc/x", "/proc/x"),
     ("data digits out=file", "file"),
     ("data digits nope=1", "nope"),
@@ -533,10 +532,7 @@ def _malicious() -> Iterator[Case]:
     """Yield a program as the class of every group, inside other components and as a callback."""
     for place in (*GROUPS, *INSIDE, "callback.x"):
         for target in TARGETS if place in ("selector", "objective.base", "callback.x", "logger") else TARGETS[:1]:
-            plus = "+" if place in ("callback.x", "logger") else ""
-            words = [*INSIDE.get(place, ()), f"{plus}{place}={{_target_:{target},args:[touch,{TOUCHED}]}}"]
-            if place in GROUPS:
-                words = [f"++{place}._target_={target}", f"++{place}.args=[touch,{TOUCHED}]"]
+            words = [*INSIDE.get(place, ()), f"++{place}._target_={target}", f"++{place}.args=[touch,{TOUCHED}]"]
             run = partial(_run_train, [*BASE, *words])
             yield Case(f"train.py {' '.join(words)}", run, (f"{place}._target_",), check=_damage)
 
