@@ -199,7 +199,6 @@ COMPONENTS = [
     ("callback=default callback.figure=null", "callback has no option 'figure'"),
     ("logger=mlflow logger.every_s=-1", "logger.every_s"),
     ("logger=mlflow logger.experiment=''", "logger.experiment"),
-    ("callback=default logger=mlflow logger.tracking_uri=ftp://x", "tracking_uri"),
     ("logger=mlflow logger.tracking_uri=http://u:p@x", "without a password"),
 ]
 
@@ -238,6 +237,7 @@ NOTICED = [
     ("deadline=fixed deadline.partial_work=true client.epochs=1", "no effect"),
     ("resume=true", "nothing to resume"),
     ("eval.every=5", "exceeds rounds=1"),
+    ("callback=default logger=mlflow logger.tracking_uri=ftp://x", "MLflow at ftp://x can't be reached"),
 ]
 
 # Paths and Hydra's own options, which would write elsewhere or call what they name.
@@ -340,7 +340,7 @@ VERBS = [
     ("compare out=/proc/x", "out must be a folder"),
     ("compare out=file", "out"),
     ("compare tracking_uri=sqlite:///nope.db", "tracking_uri must be a database that exists"),
-    ("compare tracking_uri=ftp://x", "tracking_uri"),
+    ("compare tracking_uri=ftp://x", "MLflow at ftp://x"),
     ("compare tracking_uri=http://u:p@x", "without a password"),
     ("compare", "tracking_uri must be a database that exists"),
     ("study", "type fedcohort study VERB NAME"),
