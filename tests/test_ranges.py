@@ -31,6 +31,12 @@ from fedcohort.errors import OptionError
             "x must be a list of one or more of a, b, none twice, got ['b',",
         ),
         (lambda: ranges.words("x", [], "a", "b"), "x must be a list of one or more of a, b, none twice, got []"),
+        (
+            lambda: ranges.identifier("name", "5/50"),
+            "name must be letters, digits and underscores without a digit in front, such as x5_50, got '5/50'",
+        ),
+        (lambda: ranges.identifier("name", "../x"), "such as x, got '../x'"),
+        (lambda: ranges.identifier("name", "\u00fc"), "such as name, got"),
         (lambda: ranges.text("path", " "), "path must be a text that is not empty, got ' '"),
         (lambda: ranges.text("path", 5, optional=True), "path must be a text that is not empty or null, got 5"),
     ],

@@ -66,7 +66,7 @@ def test_what_changes_a_result_is_part_of_the_identity_or_extends_it() -> None:
 @pytest.mark.parametrize(
     ("words", "same"),
     [
-        ("checkpoint.every=3 checkpoint.every_s=5 client_store.limit_gb=0 engine.slices=2", True),
+        ("checkpoint.every=3 checkpoint.every_s=5 client_store.limit_gb=0 engine.slices=2 engine.force=true", True),
         ("rounds=7 seed=3 name=x resume=force trainer=cpu_all logger=none callback=none paths.logs=other", True),
         ("callback.figures=null trainer.threads=2 logger.every_s=9", True),
         ("client.lr=0.2", False),

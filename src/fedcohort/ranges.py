@@ -4,6 +4,7 @@ Every check raises `OptionError("<option> must be <allowed>, got <value>")`.
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,6 +59,20 @@ def text(option: str, value: object, *, optional: bool = False) -> None:
         return
     if not isinstance(value, str) or not value.strip():
         raise refuse(option, "a text that is not empty" + (" or null" if optional else ""), value)
+
+
+def is_identifier(value: object) -> bool:
+    """Return whether `value` can be the name of a component, a setting or a study, which files are called after."""
+    return isinstance(value, str) and re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", value) is not None
+
+
+def identifier(option: str, value: object) -> None:
+    """Check that `value` is a name of ASCII letters, digits and underscores: files and folders are called after it."""
+    if not is_identifier(value):
+        fitting = re.sub("[^A-Za-z0-9]+", "_", str(value)).strip("_") or "name"
+        fitting = f"x{fitting}" if fitting[0].isdigit() else fitting
+        allowed = f"letters, digits and underscores without a digit in front, such as {fitting}"
+        raise refuse(option, allowed, value)
 
 
 def texts(option: str, value: object) -> None:

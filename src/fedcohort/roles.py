@@ -58,6 +58,7 @@ TABLE: Mapping[str, Role] = {
     "eval": _SETTING,
     "update_limit": _SETTING,
     "engine.slices": _MEANS,
+    "engine.force": _OUTSIDE,
     "checkpoint": _MEANS,
     "client_store": _MEANS,
     "trainer": Role(Effect.LAST_BITS, Identity.HELD, tracked=True),

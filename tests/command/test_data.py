@@ -122,7 +122,10 @@ def test_the_pages_that_are_kept_are_of_the_federations_that_are_made(
         (["clients=3"], "name the dataset: fedcohort data digits"),
         (["digit"], "dataset must be one of celeba, cifar10"),
         (["mnist", "dataset.path=/nowhere"], "dataset.path=/nowhere: there is no such folder"),
-        (["digits", "out="], "out must be a folder, got ''"),
+        (["digits", "out="], "out must be a text that is not empty, got ''"),
+        (["digits", "out=pyproject.toml"], "out must be a folder that can be written, got 'pyproject.toml'"),
+        (["digits", "out=/proc/x"], "out must be a folder that can be written, got '/proc/x'"),
+        (["../model/mlp"], "dataset must be one of"),
         (["digits", "clients=90000"], "clients=90000 needs 270000 training samples"),
     ],
 )

@@ -216,6 +216,7 @@ def test_an_interrupted_run_is_replayed_as_far_as_it_came(flash: Path, tmp_path:
         (("selector=flash",), "can't read 'selector=flash'"),
         (("run=x", "cohort=3"), "can't read 'cohort=3'"),
         (("run=nowhere",), "nowhere is not the folder of a run"),
+        ((f"run={__file__}",), "test_replay.py is not the folder of a run"),
     ],
 )
 def test_mistakes(words: tuple[str, ...], says: str) -> None:

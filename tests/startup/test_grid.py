@@ -108,6 +108,12 @@ def test_the_sweeps_own_options_are_checked(tmp_path: Path, launched: list[list[
     assert launched == []
 
 
+def test_a_sweep_without_jobs_is_refused(tmp_path: Path, launched: list[list[str]]) -> None:
+    with pytest.raises(OptionError, match=r"the sweep has no jobs: a range such as range\(0\) is empty"):
+        gridded(tmp_path, "seed=range(0)").sweep([])
+    assert launched == []
+
+
 def test_a_bug_is_no_refusal(tmp_path: Path, launched: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "check", lambda composition: 1 / 0)
     with pytest.raises(ZeroDivisionError):

@@ -32,6 +32,13 @@ MISTAKES = [
         ("+callback.x._target_=torch.nn.ReLU",),
         "callback.x._target_ must be an observer (fedcohort.record.observer.Observer) or a callback of Lightning's",
     ),
+    (
+        (SAVE, "+callback.x.dirpath=/elsewhere"),
+        "callback.x.dirpath must be null, or a folder inside paths.logs=logs, where all that a run writes stays, got",
+    ),
+    ((SAVE, "+callback.x.dirpath=logs/../elsewhere"), "callback.x.dirpath must be null, or a folder inside paths.logs"),
+    ((SAVE, "+callback.x.filename=../x"), "callback.x.filename must be null, or a file's name without a folder"),
+    (("logger=mlflow", "logger.logs=/elsewhere"), "logger.logs must be null, or a folder inside paths.logs=logs"),
     (("+callback.x=3",), "callback.x must be null, or a class in _target_ with its options, got 3"),
     (
         ("+callback.x.patience=3",),
@@ -53,6 +60,7 @@ def test_a_mistake_is_refused_in_one_line(words: tuple[str, ...], said: str) -> 
         (STOP, "+callback.x.monitor=server_val/acc"),
         (SAVE, "+callback.x.monitor=step"),
         (SAVE,),
+        (SAVE, "+callback.x.dirpath=logs/best"),
         ("+callback.x._target_=run_harness.Collect",),
         ("callback.figures=null",),
     ],

@@ -24,8 +24,7 @@ WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
         ("hydra/launcher=../../train", "hydra/launcher must be one of"),
         ("+=", "can't read '+=': type name=value"),
         ("=3", "can't read '=3': type name=value"),
-        (f"hydra.run.dir={__file__}/x", "hydra.run.dir must be a folder that can be written, got"),
-        ("hydra.sweep.dir=/proc/x", "hydra.sweep.dir must be a folder that can be written, got"),
+        ("hydra.run.dir=/elsewhere", "hydra.run.dir=/elsewhere is refused, as fedcohort makes the folders"),
     ],
 )
 def test_what_hydra_takes_for_a_path_is_refused_before_it_does(typed: str, line: str) -> None:

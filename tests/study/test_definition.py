@@ -35,6 +35,18 @@ from yaml_words import CONFIGS, ROOT
             {"selectors": [{"wide": ["gamma"]}]},
             "selectors.wide must be a list of words as they are typed, name=value, got",
         ),
+        (
+            {"cells": {"5/50": {"words": []}}},
+            "cells: the name must be letters, digits and underscores without a digit in front, such as x5_50, got",
+        ),
+        ({"cells": {"../../x": {"words": []}}}, "cells: the name must be letters, digits and underscores without a"),
+        ({"cells": {"a": {"words": [], "bounds": {"../b": []}}}}, "cells.a.bounds: the name must be letters, digits"),
+        ({"variants": {"../a": ["round_robin"]}}, "variants: the name must be letters, digits and underscores"),
+        (
+            {"selectors": [{"../wide": []}]},
+            "selectors: the name must be letters, digits and underscores without a",
+        ),
+        ({"common": ["+callback.x._target_=subprocess.Popen"]}, "common: +callback.x._target_=subprocess.Popen names"),
         ({"cells": {}}, "cells must be one cell or more, got {}"),
         ({"cells": {"a": {"label": "A"}}}, "cells.a.words is missing"),
         ({"cells": {"a": {"words": [], "word": []}}}, "cells.a has no option 'word'; its options are "),

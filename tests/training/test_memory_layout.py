@@ -9,8 +9,9 @@ from torch import nn
 from agg_harness import server_only
 from engine_toy import SEED
 from fedcohort.data.federation import Rows
+from fedcohort.errors import OptionError
 from fedcohort.flat import FlatModel
-from fedcohort.training.memory_layout import gather, lay_out, wants_channels_last
+from fedcohort.training.memory_layout import check, gather, lay_out, wants_channels_last
 from run_harness import go
 
 
@@ -83,10 +84,35 @@ def test_a_resumed_cnn_ends_with_the_same_bits(tmp_path: Path) -> None:
     assert go(tmp_path / "parts", *words, "rounds=2", "resume=true").last.fingerprint == whole.last.fingerprint
 
 
+def strided(channels: int, kernel: int = 1, groups: int = 1) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(channels, 8, kernel, stride=2, groups=groups))
+
+
+def test_a_thin_strided_1x1_convolution_is_not_trained_channels_last() -> None:
+    """In torch 2.13 it writes out of bounds; `tests/laws/test_layout_laws.py` trains every model's thinnest form."""
+    for channels in (1, 3, 7):
+        assert not wants_channels_last("auto", strided(channels))
+    assert not wants_channels_last("auto", nn.Sequential(nn.Conv2d(3, 8, 3), nn.ConvTranspose2d(8, 2, 1, stride=2)))
+    for safe in (strided(8), strided(4, kernel=3), strided(4, groups=2)):
+        assert wants_channels_last("auto", safe)
+        check("yes", safe, "cpu")
+    check("yes", strided(4), "gpu")
+    check("auto", strided(4), "cpu")
+
+
+def test_channels_last_is_refused_for_it_with_the_reason(tmp_path: Path) -> None:
+    words = ("model=resnet8_gn", "model.width=4", "model.groups=4", "rounds=1", "engine.channels_last=yes")
+    with pytest.raises(OptionError, match=r"auto or no for this network, as torch .* in 4.shortcut.0, a 1x1"):
+        go(tmp_path, *words, "partition=iid", "label_noise=none")
+
+
+FORCE = "engine.force=true"  # on machines that emulate bf16
+
+
 @pytest.mark.parametrize("kind", ["sequential", "vectorised"])
 def test_bf16_is_near_float32_and_no_more_than_near(tmp_path: Path, kind: str) -> None:
     words = (*CNN, "rounds=2", f"engine={kind}", "client.lr=0.02")
-    one, half = (go(tmp_path / word, *words, f"engine.precision={word}") for word in ("float32", "bf16"))
+    one, half = (go(tmp_path / word, *words, f"engine.precision={word}", FORCE) for word in ("float32", "bf16"))
     difference = float((one.weights() - half.weights()).norm() / one.weights().norm())
     assert 1e-4 < difference < 0.02, "float32 rounds to 1e-7"
     assert half.weights().dtype == torch.float64  # of float32 parameters

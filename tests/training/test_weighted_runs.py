@@ -79,7 +79,7 @@ def test_weighing_is_charged(tmp_path: Path, words: tuple[str, ...], factor: flo
     [
         ("deadline=fixed", "deadline.k=0.7", "deadline.partial_work=true"),
         ("objective=gce", "regulariser=prox"),
-        ("model=mlp", "engine.precision=bf16"),
+        ("model=mlp", "engine.precision=bf16", "engine.force=true"),
     ],
     ids=" ".join,
 )

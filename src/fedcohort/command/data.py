@@ -26,7 +26,7 @@ from fedcohort.observe.console import console
 from fedcohort.observe.figure import partition
 from fedcohort.observe.progress import start_rows
 from fedcohort.record.observer import RunInfo
-from fedcohort.startup import assemble, compose
+from fedcohort.startup import assemble, compose, options, refusals
 from fedcohort.startup.dealt import PARTS, data_seed, deal
 
 OUT = "out="
@@ -45,9 +45,10 @@ def main(words: Sequence[str]) -> int:
     messages.to_terminal()
     typed = [f"dataset={words[0]}", *(word for word in words[1:] if not word.startswith(OUT))]
     out_folder = next((word.removeprefix(OUT) for word in words if word.startswith(OUT)), None)
-    if out_folder == "":
-        raise OptionError("out must be a folder, got ''")
+    if out_folder is not None:
+        options.folder("out", out_folder)
     configs = Path.cwd() / "configs"
+    refusals.check_words(typed, configs)
     composition = compose.run_of([*typed[:1], "cohort=1", *typed[1:]], configs)
     federation, info = look(composition, typed)
     info = info if out_folder is None else replace(info, name=scenario.name_of(typed))

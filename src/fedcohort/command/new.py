@@ -21,7 +21,8 @@ KINDS = {"selector": "selector", "aggregator": "agg", "signal": "signal", "datas
 def files(kind: str, name: str) -> dict[Path, str]:
     """Path and text of each file. Raises `OptionError` for a kind that there isn't, a name that can't be a module."""
     ranges.choice("what is new", kind, *KINDS)
-    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
+    ranges.identifier("its name", name)
+    if keyword.iskeyword(name) or name != name.lower():
         raise ranges.refuse("its name", "a lower-case Python name such as my_method", name)
     group, title = KINDS[kind], "".join(word.capitalize() for word in name.split("_"))
     paths = {

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fedcohort import ranges
 from fedcohort.command.player import LoggedSelector
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
 from fedcohort.record.replayable import LoggedRound, RunLog, read
@@ -111,8 +112,9 @@ def players(log: RunLog, words: Sequence[str], configs: Path) -> tuple[LoggedSel
     """
     info = log.info
     word, node = info.choices["selector"], dict(info.config["selector"])
-    cohort = assemble.part(assemble.Composed(info.config, info.choices, ()), "deadline").ask(log.cohort)
-    own = LoggedSelector(assemble.build(node, "selector", f"selector={word}"), word, log, cohort)
+    ranges.identifier(f"{info.folder}: the name of the selector", word)
+    cohort = assemble.part(assemble.Composed(info.config, info.choices, ()), "deadline", foreign=True).ask(log.cohort)
+    own = LoggedSelector(assemble.build(node, "selector", f"selector={word}", foreign=True), word, log, cohort)
     if not words:
         return own, own
     typed = next((each.partition("=")[2] for each in words if each.startswith("selector=")), None)
@@ -121,7 +123,9 @@ def players(log: RunLog, words: Sequence[str], configs: Path) -> tuple[LoggedSel
         kept = set(node) - {each.partition("=")[0].removeprefix("selector.") for each in words}
         fresh |= {name: node[name] for name in kept}
     word = typed or word
-    return own, LoggedSelector(assemble.build(fresh, "selector", f"selector={word}"), word, log, cohort)
+    return own, LoggedSelector(
+        assemble.build(fresh, "selector", f"selector={word}", foreign=typed is None), word, log, cohort
+    )
 
 
 def describe(found: Replayed, word: str) -> str:

@@ -111,6 +111,7 @@ def parse(words: Sequence[str]) -> tuple[str, str, Options]:
 def main(words: Sequence[str]) -> int:
     """The command; raises what `in_one_line` puts in one line. Returns 1 where a run has failed."""
     verb, name, options = parse(words)
+    ranges.identifier("the name of a study", name)
     configs = Path.cwd() / "configs"
     rows = _names("selectors", options.selectors)
     if leaderboard.is_one(STUDIES / name):

@@ -83,7 +83,7 @@ def starts_ms(folder: Path) -> list[int]:
 def _read(folder: Path) -> dict[str, Any]:
     try:
         card: dict[str, Any] = json.loads((folder / NAME).read_text())
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise CheckpointError(f"{folder} is not the folder of a run: it holds no {NAME}") from error
     except ValueError as error:
         raise CheckpointError(f"{folder / NAME} is damaged: it is no JSON ({error})") from error

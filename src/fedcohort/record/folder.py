@@ -32,7 +32,8 @@ def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
     """All of `content`, or what was there before."""
     partial = path.with_name(path.name + ".partial")
     try:
-        with partial.open("wb") as file:
+        partial.unlink(missing_ok=True)  # in a received folder it may be a link, which would be followed
+        with partial.open("xb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())

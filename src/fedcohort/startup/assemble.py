@@ -1,21 +1,20 @@
 """From a composed config to objects; every error names the option that a user typed."""
 
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra.utils import get_method, get_object
+from hydra.utils import get_method
 from omegaconf import DictConfig, DictKeyType, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fedcohort import ranges
 from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError
-from fedcohort.startup import options, presets
+from fedcohort.startup import options, presets, targets
+from fedcohort.startup.targets import TARGET, Contract
 
 if TYPE_CHECKING:
     from fedcohort.partition.base import Partition
@@ -26,11 +25,6 @@ LIGHT = (  # they import no torch: what is out of its range here is refused in h
     *("attack", "partition", "label_noise", "feature_noise", "augmentation", "dataset", "model"),
 )
 HEAVY = ("objective", "regulariser", "codec", "server", "agg", "proxy")
-CONTRACTS = {  # module and name, where they aren't the group's `base` and the group
-    "agg": ("agg.base", "Aggregator"),
-    "server": ("server.base", "ServerOptimizer"),
-    "logger": ("record.observer", "Observer"),
-}
 
 
 @dataclass(frozen=True)
@@ -101,7 +95,8 @@ def check_keys(composition: Composed) -> None:
             raise OptionError(f"{group} must be one of the words in configs/{group}, got nothing")
         if group not in composition.choices:
             raise OptionError(f"{group} must be one of the words in configs/{group}, got several")
-    if not isinstance(composition.config.get("requires"), Mapping):
+    typed = any(word.lstrip("+~").startswith("requires") for word in composition.overrides)
+    if typed or not isinstance(composition.config.get("requires"), Mapping):
         raise OptionError("requires is filled by aliases such as agg=fedavgm: leave it out")
 
 
@@ -157,94 +152,64 @@ def check_owners(composition: Composed, partition: "Partition") -> None:
         )
 
 
-def part(composition: Composed, group: str) -> Built:
+def part(composition: Composed, group: str, *, foreign: bool = False) -> Built:
     """Make the object behind a group's `_target_`; None where the group is empty (logger=none).
 
-    Raises `OptionError`.
+    foreign: whether the config comes from a run folder. Raises `OptionError`.
     """
     node = composition.config.get(group)
     if not node:
         return None
     own = {name: value for name, value in node.items() if name not in options.options_in(group)}
-    built = build(own, group, f"{group}={composition.choices.get(group, '?')}")
-    protocol = contract(group)
-    if protocol not in type(built).__mro__:
-        name = f"{protocol.__module__}.{protocol.__name__}"
-        raise OptionError(f"{group}._target_ must be a class that inherits {name}, got {node.get('_target_')!r}")
-    return built
+    return build(own, group, f"{group}={composition.choices.get(group, '?')}", foreign=foreign)
 
 
-def contract(group: str) -> type:
-    """Return what every part of the group inherits: the protocol in its `base` module."""
-    module, name = CONTRACTS.get(group, (f"{group}.base", group.title().replace("_", "")))
-    found: type = getattr(importlib.import_module(f"fedcohort.{module}"), name)
-    return found
-
-
-def _check_target(node: object, where: str) -> None:
-    """Check that a part is an object of a class, built from its options alone.
-
-    Nothing else is called, and nothing is called by half.
-    """
-    if not isinstance(node, Mapping):
-        return
-    for key, inside in node.items():
-        if str(key).startswith("_") and key != "_target_":
-            raise options.unknown(where, str(key), [str(name) for name in node if not str(name).startswith("_")])
-        _check_target(inside, f"{where}.{key}")
-    target = node.get("_target_")
-    if target is None:
-        return
-    try:
-        found = pkgutil.resolve_name(target) if isinstance(target, str) else target
-    except Exception:  # `instantiate` says what is wrong with it
-        return
-    if not inspect.isclass(found):
-        raise ranges.refuse(f"{where}._target_", "a class", target)
-
-
-def build(node: object, where: str, word: str) -> Built:
-    """Make the part that `node` describes, and those inside it. Raises `OptionError`.
+def build(
+    node: Mapping[str, Any], where: str, word: str, contract: Contract | None = None, *, foreign: bool = False
+) -> Built:
+    """Make the component that `node` describes, and those inside it, once each class fulfils its contract.
 
     Args:
         node: options by name, with the class in `_target_`.
         where: its path in the config, for messages.
         word: how a user calls it, for messages.
+        contract: what the class must be, None for the contract of the group `where`.
+        foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
+
+    Raises:
+        OptionError: for a class or an option that can't be used.
     """
-    _check_target(node, where)
+    contract = contract or targets.contract_of(where)
+    if TARGET not in node:
+        raise ranges.refuse(f"{where}.{TARGET}", contract.allowed, None)
+    targets.check(node, where, word, contract, foreign=foreign)
     return _make(node, where, word)
 
 
 def _make(node: object, where: str, word: str) -> Built:
-    if not isinstance(node, Mapping) or "_target_" not in node:
+    """Make what `node` describes; its classes have been checked."""
+    if not isinstance(node, Mapping) or TARGET not in node:
         return node
-    arguments = {str(name): value for name, value in node.items() if name != "_target_"}
+    arguments = {str(name): value for name, value in node.items() if name != TARGET}
     inside = {name: _make(value, f"{where}.{name}", f"{where}.{name}") for name, value in arguments.items()}
+    made = targets.resolve(node[TARGET], where, word)
     try:
-        return get_object(node["_target_"])(**inside)
+        return made(**inside)
     except OptionError as error:
         raise OptionError(f"{where}.{error}") from error
     except FedcohortError:
         raise
     except TypeError as error:
-        raise OptionError(f"{word}: {_options(node, error)}") from error
+        raise OptionError(f"{word}: {_options(made, arguments, error)}") from error
     except Exception as error:
-        raise OptionError(f"{word}: _target_ {node['_target_']!r} can't be used: {_reason(error)}") from error
+        raise OptionError(f"{word}: {node[TARGET]} refuses its options: {' '.join(str(error).split())}") from error
 
 
-def _options(node: Mapping[str, Any], cause: TypeError) -> str:
-    signature = inspect.signature(get_method(node["_target_"]))
+def _options(made: type, arguments: Mapping[str, object], cause: TypeError) -> str:
+    signature = inspect.signature(made)
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    known = {name: each for name, each in signature.parameters.items() if each.kind not in variadic}
-    needed = {name for name, each in known.items() if each.default is inspect.Parameter.empty}
-    arguments = set(node) - {"_target_"}
-    wrong = [f"has no option {name!r}" for name in sorted(arguments - set(known))]
-    wrong += [f"needs the option {name!r}" for name in sorted(needed - arguments)]
+    known = {name: option for name, option in signature.parameters.items() if option.kind not in variadic}
+    needed = {name for name, option in known.items() if option.default is inspect.Parameter.empty}
+    wrong = [f"has no option {name!r}" for name in sorted(set(arguments) - set(known))]
+    wrong += [f"needs the option {name!r}" for name in sorted(needed - set(arguments))]
     return f"{', '.join(wrong) or cause}; {options.list_options(known)}"
-
-
-def _reason(error: BaseException) -> str:
-    """Return the error's message in one line; Hydra says on several what it could not import."""
-    if isinstance(missing := error.__cause__, ImportError | AttributeError):
-        return str(missing)
-    return " ".join(str(error).split("\n")[:2])

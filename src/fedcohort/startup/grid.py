@@ -17,7 +17,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from fedcohort import ranges
-from fedcohort.errors import IncompatibleConfig
+from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import cards, compat, objective_metric, options, sweep
 from fedcohort.startup.defaults import find_configs
 from fedcohort.startup.outlook import vary
@@ -61,6 +61,8 @@ class Grid(Sweeper):
         for name, value in (("skip_refused", skip), ("report", self.typed.sweep.report)):
             options.CHECKS[f"sweep.{name}"](f"sweep.{name}", value)
         jobs = split_jobs(self.typed)
+        if not jobs:
+            raise OptionError("the sweep has no jobs: a range such as range(0) is empty")
         refused = self.list_refused(jobs)
         if refused and (not skip or len(refused) == len(jobs)):
             raise IncompatibleConfig(_tell(refused, jobs))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
@@ -11,6 +12,10 @@ from fedcohort.record.observer import Observer
 from fedcohort.record.status import RunStatus
 from fedcohort.startup import assemble
 from fedcohort.startup.assemble import Built, Composed
+from fedcohort.startup.hydra_options import is_inside
+from fedcohort.startup.targets import CALLBACK
+
+FOLDERS = frozenset({"dirpath", "save_dir", "root_dir", "logs"})  # options of callbacks and trackers that name a folder
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class Watchers:
 def watchers_of(composition: Composed) -> Watchers:
     """Make the watchers that the config names. Raises `OptionError`."""
     nodes = {f"callback.{name}": node for name, node in composition.config["callback"].items() if node}
+    _check_folders({**nodes, "logger": composition.config["logger"]}, composition.config["paths"]["logs"])
     found = {where: _build(where, node) for where, node in nodes.items()}
     theirs = {where: part for where, part in found.items() if not isinstance(part, Observer)}
     _check_monitors(theirs)
@@ -49,16 +55,24 @@ def _in_json(nodes: Iterable[Any]) -> list[Any]:
 def _build(where: str, node: object) -> Built:
     if not isinstance(node, Mapping) or "_target_" not in node:
         raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
-    part = assemble.build(node, where, where)
-    if not isinstance(part, Observer) and not _is_lightnings(part):
-        wanted = "an observer (fedcohort.record.observer.Observer) or a callback of Lightning's"
-        raise ranges.refuse(f"{where}._target_", wanted, node["_target_"])
-    return part
+    return assemble.build(node, where, where, CALLBACK)
 
 
-def _is_lightnings(part: object) -> bool:
-    """Return whether it is a callback of Lightning's, without the import, which takes seconds."""
-    return any(each.__module__.startswith("lightning.") for each in type(part).__mro__)
+def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
+    """Refuse a folder outside `logs` in the options of an observer, a callback or the tracker, by the names of these.
+
+    A file's name may hold no folder. Raises `OptionError`.
+    """
+    for where, node in nodes.items():
+        options = node if isinstance(node, Mapping) else {}
+        for option in FOLDERS & options.keys():
+            folder = options[option]
+            if folder is not None and folder != logs and not is_inside(str(folder), logs):
+                allowed = f"null, or a folder inside paths.logs={logs}, where all that a run writes stays"
+                raise ranges.refuse(f"{where}.{option}", allowed, folder)
+        name = options.get("filename")
+        if name is not None and Path(str(name)).name != name:
+            raise ranges.refuse(f"{where}.filename", "null, or a file's name without a folder", name)
 
 
 def _check_monitors(callbacks: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.host import cores
+from fedcohort.host import cores, processor
 from fedcohort.round.settings import Check, choice, integer, number, options
 
 PER_CORE = 8  # processes, or threads of one: more than cores may be wanted, to see that results don't depend on them
@@ -42,6 +42,14 @@ def one_pool(trainer: Mapping[str, Any]) -> None:
     if forked and trainer["threads"] > 1:
         allowed = f"1 where trainer.devices={trainer['devices']} forks {devices} processes on one machine"
         raise ranges.refuse("trainer.threads", allowed, trainer["threads"])
+
+
+def precision(engine: Mapping[str, Any], accelerator: str) -> None:
+    """Check that the processor has instructions for bf16 where it is to train in it, unless `engine.force` is true."""
+    emulated = engine["precision"] == "bf16" and accelerator == "cpu" and processor.has_bf16() is False
+    if emulated and not engine["force"]:
+        allowed = "float32 on this processor, which lacks bf16 instructions and is some 8 times slower with bf16"
+        raise ranges.refuse("engine.precision", f"{allowed} (engine.force=true overrides)", "bf16")
 
 
 def resume(option: str, value: object) -> None:
@@ -83,6 +91,7 @@ CHECKS: Mapping[str, Check] = {  # those that the rounds read stand in `round/se
     "split.limit": integer("[1, inf)", optional=True),
     "checkpoint.every": integer("[1, inf)"),
     "checkpoint.every_s": number("[0, inf)"),
+    "engine.force": ranges.flag,
     "sweep.report": ranges.flag,
     "sweep.skip_refused": ranges.flag,
     "paths.logs": folder,
@@ -132,3 +141,4 @@ def check(config: Mapping[str, Any]) -> None:
             raise OptionError(f"{option} is missing: leave out ~{option}")
         allowed(option, holder[last])
     one_pool(config["trainer"])
+    precision(config["engine"], config["trainer"]["accelerator"])

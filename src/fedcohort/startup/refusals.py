@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import secrets
 from fedcohort.ranges import refuse
-from fedcohort.startup import compat
+from fedcohort.startup import compat, hydra_options
 from fedcohort.startup.options import CHECKS, unknown
 
 FULL = "HYDRA_FULL_ERROR"
@@ -92,6 +92,7 @@ def check_words(words: Sequence[str], configs: Path) -> None:
 
     A word of a group is a file's name in its folder: `selector=../agg/fedavg` would be an aggregator for a selector.
     """
+    hydra_options.check(words)
     for typed in words:
         name, is_option, value = typed.lstrip("+~").partition("=")
         if typed.startswith("-") or not is_option:
@@ -103,8 +104,6 @@ def check_words(words: Sequence[str], configs: Path) -> None:
             for chosen in re.split(r"[,\[\]()\s'\"]+", value):
                 if chosen.startswith("/") or chosen.endswith(".yaml") or {".", ".."} & set(chosen.split("/")):
                     raise OptionError(_one_of(name, _words(configs, group), chosen))
-        if name in ("hydra.run.dir", "hydra.sweep.dir") and "${" not in value:
-            CHECKS["paths.logs"](name, value)
 
 
 def check_sweep(words: Sequence[str]) -> None:

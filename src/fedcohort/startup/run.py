@@ -166,6 +166,7 @@ def _federation(composition: Composed, objects: Mapping[str, Any], parts: "Parts
 
 def _network(composition: Composed, model: "Model", federation: "Federation") -> "nn.Module":
     from fedcohort.startup import compatible
+    from fedcohort.training import memory_layout
 
     compatible.check_model(model, composition.choices["model"], federation)
     try:
@@ -177,6 +178,8 @@ def _network(composition: Composed, model: "Model", federation: "Federation") ->
         raise OptionError(f"model={composition.choices['model']}: there is no memory for so large a network") from error
     if federation.scale is not None:
         federation.scale.attach(network)
+    engine, accelerator = composition.config["engine"], composition.config["trainer"]["accelerator"]
+    memory_layout.check(engine["channels_last"], network, accelerator)
     return compatible.check_batches(network, composition.config["client"]["batch"], federation)
 
 

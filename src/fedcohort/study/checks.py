@@ -9,6 +9,7 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.startup.options import unknown
 
+TARGET = "_target_"
 WIN = {"alpha": 0.05, "least": 0.0, "seeds": 3, "worth": 0.01}
 
 
@@ -45,6 +46,14 @@ def mapping(option: str, value: object) -> dict[str, Any]:
     return {str(key): each for key, each in value.items()}
 
 
+def by_name(option: str, value: object) -> dict[str, Any]:
+    """Check options by name where files are called after the names. Raises `OptionError`."""
+    found = mapping(option, value)
+    for name in found:
+        ranges.identifier(f"{option}: the name", name)
+    return found
+
+
 def read_win(value: object) -> dict[str, Any]:
     """Read what counts as an answer, as `Study` has it. Raises `OptionError`."""
     win = {**WIN, **mapping("win", value)}
@@ -77,7 +86,7 @@ def read_few(value: object, rows: Sequence[str], n_seeds: int) -> dict[str, int]
 
 def read_variants(value: object, rows: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Check `variants`: by a name, two methods or more; rows: the methods. Raises `OptionError`."""
-    found = mapping("variants", value)
+    found = by_name("variants", value)
     seen = set[str]()
     for name, of in found.items():
         ranges.words(f"variants.{name}", of, *rows)
@@ -103,6 +112,11 @@ def read_words(option: str, value: object) -> tuple[str, ...]:
         key, equals, _ = word.partition("=")
         if not equals or not key:
             raise ranges.refuse(option, "a list of words as they are typed, name=value", word)
+        if TARGET in word:
+            raise OptionError(
+                f"{option}: {word} names code, and a study is data: write the class into configs/<group>/<name>.yaml, "
+                "and choose it with <group>=<name>"
+            )
         if key in ("seed", "resume", "paths.logs"):
             raise OptionError(f"{option}: {key} is the study's own: leave {word} out")
     return tuple(words)

@@ -30,6 +30,7 @@ from fedcohort.startup.compose import file_of
 from fedcohort.startup.options import unknown
 from fedcohort.study import space
 from fedcohort.study.checks import (
+    by_name,
     check_heard,
     check_keys,
     mapping,
@@ -163,7 +164,7 @@ def _read(folder: Path, given: Mapping[str, Any]) -> Study:
     ranges.number("target", node["target"], "(-inf, inf)", optional=True)
     rows, roles = _rows(node)
     ranges.texts("notes", node["notes"])
-    cells, seeds = _cells(mapping("cells", node["cells"]), node["target"]), read_seeds("seeds", node["seeds"])
+    cells, seeds = _cells(by_name("cells", node["cells"]), node["target"]), read_seeds("seeds", node["seeds"])
     for option, words in (("common", common), *((f"cells.{name}.words", cell.words) for name, cell in cells.items())):
         check_heard(option, words, rows)
     found = space.load(folder)
@@ -211,13 +212,12 @@ def _rows(node: Mapping[str, Any]) -> tuple[dict[str, Words], dict[str, str]]:
 
 
 def _row(key: str, given: object, allowed: str) -> tuple[str, Words]:
-    if isinstance(given, str) and given.isidentifier():
-        return given, (f"selector={given}",)
-    if isinstance(given, Mapping) and len(given) == 1:
-        ((name, words),) = given.items()
-        if str(name).isidentifier():
-            return str(name), read_words(f"{key}.{name}", words)
-    raise ranges.refuse(key, allowed, given)
+    if isinstance(given, str) and given:
+        given = {given: [f"selector={given}"]}
+    if not isinstance(given, Mapping) or len(given) != 1:
+        raise ranges.refuse(key, allowed, given)
+    ((name, words),) = by_name(key, given).items()
+    return name, read_words(f"{key}.{name}", words)
 
 
 def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
@@ -232,7 +232,7 @@ def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
         for key in ("label", "axis"):
             ranges.text(f"{where}.{key}", node.get(key), optional=True)
         ranges.number(f"{where}.target", node.get("target"), "(-inf, inf)", optional=True)
-        bounds = mapping(f"{where}.bounds", node.get("bounds") or {})
+        bounds = by_name(f"{where}.bounds", node.get("bounds") or {})
         found[name] = Regime(
             name,
             node.get("label") or name,

@@ -16,7 +16,7 @@ from fedcohort.errors import OptionError
 from fedcohort.observe.comparison.shown import unit_of
 from fedcohort.startup.compose import file_of
 from fedcohort.study import definition, results
-from fedcohort.study.checks import check_keys, mapping, named, read_win
+from fedcohort.study.checks import by_name, check_keys, named, read_win
 from fedcohort.study.definition import NAME, Regime, Study
 from fedcohort.study.results import Results
 
@@ -61,7 +61,7 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
         check_keys(given, NEEDED, (*NEEDED, "win"))
         for key in ("title", "question"):
             ranges.text(key, given[key])
-        called = mapping("of", given["of"])
+        called = by_name("of", given["of"])
         for name, label in called.items():
             ranges.text(f"of.{name}", label)
         if not called:

@@ -25,7 +25,7 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.startup.compose import file_of
 from fedcohort.startup.options import unknown
-from fedcohort.study.checks import check_keys, mapping, named, read_seeds
+from fedcohort.study.checks import by_name, check_keys, mapping, named, read_seeds
 
 NAME, SUFFIX = "tuned.yaml", "_tuned"
 NEEDED = ("trials", "seeds", "cells", "space")
@@ -186,7 +186,7 @@ def load_all(folder: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         return {}
     with named(path, ()):
-        found = {row: mapping(row, facts) for row, facts in file_of(path).items()}
+        found = {row: mapping(row, facts) for row, facts in by_name("rows", file_of(path)).items()}
         for row, facts in found.items():
             if lacks := [name for name in FACTS if name not in facts]:
                 raise OptionError(f"{row}.{lacks[0]} is missing; remove the file to begin anew")

@@ -116,6 +116,7 @@ def save(canvas: "Figure", path: Path) -> None:
     """Write the PNG; the old one stays until the new one is whole."""
     draft = path.with_name(f".{path.name}.draft")
     try:
+        draft.unlink(missing_ok=True)  # in a received folder it may be a link, which would be followed
         canvas.savefig(draft, dpi=DPI, format="png")
         draft.replace(path)
     except OSError:

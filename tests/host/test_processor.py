@@ -1,0 +1,22 @@
+"""What the system says of the processor."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.host import processor
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ("processor : 0\nflags\t\t: fpu avx2 avx512_bf16 amx_tile\n", True),
+        ("processor : 0\nflags\t\t: fpu avx2 avx512f\nbugs : bf16\n", False),
+        ("processor : 0\nFeatures\t: fp asimd bf16\n", True),
+        ("processor : 0\n", None),
+    ],
+)
+def test_instructions_for_bf16(tmp_path: Path, text: str, has: bool | None) -> None:
+    (tmp_path / "cpuinfo").write_text(text)
+    assert processor.has_bf16(tmp_path / "cpuinfo") is has
+    assert processor.has_bf16(tmp_path / "absent") is None

@@ -1,0 +1,93 @@
+"""Every model in its thinnest form takes one step in each memory layout that it may have, and the steps are equal.
+
+torch writes out of bounds in some thin convolutions, which can end the process: the steps are in one of their own.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from yaml_words import make, node, words
+
+THINNEST = {"width": {"resnet8_gn": 1, "mobilenet_v2_gn": 0.01}}
+
+
+def thinnest(word: str) -> dict[str, Any]:
+    """Return the model's options with a single unit, channel and group wherever it has a number of them."""
+    options = {name: value for name, value in node("model", word).items() if name != "_target_"}
+    for name, value in options.items():
+        if isinstance(value, list):
+            options[name] = [1] * len(value)
+        elif isinstance(value, int):
+            options[name] = 1
+    return options | {name: by_word[word] for name, by_word in THINNEST.items() if word in by_word}
+
+
+@pytest.fixture(scope="module")
+def steps() -> dict[str, dict[str, float]]:
+    """Distance of each layout's step from the default layout's, over its length, by model and layout."""
+    program = "from laws.test_layout_laws import print_steps; print_steps()"
+    paths = [str(Path(__file__).parents[1]), *sys.path]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {paths!r}; {program}"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("word", words("model"))
+def test_a_step_is_the_same_in_every_layout(word: str, steps: dict[str, dict[str, float]]) -> None:
+    assert steps[word], "each model has a layout to compare with the default one"
+    assert all(distance < 1e-5 for distance in steps[word].values()), steps[word]
+
+
+def print_steps() -> None:
+    """Take the steps, and print the distances as JSON. In a process of its own."""
+    import torch  # noqa: PLC0415 - pytest's process needs none of it
+
+    torch.set_num_threads(1)
+    sys.stdout.write(json.dumps({word: compare(word) for word in words("model")}) + "\n")
+
+
+def compare(word: str) -> dict[str, float]:
+    """Return the distances for one model; of `auto` where that is another layout than the default."""
+    from fedcohort.errors import OptionError  # noqa: PLC0415
+    from fedcohort.training.memory_layout import check, wants_channels_last  # noqa: PLC0415
+
+    model = make("model", word, **thinnest(word))
+    plain, network = take_step(model, False)
+    distances = {}
+    for layout in ("auto", "yes"):
+        try:
+            check(layout, network, "cpu")
+        except OptionError:
+            continue
+        step, _ = take_step(model, wants_channels_last(layout, network))
+        distances[layout] = float((step - plain).norm() / plain.norm())
+    return distances
+
+
+def take_step(model: Any, last: bool) -> tuple[Any, Any]:
+    """Return the gradient step of a new network on four samples, as one vector, and the network."""
+    import torch  # noqa: PLC0415
+    from torch import nn  # noqa: PLC0415
+
+    from fedcohort.flat import FlatModel  # noqa: PLC0415
+    from fedcohort.rng import torch_scope  # noqa: PLC0415
+    from laws.test_model_laws import inputs, shape_for  # noqa: PLC0415
+
+    shape = shape_for(model)
+    with torch_scope(0, "weights"):
+        network = model.build(shape, 5)
+        x = inputs(model, 4, shape)
+    x = x.contiguous(memory_format=torch.channels_last) if last and x.dim() == 4 else x
+    flat = FlatModel(network, channels_last=last)
+    logits = flat.logits(x).flatten(0, -2)
+    loss = nn.functional.cross_entropy(logits, torch.arange(len(logits)) % 5)
+    gradients = torch.autograd.grad(loss, [p for p in network.parameters() if p.requires_grad])
+    return torch.cat([gradient.contiguous().flatten() for gradient in gradients]), network

@@ -1,0 +1,29 @@
+"""Ranges of options that belong to no component."""
+
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.host import processor
+from fedcohort.startup import options
+from run_harness import compose_words
+
+BF16 = "engine.precision=bf16"
+
+
+@pytest.mark.parametrize(
+    ("has", "words"),
+    [(True, (BF16,)), (None, (BF16,)), (False, ("seed=1",)), (False, (BF16, "engine.force=true"))],
+)
+def test_bf16_is_for_processors_that_have_it(
+    monkeypatch: pytest.MonkeyPatch, has: bool | None, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(processor, "has_bf16", lambda: has)
+    options.check(compose_words(*words).config)
+
+
+def test_emulated_bf16_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor, "has_bf16", lambda: False)
+    with pytest.raises(
+        OptionError, match=r"engine.precision must be float32 on this processor, which lacks bf16 .*got"
+    ):
+        options.check(compose_words(BF16).config)
