@@ -24,7 +24,7 @@ STEP_1 = {
     "part_explore": np.array([1, 2, 3]),
 }
 COLUMNS = [
-    *("step", "client", "available", "selected", "arrived", "score", "part_explore", "units", "train_loss"),
+    *("step", "client", *FLAGS, "score", "part_explore", "units", "train_loss"),
     *("loss", "test_acc"),
 ]
 

@@ -11,7 +11,7 @@ from jaxtyping import Bool
 from fedcohort.availability.schedule import NANOSECOND
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import DeadlineOutcome
-from fedcohort.device.base import Workload
+from fedcohort.device.base import Workload, check_jobs
 from fedcohort.flat import Layout
 from fedcohort.ledger import NUMBER, Charge
 from fedcohort.rng import Draws
@@ -156,6 +156,8 @@ class CostModel:
         everybody = np.arange(self.federation.n_clients)
         up = self.update_bytes + self.usual.beside_bytes
         timing = self.parts.device.expect(everybody, self.work(n, np.zeros(len(n)), self.usual, up), draws)
+        if self.parts.device.timed:
+            check_jobs(timing.finish(self.units), n)
         steps = None if client.steps is None else count_pieces(n, client.batch, self.merge_last)
         return {
             "expected_s": timing.finish(self.units),
