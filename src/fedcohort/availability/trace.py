@@ -11,6 +11,8 @@ Client k is the k-th device in the order of names (numbers by size, texts by let
 from 0 or 1), or with assign=drawn one that is drawn for it, once a run, as FLASH's benchmark does. What is drawn here
 has nothing to do with what `device` draws. A device that is never ready has rows of a `state` other than 1.
 
+A table whose first interval begins after 1e8 seconds, as in UNIX time, is moved: that interval begins at 0.
+
 A table may be a grid instead: with step_s=1800 `start` counts half hours from 0, each row lasts one, and `end` isn't
 read. Where one interval begins as another ends, the two are one.
 
