@@ -255,7 +255,7 @@ def availability_tables() -> list[Case]:
         case("an end without a value", {"end_s": [900, None, 900]}, end, "row 1 is empty"),
         case("dates", {"start_s": ["2024-01-01", "2024-01-01", "2024-01-01"]}, start, "row 0 holds '2024-01-01'"),
         case("moments", {"start_s": [datetime(2024, 1, 1)] * 3}, start, "row 0 holds datetime"),
-        case("UNIX seconds", unix, "begin", "1.7e+09", "UNIX", accepted=True),
+        case("UNIX seconds", unix, "begin", "1700000000", "UNIX", accepted=True),
         case(
             "UNIX seconds in steps",
             {"step": [int(UNIX) // 60] * 3},
