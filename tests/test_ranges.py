@@ -17,6 +17,12 @@ from fedcohort.errors import OptionError
         (lambda: ranges.number("lr", "fast", "(0, inf)"), "lr must be a number in (0, inf), got 'fast'"),
         (lambda: ranges.integer("k", 2.0, "[1, inf) "[:-1]), "k must be an integer in [1, inf), got 2.0"),
         (lambda: ranges.integer("k", True, "[1, inf)"), "k must be an integer in [1, inf), got True"),
+        (lambda: ranges.integer("k", 10**400, "[1, inf)"), "k must be an integer in [1, inf), got 1000"),
+        (lambda: ranges.number("lr", 10**400, "(0, inf)"), "lr must be a number in (0, inf), got 1000"),
+        (
+            lambda: ranges.distinct({"a": "x", "b": None, "c": None, "d": "x"}),
+            "d and a must be two columns, got 'x' for both",
+        ),
         (lambda: ranges.choice("tie", "coin", "random", "id"), "tie must be one of random, id, got 'coin'"),
         (lambda: ranges.flag("ok", 1), "ok must be true or false, got 1"),
         (lambda: ranges.numbers("ms", [1, -1], "[0, inf)"), "ms must be a list of numbers in [0, inf), got [1, -1]"),

@@ -1,8 +1,8 @@
 """What a run costs: bytes on the wire, FLOPs of clients and server, virtual seconds.
 
 A forward pass counts a third of a training step in FLOPs. A client receives the model once a round,
-however many probes it answers and whether or not it then trains: the later broadcast costs it nothing. Nor does it
-answer a question again that the selector has asked and the aggregator asks, too.
+however many probes it answers and whether or not it then trains: the later broadcast costs it nothing. A query that
+selector and aggregator both make is answered and charged once, whether it blocks or is concurrent.
 """
 
 from dataclasses import dataclass

@@ -3,9 +3,9 @@
 Every check raises `OptionError("<option> must be <allowed>, got <value>")`.
 """
 
-import math
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fedcohort.errors import OptionError
@@ -16,11 +16,19 @@ def refuse(option: str, allowed: str, value: object) -> OptionError:
     return OptionError(f"{option} must be {allowed}, got {value!r}")
 
 
-def _inside(value: float, interval: str) -> bool:
+def bounds(interval: str) -> tuple[float, float]:
+    """Return the two ends of an interval, written like "(0, 1]"."""
     low, high = (float(end) for end in interval[1:-1].split(","))
+    return low, high
+
+
+def _inside(value: float, interval: str) -> bool:
+    low, high = bounds(interval)
+    if abs(value) > sys.float_info.max:  # infinite, or an integer that no float can hold
+        return False
     above = value >= low if interval[0] == "[" else value > low
     below = value <= high if interval[-1] == "]" else value < high
-    return above and below and not math.isinf(value)
+    return above and below
 
 
 def number(option: str, value: object, interval: str, *, optional: bool = False) -> None:
@@ -28,7 +36,7 @@ def number(option: str, value: object, interval: str, *, optional: bool = False)
     allowed = f"a number in {interval}" + (" or null" if optional else "")
     if value is None and optional:
         return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _inside(float(value), interval):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _inside(value, interval):
         raise refuse(option, allowed, value)
 
 
@@ -37,7 +45,7 @@ def integer(option: str, value: object, interval: str, *, optional: bool = False
     allowed = f"an integer in {interval}" + (" or null" if optional else "")
     if value is None and optional:
         return
-    if isinstance(value, bool) or not isinstance(value, int) or not _inside(float(value), interval):
+    if isinstance(value, bool) or not isinstance(value, int) or not _inside(value, interval):
         raise refuse(option, allowed, value)
 
 
@@ -45,6 +53,16 @@ def choice(option: str, value: object, *words: str) -> None:
     """Check that `value` is one of `words`."""
     if not isinstance(value, str) or value not in words:
         raise refuse(option, "one of " + ", ".join(words), value)
+
+
+def distinct(columns: Mapping[str, str | None]) -> None:
+    """Check that no two options name the same column; options whose value is None name none."""
+    options: dict[str, str] = {}
+    for option, column in columns.items():
+        if column is not None and column in options:
+            raise OptionError(f"{option} and {options[column]} must be two columns, got {column!r} for both")
+        if column is not None:
+            options[column] = option
 
 
 def flag(option: str, value: object) -> None:

@@ -94,7 +94,7 @@ def test_drawn_devices(tmp_path: Path) -> None:
         ({"client": [30.5, 10, 20, 10, 20]}, r"availability.client: .*: row 0 has no name, .*: 30.5"),
         ({"start_s": [0, 10, 0, 40, None]}, r"availability.start: .*: column 'start_s', row 4 is empty"),
         ({"start_s": [0, float("nan"), 0, 40, 20]}, r"column 'start_s', row 1 holds nan: a number is meant"),
-        ({"start_s": [-1, 10, 0, 40, 20]}, r"column 'start_s', row 0 holds -1, which must be at least 0"),
+        ({"start_s": [-1, 10, 0, 40, 20]}, r"column 'start_s', row 0 holds -1, which must be in \[0, 1e11\], seconds"),
         ({"end_s": [60, 20, "late", 50, 30]}, r"availability.end: .*, row 2 holds 'late': a number is meant"),
         ({"end_s": [60, 20, 20, 50, 20]}, r"row 4 begins at 20 and ends at 20: an interval must be longer"),
         ({"end_s": [60, 5, 20, 50, 30]}, r"row 1 begins at 10 and ends at 5: an interval must be longer"),
@@ -103,7 +103,18 @@ def test_drawn_devices(tmp_path: Path) -> None:
             {"start_s": [0, 45, 0, 10, 20], "end_s": [60, 50, 20, 20, 30]},
             r"row 3 begins at 10, before row 1 .* in order",
         ),
-        ({"state": [1, 1, "no", 1, 0]}, r"availability.state: .*: column 'state', row 0 holds '1': 1 or 0 is meant"),
+        ({"state": [1, 1, "no", 1, 0]}, r"availability.state: .*: column 'state', row 0 holds '1': 1 is meant"),
+        ({"state": [1, 1, 2, 1, 0]}, r"availability.state: .*: column 'state', row 2 holds 2: 1 is meant, or 0, or -1"),
+        (
+            {"end_s": [60, 20, 20, 50, 1e308]},
+            r"availability.end: .*, row 4 holds 1e\+308, which must be in \[0, 1e11\]",
+        ),
+        ({"end_s": [60, 20, 20, 50, 2e9]}, r"availability.end: .*: row 4 ends 2e\+09 seconds after the table begins"),
+        ({"start_s": [1e-7, 10, 0, 40, 20], "end_s": [2e-7, 20, 20, 50, 30]}, r"row 0 .*: an interval must be longer"),
+        (
+            {"own": [60, 100, 1e10, 100, 1e10]},
+            r"availability.period: .*, row 2 holds 1.*, which must be in \[1e-3, 1e9\]",
+        ),
         ({"state": [0, 0, -1, 0, 0]}, r"availability.path: .*ready.parquet has nobody who is ever ready"),
         ({"own": [60, 100, 50, 99, 50]}, r"availability.period: .*: row 3 has a period of 99 .*row 1 .* 100"),
         ({"own": [60, 100, 25, 100, 25]}, r"availability.period: .*: row 4 ends at 30, after the period of 25 seconds"),
@@ -159,6 +170,62 @@ def test_a_pickle_is_no_table(tmp_path: Path) -> None:
         trace(str(tmp_path / "nowhere.csv")).schedule(Draws(0, 3))
 
 
+UNIX = 1_700_000_000
+
+
+@pytest.mark.parametrize("grid", [False, True])
+def test_a_table_in_unix_seconds_begins_at_zero(grid: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """UNIX is a multiple of 50, the seconds of a step; the table repeats after its 150 seconds, not after 54 years."""
+    clients, starts = [0, 1, 1], [UNIX, UNIX + 50, UNIX + 100]
+    if grid:
+        columns, options = {"client": clients, "step": [s // 50 for s in starts]}, {"start": "step", "step_s": 50}
+    else:
+        columns, options = {"client": clients, "start_s": starts, "end_s": [s + 50 for s in starts]}, {}
+    schedule = trace(write(tmp_path, columns), **options).schedule(Draws(0, 2))
+    assert (schedule.start.tolist(), schedule.end.tolist()) == ([0, 50], [50, 150])
+    assert schedule.period.tolist() == [150, 150]
+    (line,) = caplog.messages
+    assert "begins at 1700000000 seconds, as in UNIX time" in line
+
+
+def test_a_table_in_virtual_seconds_is_not_moved(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write(tmp_path, {"client": [0], "start_s": [UNIX / 100], "end_s": [UNIX / 100 + 50]})
+    assert trace(path).schedule(Draws(0, 1)).start.tolist() == [UNIX / 100]
+    assert not caplog.messages
+
+
+def test_milliseconds_are_rejected(tmp_path: Path) -> None:
+    path = write(tmp_path, {"client": [0], "start_s": [1000 * UNIX], "end_s": [1000 * UNIX + 50]})
+    with pytest.raises(DataError, match=r"availability.start: .*seconds \(divide milliseconds by 1000\)"):
+        trace(path).schedule(Draws(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"period": "own", "period_s": 60}, "period=own names a column of periods and period_s=60 is one for all"),
+        ({"end": "start_s"}, "end and start must be two columns, got 'start_s' for both"),
+        ({"start": "client"}, "start and client must be two columns"),
+        ({"state": "own", "period": "own"}, "period and state must be two columns"),
+        ({"step_s": 1e308}, r"step_s must be a number in \[1e-3, 1e9\]"),
+        ({"period_s": 1e-12}, r"period_s must be a number in \[1e-3, 1e9\]"),
+    ],
+)
+def test_options_that_contradict_each_other_are_rejected(options: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        replace(trace("ready.csv"), **options)
+
+
+def test_steps_are_integers_and_ends_beside_them_are_not_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    grid: dict[str, list[Any]] = {"client": [0, 0], "step": [0, 1.5], "end_s": [7, 8]}
+    options = {"start": "step", "step_s": 30}
+    with pytest.raises(DataError, match=r"availability.start: .*, row 1 holds 1.5: an integer is meant"):
+        trace(write(tmp_path, grid), **options).schedule(Draws(0, 1))
+    schedule = trace(write(tmp_path, {**grid, "step": [0, 2]}), **options).schedule(Draws(0, 1))
+    assert schedule.end.tolist() == [30, 90]
+    assert "its column 'end_s' is not read (availability.step_s=null reads it)" in caplog.text
+
+
 def test_phones_name_the_columns_of_their_table(tmp_path: Path) -> None:
     """Three devices in half hours: one is ready in the second, one unknown throughout, one not ready."""
     columns = {
@@ -196,7 +263,7 @@ def test_a_grid_is_its_intervals(tmp_path: Path) -> None:
     twice = {**grid, "step": [0, 1, 1, 3, 4, *range(5)]}
     with pytest.raises(DataError, match=r"row 2 begins at 30, before row 1 of the same client ends at 60"):
         trace(write(tmp_path, twice), start="step", step_s=30, state="state").schedule(Draws(0, 2))
-    with pytest.raises(OptionError, match=r"step_s must be a number in \(0, inf\) or null, got 0"):
+    with pytest.raises(OptionError, match=r"step_s must be a number in \[1e-3, 1e9\] or null, got 0"):
         replace(trace("ready.csv"), step_s=0)
 
 

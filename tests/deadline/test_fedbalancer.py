@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.deadline.base import PaceContext, settle
-from fedcohort.deadline.fedbalancer import FedBalancer, peak
+from fedcohort.deadline.fedbalancer import FedBalancer, State, peak
 from fedcohort.device.base import Timing
 from fedcohort.errors import OptionError
 from fedcohort.types import Population, RoundOutcome, Selection
@@ -169,6 +169,27 @@ def test_warm_up_as_released_until_more_than_half_are_known() -> None:
     assert part.announce(state, looking) == pytest.approx(58 / 3 + 1)
     state = part.observe(state, told((1,), (10,)))
     assert part.announce(state, context()) == pytest.approx(11.0)
+
+
+@pytest.mark.parametrize(
+    ("n_clients", "known", "warm"),
+    [
+        (4, 2, True),
+        (4, 3, False),
+        (5, 2, True),
+        (5, 3, False),
+        (1000, 200, True),
+        (1000, 201, False),
+        (402, 201, False),
+    ],
+)
+def test_the_border_of_the_warm_up(n_clients: int, known: int, warm: bool) -> None:
+    """More than half of the clients, or more than 200 of them, end it; then the deadline is by |OT|, a sample each."""
+    part = fedbalancer(warmup=True)
+    over = np.full(n_clients, np.nan)
+    over[:known] = 1.0
+    state = State(part.control.start(), np.full(n_clients, 10), over)
+    assert (part.announce(state, context()) == pytest.approx(58 / 3)) == warm
 
 
 @pytest.mark.filterwarnings("error")

@@ -83,3 +83,51 @@ def test_training_and_either_link_are_drawn_apart() -> None:
     correlation = np.corrcoef([timing.unit, timing.down, timing.up])
     assert np.abs(correlation[np.triu_indices(3, 1)]).max() < 5 / math.sqrt(len(one))
     assert timing.unit.std() == pytest.approx(0.1, rel=0.05)
+
+
+def cut_off_mean(least: float, deviation: float) -> float:
+    """E max(least, 1 + deviation Z) = l + (1 - l) Phi(a) + d phi(a), a = (1 - l) / d."""
+    a = (1 - least) / deviation
+    return float(least + (1 - least) * norm.cdf(a) + deviation * norm.pdf(a))
+
+
+def test_expected_seconds_by_hand() -> None:
+    """2 +- 2 s a sample and 1 at least are 1.1978 times the mean, 2 s; a unit is 30 trainings of a sample.
+
+    Links have no deviation: 1000 bytes at 100 a second, 20 at 10.
+    """
+    one, none = np.ones(1), np.zeros(1)
+    speeds = Speeds.of(2 * one, 2 * one, one, Link.of(100 * one, none), Link.of(10 * one, none))
+    timing = speeds.expect(Workload(6 * one, 4 * one, 3, 1000 * one, 20 * one, epochs=5))
+    sample_s = 2 * cut_off_mean(0.5, 1.0)
+    assert sample_s == pytest.approx(2 * 1.197797, rel=1e-6)
+    assert timing.unit[0] == pytest.approx(30 * sample_s, rel=1e-5)
+    assert timing.infer[0] == pytest.approx(20 * sample_s, rel=1e-5)
+    assert (timing.down[0], timing.up[0]) == pytest.approx((10, 2))
+
+
+def test_expected_seconds_of_a_link_by_hand() -> None:
+    """Speeds of 100 +- 50: the mean seconds of 1000 bytes are 10 E[1 / max(.1, 1 + Z / 2)], and half for 500."""
+    low = (0.1 - 1) / 0.5
+    inverse, _ = quad(lambda z: norm.pdf(z) / (1 + 0.5 * z), low, 9, epsabs=1e-12, limit=500)
+    link = Link.of(np.full(2, 100.0), np.full(2, 50.0))
+    seconds = 10 * (norm.cdf(low) / 0.1 + inverse)
+    assert link.expect(np.array([1000.0, 500.0])) == pytest.approx([seconds, seconds / 2], rel=1e-4)
+    assert seconds > 13
+
+
+def test_rows_are_taken_with_all_that_belongs_to_them() -> None:
+    """Device k has k + 1 seconds, a deviation of a half, a tenth at least, and links of 10 and 20 times k + 1."""
+    k = np.arange(3) + 1.0
+    speeds = Speeds.of(k, 0.5 * k, 0.1 * k, Link.of(10 * k, 5 * k), Link.of(20 * k, 0 * k))
+    taken = speeds.take(np.array([2, 0]))
+    work = Workload(np.ones(2), np.ones(2), 1, np.full(2, 60.0), np.full(2, 60.0))
+    timing = taken.expect(work)
+    sample_s = cut_off_mean(0.1, 0.5)
+    assert timing.unit == pytest.approx([3 * sample_s, sample_s], rel=1e-5)
+    assert timing.up == pytest.approx([1, 3])
+    assert timing.down[1] == pytest.approx(3 * timing.down[0])
+    drawn = taken.sample(np.array([0, 1]), work, Given(-9, 2, 0))
+    assert drawn.unit == pytest.approx([0.3, 0.1])
+    assert drawn.down == pytest.approx([20, 60])
+    assert drawn.up == pytest.approx([1, 3])

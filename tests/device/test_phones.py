@@ -57,6 +57,16 @@ def test_scale_and_har_are_multiples_of_femnist() -> None:
     np.testing.assert_allclose(har, 25305880 / 26414840 * usual)
 
 
+def test_expected_seconds_of_a_phone_by_hand() -> None:
+    """A batch of CelebA on a Nexus 6 takes 5392 +- 982.5 ms, of which a truncation at 1 ms leaves the mean as it is.
+
+    A unit of 10 samples in 3 epochs is three such batches, 16.176 s.
+    """
+    work = Workload(np.full(1, 10.0), np.zeros(1), 1, np.zeros(1), np.zeros(1), epochs=3)
+    timing = phones(NEXUS, "celeba").expect(np.arange(1), work, Draws(0, 1))
+    assert timing.unit[0] == pytest.approx(16.176, rel=1e-6)
+
+
 class Typical(Draws):
     """The sixteenth link, and what is drawn in a round is the mean."""
 

@@ -115,15 +115,32 @@ def test_drawn_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"down": [1.0, -2.0, 3.0]}, r"device.down: .*: column 'down', row 1 holds -2.0, which must be more than 0"),
-        ({"up": [1.0, 2.0, 0.0]}, r"device.up: .*: column 'up', row 2 holds 0.0, which must be more than 0"),
-        ({"seconds": [0.0, 1.0, 1.0]}, r"device.seconds: .*, row 0 holds 0.0, which must be more than 0"),
+        (
+            {"down": [1.0, -2.0, 3.0]},
+            r"device.down: .*: column 'down', row 1 holds -2.0, which must be in \[1e-6, 1e15\], KiB/s",
+        ),
+        (
+            {"up": [1.0, 2.0, 0.0]},
+            r"device.up: .*: column 'up', row 2 holds 0.0, which must be in \[1e-6, 1e15\], KiB/s",
+        ),
+        (
+            {"seconds": [0.0, 1.0, 1.0]},
+            r"device.seconds: .*, row 0 holds 0.0, which must be in \[1e-12, 1e9\], seconds",
+        ),
+        ({"seconds": [1.0, 1e308, 1.0]}, r"device.seconds: .*, row 1 holds 1e\+308, which must be in \[1e-12, 1e9\]"),
+        ({"seconds": ["1", "1_0", "1"]}, r"device.seconds: .*, row 1 holds '1_0': a number is meant"),
+        ({"up": [1.0, 2.0, 5e-324]}, r"device.up: .*, row 2 holds 5e-324, which must be in \[1e-6, 1e15\]"),
+        ({"cv": [0.1, 0.1, 1e308]}, r"device.up_cv: .*, row 2 holds 1e\+308, which must be in \[0, 100\]"),
+        ({"client": ["a", " b", "c"]}, r"device.client: .*: row 1 has spaces around its name, ' b'"),
         ({"seconds": [1.0, float("nan"), 1.0]}, r"device.seconds: .*, row 1 holds nan: a number is meant"),
         ({"seconds": [1.0, 1.0, float("inf")]}, r"device.seconds: .*, row 2 holds inf: a number is meant"),
         ({"seconds": [1.0, None, 1.0]}, r"device.seconds: .*, row 1 is empty: a number is meant"),
         ({"up": ["1", "fast", "3"]}, r"device.up: .*, row 1 holds 'fast': a number is meant"),
         ({"up": [True, True, True]}, r"device.up: .*, row 0 holds True: a number is meant"),
-        ({"cv": [0.1, 0.1, -0.1]}, r"device.up_cv: .*: column 'cv', row 2 holds -0.1, which must be at least 0"),
+        (
+            {"cv": [0.1, 0.1, -0.1]},
+            r"device.up_cv: .*: column 'cv', row 2 holds -0.1, which must be in \[0, 100\], times",
+        ),
         ({"client": [4, 5, 4]}, r"device.client: .*: row 2 has the name of row 0"),
         ({"client": [4, None, 5]}, r"device.client: .*: row 1 has no name, an integer or a text: None"),
         ({"client": [4.5, 1.0, 2.0]}, r"device.client: .*: row 0 has no name, an integer or a text: 4.5"),
@@ -182,3 +199,32 @@ def test_two_columns_of_one_name(tmp_path: Path) -> None:
     (tmp_path / "devices.csv").write_text("client,seconds,down,up,up\n1,1,1,1,1\n")
     with pytest.raises(DataError, match="has 2 columns called 'up'"):
         trace(str(tmp_path / "devices.csv")).expect(np.arange(1), job(1), Draws(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"seconds": "client"}, "seconds and client"),
+        ({"down": "seconds"}, "down and seconds"),
+        ({"up_cv": "up"}, "up_cv and up"),
+        ({"seconds_cv": "client"}, "seconds_cv and client"),
+    ],
+)
+def test_two_meanings_of_a_column_are_rejected(options: Mapping[str, str], names: str) -> None:
+    with pytest.raises(OptionError, match=f"{names} must be two columns"):
+        replace(trace("devices.csv"), **options)  # type: ignore[arg-type]
+
+
+def test_a_column_may_be_both_links_and_all_deviations(tmp_path: Path) -> None:
+    device = trace(write(tmp_path, COLUMNS), up="down", seconds_cv="cv", down_cv="cv", up_cv="cv")
+    timing = device.expect(np.arange(3), job(3), Draws(0, 3))
+    np.testing.assert_array_equal(timing.down, 2 * timing.up)
+
+
+def test_expected_seconds_of_a_table_by_hand(tmp_path: Path) -> None:
+    """Deviations of a mean and a tenth of it at least: E max(.1, 1 + Z) = .1 + .9 Phi(.9) + phi(.9) = 1.1004."""
+    device = trace(write(tmp_path, {**COLUMNS, "cv": [1.0, 1.0, 1.0]}), seconds_cv="cv")
+    factor = 0.1 + 0.9 * 0.8159399 + 0.2660852
+    timing = device.expect(np.arange(3), job(3), Draws(0, 3))
+    assert timing.unit == pytest.approx(factor * np.array([0.8, 1.6, 2.4]), rel=1e-5)
+    assert timing.infer == pytest.approx(factor * np.array([0.2, 0.4, 0.6]), rel=1e-5)

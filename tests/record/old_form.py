@@ -1,4 +1,4 @@
-"""A run's folder as fedcohort wrote it before the journal said who was there."""
+"""A run's folder as fedcohort wrote it before the journal had available clients, and the clients table `queried`."""
 
 import json
 from pathlib import Path
@@ -17,10 +17,10 @@ def put_into_old_form(folder: Path) -> None:
     past, info = history.read(folder), card.load(folder)
     everybody = np.arange(len(info.n_train))
     pieces = []
-    for step, rows in past.clients().groupby("step"):
+    for step, rows in past.clients().drop(columns="queried").groupby("step"):
         whole = rows.set_index("client").reindex(everybody).rename_axis("client").reset_index()
         whole["step"] = step
-        flags = list(FLAGS)
+        flags = [flag for flag in FLAGS if flag != "queried"]
         whole[flags] = whole[flags].astype("boolean").fillna(False).astype(bool)
         there = past.available(int(str(step)))
         whole["available"] = there if there is not None else whole["available"]

@@ -24,7 +24,7 @@ STEP_1 = {
     "part_explore": np.array([1, 2, 3]),
 }
 COLUMNS = [
-    *("step", "client", "available", "selected", "arrived", "score", "part_explore", "units", "train_loss"),
+    *("step", "client", *FLAGS, "score", "part_explore", "units", "train_loss"),
     *("loss", "test_acc"),
 ]
 
@@ -44,7 +44,7 @@ def test_columns_and_types_do_not_depend_on_what_was_measured_first(
     kinds = {name: str(kind) for name, kind in table.dtypes.items()}
     assert {kinds[name] for name in ("step", "client")} == {"int32"}
     assert {kinds[name] for name in FLAGS} == {"bool"}
-    assert {kinds[name] for name in COLUMNS[5:]} == {"float64"}
+    assert {kinds[name] for name in COLUMNS[2 + len(FLAGS) :]} == {"float64"}
     assert table[table.step == 1]["test_acc"].isna().all()
     assert table[table.step == 2]["part_explore"].tolist() == [1.0, 2.0, 3.0]
 

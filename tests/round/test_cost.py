@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cost_toy import CODECS, DRAWS, FIXED, MODEL, VECTOR, Link, N, cost_model, ids, shard
+from fedcohort.errors import IncompatibleConfig
 from fedcohort.round.clock import Clock
 from fedcohort.round.cost import CostModel
 from fedcohort.round.rates import Rates
@@ -116,6 +117,14 @@ def test_what_is_expected_of_everybody() -> None:
     assert found["expected_unit_s"].tolist() == (N / 2).tolist()
     assert found["expected_up_s"].tolist() == [up] * 3
     assert found["pass_units"].tolist() == [1, 1, 1]
+
+
+def test_jobs_that_the_clock_can_not_tell_are_rejected() -> None:
+    """1e9 sample-times of 1e9 seconds each for a sample; devices that take no time have no jobs to check."""
+    slow = make("device", "shifted_exponential", unit_s=1e9, alpha=1e9)
+    with pytest.raises(IncompatibleConfig, match="the whole job of client 0, with 10 samples, is expected to take 1e"):
+        cost_model(device=slow).device_facts(DRAWS)
+    assert cost_model(device=make("device", "instant")).device_facts(DRAWS)["expected_s"].tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize(("batch", "passes"), [(16, [1, 2, 3]), (10, [1, 2, 4]), (None, [1, 1, 1])])

@@ -65,11 +65,12 @@ def test_an_aggregators_questions_are_of_those_who_train() -> None:
     ("probe", "again"),
     [
         (Probe("loss", ids(0, 1)), (2,)),  # pow-d has asked 0 and 1
-        (Probe("loss", ids(0, 1), concurrent=True), (0, 2)),  # asked while they train, they can't have told before
+        (Probe("loss", ids(0, 1), concurrent=True), (2,)),  # rpow-d queries them while they train
+        (Probe("loss", ids(0, 1), {"temperature": 2.0}), (0, 2)),  # another query
         (Probe("val_loss", ids(0, 1)), (0, 2)),  # of other samples
     ],
 )
-def test_nobody_answers_a_question_twice(probe: Probe, again: tuple[int, ...]) -> None:
+def test_a_client_answers_a_query_once(probe: Probe, again: tuple[int, ...]) -> None:
     """FedMABA asks 0 and 2 for their loss of w_t: a pass over 10 and 40 samples, and 4 bytes of each."""
     fair, base = cost_model((), "fedmaba"), cost_model()
     found, asked = (

@@ -31,7 +31,9 @@ def planned() -> Any:
     arrived = np.array([True, False, True])
     closing = DeadlineOutcome(ids(2, 0, 1), arrived, np.array([3.0, NAN, 7.0]), 8.0, phases, ids(2, 2, 2), 9.0)
     answers = {"loss": ProbeResult(ids(0, 1), np.array([2.0, 3.0]))}
-    return SimpleNamespace(available=ids(0, 1, 2, 4), selection=selection, closing=closing, answers=answers)
+    return SimpleNamespace(
+        available=ids(0, 1, 2, 4), selection=selection, closing=closing, queried=ids(0, 1, 2), answers=answers
+    )
 
 
 def test_a_column_for_each_thing_that_is_known() -> None:
@@ -40,6 +42,7 @@ def test_a_column_for_each_thing_that_is_known() -> None:
     table = columns(planned(), collected(reports=reports, derived=made), 5)
     expected: dict[str, list[Any]] = {
         "available": [True, True, True, False, True],
+        "queried": [True, True, True, False, False],
         "selected": [False, True, True, False, True],
         "arrived": [False, True, False, False, True],
         "units": [NAN, 2, 0, NAN, 1],

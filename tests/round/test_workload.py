@@ -8,9 +8,9 @@ import pytest
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
-from fedcohort.round.workload import among, ask_work, verify, verify_advice
+from fedcohort.round.workload import among, ask_work, have_answered, list_queried, verify, verify_advice
 from fedcohort.training.upload import draw_kept
-from fedcohort.types import Advice, Ids, Selection
+from fedcohort.types import Advice, Ids, Probe, Selection
 from yaml_words import make
 
 LAYOUT = Layout((Block("w", (2, 3), 0), Block("b", (2,), 6)), (), ())
@@ -131,3 +131,16 @@ def test_among_is_what_a_comparison_with_everybody_says(seed: int) -> None:
     for size in range(4):
         clients = rng.integers(0, 12, size)
         assert among(clients, available) == bool(np.isin(clients, available).all())
+
+
+def test_queried_clients_are_listed_once() -> None:
+    probes = [Probe("loss", ids(4, 1)), Probe("val_loss", ids(1, 2), concurrent=True)]
+    assert list_queried(probes).tolist() == [1, 2, 4]
+    assert list_queried(probes, ids(0, 4)).tolist() == [0, 1, 2, 4]
+    assert list_queried([]).dtype == np.int64
+
+
+def test_concurrent_and_blocking_probes_without_options_answer_a_query() -> None:
+    probes = [Probe("loss", ids(0), concurrent=True), Probe("loss", ids(1)), Probe("loss", ids(2), {"tau": 1.0})]
+    assert have_answered("loss", ids(0, 1, 2, 3), probes).tolist() == [True, True, False, False]
+    assert have_answered("val_loss", ids(0, 1), probes).tolist() == [False, False]

@@ -120,6 +120,26 @@ def test_the_rotation_starts_anew_unless_it_persists() -> None:
         np.testing.assert_array_equal(selector.select(after, ctx, {})[0].scores, DELTA[:, column])
 
 
+@pytest.mark.parametrize("turn", range(8))
+def test_the_rotation_has_three_turns(turn: int) -> None:
+    """SC, CI, AI, and SC again at the fourth turn: half of the running sums of .8, .1 .8, and .1 .3 1.12."""
+    column, first = (2, 0, 1)[turn % 3], (0, 1, 2)[turn % 3]
+    assert order(make(), DELTA, 1, 0.5, turn=turn) == [first]
+    selector = make(persist_rotation=True)
+    selection, after = selector.select(state(DELTA, turn), context(3, 4, 6), {})
+    np.testing.assert_array_equal(selection.scores, DELTA[:, column])
+    assert after.turn == turn + 2
+
+
+def test_the_fourth_group_of_a_cohort_starts_from_the_first_turn_again() -> None:
+    """Twelve clients are four groups, whose firsts are drawn by SC, CI, AI and SC of the clients that are left."""
+    delta = np.concatenate([DELTA, DELTA[::-1]])
+    chosen = order(make(), delta, 12, *[0.5] * 4)
+    for group, column in enumerate((2, 0, 1, 2)):
+        left = np.setdiff1d(np.arange(12), chosen[: 3 * group])
+        assert chosen[3 * group] == draw_one(chances(delta[:, column], np.ones(12, bool), left), 0.5)
+
+
 def test_unknown_clients_come_last() -> None:
     delta = DELTA.copy()
     delta[[1, 2]] = NAN

@@ -28,7 +28,7 @@ class Bernoulli(Availability):
     p: float
 
     def __post_init__(self) -> None:
-        ranges.number("p", self.p, "(0, 1]")
+        ranges.number("p", self.p, "[1e-9, 1]")
 
     def ready(self, draws: Draws) -> Bool[np.ndarray, "clients"]:
         """True where the client is ready; a round may have nobody."""

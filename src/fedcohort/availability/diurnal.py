@@ -35,8 +35,8 @@ class Diurnal(Availability):
     prefers: ClassVar[frozenset[Want]] = frozenset({PASSING_TIME})
 
     def __post_init__(self) -> None:
-        ranges.number("share", self.share, "(0, 1]")
-        ranges.number("day_s", self.day_s, "(0, inf)")
+        ranges.number("share", self.share, "[1e-6, 1]")
+        ranges.number("day_s", self.day_s, "[1e-3, 1e9]")
 
     def schedule(self, draws: Draws) -> Schedule:
         """One interval a client; two, where it is ready at midnight."""

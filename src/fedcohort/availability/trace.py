@@ -11,6 +11,8 @@ Client k is the k-th device in the order of names (numbers by size, texts by let
 from 0 or 1), or with assign=drawn one that is drawn for it, once a run, as FLASH's benchmark does. What is drawn here
 has nothing to do with what `device` draws. A device that is never ready has rows of a `state` other than 1.
 
+A table whose first interval begins after 1e8 seconds, as in UNIX time, is moved: that interval begins at 0.
+
 A table may be a grid instead: with step_s=1800 `start` counts half hours from 0, each row lasts one, and `end` isn't
 read. Where one interval begins as another ends, the two are one.
 
@@ -18,6 +20,7 @@ Departures from the paper: none (of no paper). `benchmarks/fedscale_availability
 file, and availability=phones names the columns of the 723 phones that were seen for five days.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -28,10 +31,18 @@ from fedcohort import ranges
 from fedcohort.availability.base import Availability
 from fedcohort.availability.schedule import Schedule
 from fedcohort.data.columns import Columns, check_path
-from fedcohort.errors import DataError
+from fedcohort.errors import DataError, OptionError
 from fedcohort.part import PASSING_TIME, Want
+from fedcohort.ranks import rank
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
+
+MOMENTS, MOST_S = "[0, 1e11]", 1e9  # of a table's cells, and of the seconds after its first interval begins
+UNIX_S = 1e8  # a table whose first interval begins later than this counts from another origin, as UNIX time does
+LEAST_S = 1e-6  # of an interval
+UNIT = "seconds (divide milliseconds by 1000)"
+
+log = logging.getLogger("fedcohort")
 
 
 @dataclass(frozen=True)
@@ -69,8 +80,16 @@ class Trace(Availability):
             ranges.text(option, getattr(self, option))
         for option in ("state", "period"):
             ranges.text(option, getattr(self, option), optional=True)
-        ranges.number("step_s", self.step_s, "(0, inf)", optional=True)
-        ranges.number("period_s", self.period_s, "(0, inf)", optional=True)
+        ranges.number("step_s", self.step_s, "[1e-3, 1e9]", optional=True)
+        ranges.number("period_s", self.period_s, "[1e-3, 1e9]", optional=True)
+        if self.period is not None and self.period_s is not None:
+            raise OptionError(
+                f"period={self.period} names a column of periods and period_s={self.period_s} is one for all clients: "
+                "set one of the two to null"
+            )
+        ends = {} if self.step_s is not None else {"end": self.end}
+        names = {"client": self.client, "start": self.start, **ends, "state": self.state, "period": self.period}
+        ranges.distinct(names)
         ranges.choice("assign", self.assign, "by_id", "drawn")
         ranges.flag("idle", self.idle)
 
@@ -103,18 +122,58 @@ class Trace(Availability):
 
     def _read(self, table: Columns) -> tuple[Values, Values]:
         """Seconds at which each row's interval begins and ends, [rows]."""
-        start = table.numbers("start", self.start)
+        start = table.numbers("start", self.start, MOMENTS, UNIT)
         if self.step_s is None:
-            return start, table.numbers("end", self.end)
-        return start * self.step_s, (start + 1) * self.step_s
+            return self._shift(start, table.numbers("end", self.end, MOMENTS, UNIT))
+        if (parts := start != np.floor(start)).any():
+            row = int(parts.argmax())
+            where = f"availability.start: {self.path}: column {self.start!r}, row {row}"
+            raise DataError(
+                f"{where} holds {start[row]:g}: an integer is meant, as availability.step_s has it in steps"
+            )
+        if self.end in table.arrays and rank() == 0:
+            log.warning(
+                "availability.step_s=%g: each row of %s lasts one step, and its column %r is not read "
+                "(availability.step_s=null reads it)",
+                self.step_s,
+                self.path,
+                self.end,
+            )
+        return self._shift(start * self.step_s, (start + 1) * self.step_s)
+
+    def _shift(self, start: Values, end: Values) -> tuple[Values, Values]:
+        """Move intervals that count from another origin, as UNIX time does, to second 0 of the virtual clock.
+
+        Raises `DataError` for the first row that ends later than the clock is meant to run.
+        """
+        origin = float(start.min()) if start.min() > UNIX_S else 0.0
+        if origin and rank() == 0:
+            log.warning(
+                "availability.path: the first interval of %s begins at %.10g seconds, as in UNIX time: the virtual "
+                "clock starts there, and all intervals begin %.10g seconds earlier",
+                self.path,
+                origin,
+                origin,
+            )
+        start, end = start - origin, end - origin
+        if (beyond := end > MOST_S).any():
+            row = int(beyond.argmax())
+            raise DataError(
+                f"availability.{'end' if self.step_s is None else 'start'}: {self.path}: row {row} ends {end[row]:g} "
+                f"seconds after the table begins; at most 1e9 are allowed: count all rows from the same second"
+            )
+        return start, end
 
     def _check_order(self, order: Ids, device: Ids, start: Values, end: Values) -> None:
         """Raise `DataError` for the first interval that is empty, or begins before the one before it is over."""
         where = f"availability.start: {self.path}: row"
-        if (empty := start >= end).any():
+        if (empty := end - start < LEAST_S).any():
             row = int(order[empty].min())
             i = int(np.flatnonzero(order == row)[0])
-            raise DataError(f"{where} {row} begins at {start[i]:g} and ends at {end[i]:g}: an interval must be longer")
+            raise DataError(
+                f"{where} {row} begins at {start[i]:g} and ends at {end[i]:g}: an interval must be longer "
+                "than a microsecond"
+            )
         if (early := (device[1:] == device[:-1]) & (start[1:] < end[:-1])).any():
             i = int(early.argmax())
             raise DataError(
@@ -127,7 +186,7 @@ class Trace(Availability):
         each = np.full(len(order), end.max() if self.period_s is None else self.period_s, dtype=np.float64)
         option = "period_s"
         if self.period is not None:
-            option, each = "period", table.numbers("period", self.period, positive=True)[order]
+            option, each = "period", table.numbers("period", self.period, "[1e-3, 1e9]", "seconds")[order]
         if (odd := (device[1:] == device[:-1]) & (each[1:] != each[:-1])).any():
             i = int(odd.argmax())
             raise DataError(

@@ -74,9 +74,11 @@ class Columns:
         cells = self._take(option, column)
         if not (str(cells.type).startswith(("int", "uint")) and not cells.null_count):
             for row, name in enumerate(cells.to_pylist()):
+                where = f"{self.group}.{option}: {self.path}: row {row}"
                 if isinstance(name, bool) or not isinstance(name, int | str) or name == "":
-                    where = f"{self.group}.{option}: {self.path}: row {row}"
                     raise DataError(f"{where} has no name, an integer or a text: {show(name)}")
+                if isinstance(name, str) and name != name.strip():
+                    raise DataError(f"{where} has spaces around its name, {show(name)}: remove them")
         _, device, counts = np.unique(np.array(cells.to_pylist()), return_inverse=True, return_counts=True)
         return np.argsort(device, kind="stable").astype(np.int64), counts.astype(np.int64)
 
@@ -99,34 +101,43 @@ class Columns:
         there = f"{first} to {last} are there, and then {following}"
         return float(gaps[0] + 1), f"{self.group}.{option}: {self.path} has no client {last + 1}: {there}; add it"
 
-    def numbers(self, option: str, column: str, *, positive: bool = False) -> Values:
-        """The cells as numbers of at least 0, or more than 0 where they are positive, float64 [rows].
+    def numbers(self, option: str, column: str, interval: str, unit: str) -> Values:
+        """Return the cells as numbers inside `interval`, float64 [rows].
 
-        Raises `DataError` for the first that is none, or out of range.
+        Args:
+            option: that names the column, for messages.
+            column: its name.
+            interval: allowed numbers with both ends, as "[0, 1e9]".
+            unit: what the numbers count, for messages.
+
+        Raises:
+            DataError: for the first cell that is no number, or outside the interval.
         """
         cells = self._take(option, column)
         values = np.empty(len(cells))
         for row, cell in enumerate(cells.to_pylist()):
             try:
-                values[row] = math.nan if isinstance(cell, bool) else float(cell)
+                odd = isinstance(cell, bool) or (isinstance(cell, str) and "_" in cell)  # float("1_0") is 10
+                values[row] = math.nan if odd else float(cell)
             except (TypeError, ValueError, OverflowError):
                 values[row] = math.nan
-        wrong = ~np.isfinite(values) | (values < 0) | (positive & (values == 0))
+        low, high = ranges.bounds(interval)
+        wrong = ~np.isfinite(values) | (values < low) | (values > high)
         if wrong.any():
             row = int(wrong.argmax())
             cell, where = cells[row].as_py(), f"{self.group}.{option}: {self.path}: column {column!r}, row {row}"
             if not np.isfinite(values[row]):
                 raise DataError(f"{where} {'is empty' if cell is None else f'holds {show(cell)}'}: a number is meant")
-            raise DataError(f"{where} holds {show(cell)}, which must be {'more than' if positive else 'at least'} 0")
+            raise DataError(f"{where} holds {show(cell)}, which must be in {interval}, {unit}")
         return values
 
     def flags(self, option: str, column: str) -> Bool[np.ndarray, "_rows"]:
-        """Whether each cell is 1 or true. Raises `DataError` for the first that is no integer, true or false."""
+        """Return whether each cell is 1 or true. Raises `DataError` for the first that isn't 1, 0, -1 or a bool."""
         cells = self._take(option, column).to_pylist()
-        odd = next((row for row, cell in enumerate(cells) if not isinstance(cell, int)), None)
+        odd = next((row for row, cell in enumerate(cells) if not isinstance(cell, int) or abs(cell) > 1), None)
         if odd is not None:
             where = f"{self.group}.{option}: {self.path}: column {column!r}, row {odd}"
-            raise DataError(f"{where} holds {show(cells[odd])}: 1 or 0 is meant, or another integer for neither")
+            raise DataError(f"{where} holds {show(cells[odd])}: 1 is meant, or 0, or -1 for an unknown state")
         return np.array([cell == 1 for cell in cells], dtype=bool)
 
     def _take(self, option: str, column: str) -> Any:  # noqa: ANN401  pyarrow has no types

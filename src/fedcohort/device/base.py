@@ -4,6 +4,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
+from fedcohort.errors import IncompatibleConfig
 from fedcohort.part import Part
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
@@ -50,6 +51,26 @@ class Timing:
         """Return the seconds of a probe alone: download and forward pass (the answer is a few bytes)."""
         total: Values = self.down + self.infer
         return total
+
+
+LEAST_S, MOST_S = 1e-9, 1e12  # of a whole job: the clock, a float64, tells rounds of these lengths apart
+
+
+def check_jobs(seconds: Values, n: Ids) -> None:
+    """Raise `IncompatibleConfig` for the first whole job that the virtual clock can't tell.
+
+    Args:
+        seconds: expected virtual seconds of each client's whole job, [n_clients].
+        n: training samples of each, [n_clients]; clients without any have no job.
+    """
+    wrong = (n > 0) & ~((seconds >= LEAST_S) & (seconds <= MOST_S))
+    if wrong.any():
+        k = int(wrong.argmax())
+        raise IncompatibleConfig(
+            f"device: the whole job of client {k}, with {n[k]} samples, is expected to take {seconds[k]:g} virtual "
+            f"seconds; 1e-9 to 1e12 virtual seconds are allowed. Check the unit of the device's seconds and speeds, "
+            "and client.epochs or client.steps"
+        )
 
 
 class Device(Part, Protocol):

@@ -103,8 +103,8 @@ class Phones(Device):
 
     def __post_init__(self) -> None:
         ranges.choice("workload", self.workload, *BATCH_TIMES)
-        ranges.number("scale", self.scale, "(0, inf)")
-        ranges.numbers("proportions", self.proportions, "[0, inf)")
+        ranges.number("scale", self.scale, "[1e-9, 1e9]")
+        ranges.numbers("proportions", self.proportions, "[0, 1e15]")
         if len(self.proportions) != 3 or not sum(self.proportions) > 0:
             raise OptionError(
                 f"proportions must be three numbers, slow, middle and fast phones, not all 0, got {self.proportions}"

@@ -40,9 +40,9 @@ class ShiftedExponential(Device):
     in_seconds: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        ranges.number("alpha", self.alpha, "[0, inf)")
-        ranges.number("lam", self.lam, "[0, inf)")
-        ranges.number("unit_s", self.unit_s, "(0, inf)")
+        ranges.number("alpha", self.alpha, "[0, 1e9]")
+        ranges.number("lam", self.lam, "[0, 1e9]")
+        ranges.number("unit_s", self.unit_s, "[1e-12, 1e9]")
         ranges.flag("persistent", self.persistent)
         if self.alpha == self.lam == 0:
             raise OptionError("alpha and lam must not both be 0: nothing would take time (that is device=instant)")

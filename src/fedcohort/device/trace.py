@@ -30,6 +30,7 @@ BYTES = {"KiB/s": 1024.0, "kB/s": 1000.0, "kbit/s": 125.0, "bytes/s": 1.0}
 CLIENT = "client"  # the option that names the column of names
 MEANS = ("seconds", "down", "up")
 DEVIATIONS = ("seconds_cv", "down_cv", "up_cv")
+SECONDS, SPEEDS, SPREADS = "[1e-12, 1e9]", "[1e-6, 1e15]", "[0, 100]"  # of the columns; products stay finite
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,11 @@ class Trace(Device):
             ranges.text(option, getattr(self, option))
         for option in DEVIATIONS:
             ranges.text(option, getattr(self, option), optional=True)
-        ranges.integer("batch", self.batch, "[1, inf)", optional=True)
+        for link in ("down", "up"):  # both directions may have the same column
+            ranges.distinct({name: getattr(self, name) for name in (CLIENT, "seconds", link)})
+            for option in DEVIATIONS:
+                ranges.distinct({name: getattr(self, name) for name in (CLIENT, "seconds", link, option)})
+        ranges.integer("batch", self.batch, "[1, 1e9]", optional=True)
         ranges.choice("unit", self.unit, *BYTES)
         ranges.flag("draw", self.draw)
 
@@ -92,6 +97,12 @@ class Trace(Device):
             raise DataError(f"{missing}, or set device.draw=true, which draws a row for each client")
         return clients
 
+    def _range(self, option: str) -> tuple[str, str]:
+        """Return the interval and the unit of the numbers in an option's column."""
+        if option in DEVIATIONS:
+            return SPREADS, "times the mean"
+        return (SECONDS, "seconds") if option == "seconds" else (SPEEDS, self.unit)
+
     @cached_property
     def _gap(self) -> tuple[float, str]:
         return self._table.find_gap(CLIENT, self.client)
@@ -113,7 +124,7 @@ class Trace(Device):
             column = getattr(self, option)
             found[option] = np.zeros(len(order))
             if column is not None:
-                found[option] = table.numbers(option, column, positive=option in MEANS)[order]
+                found[option] = table.numbers(option, column, *self._range(option))[order]
         mean, byte = found["seconds"] / (self.batch or 1), BYTES[self.unit]
         down, up = (Link.of(found[way] * byte, found[f"{way}_cv"] * (found[way] * byte)) for way in ("down", "up"))
         return Speeds.of(mean, found["seconds_cv"] * mean, SLOWEST * mean, down, up)

@@ -1,13 +1,15 @@
 """The per-client facts of a run: one Parquet file a step while it runs, one file for all steps when it has finished.
 
 Ordered by step and client; step 0 is the untrained model, with nobody available, selected or arrived. A client has a
-row in the steps in which it was selected, told something or was measured; of those whom the selector did no more than
-rank, the 1000 best have one. Nothing happened to the others: their flags are False, all else is null, and whether they
-were available is in the journal (`History.available`). Null where a fact is unknown: a client that was not asked, or a
-step that did not measure it.
+row in the steps in which it was queried, selected or measured, or told something; of those whom the selector did no
+more than rank, the 1000 best have one. Nothing happened to the others: their flags are False, all else is null, and
+whether they were available is in the journal (`History.available`). Null where a fact is unknown: a client that was not
+asked, or a step that did not measure it.
 
     step, client             int32; completed rounds; the client's id
     available                bool; was ready at the start of the round
+    queried                  bool; selector or aggregator queried it in this round, whether or not it answered: a client
+                             that left before it answered is charged for the query, and has no signal_*
     selected, arrived        bool; was chosen to train; its update came in time and is finite
     score, part_*            what the selector ranked it by, in its own units, and what that is made of
     probability              of being drawn, where the selector draws

@@ -6,7 +6,7 @@ import numpy as np
 
 from fedcohort.types import Ids, Values
 
-FLAGS = ("available", "selected", "arrived")
+FLAGS = ("available", "queried", "selected", "arrived")
 SCORED = 1000  # clients to whom nothing happened but that they were ranked: the best of them that have a row
 
 
@@ -52,7 +52,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
     def concerned(self) -> Ids:
         """The sorted ids of the clients that have a row in the per-client table.
 
-        They are those who were selected, told something or were measured, and the `SCORED` ranked best.
+        They were queried, selected, told something or were measured, or are among the `SCORED` ranked best.
         """
         found = [ids for name, ids in self.flags.items() if name != "available"]
         for name, (ids, values) in self.numbers.items():

@@ -11,7 +11,7 @@ from jaxtyping import Bool
 from fedcohort.availability.schedule import NANOSECOND
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import DeadlineOutcome
-from fedcohort.device.base import Workload
+from fedcohort.device.base import Workload, check_jobs
 from fedcohort.flat import Layout
 from fedcohort.ledger import NUMBER, Charge
 from fedcohort.rng import Draws
@@ -19,7 +19,7 @@ from fedcohort.round.clock import Clock, Stretch
 from fedcohort.round.parts import Parts, Populations
 from fedcohort.round.rates import Rates
 from fedcohort.round.sampling import foresee
-from fedcohort.round.workload import AskedWork, have_answered, list_heard
+from fedcohort.round.workload import AskedWork, have_answered, list_heard, list_queried
 from fedcohort.signal.base import Computed, Probed, Static, find
 from fedcohort.training.passes import count_dealt, count_pieces
 from fedcohort.types import Ids, Probe, ProbeResult, Values
@@ -108,15 +108,15 @@ class CostModel:
         samples: Values = 3 * works * self.count_seen(self.count_used(clients, rows), self.units)
         return samples
 
-    def count_inferred(self, clients: Ids, rates: Rates, before: Sequence[Probe] = ()) -> Values:
+    def count_inferred(self, clients: Ids, rates: Rates, heard: Sequence[Probe] = ()) -> Values:
         """Return the forward passes that a job takes beside its training, in samples, [len(clients)].
 
-        They are for the aggregator's probes before it trains, and for reports after. before: what the selector has
-        asked in the same round, which nobody answers again.
+        They are for the aggregator's probes before it trains, and for reports after. heard: the selector's probes of
+        the same round, of the clients that answer them: a client answers a query once.
         """
         passes: Values = rates.passes_after * self.federation.n_train[clients]
         for word, signal in rates.probed.items():
-            passes = passes + np.where(have_answered(word, clients, before), 0.0, self.samples_in(signal, clients))
+            passes = passes + np.where(have_answered(word, clients, heard), 0.0, self.samples_in(signal, clients))
         return passes
 
     def work(
@@ -156,6 +156,8 @@ class CostModel:
         everybody = np.arange(self.federation.n_clients)
         up = self.update_bytes + self.usual.beside_bytes
         timing = self.parts.device.expect(everybody, self.work(n, np.zeros(len(n)), self.usual, up), draws)
+        if self.parts.device.timed:
+            check_jobs(timing.finish(self.units), n)
         steps = None if client.steps is None else count_pieces(n, client.batch, self.merge_last)
         return {
             "expected_s": timing.finish(self.units),
@@ -229,8 +231,7 @@ class CostModel:
         results: what was heard.
         """
         chosen, rates, model = request.clients, self.rates(plain), self.bare.down_bytes
-        polled = np.unique(np.concatenate([probe.clients for probe in probes] or [np.empty(0, np.int64)]))
-        extra = len(np.setdiff1d(polled, chosen)) * model
+        extra = len(np.setdiff1d(list_queried(probes), chosen)) * model
         jobs = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
         extra += sum(len(p.clients) for p, _ in jobs) * model
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)

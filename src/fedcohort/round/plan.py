@@ -23,7 +23,7 @@ from fedcohort.round.rates import Rates
 from fedcohort.round.sampling import Chosen, SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
-from fedcohort.round.workload import AskedWork, ask_work, list_heard, verify
+from fedcohort.round.workload import AskedWork, ask_work, list_heard, list_queried, verify
 from fedcohort.signal.base import Lab
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.upload import Kept
@@ -41,6 +41,7 @@ class PlannedRound:
         cost: samples that each processes.
         weights: raw, for the aggregation.
         looked: the losses of the samples of those who looked at all of them, by id, whether or not they will arrive.
+        queried: sorted ids of the clients that selector or aggregator queried, whether or not they answered.
         answers: to the selector's probes, of those who weren't gone before they were done.
         concurrent: those of them that are delivered with the outcome.
         measured: the aggregator's own probes of those who will arrive, none in a plain round.
@@ -60,6 +61,7 @@ class PlannedRound:
     weights: Values
     closing: DeadlineOutcome
     looked: Mapping[int, Values]
+    queried: Ids
     answers: Mapping[str, ProbeResult]
     concurrent: Mapping[str, ProbeResult]
     measured: Mapping[str, Values]
@@ -120,7 +122,7 @@ class RoundPlanner:
         work = ask_work(selection, self.cost_model.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
         has_model = asked_before.total[selection.clients] > 0
         stretch = self.clock.since(began + wait_s)
-        pace = self._pace(t, work, rates, list_heard(before, answers), has_model, state, store, draws, stretch)
+        pace = self._pace(t, work, rates, list_heard(probes, answers), has_model, state, store, draws, stretch)
         rows, closing = pace.chosen.rows, pace.closing
         charge = self.cost_model.round(probes, answers, work, rows, closing, selection.plain, draws)
         train_s = closing.train_s if len(selection.clients) else 0.0
@@ -160,6 +162,7 @@ class RoundPlanner:
             weights=self._weights(selection, used, self.federation.n_train[arriving]),
             closing=closing,
             looked=pace.looked,
+            queried=list_queried(probes, selection.clients if rates.probed else selection.clients[:0]),
             answers=answers,
             concurrent={p.signal: answers[p.signal] for p in beside},
             measured={w: self.hearing.ask_measured(w, s, arriving) for w, s in rates.probed.items()},
@@ -176,7 +179,7 @@ class RoundPlanner:
         t: int,
         asked: AskedWork,
         rates: Rates,
-        before: Sequence[Probe],
+        heard: Sequence[Probe],
         has_model: Bool[np.ndarray, "_n"],
         state: ServerState,
         store: ClientStore,
@@ -185,12 +188,13 @@ class RoundPlanner:
     ) -> "Pace":
         """Announce a deadline, have samples chosen, let the devices run, close the round.
 
-        before: what the selector has heard; has_model: who had w_t with a question of these, [cohort].
+        heard: the selector's probes, of the clients that answer them.
+        has_model: which selected clients have w_t from a blocking probe, [cohort].
         """
         parts, cost_model, n, selected = self.parts, self.cost_model, self.federation.n_train, asked.clients
         samples = SampleSelection(parts.samples, self.federation, parts.client.batch, store, self.lab)
         looking = samples.find_looking(state.samples, selected)
-        inferred = cost_model.count_inferred(selected, rates, before)
+        inferred = cost_model.count_inferred(selected, rates, heard)
         inferred = inferred + np.where(np.isin(selected, looking), n[selected], 0)
         work = cost_model.work(n[selected], inferred, rates, asked.up, has_model, asked.units)
         expected = parts.device.expect(selected, work, draws.once())

@@ -34,7 +34,7 @@ def columns(planned: PlannedRound, collected: Collected, n_clients: int) -> Clie
     """What the per-client table is told of a round. n_clients: K."""
     selection, came = planned.selection, collected.clients
     done = planned.closing.units > 0
-    flags = {"available": planned.available, "selected": selection.clients, "arrived": came}
+    flags = {"available": planned.available, "queried": planned.queried, "selected": selection.clients, "arrived": came}
     table: dict[str, tuple[Ids | None, np.ndarray]] = {
         "units": (selection.clients, planned.closing.units),
         "finish_s": (selection.clients, np.where(done, planned.closing.finish, np.nan)),

@@ -95,12 +95,20 @@ def _bytes(codec: Codec, layout: Layout, kept: Kept) -> int:
     return codec.bytes_up(part(layout, kept).layout) if kept.any() else 0
 
 
+def list_queried(probes: Sequence[Probe], others: Ids | None = None) -> Ids:
+    """Return the sorted ids of the clients that `probes` query, and of `others`."""
+    ids = [np.empty(0, np.int64) if others is None else others, *(probe.clients for probe in probes)]
+    return np.unique(np.concatenate(ids)).astype(np.int64)
+
+
 def list_heard(probes: Sequence[Probe], results: Mapping[str, ProbeResult]) -> list[Probe]:
-    """List the questions as if those alone had been asked who answered."""
+    """Return the probes with the clients that answered instead of all that were queried."""
     return [replace(probe, clients=results[probe.signal].clients) for probe in probes]
 
 
 def have_answered(signal: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
-    """Return which clients have told `signal` of w_t, asked without options, before they were selected, [_n]."""
-    asked = [p.clients for p in probes if p.signal == signal and not p.options and not p.concurrent]
-    return np.isin(clients, np.concatenate([np.empty(0, np.int64), *asked]))
+    """Return which clients answer `signal` of w_t without options to one of the selector's probes, [_n].
+
+    A concurrent probe counts as well: its answers are there before the aggregation, and the client measures them once.
+    """
+    return np.isin(clients, list_queried([p for p in probes if p.signal == signal and not p.options]))

@@ -1,0 +1,19 @@
+"""Whole jobs that the virtual clock can't tell are rejected."""
+
+import numpy as np
+import pytest
+
+from fedcohort.device.base import check_jobs
+from fedcohort.errors import IncompatibleConfig
+
+N = np.array([10, 0, 30])
+
+
+@pytest.mark.parametrize("seconds", [np.inf, np.nan, 0.0, 0.9e-9, 1.1e12])
+def test_a_job_outside_the_clock_is_rejected(seconds: float) -> None:
+    with pytest.raises(IncompatibleConfig, match=r"the whole job of client 2, with 30 samples, .*client.epochs"):
+        check_jobs(np.array([1.0, 1.0, seconds]), N)
+
+
+def test_jobs_inside_the_clock_and_clients_without_samples_are_accepted() -> None:
+    check_jobs(np.array([1e-9, 0.0, 1e12]), N)

@@ -1,0 +1,328 @@
+"""Tables and options of devices and of availability that are damaged, out of range, contradictory or merely odd.
+
+Each case is a run of one round, in a fork of a process that has imported everything.
+"""
+
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fedcohort.errors import FedcohortError
+from hostile.harness import Answer, Case
+from run_harness import compose_words, play
+
+LIMIT_S = 120
+RUN = (
+    *("clients=3", "cohort=2", "rounds=1", "model=logreg", "client.epochs=1", "split.limit=120", "heterogeneity=iid"),
+    *("logger=none", "callback=none", "eval.clients_every=0"),
+)
+Columns = Mapping[str, Sequence[Any]]
+Feed = Callable[[Path], None]
+DEVICES: dict[str, list[Any]] = {"client": [0, 1, 2], "seconds": [0.1] * 3, "down": [9.0] * 3, "up": [3.0] * 3}
+READY: dict[str, list[Any]] = {"client": [0, 1, 2], "start_s": [0, 0, 0], "end_s": [900, 900, 900]}
+NAN, INF, UNIX = float("nan"), float("inf"), 1.7e9
+
+
+@cache
+def import_everything() -> None:
+    """Make a run in this process: its imports and its composed config are there in each fork."""
+    with tempfile.TemporaryDirectory() as logs:
+        play(compose_words(*RUN, f"paths.logs={logs}"))
+
+
+def train(folder: Path, *words: str) -> Answer:
+    """Run what `python train.py <words>` runs, in a fork of this process, with a time limit."""
+    import_everything()
+    output = folder / "output"
+    child = os.fork()
+    if not child:
+        signal.alarm(LIMIT_S)
+        for stream in (1, 2):
+            os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
+        try:
+            play(compose_words(*RUN, *words, f"paths.logs={folder / 'logs'}"))
+        except FedcohortError as error:
+            print(error, file=sys.stderr, flush=True)
+            os._exit(2)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    logs = (folder / "logs").glob("runs/*/run.log")  # without Hydra's console, notices of a run are there
+    text = "".join(path.read_text(errors="replace") for path in (output, *logs))
+    return Answer(None if code == -signal.SIGALRM else code, text)
+
+
+def option_case(name: str, words: Sequence[str], *expected: str, accepted: bool = False) -> Case:
+    return Case(name, lambda folder: train(folder, *words), expected, accepted)
+
+
+def file_case(name: str, group: str, file: str, feed: Feed, words: Sequence[str], expected: Sequence[str]) -> Case:
+    """A case whose table `feed` writes under the name `file`."""
+
+    def run(folder: Path) -> Answer:
+        feed(folder / file)
+        return train(folder, f"{group}=trace", f"{group}.path={folder / file}", *words)
+
+    return Case(name, run, tuple(expected))
+
+
+def table_case(
+    group: str, name: str, columns: Columns, *expected: str, words: Sequence[str] = (), accepted: bool = False
+) -> Case:
+    """A case with a Parquet table: the usual columns of the group with `columns` in their place."""
+
+    def run(folder: Path) -> Answer:
+        path = folder / f"{group}.parquet"
+        pq.write_table(pa.table({**{"device": DEVICES, "availability": READY}[group], **columns}), path)
+        return train(folder, f"{group}=trace", f"{group}.path={path}", *words)
+
+    return Case(f"{group}: {name}", run, expected, accepted)
+
+
+def device_tables() -> list[Case]:
+    def case(name: str, columns: Columns, *expected: str, words: Sequence[str] = ()) -> Case:
+        return table_case("device", name, columns, *expected, words=words)
+
+    seconds, cv = "device.seconds", ("device.seconds_cv=cv",)
+    return [
+        case("seconds of 1e308", {"seconds": [1.0, 1e308, 1.0]}, seconds, "row 1 holds 1e+308", "1e9"),
+        case("seconds that are subnormal", {"seconds": [5e-324, 1.0, 1.0]}, seconds, "row 0", "1e-12"),
+        case("seconds in nanoseconds", {"seconds": [10**12, 2 * 10**12, 10**12]}, seconds, "row 0 holds 1000000000000"),
+        case("negative seconds", {"seconds": [1.0, 1.0, -1.0]}, seconds, "row 2 holds -1.0"),
+        case("no seconds", {"seconds": [0.0, 1.0, 1.0]}, seconds, "row 0 holds 0.0"),
+        case("seconds of NaN", {"seconds": [1.0, NAN, 1.0]}, seconds, "row 1 holds nan"),
+        case("infinite seconds", {"seconds": [1.0, INF, 1.0]}, seconds, "row 1 holds inf"),
+        case("an empty cell", {"seconds": [None, 1.0, 1.0]}, seconds, "row 0 is empty"),
+        case("true for seconds", {"seconds": [True, True, True]}, seconds, "row 0 holds True"),
+        case("words for seconds", {"seconds": ["fast", "1", "1"]}, seconds, "row 0 holds 'fast'"),
+        case("decimal commas", {"seconds": ["0,1", "0,2", "0,3"]}, seconds, "row 0 holds '0,1'"),
+        case("underscores in numbers", {"seconds": ["1_000", "1", "1"]}, seconds, "row 0 holds '1_000'"),
+        case("moments for seconds", {"seconds": [datetime(2024, 1, 1)] * 3}, seconds, "row 0 holds datetime"),
+        case("lists for seconds", {"seconds": [[1.0], [2.0], [3.0]]}, seconds, "row 0 holds [1.0]"),
+        case("a link of 1e308", {"down": [1e308, 9.0, 9.0]}, "device.down", "row 0 holds 1e+308", "1e15"),
+        case("a link that is subnormal", {"up": [3.0, 5e-324, 3.0]}, "device.up", "row 1 holds 5e-324", "1e-6"),
+        case("a link of nothing", {"up": [3.0, 0.0, 3.0]}, "device.up", "row 1 holds 0.0"),
+        case("a negative link", {"down": [9.0, 9.0, -9.0]}, "device.down", "row 2 holds -9.0"),
+        case("a deviation of 1e308", {"cv": [0.1, 1e308, 0.1]}, "device.seconds_cv", "row 1 holds 1e+308", words=cv),
+        case("a negative deviation", {"cv": [0.1, -0.1, 0.1]}, "device.seconds_cv", "row 1 holds -0.1", words=cv),
+        case("a deviation of NaN", {"cv": [0.1, NAN, 0.1]}, "device.seconds_cv", "row 1 holds nan", words=cv),
+        case("an option for a missing column", {}, "device.up_cv", "no column 'sd'", words=["device.up_cv=sd"]),
+        case("names as seconds", {}, "device.seconds and client", "'client'", words=["device.seconds=client"]),
+        case("seconds as a link", {}, "device.down and seconds", "'seconds'", words=["device.down=seconds"]),
+        case("means as deviations", {}, "device.up_cv and up", words=["device.up_cv=up"]),
+        case("a name twice", {"client": [0, 1, 1]}, "device.client", "row 2 has the name of row 1"),
+        case("names with fractions", {"client": [0.5, 1.0, 2.0]}, "device.client", "row 0 has no name"),
+        case("a missing name", {"client": [0, None, 2]}, "device.client", "row 1 has no name"),
+        case("flags as names", {"client": [True, False, True]}, "device.client", "row 0 has no name"),
+        case("spaces around a name", {"client": ["a", "b ", "c"]}, "device.client", "row 1", "'b '"),
+        case("a gap in the names", {"client": [0, 1, 3]}, "device.client", "no client 2", "device.draw=true"),
+        case("too few rows", {}, "has 3 rows, too few for 4", "device.draw=true", words=["clients=4"]),
+        case(
+            "seconds times epochs overflow",
+            {"seconds": [1e8] * 3},
+            *("1e12 virtual seconds", "client.epochs", "device"),
+            words=["client.epochs=1000000"],
+        ),
+    ]
+
+
+def write_bytes(content: bytes) -> Feed:
+    def feed(path: Path) -> None:
+        path.write_bytes(content)
+
+    return feed
+
+
+def write_truncated(path: Path) -> None:
+    pq.write_table(pa.table(DEVICES), path)
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def device_files() -> list[Case]:
+    def case(name: str, file: str, feed: Feed, *expected: str) -> Case:
+        return file_case(f"device: {name}", "device", file, feed, (), ("device.path", *expected))
+
+    rows = "client,seconds,down,up\n0,1,1,1\n1,1,1,1\n2,1,1,1\n"
+    none: Feed = lambda path: None  # noqa: E731
+    return [
+        case("an empty file", "d.csv", write_bytes(b""), "can't be read"),
+        case("a heading alone", "d.csv", write_bytes(b"client,seconds,down,up\n"), "has no rows"),
+        case("a truncated table", "d.parquet", write_truncated, "can't be read"),
+        case("text under .parquet", "d.parquet", write_bytes(rows.encode()), "can't be read"),
+        case("zeros", "d.parquet", write_bytes(bytes(1000)), "can't be read"),
+        case("a row that is too long", "d.csv", write_bytes((rows + "3,1,1,1,1\n").encode()), "can't be read"),
+        case("two columns of a name", "d.csv", write_bytes(b"client,seconds,down,up,up\n0,1,1,1,1\n"), "2 columns"),
+        case("a folder", "d.parquet", Path.mkdir, "no such file"),
+        case("a named pipe", "d.csv", os.mkfifo, "no such file"),
+        case("a missing file", "d.csv", none, "no such file"),
+        case("a link to nothing", "d.csv", lambda path: path.symlink_to("nowhere.csv"), "no such file"),
+        file_case(
+            "device: semicolons", "device", "d.csv", write_bytes(rows.replace(",", ";").encode()), (), ["no column"]
+        ),
+        file_case("device: UTF-16", "device", "d.csv", write_bytes(rows.encode("utf-16")), (), ["device."]),
+        file_case(
+            *("device: names in Latin-1", "device", "d.csv", write_bytes(rows.replace("\n0", "\né").encode("latin-1"))),
+            *((), ["device."]),
+        ),
+        file_case("device: a spreadsheet", "device", "d.xlsx", write_bytes(b"PK"), (), ["path", ".parquet or .csv"]),
+    ]
+
+
+def device_options() -> list[Case]:
+    def case(name: str, words: Sequence[str], *expected: str, device: str = "trace") -> Case:
+        return option_case(f"device={device}: {name}", [f"device={device}", *words], *expected)
+
+    shifted, phones = "shifted_exponential", "phones"
+    return [
+        case("a batch of none", ["device.path=d.csv", "device.batch=0"], "batch", "got 0"),
+        case("a batch with a fraction", ["device.path=d.csv", "device.batch=1.5"], "batch", "got 1.5"),
+        case("a batch of 1e30", ["device.path=d.csv", f"device.batch={10**30}"], "batch", "1e9"),
+        case("a batch of 400 digits", ["device.path=d.csv", f"device.batch={10**400}"], "batch", "1e9"),
+        case("Mbit", ["device.path=d.csv", "device.unit=Mbit/s"], "unit", "kbit/s", "'Mbit/s'"),
+        case("a second of 1e308", ["device.unit_s=1e308"], "unit_s", "1e+308", device=shifted),
+        case("a second of nothing", ["device.unit_s=0"], "unit_s", "got 0", device=shifted),
+        case("a shift of 1e308", ["device.alpha=1e308"], "alpha", "1e+308", device=shifted),
+        case("a negative tail", ["device.lam=-1"], "lam", "got -1", device=shifted),
+        case("a tail of 1e308", ["device.lam=1e308"], "lam", "1e+308", device=shifted),
+        case("neither shift nor tail", ["device.alpha=0", "device.lam=0"], "alpha and lam", device=shifted),
+        case("a shift that vanishes", ["device.alpha=1e-300", "device.lam=0"], "virtual seconds", device=shifted),
+        case("a second of 400 digits", [f"device.unit_s={10**400}"], "unit_s", device=shifted),
+        case("a scale of 1e308", ["device.scale=1e308"], "scale", "1e+308", device=phones),
+        case("a subnormal scale", ["device.scale=5e-324"], "scale", "5e-324", device=phones),
+        case("a scale of NaN", ["device.scale=nan"], "scale", "nan", device=phones),
+        case(
+            "proportions of 1e308", ["device.proportions=[1e308,1e308,1e308]"], "proportions", "1e+308", device=phones
+        ),
+        case("two proportions", ["device.proportions=[1,2]"], "proportions", "three numbers", device=phones),
+        case("no phones", ["device.proportions=[0,0,0]"], "proportions", "not all 0", device=phones),
+        case("an unknown workload", ["device.workload=mnist"], "workload", "femnist", "'mnist'", device=phones),
+    ]
+
+
+def availability_tables() -> list[Case]:
+    def case(name: str, columns: Columns, *expected: str, words: Sequence[str] = (), accepted: bool = False) -> Case:
+        return table_case("availability", name, columns, *expected, words=words, accepted=accepted)
+
+    start, end, state, own = (
+        "availability.start",
+        "availability.end",
+        ["availability.state=state"],
+        "availability.period",
+    )
+    grid = ["availability.start=step", "availability.step_s=60"]
+    period = ["availability.period=period"]
+    twice = {"client": [0, 0, 1, 2], "start_s": [0, 10, 0, 0], "end_s": [20, 30, 30, 30]}
+    unix = {"start_s": [UNIX, UNIX, UNIX], "end_s": [UNIX + 900, UNIX + 900, UNIX + 900]}
+    return [
+        case("a state of 2", {"state": [1, 2, 0]}, *state[0].split("=")[:1], "row 1 holds 2", words=state),
+        case("a state of yes", {"state": ["yes", "no", "no"]}, "availability.state", "row 0 holds 'yes'", words=state),
+        case("a state of 1.0", {"state": [1.0, 0.0, 1.0]}, "availability.state", "row 0 holds 1.0", words=state),
+        case("a missing state", {"state": [1, None, 1]}, "availability.state", "row 1 holds None", words=state),
+        case("no client ever ready", {"state": [0, 0, -1]}, "availability.path", "ever ready", words=state),
+        case("own periods and one for all", {"period": [900.0] * 3}, own, "period_s", words=[*period, f"{own}_s=900"]),
+        case("a period of 1e308", {}, "period_s", "1e+308", words=[f"{own}_s=1e308"]),
+        case("a period of NaN", {}, "period_s", "nan", words=[f"{own}_s=nan"]),
+        case("a period that ends before a row", {}, "period_s", "row 0 ends at 900", words=[f"{own}_s=800"]),
+        case("an own period of 1e308", {"period": [900, 900, 1e308]}, own, "row 2 holds 1e+308", words=period),
+        case("an own period of nothing", {"period": [900, 0, 900]}, own, "row 1 holds 0", words=period),
+        case(
+            "two periods of a client",
+            {**twice, "end_s": [9, 30, 30, 30], "period": [30, 40, 30, 30]},
+            own,
+            words=period,
+        ),
+        case("an empty interval", {"end_s": [900, 0, 900]}, start, "row 1", "longer"),
+        case("an end before its start", {"start_s": [0, 500, 0], "end_s": [900, 400, 900]}, start, "row 1"),
+        case("an interval of a picosecond", {"end_s": [900, 1e-12, 900]}, start, "row 1", "longer"),
+        case("intervals that overlap", twice, start, "row 1", "apart"),
+        case("intervals out of order", {**twice, "start_s": [50, 10, 0, 0], "end_s": [60, 30, 30, 30]}, start, "row 1"),
+        case("a negative start", {"start_s": [-1, 0, 0]}, start, "row 0 holds -1"),
+        case("an end of 1e308", {"end_s": [900, 900, 1e308]}, end, "row 2 holds 1e+308", "1e11"),
+        case("an infinite end", {"end_s": [900, INF, 900]}, end, "row 1 holds inf"),
+        case("an end of NaN", {"end_s": [900, NAN, 900]}, end, "row 1 holds nan"),
+        case("an end without a value", {"end_s": [900, None, 900]}, end, "row 1 is empty"),
+        case("dates", {"start_s": ["2024-01-01", "2024-01-01", "2024-01-01"]}, start, "row 0 holds '2024-01-01'"),
+        case("moments", {"start_s": [datetime(2024, 1, 1)] * 3}, start, "row 0 holds datetime"),
+        case("UNIX seconds", unix, "begin", "1700000000", "UNIX", accepted=True),
+        case(
+            "UNIX seconds in steps",
+            {"step": [int(UNIX) // 60] * 3},
+            *("begin", "UNIX"),
+            words=[*grid, "availability.end=none"],
+            accepted=True,
+        ),
+        case(
+            "UNIX milliseconds",
+            {name: [1000 * cell for cell in cells] for name, cells in unix.items()},
+            *(start, "row 0 holds 1700000000000", "milliseconds"),
+        ),
+        case(
+            "UNIX seconds of one client alone",
+            {"start_s": [0, 0, UNIX], "end_s": [900, 900, UNIX + 900]},
+            *(end, "row 2", "1e9"),
+        ),
+        case("half a step", {"step": [0.5, 1.0, 1.0]}, start, "row 0 holds 0.5", "integer", words=grid),
+        case("a negative step", {"step": [-1, 1, 1]}, start, "row 0 holds -1", words=grid),
+        case("a step twice", {**twice, "step": [1, 1, 1, 1]}, start, "row 1", words=grid),
+        case(
+            "steps of 1e308 seconds",
+            {"step": [0, 1, 1]},
+            "step_s",
+            "1e+308",
+            words=[*grid, "availability.step_s=1e308"],
+        ),
+        case("steps and ends", {"step": [0, 0, 0]}, "availability.step_s", "'end_s'", words=grid, accepted=True),
+        case("starts as ends", {}, "availability.end and start", "'start_s'", words=[f"{end}=start_s"]),
+        case("names as starts", {}, "availability.start and client", "'client'", words=[f"{start}=client"]),
+        case("states as periods", {"state": [1, 1, 1]}, "'state'", words=[*state, f"{own}=state"]),
+        case("a missing column", {}, own, "no column 'own'", words=[f"{own}=own"]),
+        case("spaces around a name", {"client": ["a", " b", "c"]}, "availability.client", "row 1", "' b'"),
+        case("a gap in the names", {"client": [0, 1, 5]}, "no client 2", "availability.assign=drawn"),
+        case("too few clients", {}, "3 clients, too few for 4", "availability.assign=drawn", words=["clients=4"]),
+        case(
+            "idle clients by id",
+            {},
+            *("availability.idle=false", "no effect"),
+            words=["availability.idle=false"],
+            accepted=True,
+        ),
+    ]
+
+
+def availability_options() -> list[Case]:
+    def case(name: str, words: Sequence[str], *expected: str) -> Case:
+        return option_case(f"availability: {name}", words, *expected)
+
+    trace, diurnal, bernoulli = (f"availability={word}" for word in ("trace", "diurnal", "bernoulli"))
+    return [
+        case("an assignment at random", [trace, "availability.assign=random"], "assign", "by_id", "'random'"),
+        case("a flag of maybe", [trace, "availability.idle=maybe"], "idle", "'maybe'"),
+        case("steps of no seconds", [trace, "availability.step_s=0"], "step_s", "got 0"),
+        case("a period of a picosecond", [trace, "availability.period_s=1e-12"], "period_s", "1e-12"),
+        case("a day of 1e308 seconds", [diurnal, "availability.day_s=1e308"], "day_s", "1e+308"),
+        case("a day of a picosecond", [diurnal, "availability.day_s=1e-12"], "day_s", "1e-12"),
+        case("no share of the day", [diurnal, "availability.share=0"], "share", "got 0"),
+        case("a share of 1e-300", [diurnal, "availability.share=1e-300"], "share", "1e-300"),
+        case("a probability of 0", [bernoulli, "availability.p=0"], "p must be", "got 0"),
+        case("a probability of 1e-300", [bernoulli, "availability.p=1e-300"], "p must be", "1e-300"),
+        case("a probability of 80", [bernoulli, "availability.p=80"], "p must be", "got 80"),
+        case("a probability of NaN", [bernoulli, "availability.p=nan"], "p must be", "nan"),
+    ]
+
+
+def cases() -> list[Case]:
+    """Every case, each another input."""
+    devices = [*device_tables(), *device_files(), *device_options()]
+    return [*devices, *availability_tables(), *availability_options()]

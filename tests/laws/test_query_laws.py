@@ -1,0 +1,161 @@
+"""One query, one charge: a round costs what its rows of the clients table add up to, whoever asked what.
+
+With logistic regression (no buffers), devices of one second a sample-time and links that take no time, E epochs over
+n_k samples last n_k seconds, and a forward pass over them n_k / (3 E). A round then costs
+
+    down     4 P |Q + S|                              Q: queried, S: selected, each client once; P: parameters
+    up       4 P |A| + 4 (values that were answered)  A: arrived
+    FLOPs    F (sum_Q passes_k + 3 E sum_S n_k)       F: of a sample's forward pass
+    seconds  waited + q + c                           blocking query: c the last answer of S
+             waited + max(q, c)                       concurrent query
+
+where q is the longest query of the selector. A query that the aggregator alone makes is a part of the job: c has it.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedcohort.signal.base import Measured, Probed, find
+from run_harness import Ran, go
+from yaml_words import aliases, make, words
+
+K, EPOCHS = 12, 2
+PARAMETERS, FORWARD = 64 * 10 + 10, 2 * 64 * 10  # of logistic regression on 8 x 8 digits
+MODEL = 4 * PARAMETERS
+WRITTEN = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
+SMALL = (
+    *("split.limit=240", "eval.every=9", "eval.clients_every=0", "rounds=2"),
+    *(f"clients={K}", f"client.epochs={EPOCHS}"),
+)
+OPTIONS = {"rpowd": {"loss_at": "start"}, "feel": {"importance": "grad"}}  # with which the selector makes a query
+CONCURRENT = {"low_ratio", "rpowd", "flash"}
+COSTS = ("comm/down_bytes", "comm/up_bytes", "comp/client_flops", "time/virtual_s")
+Passes = Callable[[np.ndarray, np.ndarray], np.ndarray]  # n_train and n_val of clients -> samples' forward passes
+PASSES: dict[str, Passes] = {
+    "loss": lambda n, n_val: n,
+    "robust_loss": lambda n, n_val: n,
+    "val_loss": lambda n, n_val: n_val,
+    "grad_norm": lambda n, n_val: 3 * n,
+}
+
+
+def queries(group: str, word: str) -> frozenset[str]:
+    """The signals that a selector or an aggregator queries."""
+    kind = Probed if group == "selector" else Measured
+    part = make(group, word, **(OPTIONS.get(word, {}) if group == "selector" else {}))
+    return frozenset(name for name in part.needs if isinstance(find(name), kind))
+
+
+def list_queriers(group: str) -> dict[str, frozenset[str]]:
+    """The words and the aliases of a group that make a query, with their signals."""
+    choices = [*words(group), *aliases(group)]
+    return {word: signals for word in choices if (signals := queries(group, word))}
+
+
+SELECTORS, AGGS = list_queriers("selector"), list_queriers("agg")
+PAIRS = [(s, a) for s, a in itertools.product(SELECTORS, AGGS) if SELECTORS[s] & AGGS[a]]
+
+
+def play(logs: Path, selector: str, agg: str, *more: str) -> Ran:
+    options = [f"selector.{name}={value}" for name, value in OPTIONS.get(selector, {}).items()]
+    parts = (f"selector={selector}", f"agg={agg}", *options, "device=shifted_exponential", "device.lam=0")
+    return go(logs, *SMALL, *WRITTEN, *parts, *more)
+
+
+@dataclass(frozen=True)
+class Closed:
+    """Recomputes the costs of a run's rounds from its table of clients.
+
+    Attributes:
+        signals: what is queried in each round.
+        concurrent: whether the selector's query is.
+        by_selector: whether the selector makes a query, and not the aggregator alone.
+    """
+
+    ran: Ran
+    signals: frozenset[str]
+    concurrent: bool
+    by_selector: bool = True
+
+    def costs(self, step: int, rows: pd.DataFrame) -> list[float]:
+        """The costs of a round, in the order of COSTS. rows: the round's, of the clients table."""
+        n = self.ran.info.n_train
+        n_val = self.ran.info.class_counts.sum(1) - n
+        queried, selected = (rows.client[rows[flag]].to_numpy() for flag in ("queried", "selected"))
+        passes = sum(PASSES[word](n[queried], n_val[queried]) for word in self.signals)
+        answers = sum(len(self._answered(word, rows)) for word in self.signals)
+        query_s = float(np.max(passes, initial=0.0)) / (3 * EPOCHS) if self.by_selector else 0.0
+        metrics = self.ran.reports[step].metrics
+        closed_s = metrics["round/closed_s"]
+        busy_s = max(query_s, closed_s) if self.concurrent else query_s + closed_s
+        return [
+            float(MODEL * len(np.union1d(queried, selected))),
+            float(MODEL * rows.arrived.sum() + 4 * answers),
+            float(FORWARD * (np.sum(passes) + 3 * EPOCHS * n[selected].sum())),
+            metrics["round/waited_s"] + busy_s,
+        ]
+
+    def _answered(self, word: str, rows: pd.DataFrame) -> pd.DataFrame:
+        """The rows of clients that answered; the table has no answers to an aggregator, which every client gives."""
+        return rows[rows[f"signal_{word}"].notna() if self.by_selector else rows.queried]
+
+
+def check(closed: Closed) -> pd.DataFrame:
+    """Compare the journal with the table that was written; return the table."""
+    table = pd.read_parquet(closed.ran.folder / "clients.parquet")
+    for before, after in itertools.pairwise(closed.ran.reports):
+        rows = table[table.step == after.step]
+        rise = [after.metrics[name] - before.metrics[name] for name in COSTS]
+        assert rise == pytest.approx(closed.costs(after.step, rows), rel=1e-9), after.step
+        assert set(rows.client[rows.queried]) == set(np.flatnonzero(after.clients["queried"]))
+    return table
+
+
+def test_the_pairs_have_blocking_and_concurrent_queries() -> None:
+    assert {"powd", "fedcor", "low_ratio", "rpowd"} <= {selector for selector, _ in PAIRS}
+    assert {"qffl", "afl", "term", "fedmaba"} <= {agg for _, agg in PAIRS}
+
+
+@pytest.mark.parametrize(("selector", "agg"), PAIRS)
+def test_what_both_query_is_charged_once(selector: str, agg: str, tmp_path: Path) -> None:
+    """A job has no query of its own, as the selector has made it: its seconds are those of its training."""
+    ran = play(tmp_path, selector, agg)
+    table = check(Closed(ran, frozenset(SELECTORS[selector] & AGGS[agg]), selector in CONCURRENT))
+    jobs = table[table.arrived]
+    assert jobs.finish_s.to_numpy() == pytest.approx(ran.info.n_train[jobs.client].astype(float))
+
+
+@pytest.mark.parametrize("selector", ["powd", "low_ratio", "rpowd", "fedcor", "feel", "flash"])
+def test_what_a_selector_queries_is_in_the_table(selector: str, tmp_path: Path) -> None:
+    signals = SELECTORS[selector] - {"shadow_loss"}  # which FedCor queries after its warm-up
+    table = check(Closed(play(tmp_path, selector, "fedavg"), signals, selector in CONCURRENT))
+    assert table.queried[table.step > 0].any()
+    assert not table.queried[table.step == 0].any()
+
+
+def test_what_an_aggregator_queries_is_in_the_table(tmp_path: Path) -> None:
+    """It queries the clients that train, in their jobs, which last a pass longer."""
+    ran = play(tmp_path, "random", "qffl")
+    table = check(Closed(ran, AGGS["qffl"], concurrent=False, by_selector=False))
+    assert (table.queried == table.selected).all()
+    jobs = table[table.arrived]
+    n = ran.info.n_train[jobs.client]
+    assert jobs.finish_s.to_numpy() == pytest.approx(n * (1 + 1 / (3 * EPOCHS)))
+
+
+@pytest.mark.parametrize("selector", ["powd", "low_ratio"])
+def test_a_client_that_leaves_before_it_answers_is_charged_and_recorded(selector: str, tmp_path: Path) -> None:
+    """Even clients leave a second after the start, which is too early for an answer."""
+    ready = [f"{k},0,{1 if k % 2 == 0 else 5000}" for k in range(K)]
+    (tmp_path / "ready.csv").write_text("\n".join(["client,start_s,end_s", *ready]))
+    trace = ("availability=trace", f"availability.path={tmp_path / 'ready.csv'}", "availability.period_s=5000")
+    table = check(Closed(play(tmp_path, selector, "fedavg", *trace), SELECTORS[selector], selector in CONCURRENT))
+    silent = table[table.queried & table.signal_loss.isna()]
+    assert len(silent)
+    assert (silent.client % 2 == 0).all()
