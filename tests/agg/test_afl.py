@@ -55,6 +55,17 @@ def test_where_nobody_who_arrived_matters_it_is_a_mean() -> None:
     np.testing.assert_allclose(after.mixture, [0.0, 0.1, 0.9], atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("mixture", "expected"),
+    [
+        ([0.9e-12, 0.3e-12, 1.0], [0.75, 0.25]),  # together above 1e-12: in their proportions
+        ([1e-12, 0.0, 1.0], [0.5, 0.5]),  # 1e-12 is still rounding: a mean
+    ],
+)
+def test_the_border_below_which_a_mixture_is_rounding(mixture: list[float], expected: list[float]) -> None:
+    np.testing.assert_allclose(weights(make("agg", "afl"), [1.0, 1.0], state=State(np.array(mixture))), expected)
+
+
 def test_what_a_selector_advises_multiplies_the_mixture() -> None:
     # lambda (.5, .25, .25), advised shares (.2, .2, .6): (.1, .05, .15) / .3
     agg = make("agg", "afl")

@@ -36,6 +36,19 @@ def test_two_hidden_units_by_hand() -> None:
     assert neural.bonus(np.eye(6), g, 2)[0] == pytest.approx(1.43614066, abs=5e-9)
 
 
+def test_a_unit_at_exactly_zero_has_the_gradient_of_a_dead_one() -> None:
+    """x = (1, 1) is orthogonal to W_1 = [(1, -1), (1, 0)]; the second unit is positive: its part is sqrt 2 W_2 x."""
+    theta = np.array([1.0, -1.0, 1.0, 0.0, 3.0, 5.0])
+    gradient = neural.gradients(theta, np.array([[1.0, 1.0]]))[0]
+    np.testing.assert_allclose(gradient, np.sqrt(2) * np.array([0, 0, 5, 5, 0, 1]))
+
+
+def test_contexts_before_the_first_are_standardised_to_zero_without_a_warning() -> None:
+    net, contexts = some()
+    with np.errstate(invalid="raise", divide="raise"):
+        assert (neural.standardise(net, contexts) == 0).all()
+
+
 def test_nothing_is_expected_before_the_first_reward() -> None:
     """The copies cancel exactly, and there is something to find out all the same."""
     net, X = some(pairs=16)

@@ -10,6 +10,7 @@ from fedcohort.deadline.base import PaceContext, settle
 from fedcohort.deadline.fedbalancer import FedBalancer, State, peak
 from fedcohort.device.base import Timing
 from fedcohort.errors import OptionError
+from fedcohort.part import DEVICE_SECONDS
 from fedcohort.types import Population, RoundOutcome, Selection
 from run_harness import go
 
@@ -211,3 +212,8 @@ def test_partial_epochs() -> None:
 def test_ranges(option: str, wrong: float) -> None:
     with pytest.raises(OptionError, match=option):
         replace(fedbalancer(), **{option: wrong})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("grid", "prefers_seconds"), [(None, False), (1.0, True)])
+def test_a_grid_in_seconds_prefers_a_device_timed_in_seconds(grid: float | None, prefers_seconds: bool) -> None:
+    assert (DEVICE_SECONDS in fedbalancer(grid=grid).prefers) is prefers_seconds

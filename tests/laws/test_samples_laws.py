@@ -100,3 +100,20 @@ def test_what_clients_tell_of_their_lists_is_read_or_refused(samples: Any) -> No
             assert np.isfinite(reported(word).read(update_of(0, [0.0], told=told)))
         else:
             assert word not in told
+
+
+def test_a_choice_is_called_foreseen_and_keeps_losses_exactly_where_it_is_so(samples: Any) -> None:
+    """Reversed losses and another deadline show what a choice depends on, in a state with a positive threshold."""
+    signals = {name: np.linspace(0.5, 1.0, 3) for name in samples.needs}
+    clients = np.arange(3)
+    state = samples.init(population())
+    for round_number in range(100):  # until the controllers have raised a threshold
+        falling = signals | {"loss_sum": np.full(3, 0.99**round_number)}
+        outcome = RoundOutcome(round_number, Selection(clients), clients, clients[:0], falling, {}, 9.0, 9.0)
+        state = samples.observe(state, outcome)
+    plain = [request(100, deadline_s) for deadline_s in (0.001, 40.0, np.inf)]
+    reversed_losses = [replace(each, losses=each.losses[::-1].copy()) for each in plain]
+    chosen = [[samples.choose(state, each).tolist() for each in requests] for requests in (plain, reversed_losses)]
+    reads_losses = chosen[0] != chosen[1]
+    assert reads_losses == samples.keeps_losses
+    assert samples.foreseen == (not reads_losses and chosen[0][0] == chosen[0][1] == chosen[0][2])

@@ -210,3 +210,23 @@ def test_tables_that_are_none_are_refused(counts: Any) -> None:
 def test_kinds_that_are_more_than_all_are_refused() -> None:
     with pytest.raises(OptionError, match=r"ai must be at most 1 - ci = 0.4, got 0.5"):
         rule(ci=0.6, ai=0.5)
+
+
+def test_a_size_that_rounds_above_a_pool_is_lowered() -> None:
+    """Two clients of 10 need 4.5 + .5 = 5 of each pair; rounding makes that 6 of the pair that has 5, so they get 9."""
+    pools = np.array([[22, 5], [19, 9]])
+    counts = dealt(rule(ci=0, ai=0, left="ci"), pools, 2)
+    assert counts.sum((1, 2)).tolist() == [9, 9]
+    assert (counts.sum(0) <= pools).all()
+
+
+def test_a_client_of_shift_d_pairs_class_y_with_attribute_y_plus_d() -> None:
+    """Two clients, three classes and attributes: shifts 0 and 1, so the peaks are 0, 1, 2 and 1, 2, 0."""
+    counts = dealt(rule(ci=0, ai=0, left="ci"), np.full((3, 3), 300), 2)
+    assert sorted(client.argmax(1).tolist() for client in counts) == [[0, 1, 2], [1, 2, 0]]
+
+
+def test_a_pair_with_too_few_samples_is_named_by_class_and_attribute() -> None:
+    tables = [[[1, 1, 1], [1, 1, 9]]]
+    with pytest.raises(OptionError, match=r"9 training samples of class 1 with attribute 2, and there are 5 "):
+        dealt(rule(counts=tables), np.full((2, 3), 5), 1)

@@ -117,6 +117,8 @@ def test_what_is_infeasible_names_what_is_feasible(
     assert set(named) == set(feasible) == {"fraction", "share"}
     split(float(feasible["fraction"]), share, clients, labels, len(pools))
     split(fraction, float(feasible["share"]), clients, labels, len(pools))
+    with pytest.raises(OptionError):  # one skewed client more than the message offers
+        split(float(feasible["fraction"]) + 1 / clients, share, clients, labels, len(pools))
 
 
 def test_a_used_up_class_is_passed_over() -> None:

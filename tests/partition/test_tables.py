@@ -77,3 +77,20 @@ def test_the_places_of_what_was_rounded_off_go_round() -> None:
     for kind in range(3):
         owners = np.flatnonzero(table[:, kind])
         assert max(b - a for a, b in pairwise(owners.tolist())) <= 5
+
+
+def test_a_factor_that_all_weights_of_a_client_share_does_not_matter() -> None:
+    """Weights far above or below the range of a float are scaled before they are used."""
+    log_weights, sizes, pools = draw(0, 7, 4, 1.0)
+    shifts = np.linspace(-2000, 2000, 7)[:, None]
+    np.testing.assert_allclose(fit(log_weights + shifts, sizes, pools), fit(log_weights, sizes, pools))
+
+
+def test_a_debt_to_earlier_clients_is_repaid_from_kinds_that_a_client_has() -> None:
+    """Client 0 wants half a sample of each of four kinds and gets the first two, so kinds 2 and 3 are owed half each.
+
+    Client 1 wants [0, 0, .5, 1.5] and is owed [-.5, -.5, 1, 2]: one more than its size 2, so kind 2 loses one.
+    """
+    wanted = np.array([[0.5, 0.5, 0.5, 0.5], [0, 0, 0.5, 1.5], [0.5, 0.5, 0, 0]])
+    table = in_whole_samples(wanted, np.array([2, 2, 1]), np.array([1, 1, 1, 2]))
+    assert table.tolist() == [[1, 1, 0, 0], [0, 0, 0, 2], [0, 0, 1, 0]]

@@ -72,3 +72,8 @@ def test_rounding_loses_no_batch() -> None:
     samples = make("samples", "fedbalancer")
     for k in range(1, 5):
         assert len(chosen(samples, request(0.5 * k, epoch=0.5))) == 2 * k
+
+
+def test_a_loss_at_the_threshold_counts_as_above_it() -> None:
+    """Of the losses .1 to 1 the two at .9 and 1 reach the threshold .9, and nothing fits in 4.9 s."""
+    assert chosen(make("samples", "fedbalancer"), request(4.9), 0.9) == [8, 9]

@@ -32,6 +32,11 @@ def test_the_hardest_and_the_first_of_equals() -> None:
     assert FedssLoss(80.0).choose(2.0, request(np.array([1.0, 3.0, 3.0, 3.0]))).tolist() == [1, 2]
 
 
+def test_a_client_trains_on_one_sample_at_least() -> None:
+    """A percentile of clients of which many have no samples may be below 1."""
+    assert FedssLoss(80.0).choose(0.5, request(np.array([1.0, 3.0]))).tolist() == [1]
+
+
 def test_equal_clients_train_on_everything() -> None:
     part = FedssLoss(80.0)
     assert part.choose(part.init(population(7, 7, 7)), request(np.arange(7.0))).tolist() == list(range(7))

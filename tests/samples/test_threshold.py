@@ -94,6 +94,9 @@ def test_noise_is_the_client_s_own_and_on_each_number() -> None:
     noise = np.array([samples.tell(state, request(client=k), LOSSES)["loss_high"] for k in range(1000)]) - 0.82
     assert abs(noise.mean()) < 4 * 0.5 / np.sqrt(1000)
     assert noise.std() == pytest.approx(0.5, rel=4.5 / np.sqrt(2 * 1000))
+    drawn = generator(0, "metadata", 3, 7).standard_normal(4)
+    report = samples.tell(state, request(client=7), LOSSES)
+    np.testing.assert_allclose(list(report.values())[:2], np.array(list(plain.values())[:2]) + 0.5 * drawn[:2])
     again = samples.tell(state, request(client=7), LOSSES)
     assert again == samples.tell(state, request(client=7), LOSSES)
     assert all(again[word] != plain[word] for word in plain)

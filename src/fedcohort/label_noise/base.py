@@ -32,4 +32,4 @@ class LabelNoise(Part, Protocol):
         """
         wrong = rng.random(len(labels)) < rate
         shift = rng.integers(1, max(n_classes, 2), len(labels))
-        return np.where(wrong & (n_classes > 1), (labels + shift) % n_classes, labels)
+        return np.where(wrong, (labels + shift) % n_classes, labels)  # of a single class, every label stays
