@@ -128,7 +128,9 @@ def _image(row: int, data: bytes | None, change: "Change" = plain) -> np.ndarray
                 if image.mode.startswith(DEEP):
                     raise BadImage(row, f"has more than 8 bits a pixel (mode {image.mode}), and 8 are meant")
                 pixels = np.asarray(change(upright(image)))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        reason = str(error).splitlines()[0].partition(" <_io")[0]
+    except BadImage:
+        raise
+    except Exception as error:  # Pillow's decoders raise errors of many kinds for damaged bytes
+        reason = (str(error) or type(error).__name__).splitlines()[0].partition(" <_io")[0]
         raise BadImage(row, f"is no image that can be read: {reason}") from error
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
