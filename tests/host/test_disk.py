@@ -108,3 +108,20 @@ def test_only_the_disks_own_errors_are_explained(tmp_path: Path) -> None:
     expected = pytest.raises(DiskError, match=rf"^{tmp_path}/a could not be written \(quota\): .* resume=true$")
     with expected, disk.in_one_line(tmp_path):
         raise OSError(errno.EDQUOT, "quota", f"{tmp_path}/a")
+
+
+def test_a_draft_follows_no_link_and_no_file_is_lost(tmp_path: Path) -> None:
+    """A link in place of the draft is removed; an error leaves the old file and no draft."""
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / ".page.fedcohort-draft").symlink_to(tmp_path / "precious")
+
+    def write(text: str) -> None:
+        with disk.replacing(tmp_path / "page") as draft:
+            draft.write_text(text)
+            if text == "half":
+                raise RuntimeError
+
+    write("new")
+    with pytest.raises(RuntimeError):
+        write("half")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"precious": "mine", "page": "new"}

@@ -146,13 +146,15 @@ def _check_inputs(file: Path, user: str, x: Sequence[Any], length: int | None) -
         where = f"{file}: user {user!r}, sample {row}"
         if not isinstance(sample, str | list):
             raise DataError(f"{where}: x must hold lists of numbers, or texts, and holds {sample!r:.40}")
-        if isinstance(sample, str) or (sample and all(isinstance(word, str) for word in sample)):
+        kinds = set(map(type, sample))
+        if isinstance(sample, str) or kinds == {str}:
             continue
-        for value in sample:
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise DataError(f"{where}: x holds {value!r:.40} where a number is meant")
-            if not math.isfinite(value) or abs(value) > LARGEST:
-                raise DataError(f"{where}: x holds {value:g}, which float32 can't hold")
+        if kinds - {int, float}:
+            odd = next(value for value in sample if type(value) not in (int, float))
+            raise DataError(f"{where}: x holds {odd!r:.40} where a number is meant")
+        if not (max(map(abs, sample), default=0) <= LARGEST and math.isfinite(sum(sample))):
+            odd = next(value for value in sample if not abs(value) <= LARGEST)
+            raise DataError(f"{where}: x holds {odd!r:.40}, which float32 can't hold")
         length = len(sample) if length is None else length
         if len(sample) != length or not sample:
             raise DataError(f"{where}: x has {len(sample)} numbers, and the first sample {length}")
