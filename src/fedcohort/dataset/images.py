@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from fedcohort.host import memory
+
 if TYPE_CHECKING:
     from PIL import Image
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 ORIENTATION = 0x0112  # the tag of EXIF
 MIXED = "; all must be of one kind and size, as fedcohort prepare imagefolder SRC DST size=64 makes them"
+SMALLER = "fedcohort prepare imagefolder SRC DST size=64 makes them smaller"
 DEEP = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
 
 
@@ -79,12 +82,17 @@ def holds_images(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(content) or pa.types.is_large_binary(content) or pa.types.is_null(content))
 
 
-def decode(column: pa.Array) -> np.ndarray:
-    """Decode a column of images: uint8 [rows, channels, height, width]. Raises `BadImage`."""
+def decode(column: pa.Array, n_rows: int) -> np.ndarray:
+    """Decode a piece of a column of images: uint8 [rows, channels, height, width].
+
+    n_rows: of the whole column. Raises `BadImage`, and `OptionError` where the column needs too much memory.
+    """
     out = np.empty((0,), np.uint8)
     for row, data in enumerate(column.field("bytes")):
         image = _image(row, data.as_py())
         if not row:
+            what = f"{n_rows:,} images of {' x '.join(map(str, image.shape))}"
+            memory.require((n_rows + len(column)) * image.nbytes, what, SMALLER)
             out = np.empty((len(column), *image.shape), np.uint8)
         elif image.shape != out.shape[1:]:
             name = _path(column, row)

@@ -121,13 +121,16 @@ class Frame:
 
     def numbers(self, names: list[str], *, gaps: bool = False) -> Float32[np.ndarray, "rows columns"]:
         """Scalar columns side by side; gaps: missing cells are NaN, and no error."""
-        out = np.empty((self.table.num_rows, len(names)), dtype=np.float32)
+        rows = self.table.num_rows
+        what = f"{self.where} with {rows:,} rows of {len(names):,} numbers"
+        memory.require(4.0 * rows * len(names) + 8.0 * rows, what, "use fewer rows or columns")
+        out = np.empty((rows, len(names)), dtype=np.float32)
         for j, name in enumerate(names):
             column = self.column(name)
             if not cells.may_be_numbers(column):
                 raise self.error(name, f": column {name!r} must hold numbers, it holds {column.type}")
-            for rows, piece in cells.pieces(column):
-                out[rows, j] = cells.numbers(piece)
+            for place, piece in cells.pieces(column):
+                out[place, j] = cells.numbers(piece)
             if not gaps and (bad := np.isnan(out[:, j])).any():
                 row = int(bad.argmax())
                 raise self.blame(name, row, cells.fault(column, row), self.remedy + self.for_numbers)
@@ -145,6 +148,8 @@ class Frame:
                 continue
             part = self._arrays(name, chunk, start, gaps)
             if not start:
+                size = float(part.nbytes) / len(part) * self.table.num_rows
+                memory.require(size, f"{self.where} with {self.table.num_rows:,} rows", "use fewer or smaller rows")
                 out = np.empty((self.table.num_rows, *part.shape[1:]), part.dtype)
             elif part.shape[1:] != out.shape[1:]:
                 mixed = images.MIXED if images.holds_images(chunk.type) else ""
@@ -161,7 +166,7 @@ class Frame:
             raise self.blame(name, start + int(gap.argmax()), "is empty", self.remedy)
         if images.holds_images(chunk.type):
             try:
-                return images.decode(chunk)
+                return images.decode(chunk, self.table.num_rows)
             except images.BadImage as error:
                 raise self.blame(name, start + error.row, str(error)) from error
         array, dims = chunk, [len(chunk)]
