@@ -181,14 +181,16 @@ def two_files(folder: Path, second: Mapping[str, object], name: str = "train/b.j
     raw_json(folder, second, name)
 
 
-def pipe(path: Path) -> None:
+def pipe(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(path)
+    return path
 
 
-def link(path: Path, target: object) -> None:
+def link(path: Path, target: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.symlink_to(str(target))
+    return path
 
 
 def leaf_files() -> list[Case]:
@@ -253,8 +255,9 @@ def linked(relative: str, target: str) -> Build:
     return build
 
 
-def good(raw: Path) -> None:
+def good(raw: Path) -> Path:
     raw_json(raw, document())
+    return raw
 
 
 def targets() -> list[Case]:
@@ -313,9 +316,10 @@ def targets() -> list[Case]:
 # Folders of images
 
 
-def images(raw: Path, *names: str) -> None:
+def images(raw: Path, *names: str) -> Path:
     for number, name in enumerate(names):
         save(raw / name, number)
+    return raw
 
 
 def overwritten(name: str, content: bytes) -> Build:

@@ -38,8 +38,8 @@ IMAGES = [encode(image) for image in noise(N, (1, 8, 8))]
 LISTS = [[float(k), float(k % 7)] for k in range(N)]
 
 
-def load(folder: Path, build: Callable[[Path], object], words: Sequence[str], train: bool) -> Answer:
-    """Build the tables in `folder`/data and load them with the options `words`; train a round where `train`."""
+def load(folder: Path, build: Callable[[Path], object], words: Sequence[str]) -> Answer:
+    """Build the tables in `folder`/data, load them with the options `words`, and train for a round."""
     data = folder / "data"
     data.mkdir()
     build(data)
@@ -47,16 +47,15 @@ def load(folder: Path, build: Callable[[Path], object], words: Sequence[str], tr
     chosen = {word.split("=")[0] for word in words}
     path = () if "dataset.path" in chosen else (f"dataset.path={data}",)
     base = (*(word for word in SMALL if word.split("=")[0] not in chosen), "dataset=folder", *path, *words)
-    act = partial(run, folder / "logs", base, train)
+    act = partial(run, folder / "logs", base)
     return forked(lambda: in_one_line(act, base, CONFIGS), LIMIT_S)
 
 
-def run(logs: Path, words: Sequence[str], train: bool) -> None:
-    """Load and deal the data, print what the start-up table says of them, and train where `train`."""
+def run(logs: Path, words: Sequence[str]) -> None:
+    """Load and deal the data, print what the start-up table says of them, and train."""
     federation, info = look(compose_words(*words, f"paths.logs={logs}"), words)
     print(info.tags["inputs"], *federation.remarks(), sep="\n", flush=True)
-    if train:
-        go(logs, *words)
+    go(logs, *words)
 
 
 @cache
@@ -65,21 +64,22 @@ def warm_up() -> None:
     with tempfile.TemporaryDirectory() as name:
         columns(Path(name), {})
         with redirect_stdout(io.StringIO()):
-            run(Path(name) / "logs", (*SMALL, "dataset=folder", f"dataset.path={name}"), train=True)
+            run(Path(name) / "logs", (*SMALL, "dataset=folder", f"dataset.path={name}"))
 
 
 def case(name: str, build: Callable[[Path], object], *expected: str, accepted: bool = False, words: str = "") -> Case:
-    return Case(name, lambda folder: load(folder, build, words.split(), accepted), expected, accepted)
+    return Case(name, lambda folder: load(folder, build, words.split()), expected, accepted)
 
 
 # Parquet
 
 
-def columns(folder: Path, changes: Columns, test: Columns | None = None) -> None:
+def columns(folder: Path, changes: Columns, test: Columns | None = None) -> Path:
     """Write train and test with the columns x and label, and changes of both; test: other changes of test."""
     for part, part_changes in (("train", changes), ("test", changes if test is None else test)):
         content = {"x": X, "label": LABELS, **part_changes}
         pq.write_table(pa.table({n: v for n, v in content.items() if v is not None}), folder / f"{part}.parquet")
+    return folder
 
 
 def table(name: str, changes: Columns, *expected: str, test: Columns | None = None, **more: Any) -> Case:
@@ -251,14 +251,14 @@ def client_tables() -> list[Case]:
         clients("an empty client", at(names, 7, None), "row 7 is empty"),
         clients("a NaN client", at([float(k // 10) for k in range(N)], 7, float("nan")), "row 7"),
         clients("a client of spaces", at(names, 7, " "), "row 7 is empty"),
-        clients("fractional clients", [k / 2 for k in range(N)], "who"),
+        clients("fractional clients", [k / 2 for k in range(N)], "row 1 has client 0.5"),
         clients("infinite clients", at([float(k // 10) for k in range(N)], 7, float("inf")), "row 7"),
         clients("clients are lists", [[k // 10] for k in range(N)], "who"),
         clients("clients are dates", pa.array([k // 10 for k in range(N)], pa.timestamp("s")), "who"),
         clients("clients are bytes", [b"a", b"b"] * (N // 2), "who"),
-        clients("clients of one row", [f"c{k}" for k in range(N)], "fewer than"),
+        clients("clients of one row", [f"c{k}" for k in range(N)], "no owner has more than 3 training samples"),
         clients("one client of one row", at(names, 0, "z"), "fewer than"),
-        clients("clients of two rows", [f"c{k // 2}" for k in range(N)], "fewer than"),
+        clients("clients of two rows", [f"c{k // 2}" for k in range(N)], "no owner has more than 3"),
         clients(
             "no client of train has test rows",
             names,
@@ -273,7 +273,7 @@ def client_tables() -> list[Case]:
             "client column with another partition",
             names,
             "dataset.client=who",
-            words="dataset.client=who heterogeneity=dirichlet",
+            words="dataset.client=who heterogeneity=noniid30",
         ),
         clients("huge ids", [2**62 + k // 10 for k in range(N)], "1: x", accepted=True),
         clients("negative ids", [-(k // 10) for k in range(N)], "1: x", accepted=True),
@@ -393,11 +393,11 @@ def text(name: str, train: str | bytes, *expected: str, test: str | bytes | None
 def csv_tables() -> list[Case]:
     good = rows()
     return [
-        text("semicolons", rows(";"), "has no column 'label'"),
-        text("tabs", rows("\t"), "has no column 'label'"),
-        text("bars", rows("|"), "has no column 'label'"),
-        text("spaces", rows(" "), "has no column 'label'"),
-        text("decimal commas", rows(";").replace(".", ","), "has no column"),
+        text("semicolons", rows(";"), "separates columns by ';'"),
+        text("tabs", rows("\t"), "separates columns by '\\t'"),
+        text("bars", rows("|"), "separates columns by '|'"),
+        text("spaces", rows(" "), "separates columns by ' '"),
+        text("decimal commas", rows(";").replace(".", ","), "Expected 1 columns, got 2"),
         text(
             "decimal commas in quotes",
             "x,label\n" + "".join(f'"0,{k}",{k % 3}\n' for k in range(N)),
@@ -418,7 +418,7 @@ def csv_tables() -> list[Case]:
         text("gzip", b"\x1f\x8b\x08\x00" + bytes(range(200)), "is no UTF-8 text"),
         text("a ZIP file", b"PK\x03\x04" + bytes(30), "train.csv"),
         text("a workbook", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100), "is no UTF-8 text"),
-        text("a web page", "<html>\n<body>not found</body>\n</html>\n", "has no column 'label'"),
+        text("a web page", "<html>\n<body>not found</body>\n</html>\n", "has no column of numbers"),
         text("JSON", '{"x": 1, "label": 0}\n' * 3, "train.csv"),
         text(
             "a pointer of Git LFS",
@@ -516,7 +516,7 @@ def files() -> list[Case]:
         case("Parquet empty", damaged(lambda c: b""), bad),
         case("Parquet cut off", damaged(lambda c: c[:-20]), bad),
         case("Parquet's end alone", damaged(lambda c: c[-50:]), bad),
-        case("Parquet without its magic", damaged(lambda c: b"XXXX" + c[4:]), "train.parquet"),
+        case("Parquet without its magic", damaged(lambda c: b"XXXX" + c[4:]), "1: x", accepted=True),
         case("Parquet with a changed footer", damaged(flipped(lambda n: n - 60)), "train.parquet"),
         case("Parquet with a changed length", damaged(flipped(lambda n: n - 6)), bad),
         case("Parquet of zeros", damaged(lambda c: bytes(len(c))), bad),
@@ -524,7 +524,7 @@ def files() -> list[Case]:
         case("Parquet that is a text", damaged(lambda c: b"hello"), bad),
         case(
             "a CSV that is Parquet",
-            lambda f: (columns(f, {}), os.rename(f / "train.parquet", f / "train.csv")),
+            renamed,
             "train.csv",
         ),
         case("a pipe for train", special("train.parquet", os.mkfifo), "train.parquet is no regular file"),
@@ -549,9 +549,7 @@ def files() -> list[Case]:
             accepted=True,
             words="dataset.valid=none",
         ),
-        case(
-            "train a list of files", special("train.parquet", lambda f: (f.mkdir(), columns(f, {}))), "no regular file"
-        ),
+        case("train a list of files", special("train.parquet", folder_of_parts), "no regular file"),
         case("path missing", lambda f: None, "there is no such folder", words="dataset.path=/nowhere/at/all"),
         case("path a file", lambda f: None, "there is no such folder", words="dataset.path=/etc/passwd"),
         case("path a device", lambda f: None, "there is no such folder", words="dataset.path=/dev/null"),
@@ -573,6 +571,15 @@ def files() -> list[Case]:
         case("more clients than rows", lambda f: columns(f, {}), "feasible: clients<=", words="clients=1000"),
         case("a limit below the clients", lambda f: columns(f, {}), "clients", words="split.limit=3"),
     ]
+
+
+def folder_of_parts(file: Path) -> None:
+    file.mkdir()
+    columns(file, {})
+
+
+def renamed(folder: Path) -> None:
+    os.rename(columns(folder, {}) / "train.parquet", folder / "train.csv")
 
 
 def columns_at(file: Path) -> None:

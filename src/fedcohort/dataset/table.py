@@ -3,6 +3,7 @@
 Every error names the option, the file, the column and, where one value is to blame, its row (counted from 0).
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -203,6 +204,8 @@ def read(file: Path) -> Frame:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(file, error) from error
     names = list(table.column_names)
+    if file.suffix == ".csv" and len(names) == 1 and (separator := next((s for s in ";\t| " if s in names[0]), "")):
+        raise DataError(f"dataset.path: {file} separates columns by {separator!r}: separate them by commas")
     if table.num_rows == 0:
         raise DataError(f"dataset.path: {file} has no rows")
     if len(set(names)) < len(names):
@@ -230,11 +233,14 @@ def file_of(path: str, part: str, option: str = "dataset.path") -> Path | None:
     try:
         folder = Path(path).expanduser()
         is_folder = folder.is_dir()
-        found = [file for kind in KINDS if (file := folder / (part + kind)).is_file()] if is_folder else []
+        found = [file for kind in KINDS if os.path.lexists(file := folder / (part + kind))] if is_folder else []
+        odd = next((file for file in found if not file.is_file()), None)
     except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, a user who is not there
         raise DataError(f"{option}={path[:200]} can't be read: {getattr(error, 'strerror', None) or error}") from error
     if not is_folder:
         raise DataError(f"{option}={path[:200]}: there is no such folder (from {Path.cwd()})")
+    if odd is not None:
+        raise DataError(f"{option}={path}: {odd.name} is no regular file, or a link to nothing: it is not read")
     if len(found) > 1:
         raise DataError(f"{option}={path} holds both {found[0].name} and {found[1].name}: move one of them away")
     return found[0] if found else None

@@ -2,11 +2,11 @@
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fedcohort.errors import DiskError
+from fedcohort.errors import DiskError, OptionError
 
 REFUSES = {  # other faults of a file are a bug's, and keep their traceback
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
@@ -50,6 +50,28 @@ def replacing(path: Path) -> Iterator[Path]:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         raise
+
+
+def check_outputs(folder: Path, names: Iterable[str], page: str, mark: str) -> None:
+    """Check that a command which writes into `folder` replaces nothing but what it wrote before.
+
+    Args:
+        folder: where to, which need not exist.
+        names: of the files that the command writes or removes.
+        page: the one of them that shows who wrote it.
+        mark: a text that every such page holds.
+
+    Raises `OptionError` where one of the files exists, and the page is none of this command's.
+    """
+    taken = next((name for name in names if os.path.lexists(folder / name)), None)
+    if taken is None:
+        return
+    try:
+        ours = (folder / page).is_file() and mark in (folder / page).read_text()
+    except (OSError, ValueError):
+        ours = False
+    if not ours:
+        raise OptionError(f"{folder} holds {taken}, which this command did not write: move it, or name another folder")
 
 
 def is_plain(path: Path) -> bool:

@@ -4,6 +4,7 @@ import logging
 import shlex
 from pathlib import Path
 
+from fedcohort.errors import OptionError
 from fedcohort.host.commands import fedcohort
 from fedcohort.observe import explained, page
 from fedcohort.observe.figure import belief, curves, following, one_round, pace, partition, selection, timeline
@@ -92,5 +93,7 @@ def explain(folder: Path, step: int) -> list[Path]:
 def _open(info: RunInfo) -> tuple[History, Path]:
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of every font it looks at
     history, folder = read(info.folder), info.folder / FOLDER
+    if folder.is_symlink():
+        raise OptionError(f"{folder} is a link, and what it leads to is not written to: remove it")
     folder.mkdir(exist_ok=True)
     return history, folder
