@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.errors import DiskError, FedcohortError
+from fedcohort.errors import DiskError, FedcohortError, OptionError
 from fedcohort.host import disk
 from fedcohort.record import history
 from killing import in_a_child
@@ -125,3 +125,18 @@ def test_a_draft_follows_no_link_and_no_file_is_lost(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         write("half")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"precious": "mine", "page": "new"}
+
+
+def test_a_command_replaces_only_what_it_wrote(tmp_path: Path) -> None:
+    """Its own page shows whose the other files are; without one, a file of the user's stays."""
+    names = ("page.md", "table.csv")
+    disk.check_outputs(tmp_path / "nowhere", names, "page.md", "by us")
+    (tmp_path / "page.md").write_text("written by us")
+    (tmp_path / "table.csv").write_text("1")
+    disk.check_outputs(tmp_path, names, "page.md", "by us")
+    (tmp_path / "page.md").write_text("my notes")
+    with pytest.raises(OptionError, match=r"holds page.md, which this command did not write: move it, or name another"):
+        disk.check_outputs(tmp_path, names, "page.md", "by us")
+    (tmp_path / "page.md").unlink()
+    with pytest.raises(OptionError, match=r"holds table.csv"):
+        disk.check_outputs(tmp_path, names, "page.md", "by us")
