@@ -423,7 +423,7 @@ def csv_tables() -> list[Case]:
         text(
             "a pointer of Git LFS",
             "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 1\n",
-            "has no column",
+            "separates columns by",
         ),
         text("columns called alike", good.replace("x,label", "x,x"), "2 columns called 'x'"),
         text("header of quotes", good.replace("x,label", '"x","label"'), "1: x", accepted=True),
