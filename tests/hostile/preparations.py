@@ -434,7 +434,7 @@ def edited(make: Callable[[Path], Path], name: str, change: Callable[[str], str 
     return build
 
 
-def replaced(make: Callable[[Path], Path], name: str, special: Callable[[Path], None]) -> Build:
+def replaced(make: Callable[[Path], Path], name: str, special: Callable[[Path], object]) -> Build:
     def build(raw: Path) -> None:
         file = make(raw) / name
         file.unlink()

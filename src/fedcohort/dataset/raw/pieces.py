@@ -91,7 +91,7 @@ def _read_done(destination: Path, digest: str) -> dict[str, int] | None:
     if not os.path.lexists(file):
         return None
     try:
-        notes = json.loads(file.read_text()) if disk.is_plain(file) else None
+        notes: Any = json.loads(file.read_text()) if disk.is_plain(file) else None
         rows = {str(part): int(count) for part, count in notes["rows"].items()} if notes["plan"] == digest else None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         rows = None
