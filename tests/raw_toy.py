@@ -17,8 +17,8 @@ def save(path: Path, seed: int = 0, shape: tuple[int, int, int] = (3, 12, 10), k
     return pixels
 
 
-def prepare(pieces: list[Piece], destination: Path) -> dict[str, int]:
-    return write(pieces, destination, lambda part, done, count: None)
+def prepare(pieces: list[Piece], destination: Path, unique: str = "") -> dict[str, int]:
+    return write(pieces, destination, lambda part, done, count: None, unique)
 
 
 def celeba(folder: Path) -> Path:

@@ -4,6 +4,7 @@ dataset=folder stands for data of one's own; what images of a known layout are r
 tests/laws/test_image_dataset_laws.py, and each kind of cell in test_folder_rows.py and test_folder_labels.py.
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,12 @@ from fedcohort.dataset.celeba import Celeba
 from fedcohort.dataset.spawrious import Spawrious
 from fedcohort.dataset.waterbirds import Waterbirds
 from fedcohort.errors import DataError, OptionError
+from fedcohort.host import memory
 from fedcohort.partition.iid import Iid
 from fedcohort.partition.natural import Natural
 from federation_toy import made
 from folder_toy import at, folder, table
+from folder_toy import write as write_part
 from pictures_toy import encode, noise, write
 
 N = 40
@@ -53,8 +56,17 @@ def load(path: Path, columns: Mapping[str, Any], **options: Any) -> Raw:
         ),
         ({"label": [0] * N}, {}, r"column 'label' has one label only, 0: there is nothing to learn"),
         ({"site": at(SITES, 7, None)}, {"client": "site"}, r"column 'site', row 7 is empty"),
+        (
+            {"site": at([float(k) for k in SITES], 7, 0.5)},
+            {"client": "site"},
+            r"column 'site', row 7 has client 0.5; clients are texts, or whole numbers",
+        ),
+        ({"site": at([float(k) for k in SITES], 7, float("inf"))}, {"client": "site"}, r"row 7 has client inf"),
     ],
-    ids=["client column", "label column", "half", "nan", "constant", "images", "mixed sizes", "one class", "owner"],
+    ids=[
+        *("client column", "label column", "half", "nan", "constant", "images", "mixed sizes", "one class", "owner"),
+        *("half a client", "infinite client"),
+    ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, columns: Mapping[str, Any], options: Any, said: str) -> None:
     with pytest.raises(DataError, match=said):
@@ -118,3 +130,40 @@ def test_an_attribute_that_some_rows_lack_is_refused_by_row(tmp_path: Path) -> N
         write(tmp_path, part, image=pictures, celeb_id=[1] * 8, Smiling=rows, Male=at(rows, 6, None))
     with pytest.raises(DataError, match=r"train.parquet: column 'Male', row 6 is empty"):
         Celeba(str(tmp_path), "hub", None, "sample", 1.0, 5, "Male", "uint8").load(0)
+
+
+def test_neighbouring_ids_stay_apart(tmp_path: Path) -> None:
+    """Of int64 in one part and uint64 in the other: as floats, 2^53 and 2^53 + 1 would be one client."""
+    ids = [2**53 + k % 4 for k in range(N)]
+    table(tmp_path, N, site=ids)
+    write_part(tmp_path, "test", x=[k / N for k in range(N)], label=TWOS, site=np.array(ids, np.uint64))
+    raw = folder(tmp_path, client="site").load(0)
+    assert list(raw.owner_names) == [str(2**53 + k) for k in range(4)]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
+    """A pipe was passed over for the other kind of table, or waited for."""
+    table(tmp_path)
+    file = tmp_path / "valid.csv"
+    {"pipe": os.mkfifo, "link": lambda path: path.symlink_to("nowhere"), "folder": Path.mkdir}[kind](file)
+    with pytest.raises(DataError, match=r"valid.csv is no regular file, or a link to nothing: it is not read"):
+        folder(tmp_path).load(0)
+
+
+def test_other_separators_are_named(tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        (tmp_path / f"{part}.csv").write_text("x;label\n1;0\n2;1\n")
+    with pytest.raises(DataError, match=r"train.csv separates columns by ';': separate them by commas"):
+        folder(tmp_path).load(0)
+
+
+def test_large_images_are_rejected_before_they_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """40 images of 64 bytes, twice: decoded, and beside them the piece of the file that they come from."""
+    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "available", lambda: 5119.0)
+    table(tmp_path, N, image=IMAGES)
+    with pytest.raises(
+        OptionError, match=r"40 images of 1 x 8 x 8 needs at least 0.0 GB, .* size=64 makes them smaller"
+    ):
+        folder(tmp_path, features="image").load(0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.errors import DiskError, FedcohortError
+from fedcohort.errors import DiskError, FedcohortError, OptionError
 from fedcohort.host import disk
 from fedcohort.record import history
 from killing import in_a_child
@@ -108,3 +108,35 @@ def test_only_the_disks_own_errors_are_explained(tmp_path: Path) -> None:
     expected = pytest.raises(DiskError, match=rf"^{tmp_path}/a could not be written \(quota\): .* resume=true$")
     with expected, disk.in_one_line(tmp_path):
         raise OSError(errno.EDQUOT, "quota", f"{tmp_path}/a")
+
+
+def test_a_draft_follows_no_link_and_no_file_is_lost(tmp_path: Path) -> None:
+    """A link in place of the draft is removed; an error leaves the old file and no draft."""
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / ".page.fedcohort-draft").symlink_to(tmp_path / "precious")
+
+    def write(text: str) -> None:
+        with disk.replacing(tmp_path / "page") as draft:
+            draft.write_text(text)
+            if text == "half":
+                raise RuntimeError
+
+    write("new")
+    with pytest.raises(RuntimeError):
+        write("half")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"precious": "mine", "page": "new"}
+
+
+def test_a_command_replaces_only_what_it_wrote(tmp_path: Path) -> None:
+    """Its own page shows whose the other files are; without one, a file of the user's stays."""
+    names = ("page.md", "table.csv")
+    disk.check_outputs(tmp_path / "nowhere", names, "page.md", "by us")
+    (tmp_path / "page.md").write_text("written by us")
+    (tmp_path / "table.csv").write_text("1")
+    disk.check_outputs(tmp_path, names, "page.md", "by us")
+    (tmp_path / "page.md").write_text("my notes")
+    with pytest.raises(OptionError, match=r"holds page.md, which this command did not write: move it, or name another"):
+        disk.check_outputs(tmp_path, names, "page.md", "by us")
+    (tmp_path / "page.md").unlink()
+    with pytest.raises(OptionError, match=r"holds table.csv"):
+        disk.check_outputs(tmp_path, names, "page.md", "by us")

@@ -3,12 +3,16 @@
 import ctypes
 import gc
 import math
+import os
+import resource
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fedcohort.errors import OptionError
 from fedcohort.host import memory
+from killing import in_a_child
 from run_harness import Collect, go
 
 
@@ -95,3 +99,34 @@ def test_a_run_gives_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert said[-1] == "finished"
     assert said.count("finished") == 1
     assert said[0] == "loading"
+
+
+def test_a_need_beyond_the_address_space_is_rejected_with_numbers() -> None:
+    """In a child whose limit leaves 1 GB: 0.1 GB pass, 40 GB don't."""
+
+    def limited() -> None:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * os.sysconf("SC_PAGE_SIZE") + 2**30
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        memory.require(1e8, "a table", "use fewer rows")
+        with pytest.raises(OptionError, match=r"a table needs at least 40.0 GB, 1.\d GB are available: use fewer rows"):
+            memory.require(4e10, "a table", "use fewer rows")
+
+    assert in_a_child(limited) == 0
+
+
+def test_what_a_control_group_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its limit less the memory of its processes; cached files do not count."""
+    (tmp_path / "memory.max").write_text("5000\n")
+    (tmp_path / "memory.stat").write_text("anon 2000\nfile 2900\n")
+    monkeypatch.setattr(memory, "CONTROL", tmp_path)
+    monkeypatch.setattr(memory, "CONTROLS", tmp_path / "cgroup")
+    (tmp_path / "cgroup").write_text("0::/job/step\n")
+    assert memory.available() == 3000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.available() > 2**20
+
+
+def test_small_needs_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available", lambda: 0.0)
+    memory.require(memory.SMALL, "a table", "use fewer rows")

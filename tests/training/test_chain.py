@@ -11,6 +11,7 @@ from torch import nn
 from fedcohort.data.pixels import PixelScale
 from fedcohort.flat import FlatModel
 from fedcohort.rng import torch_scope
+from fedcohort.training import chain
 from fedcohort.training.chain import Chain, find_chain
 from fedcohort.training.step import Plain, Stepwise
 from yaml_words import make
@@ -88,3 +89,11 @@ def test_a_linear_model_has_no_front_and_one_layer() -> None:
     }
     found = {name: find_chain(FlatModel(network)) for name, network in kinds.items()}
     assert [name for name, chain in found.items() if chain is not None and chain.is_linear] == ["linear"]
+
+
+@pytest.mark.parametrize("n_classes", [3, chain.TABLE + 1])
+def test_rows_of_many_classes_are_those_of_the_identity(n_classes: int) -> None:
+    """Without the identity itself, which is 40 GB for 100,000 classes."""
+    labels = torch.tensor([[0, n_classes - 1], [2, 1]])
+    rows = chain.onehot(labels, n_classes, torch.float32)
+    assert torch.equal(rows, torch.eye(n_classes)[labels])

@@ -46,7 +46,11 @@ def main(words: Sequence[str]) -> int:
     if absent := next((path.parent for path in contents if not path.parent.is_dir()), None):
         raise OptionError(f"there is no folder {absent}: call this in the folder that has train.py")
     for path, text in contents.items():
-        path.write_text(text)
+        try:
+            with path.open("x") as file:  # follows no link
+                file.write(text)
+        except FileExistsError as error:
+            raise OptionError(f"{path} is there already") from error
         sys.stdout.write(f"wrote {path}\n")
     group = KINDS[kind]
     if kind != "signal":

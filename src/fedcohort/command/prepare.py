@@ -8,8 +8,9 @@ waterbirds    metadata.csv and the images that it names: for dataset=waterbirds
 spawrious     <0 or 1>/<place>/<breed>/*: for dataset=spawrious
 
 DST gets train.parquet, and test.parquet and valid.parquet where there are such parts. Images keep their bytes, or are
-made N x N pixels and stored as PNG with size=N. Typed again, it goes on where it was stopped. SRC is a folder: archives
-are not opened, nothing is unpickled, and what leads out of SRC, a link or a name in a list, is refused.
+made N x N pixels and stored as PNG with size=N. Typed again, it continues where it was stopped. SRC is a folder:
+archives are not opened, nothing is unpickled, and what leads out of SRC, a link or a name in a list, is refused.
+No file of DST is replaced.
 """
 
 import importlib
@@ -21,7 +22,7 @@ from pathlib import Path
 from fedcohort import ranges
 from fedcohort.dataset.raw.pieces import write
 from fedcohort.dataset.raw.source import folder_of
-from fedcohort.errors import OptionError
+from fedcohort.errors import DataError, OptionError
 from fedcohort.host import disk
 from fedcohort.startup.options import unknown
 
@@ -32,28 +33,48 @@ EVERY_S = 5.0  # seconds between lines
 def main(words: Sequence[str]) -> int:
     """The command. Raises `OptionError` and `DataError`."""
     named = [word for word in words if "=" not in word]
-    options = dict(word.split("=", 1) for word in words if "=" in word)
-    for name in options:
+    options = [word.split("=", 1) for word in words if "=" in word]
+    for number, (name, _) in enumerate(options):
         if name != "size":
             raise unknown("", name, ("size",))
+        if number:
+            raise OptionError("size is there twice: name it once")
     if len(named) != 3:
         raise OptionError(f"name the kind ({', '.join(KINDS)}), the folder with the raw files, and the folder to make")
-    kind, source, destination = named[0], folder_of(named[1]), Path(named[2]).expanduser()
+    kind, source = named[0], folder_of(named[1])
     ranges.choice("the kind", kind, *KINDS)
-    if destination.resolve().is_relative_to(source.resolve()):
-        raise OptionError(f"{destination} lies in {source}, whose files are read: name another folder to make")
-    text = options.get("size")
-    size = int(text) if text is not None and text.isdecimal() else text
+    destination = _destination(named[2], source)
+    text = options[0][1] if options else None
+    size = int(text) if text is not None and text.isdecimal() and len(text) < 9 else text
     ranges.integer("size", size, "[1, 4096]", optional=True)
     form = importlib.import_module(f"fedcohort.dataset.raw.{kind}")
-    pieces = form.plan(source, size)
     with disk.in_one_line(destination):
-        rows = write(pieces, destination, lines())
-        if hasattr(form, "finish"):
-            form.finish(destination)
+        try:
+            pieces = form.plan(source, size)
+            rows = write(pieces, destination, lines(), getattr(form, "UNIQUE", ""))
+            if hasattr(form, "finish"):
+                form.finish(destination)
+        except OSError as error:
+            if disk.refuses(error):
+                raise
+            raise DataError(f"{error.filename or destination}: {error.strerror or error}") from error
     parts = ", ".join(f"{count:,} rows in {part}.parquet" for part, count in rows.items())
     sys.stdout.write(f"{destination}: {parts}\n")
     return 0
+
+
+def _destination(path: str, source: Path) -> Path:
+    """Return the folder to make. Raises `OptionError` where it lies in the source, or its name can't be used."""
+    try:
+        destination = Path(path).expanduser()
+        lies_within = destination.resolve().is_relative_to(source.resolve())
+    except (OSError, RuntimeError, ValueError) as error:
+        raise OptionError(f"{path[:200]!r} can't be used as a folder's name: {error}") from error
+    if not path.strip():
+        raise OptionError("the folder to make has an empty name")
+    if lies_within:
+        raise OptionError(f"{destination} lies in {source}, whose files are read: name another folder to make")
+    return destination
 
 
 def lines() -> Callable[[str, int, int], None]:

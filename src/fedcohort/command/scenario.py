@@ -6,8 +6,12 @@ from pathlib import Path
 from fedcohort.data import skew
 from fedcohort.data.federation import Federation
 from fedcohort.data.shards import Counts
+from fedcohort.host import disk
 from fedcohort.observe.figure import partition
+from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import RunInfo
+
+PAGE, PICTURE = "README.md", "partition.png"
 
 NAMES = {"ci": "class imbalance", "ai": "attribute imbalance", "sc": "spurious correlation"}
 ELSEWHERE = ("dataset.path", "paths.logs")  # options whose values are of one machine
@@ -39,9 +43,11 @@ def write(
         clients: rows, as the command shows them.
         configs: the folder of the groups, whose presets say what they are.
     """
+    disk.check_outputs(folder, (PAGE, PICTURE), PAGE, "```bash\nfedcohort data ")
     folder.mkdir(parents=True, exist_ok=True)
-    partition.draw(info, folder / "partition.png")
-    (folder / "README.md").write_text("\n".join(_lines(federation, info, facts, clients, configs)) + "\n")
+    text = "\n".join(_lines(federation, info, facts, clients, configs)) + "\n"
+    write_atomically(folder / PAGE, text)  # first, as it shows whose the picture is
+    partition.draw(info, folder / PICTURE)
 
 
 def _lines(

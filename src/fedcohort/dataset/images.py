@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from fedcohort.host import memory
+
 if TYPE_CHECKING:
     from PIL import Image
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 ORIENTATION = 0x0112  # the tag of EXIF
 MIXED = "; all must be of one kind and size, as fedcohort prepare imagefolder SRC DST size=64 makes them"
+SMALLER = "fedcohort prepare imagefolder SRC DST size=64 makes them smaller"
 DEEP = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
 
 
@@ -79,12 +82,17 @@ def holds_images(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(content) or pa.types.is_large_binary(content) or pa.types.is_null(content))
 
 
-def decode(column: pa.Array) -> np.ndarray:
-    """Decode a column of images: uint8 [rows, channels, height, width]. Raises `BadImage`."""
+def decode(column: pa.Array, n_rows: int) -> np.ndarray:
+    """Decode a piece of a column of images: uint8 [rows, channels, height, width].
+
+    n_rows: of the whole column. Raises `BadImage`, and `OptionError` where the column needs too much memory.
+    """
     out = np.empty((0,), np.uint8)
     for row, data in enumerate(column.field("bytes")):
         image = _image(row, data.as_py())
         if not row:
+            what = f"{n_rows:,} images of {' x '.join(map(str, image.shape))}"
+            memory.require((n_rows + len(column)) * image.nbytes, what, SMALLER)
             out = np.empty((len(column), *image.shape), np.uint8)
         elif image.shape != out.shape[1:]:
             name = _path(column, row)
@@ -128,7 +136,9 @@ def _image(row: int, data: bytes | None, change: "Change" = plain) -> np.ndarray
                 if image.mode.startswith(DEEP):
                     raise BadImage(row, f"has more than 8 bits a pixel (mode {image.mode}), and 8 are meant")
                 pixels = np.asarray(change(upright(image)))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        reason = str(error).splitlines()[0].partition(" <_io")[0]
+    except BadImage:
+        raise
+    except Exception as error:  # Pillow's decoders raise errors of many kinds for damaged bytes
+        reason = (str(error) or type(error).__name__).splitlines()[0].partition(" <_io")[0]
         raise BadImage(row, f"is no image that can be read: {reason}") from error
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,29 @@ def owners_of(train: Frame, test: Frame, name: str | None) -> Owners:
             raise frame.error(name, f": column {name!r} must hold texts or numbers, it holds {column.type}")
     if len({cells.is_text(column.type) for column in found}) > 1:
         raise test.error(name, f": column {name!r} mixes texts and numbers with that of {train.where}")
-    names, ids = np.unique(np.concatenate([column.to_numpy() for column in found]), return_inverse=True)
+    values = [_exact(frame, name, column) for frame, column in zip(frames, found, strict=True)]
+    names, ids = np.unique(np.concatenate(values), return_inverse=True)
     first, second = np.split(ids.astype(np.int64), [len(found[0])])
     return Owners(first, second if len(found) == 2 else None, tuple(map(str, names)))
+
+
+def _exact(frame: Frame, name: str, column: Any) -> np.ndarray:  # noqa: ANN401  pyarrow has no types
+    """Return texts and truth values as they are, numbers as int64: as floats, neighbouring ids would become one.
+
+    Raises `DataError` for a number that is not whole, infinite, or beyond int64.
+    """
+    import pyarrow as pa
+
+    if cells.is_text(column.type) or pa.types.is_boolean(column.type):
+        return np.asarray(column.to_numpy())
+    if pa.types.is_floating(column.type):
+        values = column.cast(pa.float64()).to_numpy()
+        wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise frame.blame(name, row, f"has client {values[row]:g}; clients are texts, or whole numbers")
+    try:
+        return np.asarray(column.cast(pa.int64()).to_numpy())
+    except pa.ArrowInvalid as error:
+        reason = str(error).splitlines()[0]
+        raise frame.error(name, f": column {name!r}: clients are texts, or whole numbers in int64: {reason}") from error

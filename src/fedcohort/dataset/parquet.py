@@ -11,6 +11,9 @@ from fedcohort.errors import DataError
 
 def unreadable(file: Path, error: Exception) -> DataError:
     """What is told of a file that holds something else than its name says."""
+    if isinstance(error, MemoryError):
+        size = file.stat().st_size / 1e9
+        return DataError(f"dataset.path: {file} ({size:.3f} GB) needs more memory than is available: use fewer rows")
     reason = str(error).splitlines()[0]
     return DataError(f"dataset.path: {file} can't be read, it is truncated or no {file.suffix[1:]} file: {reason}")
 

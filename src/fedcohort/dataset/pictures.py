@@ -23,6 +23,7 @@ from fedcohort.dataset.numbering import renumber
 from fedcohort.dataset.source import Columns, check_columns, column_of
 from fedcohort.dataset.table import Frame, give_back, text
 from fedcohort.errors import DataError
+from fedcohort.host import memory
 from fedcohort.types import Ids
 
 LARGE = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
@@ -148,6 +149,8 @@ def images_of(
     """
     sizes = [frame.table.num_rows for frame in frames]
     rows = np.arange(sum(sizes)) if rows is None else rows
+    what = f"{len(rows):,} images of {' x '.join(map(str, fit.shape))}"
+    memory.require(float(len(rows)) * np.prod(fit.shape), what, "use fewer images")
     out, start, done = np.empty((len(rows), *fit.shape), np.uint8), 0, 0
     for frame, size in zip(frames, sizes, strict=True):
         own = rows[(rows >= start) & (rows < start + size)] - start

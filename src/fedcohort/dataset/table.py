@@ -3,6 +3,7 @@
 Every error names the option, the file, the column and, where one value is to blame, its row (counted from 0).
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -121,13 +122,16 @@ class Frame:
 
     def numbers(self, names: list[str], *, gaps: bool = False) -> Float32[np.ndarray, "rows columns"]:
         """Scalar columns side by side; gaps: missing cells are NaN, and no error."""
-        out = np.empty((self.table.num_rows, len(names)), dtype=np.float32)
+        rows = self.table.num_rows
+        what = f"{self.where} with {rows:,} rows of {len(names):,} numbers"
+        memory.require(4.0 * rows * len(names) + 8.0 * rows, what, "use fewer rows or columns")
+        out = np.empty((rows, len(names)), dtype=np.float32)
         for j, name in enumerate(names):
             column = self.column(name)
             if not cells.may_be_numbers(column):
                 raise self.error(name, f": column {name!r} must hold numbers, it holds {column.type}")
-            for rows, piece in cells.pieces(column):
-                out[rows, j] = cells.numbers(piece)
+            for place, piece in cells.pieces(column):
+                out[place, j] = cells.numbers(piece)
             if not gaps and (bad := np.isnan(out[:, j])).any():
                 row = int(bad.argmax())
                 raise self.blame(name, row, cells.fault(column, row), self.remedy + self.for_numbers)
@@ -145,6 +149,8 @@ class Frame:
                 continue
             part = self._arrays(name, chunk, start, gaps)
             if not start:
+                size = float(part.nbytes) / len(part) * self.table.num_rows
+                memory.require(size, f"{self.where} with {self.table.num_rows:,} rows", "use fewer or smaller rows")
                 out = np.empty((self.table.num_rows, *part.shape[1:]), part.dtype)
             elif part.shape[1:] != out.shape[1:]:
                 mixed = images.MIXED if images.holds_images(chunk.type) else ""
@@ -161,7 +167,7 @@ class Frame:
             raise self.blame(name, start + int(gap.argmax()), "is empty", self.remedy)
         if images.holds_images(chunk.type):
             try:
-                return images.decode(chunk)
+                return images.decode(chunk, self.table.num_rows)
             except images.BadImage as error:
                 raise self.blame(name, start + error.row, str(error)) from error
         array, dims = chunk, [len(chunk)]
@@ -198,6 +204,8 @@ def read(file: Path) -> Frame:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(file, error) from error
     names = list(table.column_names)
+    if file.suffix == ".csv" and len(names) == 1 and (separator := next((s for s in ";\t| " if s in names[0]), "")):
+        raise DataError(f"dataset.path: {file} separates columns by {separator!r}: separate them by commas")
     if table.num_rows == 0:
         raise DataError(f"dataset.path: {file} has no rows")
     if len(set(names)) < len(names):
@@ -225,11 +233,14 @@ def file_of(path: str, part: str, option: str = "dataset.path") -> Path | None:
     try:
         folder = Path(path).expanduser()
         is_folder = folder.is_dir()
-        found = [file for kind in KINDS if (file := folder / (part + kind)).is_file()] if is_folder else []
+        found = [file for kind in KINDS if os.path.lexists(file := folder / (part + kind))] if is_folder else []
+        odd = next((file for file in found if not file.is_file()), None)
     except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, a user who is not there
         raise DataError(f"{option}={path[:200]} can't be read: {getattr(error, 'strerror', None) or error}") from error
     if not is_folder:
         raise DataError(f"{option}={path[:200]}: there is no such folder (from {Path.cwd()})")
+    if odd is not None:
+        raise DataError(f"{option}={path}: {odd.name} is no regular file, or a link to nothing: it is not read")
     if len(found) > 1:
         raise DataError(f"{option}={path} holds both {found[0].name} and {found[1].name}: move one of them away")
     return found[0] if found else None

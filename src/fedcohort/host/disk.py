@@ -1,11 +1,12 @@
-"""A disk that is full, or that can't be written any more: one line that says so, and what to do."""
+"""Files that are replaced whole or not at all, and errors of the disk in one line that says what to do."""
 
 import errno
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fedcohort.errors import DiskError
+from fedcohort.errors import DiskError, OptionError
 
 REFUSES = {  # other faults of a file are a bug's, and keep their traceback
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
@@ -31,3 +32,48 @@ def in_one_line(folder: Path) -> Iterator[None]:
             f"{where} could not be written ({error.strerror or error}): what was saved before is whole. Make room and "
             "go on with resume=true"
         ) from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Let the block write a new file beside `path`, which takes the place of `path` when the block has ended.
+
+    The draft has a name that only this function uses. What a killed process left there is removed first, and so is a
+    link, so that nothing outside the folder is written to. A `path` that is a link is replaced, not followed.
+    """
+    draft = path.with_name(f".{path.name}.fedcohort-draft")
+    draft.unlink(missing_ok=True)
+    try:
+        yield draft
+        os.replace(draft, path)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
+
+
+def check_outputs(folder: Path, names: Iterable[str], page: str, mark: str) -> None:
+    """Check that a command which writes into `folder` replaces nothing but what it wrote before.
+
+    Args:
+        folder: where to, which need not exist.
+        names: of the files that the command writes or removes.
+        page: the one of them that shows who wrote it.
+        mark: a text that every such page holds.
+
+    Raises `OptionError` where one of the files exists, and the page is none of this command's.
+    """
+    taken = next((name for name in names if os.path.lexists(folder / name)), None)
+    if taken is None:
+        return
+    try:
+        ours = (folder / page).is_file() and mark in (folder / page).read_text()
+    except (OSError, ValueError):
+        ours = False
+    if not ours:
+        raise OptionError(f"{folder} holds {taken}, which this command did not write: move it, or name another folder")
+
+
+def is_plain(path: Path) -> bool:
+    """Return whether `path` is a regular file or a folder: reading a pipe waits for ever, a device has no end."""
+    return path.is_file() or path.is_dir()

@@ -23,7 +23,7 @@ def exclusive(path: Path) -> Iterator[None]:
 
 def hold(path: Path) -> IO[str] | None:
     """Return the lock, held until it is closed or the process ends; None where somebody else holds it."""
-    lock = path.open("w")
+    lock = path.open("a")  # a file of this name may be a link, and keeps its content
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -4,7 +4,7 @@ import logging
 import shlex
 from pathlib import Path
 
-from fedcohort.errors import CheckpointError
+from fedcohort.errors import OptionError
 from fedcohort.host.commands import fedcohort
 from fedcohort.observe import explained, page
 from fedcohort.observe.figure import belief, curves, following, one_round, pace, partition, selection, timeline
@@ -94,6 +94,6 @@ def _open(info: RunInfo) -> tuple[History, Path]:
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of every font it looks at
     history, folder = read(info.folder), info.folder / FOLDER
     if folder.is_symlink():
-        raise CheckpointError(f"{folder} is a link, and figures are drawn in the run's own folder only: remove it")
+        raise OptionError(f"{folder} is a link, and what it leads to is not written to: remove it")
     folder.mkdir(exist_ok=True)
     return history, folder

@@ -1,8 +1,8 @@
 """`info.json`: the RunInfo of a folder, so that figures can be redrawn and rounds sent without the process that ran.
 
-Its arrays, which are as long as the population, are in `info.npz` beside it: integers in as few bytes as hold them, and
-`info.json` says what they are. It also keeps when each process of the run started: the wall time of a resumed run
-leaves out the gaps between them.
+Its arrays, which are as long as the population, are in `info.npz` beside it: whole numbers as int32
+where it holds them, and `info.json` says what they are. It also keeps when each process of the run started: the wall
+time of a resumed run leaves out the gaps between them.
 """
 
 import dataclasses
@@ -47,10 +47,11 @@ def _write(info: RunInfo, starts: list[int]) -> None:
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:
-    """Return the values as they are, integers in the smallest type that holds them all."""
-    if values.dtype.kind not in "iu" or not values.size:
+    """Return whole numbers as int32 where it holds them all, else as they are: sums of smaller types would overflow."""
+    bounds = np.iinfo(np.int32)
+    if values.dtype.kind not in "iu" or not values.size or values.min() < bounds.min or values.max() > bounds.max:
         return values
-    return values.astype(np.result_type(*(np.min_scalar_type(int(end)) for end in (values.min(), values.max()))))
+    return values.astype(np.int32)
 
 
 def load(folder: Path) -> RunInfo:

@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedcohort.host import disk
 from fedcohort.round.client_facts import FLAGS, ClientFacts
 
 if TYPE_CHECKING:
@@ -146,15 +147,10 @@ def _place(name: str) -> tuple[int, str]:
 
 def _replace(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a file beside `path`, see it to the disk, and rename it: it is old or new, never half."""
-    draft = path.with_name(f".{path.name}.partial")
-    try:
+    with disk.replacing(path) as draft:
         write(draft)
         with draft.open("rb") as file:
             os.fsync(file.fileno())
-        os.replace(draft, path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 def _steps_of(path: Path) -> list[int]:

@@ -11,12 +11,12 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from fedcohort.errors import CheckpointError, OptionError
+from fedcohort.host import disk
 from fedcohort.host.lock import hold
 from fedcohort.roles import Identity, select_options
 from fedcohort.round.budget import Budget, Spending, Spent
@@ -30,18 +30,10 @@ def config_hash(config: Mapping[str, Any]) -> str:
 
 def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
     """All of `content`, or what was there before."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.unlink(missing_ok=True)  # in a received folder it may be a link, which would be followed
-        with partial.open("xb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except OSError:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise
+    with disk.replacing(path) as draft, draft.open("xb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 NEWEST, BEFORE = "last.ckpt", "previous.ckpt"

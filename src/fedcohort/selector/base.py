@@ -63,6 +63,10 @@ class Selector(Part, Protocol[S]):
     def robust_loss(self) -> Mapping[str, float]:
         return {}
 
+    def memory_bytes(self, n_clients: int) -> float:
+        """Return a lower bound of the bytes that a choice among `n_clients` takes; 0 for what grows with n_clients."""
+        return 0
+
     @abstractmethod
     def init(self, population: Population) -> S:
         """The state before round 0."""

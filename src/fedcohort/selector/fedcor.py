@@ -102,6 +102,10 @@ class FedCor(Selector[State]):
         ranges.choice("kernel", self.kernel, "linear", "se")
         ranges.number("length", self.length, "(0, inf)")
 
+    def memory_bytes(self, n_clients: int) -> float:
+        """Return the size of Sigma and of one copy, float64 [K, K] each."""
+        return 16 * n_clients**2
+
     def init(self, population: Population) -> State:
         K, n = population.n_clients, population.signals["n_train"].astype(float)
         p = n / max(float(n.sum()), 1.0)

@@ -139,6 +139,8 @@ def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | 
     """The line for an error that a user made; None for any other."""
     if isinstance(error, FedcohortError):
         return str(error)
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return f"there is not enough memory ({_join(error)[:200] or 'no reason given'}): {FULL}=1 shows where"
     if isinstance(error, OverrideParseException):
         return f"can't read {error.override!r}: type name=value, lists as [1,2], texts with spaces as \"name='a b'\""
     if isinstance(error, MissingConfigException):

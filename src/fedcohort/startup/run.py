@@ -165,17 +165,20 @@ def _federation(composition: Composed, objects: Mapping[str, Any], parts: "Parts
 
 
 def _network(composition: Composed, model: "Model", federation: "Federation") -> "nn.Module":
-    from fedcohort.startup import compatible
+    from fedcohort.startup import compatible, footprint
     from fedcohort.training import memory_layout
 
-    compatible.check_model(model, composition.choices["model"], federation)
+    word, shape = composition.choices["model"], tuple(federation.server_test.x.shape[1:])
+    compatible.check_model(model, word, federation)
     try:
         with torch_scope(composition.config["seed"], "weights"):
-            network = model.build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
+            footprint.check_network(model, word, shape, federation.n_classes)
+        with torch_scope(composition.config["seed"], "weights"):
+            network = model.build(shape, federation.n_classes)
     except (MemoryError, RuntimeError) as error:  # torch has no error of its own for it
         if "alloc" not in str(error):
             raise
-        raise OptionError(f"model={composition.choices['model']}: there is no memory for so large a network") from error
+        raise OptionError(f"model={word}: there is no memory for so large a network") from error
     if federation.scale is not None:
         federation.scale.attach(network)
     engine, accelerator = composition.config["engine"], composition.config["trainer"]["accelerator"]
@@ -188,12 +191,16 @@ def _loop(composition: Composed, parts: "Parts", federation: "Federation", netwo
     from fedcohort.flat import Layout, keeps_statistics
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
-    from fedcohort.startup import compatible, facts
+    from fedcohort.round.aggregate import keeps_updates
+    from fedcohort.startup import compatible, facts, footprint
 
     config = composition.config
     known = facts.with_data(_facts(composition, parts), parts, config["cohort"], federation)
     layout = Layout.of(network)
     smaller, n_params = parts.codec.shrinks(layout), layout.n_params
+    if config["trainer"]["accelerator"] == "cpu":
+        keeps = keeps_updates(parts)
+        footprint.check_rounds(parts, federation, n_params, config["cohort"], keeps_updates=keeps)
     known = replace(known, batch_norm=keeps_statistics(network), smaller_update=smaller, n_params=n_params)
     remarks = compatible.remarks(parts, composition.choices, config["requires"], known, composition.overrides)
     untried = processes.remarks(config["trainer"]["accelerator"], config["trainer"]["num_nodes"])

@@ -180,6 +180,13 @@ def _parts(raw: Raw, held: Ids, partition: Partition, clients: int | None, limit
             f"clients={clients} needs {LEAST * clients} training samples, {LEAST} a client, and dataset={raw.name} has "
             f"{len(stock)} besides server_val; feasible: clients<={len(stock) // LEAST}{larger}"
         )
+    owners = stock.all_owners
+    K = 1 + int(owners.max()) if clients is None and owners is not None else clients or 1
+    memory.require(
+        16 * K * raw.n_strata,
+        f"dataset={raw.name}: counting {raw.n_strata:,} classes at {K:,} clients",
+        "reduce dataset.n_classes or clients",
+    )
     try:
         split = partition.split(stock, clients, generator(seed, "partition"))
     except FedcohortError as error:

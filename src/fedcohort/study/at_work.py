@@ -18,7 +18,7 @@ from fedcohort.host.orphan import die_with
 def alone(logs: Path) -> Iterator[None]:
     """Hold the study: two processes would write over each other's results. Raises `CheckpointError`."""
     logs.mkdir(parents=True, exist_ok=True)
-    with (logs / "study.lock").open("w") as lock:
+    with (logs / "study.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fedcohort.host import disk
 from fedcohort.observe.comparison.sheet import Sheet
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.figure.regimes import RegimeMap, draw_map, draw_ranks
@@ -41,7 +42,11 @@ class Page:
 
 
 def write(study: Study, found: Results) -> list[Path]:
-    """Write all files into the study's folder, and return them."""
+    """Write all files into the study's folder, and return them.
+
+    Raises `OptionError` where the folder has a page that was not written here, such as a user's own notes.
+    """
+    disk.check_outputs(study.folder, ("README.md", "report.html", MAP, RANKS), "README.md", "\n## How to read it\n")
     study = with_roles(study, found)
     verdict, u = judge(study, found), unit_of_study(study.metric)
     speeds = measure_speeds(study, found)
@@ -85,7 +90,7 @@ def save(page: Page, more: Mapping[str, str]) -> list[Path]:
     for name, text in texts.items():
         write_atomically(study.folder / name, text)
     for path in (path for kind in MANY for path in tables.glob(f"{kind}_*")):
-        if f"{TABLES}/{path.name}" not in texts:
+        if path.suffix in (".csv", ".tex") and f"{TABLES}/{path.name}" not in texts and not path.is_dir():
             path.unlink()
     return [study.folder / name for name in (*(name for name, _ in page.pictures), *texts)]
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
+from jaxtyping import Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -26,6 +27,7 @@ from fedcohort.training.step import Move, on_host
 from fedcohort.types import Values
 
 Piece = tuple[int, int]
+TABLE = 1024  # classes up to which the rows of the identity are kept: more take gigabytes
 
 
 @dataclass(frozen=True)
@@ -101,9 +103,16 @@ def layer_of(module: nn.Linear) -> Layer:
     return Layer(weight.data, weight.data.t(), bias.data, weight.grad, bias.grad)
 
 
+def onehot(labels: Int64[Tensor, "*n"], n_classes: int, dtype: torch.dtype) -> Tensor:
+    """Return a row for each label, [*n, n_classes], with 1 in the place of its class and 0 elsewhere."""
+    if n_classes <= TABLE:
+        return _identity(n_classes, dtype, labels.device)[labels]
+    rows = torch.zeros((*labels.shape, n_classes), dtype=dtype, device=labels.device)
+    return rows.scatter_(-1, labels[..., None], 1)
+
+
 @lru_cache(maxsize=4)
-def onehot(n_classes: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The rows of the identity."""
+def _identity(n_classes: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.eye(n_classes, dtype=dtype, device=device)
 
 
@@ -135,7 +144,7 @@ class Chain:
             return on_host([self._other(h, y[a:b], reference, a, b) for h, (a, b) in zip(xs, pieces, strict=True)])
         labels = y[:stop]
         logp = self.w.new_empty((stop, len(self.layers[-1].bias)))
-        targets = onehot(logp.shape[1], logp.dtype, logp.device).index_select(0, labels)
+        targets = onehot(labels, logp.shape[1], logp.dtype)
         for h, out, target, (a, b) in zip(
             xs, torch.split(logp, sizes), torch.split(targets, sizes), pieces, strict=True
         ):

@@ -189,7 +189,7 @@ class Dual:
 
     def _pass(self, group: PaddedClients, a: Tensor, width: int, steps: int, lr: float) -> Float64[np.ndarray, "k s"]:
         """Take one pass in the group's order, changing `a`; the samples' cross-entropies, [k, steps * width]."""
-        targets = onehot(a.shape[2], a.dtype, a.device)[group.y] if self.simple else group.logits.softmax(2)
+        targets = onehot(group.y, a.shape[2], a.dtype) if self.simple else group.logits.softmax(2)
         tensors = (group.logits, group.gram, a, group.share[:, :, None], targets, group.y)
         parts = zip(*(torch.split(tensor, width, 1) for tensor in tensors), strict=True)
         entropies = []

@@ -33,14 +33,33 @@ def test_from_lists_to_clients(tmp_path: Path) -> None:
         ("list_attr_celeba.txt", "000017.jpg 1", r"list_attr_celeba.txt, line 19: 2 values"),
         ("list_attr_celeba.txt", "000017.jpg 1 1", r"line 19: 000017.jpg is in no list of identities"),
         ("identity_CelebA.txt", "000001.jpg", r"identity_CelebA.txt, line 17: an image's name and a number"),
-        ("identity_CelebA.txt", "000001.jpg Ann", r"000001.jpg: part '0' and identity 'Ann' must be"),
-        ("list_eval_partition.txt", "000001.jpg 4", r"000001.jpg: part '4' and identity '7' must be 0, 1 or 2"),
+        ("identity_CelebA.txt", "000001.jpg 7", r"identity_CelebA.txt, line 17: 000001.jpg is listed twice"),
+        ("list_eval_partition.txt", "000001.jpg 4", r"line 17: 000001.jpg is listed twice"),
     ],
 )
 def test_what_is_wrong_is_named_by_line(tmp_path: Path, file: str, line: str, refusal: str) -> None:
     source = raw_celeba(tmp_path)
     with (source / file).open("a") as stream:
         stream.write(f"{line}\n")
+    with pytest.raises(DataError, match=refusal):
+        celeba.plan(source, None)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "refusal"),
+    [
+        ("identity_CelebA.txt", "000001.jpg 7", "000001.jpg Ann", "000001.jpg: part '0' and identity 'Ann' must be"),
+        ("list_eval_partition.txt", "000001.jpg 0", "000001.jpg 4", "part '4' and identity '7' must be 0, 1 or 2"),
+        ("list_attr_celeba.txt", "16\n", "17\n", "the first line says '17', and 16 images follow"),
+        ("list_attr_celeba.txt", "Smiling Male", "Male Male", "the attribute 'Male' is there twice"),
+        ("list_attr_celeba.txt", "000002.jpg", "000001.jpg", "line 4: line 3 names 000001.jpg, too"),
+    ],
+)
+def test_a_list_that_contradicts_itself_is_rejected(
+    tmp_path: Path, file: str, old: str, new: str, refusal: str
+) -> None:
+    source = raw_celeba(tmp_path)
+    (source / file).write_text((source / file).read_text().replace(old, new, 1))
     with pytest.raises(DataError, match=refusal):
         celeba.plan(source, None)
 

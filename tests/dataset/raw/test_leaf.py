@@ -49,6 +49,14 @@ def test_a_file_that_has_changed_is_not_taken_for_the_old_one(tmp_path: Path) ->
         prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
 
 
+def test_a_user_of_two_files_is_rejected(tmp_path: Path) -> None:
+    """Two files of one part, as by a copy: the samples would be there twice."""
+    for name in ("a.json", "b.json"):
+        raw_leaf(tmp_path / "raw", name, mac=(["abc"], ["d"]))
+    with pytest.raises(DataError, match=r"train.parquet: client 'mac' has samples in two files of the source"):
+        prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made", leaf.UNIQUE)
+
+
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"has no train/\*.json, test/\*.json, and no \*.json either"):
         leaf.plan(tmp_path, None)
@@ -60,14 +68,23 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         (good[:-3], "is no JSON, or was cut off"),
         ("[1]", "is not LEAF's: it needs users, num_samples and user_data"),
         (good.replace('"num_samples": [1]', '"num_samples": [2]'), r"user 'mac' has 1 x and 1 y, num_samples says 2"),
-        (
-            good.replace('"users": ["mac"]', '"users": ["lear", "mac"]').replace(
-                '{"mac"', '{"lear": {"x": [1], "y": [1]}, "mac"'
-            ),
-            r"user 'mac' has 1 x and 1 y, num_samples says nothing",
-        ),
+        (good.replace('"users": ["mac"]', '"users": ["lear", "mac"]'), r"num_samples must be a list of 2 numbers"),
+        (good.replace('"users": ["mac"]', '"users": ["mac", "mac"]'), r"user 'mac' is listed twice in users"),
+        (good.replace('"x": ["abc"]', '"x": ["abc"], "x": ["xyz"]'), r"the key 'x' is there twice"),
+        (good.replace('["abc"]', "[[1, NaN]]"), r"user 'mac', sample 0: x holds nan, which float32 can't hold"),
+        (good.replace('["abc"]', "[[1, true]]"), r"x holds True where a number is meant"),
+        (good.replace('"y": ["d"]', '"y": [null]'), r"user 'mac' has label None"),
         (good.replace('"y": ["d"]', '"y": ["d", "e"]'), r"user 'mac' has 1 x and 2 y"),
-        (good.replace('"users": ["mac"]', '"users": ["lear"]'), "user 'lear' has no lists x and y"),
+        (
+            good.replace('"users": ["mac"]', '"users": ["lear"]'),
+            r"users does not list 'mac', which user_data has \(1 such\)",
+        ),
+        (
+            good.replace('"mac": {', '"lear": {}, "mac": {')
+            .replace('["mac"]', '["mac", "lear"]')
+            .replace("[1]", "[1, 0]"),
+            "user 'lear' has no lists x and y",
+        ),
         (good.replace('"abc"', '"000001.jpg"'), "x are names of images, '000001.jpg': fedcohort prepare celeba"),
         (good.replace('["abc"]', "[[1, 2]]").replace('["d"]', '["d", 1]'), r"user 'mac' has 1 x and 2 y"),
         (
@@ -75,7 +92,8 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
             r"a.json: user 'mac' has label 1.5; labels are whole numbers, or texts",
         ),
         (good.replace('"y": ["d"]', '"y": [NaN]'), r"user 'mac' has label nan"),
-        (good.replace('"abc"', "3"), "x and y are not of one kind each"),
+        (good.replace('"abc"', "3"), "x must hold lists of numbers, or texts, and holds 3"),
+        (good.replace('"abc"', "[3.0]").replace('"d"', "9223372036854775808"), "x and y are not of one kind each"),
     ):
         file.write_text(text)
         with pytest.raises(DataError, match=refusal):

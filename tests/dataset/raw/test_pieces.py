@@ -69,12 +69,12 @@ def test_who_was_stopped_while_pieces_are_joined_goes_on(
     """Between the two parts, or within the first, of which half is there."""
     source, real = Source(), pieces._join
 
-    def join(files: Sequence[Path], target: Path) -> int:
+    def join(files: Sequence[Path], target: Path, unique: str) -> int:
         if when == "within":
-            target.with_suffix(".new").write_bytes(b"half")
+            target.with_name(f".{target.name}.fedcohort-draft").write_bytes(b"half")
         if when == "within" or target.name == "test.parquet":
             raise KeyboardInterrupt
-        return real(files, target)
+        return real(files, target, unique)
 
     monkeypatch.setattr(pieces, "_join", join)
     with pytest.raises(KeyboardInterrupt):
@@ -102,19 +102,44 @@ def test_files_that_were_written_to_are_others(tmp_path: Path) -> None:
     assert stamp(file) != before
 
 
-def test_pieces_without_a_plan_are_not_taken(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["unfinished", "notes"])
+def test_a_folder_of_the_users_stays(tmp_path: Path, name: str) -> None:
+    """Also where a link leads to it, and its name is the one that the command once used for its pieces."""
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.txt").write_text("mine")
+    made = tmp_path / "made"
+    made.mkdir()
+    (made / "unfinished").mkdir() if name == "notes" else (made / "unfinished").symlink_to(tmp_path / "precious")
+    (made / "unfinished" / f"{name}.txt").write_text("mine")
+    write(Source().pieces(), made, quiet)
+    assert (made / "unfinished" / f"{name}.txt").read_text() == "mine"
+    assert (tmp_path / "precious" / "thesis.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["train.parquet", "train.new", "vocabulary.parquet", "prepared.json"])
+def test_no_file_is_replaced_or_followed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / name).symlink_to(tmp_path / "precious")
+    with pytest.raises(DataError, match="name another folder"):
+        write(Source().pieces(), tmp_path / "made", quiet)
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert [path.name for path in (tmp_path / "made").iterdir()] == [name]
+
+
+def test_a_damaged_piece_is_named(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write(Source().pieces(broken=1), tmp_path, quiet)
-    (tmp_path / "unfinished" / "plan.json").unlink()
-    source = Source()
-    write(source.pieces(key="other"), tmp_path, quiet)
-    assert source.made == ["train0", "train1", "test2"]
+    (piece,) = tmp_path.glob("unfinished-*/train-000000.parquet")
+    piece.write_bytes(piece.read_bytes()[:20])
+    with pytest.raises(DataError, match=r"train-000000.parquet is damaged .*: remove it and type the command again"):
+        write(Source().pieces(), tmp_path, quiet)
 
 
 def test_other_data_are_never_mixed_in(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write(Source().pieces(broken=1), tmp_path / "a", quiet)
-    with pytest.raises(DataError, match="unfinished is of another source, or of other options: remove it"):
+    with pytest.raises(DataError, match=r"unfinished-.* is of another source, or of other options: remove it"):
         write(Source().pieces(key="other"), tmp_path / "a", quiet)
     write(Source().pieces(), tmp_path / "b", quiet)
     with pytest.raises(DataError, match="holds data that were prepared of something else: name another folder"):

@@ -11,7 +11,7 @@ from pathlib import Path
 from fedcohort.dataset.encoding import check_utf8
 from fedcohort.dataset.raw.encoded import Picture, pieces_of
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import first_of, inside
+from fedcohort.dataset.raw.source import file_in, first_of, note_left_out
 from fedcohort.errors import DataError
 
 PARTS = {"0": "train", "1": "valid", "2": "test"}
@@ -20,41 +20,54 @@ PARTS = {"0": "train", "1": "valid", "2": "test"}
 def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the tables. Raises `DataError` by line, and for an image that not all lists have."""
     images = first_of(source, "img_align_celeba", "Img/img_align_celeba", "img_align_celeba/img_align_celeba")
-    where = first_of(source, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt")
-    attributes = _lines(where)
-    of = _table(first_of(source, "identity_CelebA.txt", "Anno/identity_CelebA.txt"))
+    file = first_of(source, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt")
+    lines = _lines(file)
+    identities = _table(first_of(source, "identity_CelebA.txt", "Anno/identity_CelebA.txt"))
     parts = _table(first_of(source, "list_eval_partition.txt", "Eval/list_eval_partition.txt"))
-    next(attributes, None)  # the number of images
-    _, _, names = next(attributes, (None, 0, []))
-    pictures = []
-    for file, line, (image, *values) in attributes:
+    _, count = next(lines, (0, []))
+    _, names = next(lines, (0, []))
+    if repeated := [name for name in names if names.count(name) > 1 or name in ("image", "celeb_id")]:
+        raise DataError(f"{file}: the attribute {repeated[0]!r} is there twice, or has the name of another column")
+    pictures, first = [], dict[str, int]()
+    for line, (image, *values) in lines:
+        where = f"{file}, line {line}"
         if len(values) != len(names) or set(values) - {"-1", "1"}:
-            raise DataError(f"{file}, line {line}: {len(names)} values, each 1 or -1, are meant, as many as attributes")
-        if image not in of or image not in parts:
-            raise DataError(f"{file}, line {line}: {image} is in no list of {'parts' if image in of else 'identities'}")
-        if parts[image] not in PARTS or not of[image].isdecimal():
-            raise DataError(f"{image}: part {parts[image]!r} and identity {of[image]!r} must be 0, 1 or 2 and a number")
-        path = inside(source, images.relative_to(source) / image)
-        pictures.append(Picture(PARTS[parts[image]], path, (int(of[image]), *(value == "1" for value in values))))
+            raise DataError(f"{where}: {len(names)} values, each 1 or -1, are meant, as many as attributes")
+        if first.setdefault(image, line) != line:
+            raise DataError(f"{where}: line {first[image]} names {image}, too")
+        if image not in identities or image not in parts:
+            raise DataError(f"{where}: {image} is in no list of {'parts' if image in identities else 'identities'}")
+        part, identity = parts[image], identities[image]
+        if part not in PARTS or not (identity.isascii() and identity.isdecimal() and len(identity) < 19):
+            raise DataError(f"{image}: part {part!r} and identity {identity!r} must be 0, 1 or 2 and a number")
+        path = file_in(source, images.relative_to(source) / image)
+        pictures.append(Picture(PARTS[part], path, (int(identity), *(value == "1" for value in values))))
     if not pictures:
-        raise DataError(f"{where} names no image")
+        raise DataError(f"{file} names no image")
+    if count != [str(len(pictures))]:
+        raise DataError(
+            f"{file}: the first line says {' '.join(count)!r}, and {len(pictures)} images follow: correct it"
+        )
+    note_left_out(images, sorted((set(identities) | set(parts)) - set(first)))
     return pieces_of(pictures, ("celeb_id", *names), source, size)
 
 
-def _lines(file: Path) -> Iterator[tuple[Path, int, list[str]]]:
-    """The lines that aren't empty, as words, with the file and their numbers."""
+def _lines(file: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the words of each line that is not empty."""
     check_utf8(file, "")
     with file.open(encoding="utf-8") as stream:
         for line, text in enumerate(stream, 1):
             if words := text.split():
-                yield file, line, words
+                yield line, words
 
 
 def _table(file: Path) -> dict[str, str]:
-    """The second word of each line by the first."""
-    found = {}
-    for _, line, words in _lines(file):
+    """Return the second word of each line by the first. Raises `DataError` for an image that is listed twice."""
+    values: dict[str, str] = {}
+    for line, words in _lines(file):
         if len(words) != 2:
             raise DataError(f"{file}, line {line}: an image's name and a number are meant")
-        found[words[0]] = words[1]
-    return found
+        if words[0] in values:
+            raise DataError(f"{file}, line {line}: {words[0]} is listed twice")
+        values[words[0]] = words[1]
+    return values

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedcohort.dataset.raw.encoded import Picture, pieces_of
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import folders_in, images_in
+from fedcohort.dataset.raw.source import folders_in, images_in, note_left_out
 from fedcohort.errors import DataError
 
 PARTS = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "validation": "valid"}
@@ -17,8 +17,14 @@ PARTS = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "va
 
 def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the tables. Raises `DataError` where there are no classes with images."""
-    parts = [folder for folder in folders_in(source, source) if folder.name in PARTS]
-    named = [(PARTS[folder.name], folder) for folder in parts] if (source / "train").is_dir() else [("train", source)]
+    folders = folders_in(source, source)
+    parts = [folder for folder in folders if folder.name in PARTS]
+    named = [("train", source)]
+    if (source / "train").is_dir():
+        named = [(PARTS[folder.name], folder) for folder in parts]
+        note_left_out(source, [folder.name for folder in folders if folder not in parts])
+    if len({part for part, _ in named}) < len(named):
+        raise DataError(f"{source} has several folders of validation data, such as {named[-1][1].name}: keep one")
     pictures = [
         Picture(part, file, (folder.name,))
         for part, root in named

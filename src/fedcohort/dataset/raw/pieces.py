@@ -1,10 +1,11 @@
-"""Tables that are written piece by piece, so that who was stopped goes on where it was.
+"""Tables that are written piece by piece, so that a command that was stopped continues where it was.
 
     plan     pieces, each some rows of a part (train, test), in an order that depends on the source alone
-    write    <destination>/unfinished/<part>-<number>.parquet, each whole or not there; then <part>.parquet of all of
-             them, compressed by zstd, and prepared.json, which says of what
+    write    <destination>/unfinished-<digest>/<part>-<number>.parquet, each whole or not there; then <part>.parquet of
+             all of them, compressed by zstd, and prepared.json, which says of what
 
-Nothing of the source is ever unpickled or executed.
+The working folder's name holds the digest of the plan, so that no other folder is taken for it. No existing file is
+replaced. Nothing of the source is ever unpickled or executed.
 """
 
 import hashlib
@@ -17,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.errors import DataError
+from fedcohort.host import disk
 
-UNFINISHED, DONE, PLAN = "unfinished", "prepared.json", "plan.json"
-HALF = ".new"  # how a table is called while it is written
+UNFINISHED, DONE = "unfinished-", "prepared.json"
 ROWS = 10_000  # of a row group
 
 
@@ -38,28 +39,27 @@ class Piece:
     make: Callable[[], Any]
 
 
-def write(pieces: Sequence[Piece], destination: Path, report: Callable[[str, int, int], None]) -> dict[str, int]:
+def write(
+    pieces: Sequence[Piece], destination: Path, report: Callable[[str, int, int], None], unique: str = ""
+) -> dict[str, int]:
     """Write all parts, or what is missing of them; return the rows of each.
 
-    report: is told a part, how many of the pieces are done, and of how many.
+    Args:
+        pieces: the plan.
+        destination: the folder to make.
+        report: receives a part, how many of the pieces are done, and of how many.
+        unique: a column whose values may occur in one piece of a part only; empty for none.
 
     Tables that have gone are made again. Raises `DataError` where the destination holds something else.
     """
     digest = hashlib.blake2b("\n".join(f"{p.part} {p.key}" for p in pieces).encode(), digest_size=16).hexdigest()
-    parts, folder = list(dict.fromkeys(piece.part for piece in pieces)), destination / UNFINISHED
-    done, begun = _read(destination / DONE), _read(folder / PLAN)
-    if done is not None and done.get("plan") != digest:
-        raise DataError(f"{destination} holds data that were prepared of something else: name another folder")
-    if done is not None and all((destination / f"{part}.parquet").is_file() for part in parts):
-        return {str(part): int(rows) for part, rows in done["rows"].items()}
-    if begun is not None and begun.get("plan") != digest:
-        raise DataError(f"{folder} is of another source, or of other options: remove it, or name another folder")
-    if done is None and begun is None:
-        _check_free(destination, parts)
-    if begun is None:  # pieces without a plan are of anything
-        shutil.rmtree(folder, ignore_errors=True)
+    folder = destination / f"{UNFINISHED}{digest}"
+    done = _read_done(destination, digest)
+    absent = [part for part in dict.fromkeys(p.part for p in pieces) if not (destination / f"{part}.parquet").is_file()]
+    if done is not None and not absent:
+        return done
+    _check_free(destination, absent if done is not None else ["train", "valid", "test", "vocabulary"], folder)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / PLAN).write_text(json.dumps({"plan": digest}))
     files: dict[str, list[Path]] = {}
     for number, piece in enumerate(pieces):
         file = folder / f"{piece.part}-{number:06}.parquet"
@@ -67,8 +67,11 @@ def write(pieces: Sequence[Piece], destination: Path, report: Callable[[str, int
             _save(piece.make(), file)
         files.setdefault(piece.part, []).append(file)
         report(piece.part, number + 1, len(pieces))
-    rows = {part: _join(own, destination / f"{part}.parquet") for part, own in files.items()}
-    (destination / DONE).write_text(json.dumps({"plan": digest, "rows": rows}) + "\n")
+    rows = {part: _join(part_files, folder / f"{part}.parquet", unique) for part, part_files in files.items()}
+    for part in absent:
+        os.replace(folder / f"{part}.parquet", destination / f"{part}.parquet")
+    with disk.replacing(destination / DONE) as draft:
+        draft.write_text(json.dumps({"plan": digest, "rows": rows}) + "\n")
     shutil.rmtree(folder)
     return rows
 
@@ -79,46 +82,70 @@ def stamp(file: Path) -> str:
     return f"{found.st_size} {found.st_mtime_ns}"
 
 
-def _check_free(destination: Path, parts: Sequence[str]) -> None:
-    """Raise `DataError` where there are tables of these parts that nobody prepared; what was half joined is none."""
-    taken = [file.name for part in parts for file in destination.glob(f"{part}.*") if file.suffix != HALF]
-    if taken:
-        raise DataError(f"{destination} holds {taken[0]}, which was not prepared here: name another folder")
+def _read_done(destination: Path, digest: str) -> dict[str, int] | None:
+    """Return the rows of each part that `destination` holds of this plan, None where nothing was prepared there.
 
-
-def _read(file: Path) -> dict[str, Any] | None:
-    if not file.is_file():
+    Raises `DataError` for data of another plan, and for a file that this command did not write.
+    """
+    file = destination / DONE
+    if not os.path.lexists(file):
         return None
     try:
-        found: dict[str, Any] = json.loads(file.read_text())
-    except ValueError:
-        found = {}
-    return found
+        notes: Any = json.loads(file.read_text()) if disk.is_plain(file) else None
+        rows = {str(part): int(count) for part, count in notes["rows"].items()} if notes["plan"] == digest else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        rows = None
+    if rows is None:
+        raise DataError(f"{destination} holds data that were prepared of something else: name another folder")
+    return rows
+
+
+def _check_free(destination: Path, names: Sequence[str], folder: Path) -> None:
+    """Raise `DataError` where `destination` is no folder, or holds what this command would replace or follow."""
+    if os.path.lexists(destination) and not destination.is_dir():
+        raise DataError(f"{destination} is no folder: name another one")
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise DataError(f"{folder} is no folder that this command made: remove it, or name another folder")
+    for name in names:
+        if taken := next(destination.glob(f"{name}.*"), None):
+            raise DataError(f"{destination} holds {taken.name}, which was not prepared here: name another folder")
+    if other := next((path for path in destination.glob(UNFINISHED + 32 * "[0-9a-f]") if path != folder), None):
+        raise DataError(f"{other} is of another source, or of other options: remove it, or name another folder")
 
 
 def _save(table: Any, file: Path) -> None:  # noqa: ANN401  pyarrow has no types
     import pyarrow.parquet as pq
 
-    new = file.with_suffix(HALF)
-    pq.write_table(table, new, row_group_size=ROWS, compression="zstd")
-    os.replace(new, file)
+    with disk.replacing(file) as draft:
+        pq.write_table(table, draft, row_group_size=ROWS, compression="zstd")
 
 
-def _join(files: Sequence[Path], target: Path) -> int:
-    """Write the row groups of all files into one, and return its rows. Raises `DataError` for columns that differ."""
+def _join(files: Sequence[Path], target: Path, unique: str) -> int:
+    """Write the row groups of all files into one, and return its rows.
+
+    Raises `DataError` for columns that differ, for a damaged piece, and for a value of `unique` in two pieces.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    new, rows, schema = target.with_suffix(HALF), 0, pq.read_schema(files[0])
-    with pq.ParquetWriter(new, schema, compression="zstd") as writer:
-        for file in files:
-            stored = pq.ParquetFile(file, pre_buffer=False)
-            if not stored.schema_arrow.equals(schema):
-                raise DataError(f"{target.name}: rows of different kinds: {schema.names} and {stored.schema_arrow}")
-            for group in range(stored.num_row_groups):
-                table = stored.read_row_group(group)
-                writer.write_table(table)
-                rows += table.num_rows
-    os.replace(new, target)
+    file, rows, first = files[0], 0, dict[str, Path]()
+    try:
+        schema = pq.read_schema(files[0])
+        with disk.replacing(target) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+            for file in files:
+                stored = pq.ParquetFile(file, pre_buffer=False)
+                if not stored.schema_arrow.equals(schema):
+                    raise DataError(f"{target.name}: rows of different kinds: {schema.names} and {stored.schema_arrow}")
+                for group in range(stored.num_row_groups):
+                    table = stored.read_row_group(group)
+                    for value in table.column(unique).unique().to_pylist() if unique else ():
+                        if first.setdefault(value, file) != file:
+                            raise DataError(f"{target.name}: {unique} {value!r} has samples in two files of the source")
+                    writer.write_table(table)
+                    rows += table.num_rows
+    except (pa.ArrowException, EOFError) as error:
+        what = f"{file} is damaged ({str(error).splitlines()[0]})"
+        raise DataError(f"{what}: remove it and type the command again") from error
     return rows
 
 

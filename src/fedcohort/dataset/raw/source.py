@@ -1,30 +1,59 @@
 """The folder that raw data lie in: nothing outside of it is read, whatever a link or a list of names says."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fedcohort.errors import DataError
+from fedcohort.host import disk
+
+log = logging.getLogger("fedcohort")
 
 IMAGES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
 
 
 def folder_of(path: str) -> Path:
     """The folder. Raises `DataError`, also for an archive, which is not opened."""
-    source = Path(path).expanduser()
-    if source.is_file():
+    try:
+        source = Path(path).expanduser()
+        is_folder, is_file = source.is_dir(), source.is_file()
+    except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, a user who is not there
+        raise DataError(f"{path[:200]!r} can't be read: {getattr(error, 'strerror', None) or error}") from error
+    if is_file:
         raise DataError(f"{path} is a file: unpack it first, archives are not opened here, and name the folder")
-    if not source.is_dir():
-        raise DataError(f"{path}: there is no such folder (from {Path.cwd()})")
+    if not is_folder or not path.strip():
+        raise DataError(f"{path[:200] or repr(path)}: there is no such folder (from {Path.cwd()})")
     return source
 
 
 def inside(source: Path, name: str | Path) -> Path:
-    """The file or folder `name` of the source. Raises `DataError` where that leads out of it, or is not there."""
-    path = source / name
-    if not path.resolve().is_relative_to(source.resolve()):
-        raise DataError(f"{source}: {name} leads out of the folder, to {path.resolve()}: it is not read")
-    if not path.exists():
+    """The file or folder `name` of the source.
+
+    Raises `DataError` where that leads out of it, is not there, or is a pipe or a device.
+    """
+    try:
+        path = source / name
+        target, exists = path.resolve(), path.exists()
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"{source}: the name {str(name)!r} is no UTF-8 text: rename it") from error
+    except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, a link to itself, a zero byte
+        why = getattr(error, "strerror", None) or error
+        raise DataError(f"{source}: {str(name)[:200]!r} can't be read: {why}") from error
+    if not target.is_relative_to(source.resolve()):
+        raise DataError(f"{source}: {name} leads out of the folder, to {target}: it is not read")
+    if not exists:
         raise DataError(f"{source} has no {name}")
+    if not disk.is_plain(path):
+        raise DataError(f"{source}: {name} is neither a file nor a folder: it is not read")
+    return path
+
+
+def file_in(source: Path, name: str | Path) -> Path:
+    """The file `name` of the source. Raises `DataError` as `inside`, and for a folder."""
+    path = inside(source, name)
+    if path.is_dir():
+        raise DataError(f"{source}: {name} is a folder, and a file is meant")
     return path
 
 
@@ -42,16 +71,23 @@ def folders_in(source: Path, folder: Path) -> list[Path]:
 
 
 def images_in(source: Path, folder: Path) -> list[Path]:
-    """The images in a folder, by name.
+    """The images in a folder, by name; a notice names what else it holds.
 
     Raises `DataError` for links that lead out of the source, and where there is something, but no image.
     """
     there = list(_visible(folder))
-    found = [path for path in there if path.suffix.lower() in IMAGES]
-    if there and not found:
+    images = [path for path in there if path.suffix.lower() in IMAGES]
+    if there and not images:
         kinds = ", ".join(sorted(IMAGES))
         raise DataError(f"{folder} holds no images ({kinds}), but {there[0].name}: convert or move what it holds")
-    return [inside(source, path.relative_to(source)) for path in found]
+    note_left_out(folder, [path.name for path in there if path.suffix.lower() not in IMAGES])
+    return [file_in(source, path.relative_to(source)) for path in images]
+
+
+def note_left_out(where: Path, names: Sequence[str]) -> None:
+    """Log how many files or folders of `where` are left out, with the first of their names."""
+    if names:
+        log.warning("%s: %d left out, the first is %r", where, len(names), names[0])
 
 
 def _visible(folder: Path) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.raw.encoded import Picture, pieces_of
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import folders_in, images_in
+from fedcohort.dataset.raw.source import folders_in, images_in, note_left_out
 from fedcohort.errors import DataError
 
 HALVES = ("0", "1")
@@ -19,7 +19,9 @@ def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the table. Raises `DataError` for folders of other names, and where there are no images."""
     root = source / "spawrious224" if (source / "spawrious224").is_dir() else source
     pictures = []
-    for half in (folder for folder in folders_in(source, root) if folder.name in HALVES):
+    folders = folders_in(source, root)
+    note_left_out(root, [folder.name for folder in folders if folder.name not in HALVES])
+    for half in (folder for folder in folders if folder.name in HALVES):
         for place in _known(source, half, PLACES):
             for breed in _known(source, place, BREEDS):
                 values = (breed.name, place.name, int(half.name))

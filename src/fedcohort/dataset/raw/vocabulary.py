@@ -9,21 +9,22 @@ import os
 from collections import Counter
 from pathlib import Path
 
+from fedcohort.host import disk
+
 NO_WORDS = ("<PAD>", "<UNK>")
 TRAIN, NAME = "train.parquet", "vocabulary.parquet"
 
 
 def finish(destination: Path) -> None:
-    """Write the vocabulary of a prepared folder whose inputs are lists of words, unless it is there, and no older."""
+    """Write the vocabulary of a prepared folder whose inputs are lists of words, unless there is one."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    table = pq.ParquetFile(destination / TRAIN, pre_buffer=False) if (destination / TRAIN).exists() else None
-    if table is None or table.schema_arrow.field("x").type != pa.list_(pa.string()):
+    if os.path.lexists(destination / NAME) or not (destination / TRAIN).exists():
         return
-    made = [file.stat().st_mtime_ns for name in (TRAIN, NAME) if (file := destination / name).exists()]
-    if len(made) == 2 and made[0] <= made[1]:
+    table = pq.ParquetFile(destination / TRAIN, pre_buffer=False)
+    if table.schema_arrow.field("x").type != pa.list_(pa.string()):
         return
     counts: Counter[str] = Counter()
     for group in range(table.num_row_groups):
@@ -34,6 +35,5 @@ def finish(destination: Path) -> None:
         del counts[name]
     ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     words, uses = zip(*ranked, strict=True) if ranked else ((), ())
-    new = (destination / NAME).with_suffix(".new")
-    pq.write_table(pa.table({"word": pa.array(words, pa.string()), "count": pa.array(uses, pa.int64())}), new)
-    os.replace(new, destination / NAME)
+    with disk.replacing(destination / NAME) as draft:
+        pq.write_table(pa.table({"word": pa.array(words, pa.string()), "count": pa.array(uses, pa.int64())}), draft)

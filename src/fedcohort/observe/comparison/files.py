@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from fedcohort.host import disk
 from fedcohort.observe.comparison import beside, curves, draw, page, render, render_target, verdict
 from fedcohort.observe.comparison.question import Answer
 from fedcohort.observe.comparison.sheet import Sheet
 from fedcohort.record.folder import write_atomically
 
-PAGE = "report.html"
+PAGE, MARK = "report.html", "<h2>How to read it</h2>"
+TEXTS = (PAGE, "table.md", "table.tex", "table.csv", "costs.csv", "target.md", "target.tex", "target.csv")
 FIGURES = {  # what each shows, in the order of the page
     "forest.png": "the paired differences, the best first, with their 95 % intervals",
     "differences.png": "each curve minus the baseline's",
@@ -22,7 +24,10 @@ def write(answer: Answer, out: Path) -> tuple[str, list[Path]]:
 
     A file of an earlier answer that this one doesn't have is removed.
     """
+    disk.check_outputs(out, (*TEXTS, *FIGURES), PAGE, MARK)
     out.mkdir(parents=True, exist_ok=True)
+    if not (out / PAGE).exists():
+        write_atomically(out / PAGE, MARK)  # first, as it shows whose the other files are
     table, times, sheets = answer.table, answer.times, list_beside(answer)
     texts = {
         "table.md": render.markdown(table, sheets),

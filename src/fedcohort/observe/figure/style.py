@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Int64
 
+from fedcohort.host import disk
 from fedcohort.observe import population
 from fedcohort.record.observer import RunInfo
 from fedcohort.types import Ids
@@ -114,14 +115,8 @@ def name_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:
 
 def save(canvas: "Figure", path: Path) -> None:
     """Write the PNG; the old one stays until the new one is whole."""
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        draft.unlink(missing_ok=True)  # in a received folder it may be a link, which would be followed
+    with disk.replacing(path) as draft:
         canvas.savefig(draft, dpi=DPI, format="png")
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 def bins(count: int, most: int = MANY) -> Int64[np.ndarray, "_edges"]:

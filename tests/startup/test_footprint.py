@@ -1,0 +1,45 @@
+"""A run that cannot fit into memory is rejected with the numbers, before it trains."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.host import memory
+from fedcohort.model.mlp import Mlp
+from fedcohort.startup import footprint
+from run_harness import go
+
+
+def test_a_network_is_measured_without_storage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 x 10^6 + 10^6 weights and biases, then 10^6 x 10 + 10: 75,000,010 of 24 bytes."""
+    monkeypatch.setattr(memory, "available", lambda: 1e9)
+    with pytest.raises(OptionError, match=r"model=mlp with 75,000,010 parameters for 10 classes needs at least 1.8 GB"):
+        footprint.check_network(Mlp([1_000_000]), "mlp", (64,), 10)
+
+
+@pytest.mark.parametrize(
+    ("word", "refusal"),
+    [
+        (
+            "selector=fedcor",
+            r"^2304 this run \(of which the selector's matrices of 12 clients: 0.0 GB\): reduce clients",
+        ),
+        (
+            "agg=fedmgda_plus",
+            r"^20800 this run \(of which the updates of 4 clients: 0.0 GB\): reduce cohort, or choose a",
+        ),
+    ],
+)
+def test_what_a_round_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, refusal: str) -> None:
+    """16 x 12^2 bytes of FedCor's matrices; 8 x 650 x 4 bytes of the updates of a logistic regression on digits."""
+
+    def reject(needed: float, what: str, cure: str) -> None:
+        if what.startswith("this run"):
+            raise OptionError(f"{needed:.0f} {what}: {cure}")
+
+    monkeypatch.setattr(memory, "require", reject)
+    monkeypatch.setattr(footprint, "MODEL_BYTES", 0)
+    monkeypatch.setattr(footprint, "LOGIT_BYTES", 0)
+    with pytest.raises(OptionError, match=refusal):
+        go(tmp_path, word)
