@@ -31,6 +31,10 @@ class DamagedCheckpoint(CheckpointError):
     """A checkpoint, or what clients keep beside it, isn't what was written."""
 
 
+class DamagedFile(CheckpointError):
+    """A file of a run or of a study isn't what was written: the message names it, and what to do."""
+
+
 class DiskError(FedcohortError):
     """The disk is full, or refuses for another reason what a run writes."""
 

@@ -16,7 +16,7 @@ from fedcohort.errors import CheckpointError, FedcohortError, OptionError, Track
 from fedcohort.host import messages
 from fedcohort.lightning import trainer
 from fedcohort.ranks import rank
-from fedcohort.record import folder
+from fedcohort.record import folder, manifest
 from fedcohort.selector.base import begins_with_all
 from fedcohort.training.local import LocalTrainer
 from run_harness import Collect, Ran, go, same_bits
@@ -165,6 +165,7 @@ def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
     assert (code, status["status"]) == expected
     assert (status["rounds_done"], status["early"]) == (4, False)
     monkeypatch.undo()
+    manifest.withdraw(path)
     (path / "weights.pt").unlink()
     resumed = go(tmp_path / "logs", *WORDS, "resume=true")
     assert (resumed.reports, resumed.info.start, Collect.latest[-1].status) == ([], 4, "finished")
@@ -208,7 +209,9 @@ def test_fewer_rounds_than_it_has_are_another_run(tmp_path: Path, monkeypatch: p
     fewer = (*WORDS[:-1], "rounds=2", "resume=true")
     shorter = go(tmp_path / "logs", *fewer)
     assert [report.step for report in shorter.reports] == [0, 1, 2]
-    (shorter.folder.parent / shorter.folder.name.removesuffix("-2") / "status.json").write_text("")
+    first = shorter.folder.with_name(shorter.folder.name.removesuffix("-2"))
+    manifest.withdraw(first)
+    (first / "status.json").write_text("")
     shutil.rmtree(shorter.folder)
     with pytest.raises(OptionError, match=r"rounds must be at least 3, as many as .* has already, got 2"):
         go(tmp_path / "logs", *fewer)
@@ -219,6 +222,7 @@ def test_a_journal_that_lacks_rounds_is_refused(tmp_path: Path) -> None:
     path = go(tmp_path, *words).folder / "journal.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:2]))
+    manifest.withdraw(path.parent)
     with pytest.raises(CheckpointError, match=r"is at round 3 but its journal.jsonl lacks round 2"):
         go(tmp_path, *words, "rounds=5", "resume=true")
     path.write_text("".join(lines))

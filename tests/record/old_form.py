@@ -1,4 +1,4 @@
-"""A run's folder as fedcohort wrote it before the journal had available clients, and the clients table `queried`."""
+"""A run's folder as an older fedcohort wrote it: before available clients, `queried` and digests were recorded."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fedcohort.record import card, client_table, history
+from fedcohort.record import card, client_files, history, manifest
 from fedcohort.round.client_facts import FLAGS
 
 
@@ -28,14 +28,17 @@ def put_into_old_form(folder: Path) -> None:
     table = pa.Table.from_pandas(pd.concat(pieces), preserve_index=False)
     kinds = {"step": pa.int32(), "client": pa.int32()}
     schema = pa.schema([pa.field(field.name, kinds.get(field.name, field.type)) for field in table.schema])
-    notes = {client_table.STEPS: json.dumps(sorted({int(step) for step in past.clients()["step"]}))}
-    pq.write_table(table.cast(schema).replace_schema_metadata(notes), folder / client_table.WHOLE)
+    notes = {client_files.STEPS: json.dumps(sorted({int(step) for step in past.clients()["step"]}))}
+    pq.write_table(table.cast(schema).replace_schema_metadata(notes), folder / client_files.WHOLE)
     journal = folder / history.NAME
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
-    journal.write_text("".join(json.dumps({k: v for k, v in e.items() if k != "present"}) + "\n" for e in lines))
+    older = [{k: v for k, v in line.items() if k not in ("present", "table", "digest")} for line in lines]
+    journal.write_text("".join(json.dumps(line) + "\n" for line in older))
     written = json.loads((folder / card.NAME).read_text())
     for name, value in written["info"].items():
         if isinstance(value, dict) and value.keys() == {"dtype"}:
             value["array"] = getattr(info, name).tolist()
+    del written["digest"]
+    manifest.withdraw(folder)
     (folder / card.NAME).write_text(json.dumps(written) + "\n")
     (folder / card.ARRAYS).unlink()

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.errors import CheckpointError, IncompatibleConfig
+from fedcohort.errors import CheckpointError, DamagedFile, IncompatibleConfig
 from fedcohort.observe.figures import Figures
 from fedcohort.observe.mlflow import MlflowTracker
 from fedcohort.observe.summary import Summary
-from fedcohort.record import card, client_table, history, journal
+from fedcohort.record import card, client_files, client_table, history, journal
 from fedcohort.record.history import Line, wall_s
 from fedcohort.record.journal import Journal, read
 from fedcohort.record.observer import Observer
@@ -113,6 +113,54 @@ def test_a_damaged_line_inside_is_an_error(tmp_path: Path) -> None:
         read(tmp_path / "run")
 
 
+def flip(folder: Path, line: int, text: bytes) -> None:
+    """Flip a bit of the first character of `text` in a line of the journal."""
+    path = folder / "journal.jsonl"
+    lines = path.read_bytes().split(b"\n")
+    at = lines[line].index(text)
+    lines[line] = lines[line][:at] + bytes([lines[line][at] ^ 1]) + lines[line][at + 1 :]
+    path.write_bytes(b"\n".join(lines))
+
+
+@pytest.mark.parametrize("text", [b"0.", b"cohort", b"1"])
+def test_a_flipped_bit_of_a_line_is_no_other_value(tmp_path: Path, text: bytes) -> None:
+    play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
+    flip(tmp_path / "run", 2, text)
+    with pytest.raises(DamagedFile, match=r"journal\.jsonl is damaged at byte \d+: the line after round 1"):
+        read(tmp_path / "run")
+
+
+def test_the_checkpoint_knows_the_journal_up_to_its_round(tmp_path: Path) -> None:
+    """Also where every line is sound by itself: the journal of another run."""
+    writers = [Journal(), Journal()]
+    for writer, name in zip(writers, "ab", strict=True):
+        writer.start(info(tmp_path / name))
+        for step in range(4):
+            writer.observe(dataclasses.replace(report(step), fingerprint=f"{name}{step}"))
+    journal.check(tmp_path / "a", 2, writers[0].digest(2))  # it may be ahead of the checkpoint
+    with pytest.raises(DamagedFile, match="is not the journal that the checkpoint was written with"):
+        journal.check(tmp_path / "a", 2, writers[1].digest(2))
+    with pytest.raises(CheckpointError, match=r"its journal\.jsonl lacks round 4"):
+        journal.check(tmp_path / "a", 4, writers[0].digest(3))
+
+
+@pytest.mark.parametrize("what", ["line", "table"])
+def test_damage_ahead_of_the_checkpoint_is_trained_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(journal.log, "propagate", True)
+    play([Journal()], info(tmp_path / "run"), last=5, status="interrupted")
+    if what == "line":
+        flip(tmp_path / "run", 4, b"0.")
+    else:
+        client_files.part_of(tmp_path / "run", 4).write_bytes(b"PAR1")
+    with pytest.raises(DamagedFile):
+        journal.check(tmp_path / "run", 4, None)
+    play([Journal()], info(tmp_path / "run", start=3))
+    assert "The rounds after round 3 are trained again" in caplog.text
+    check(tmp_path / "run", 6)
+
+
 KILLS = [
     (client_table, "write_part", "before"),
     (client_table, "write_part", "after"),
@@ -139,12 +187,12 @@ def test_a_kill_anywhere_loses_and_doubles_nothing(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize(("owner", "name"), [(client_table, "_replace"), (shutil, "rmtree")])
+@pytest.mark.parametrize(("owner", "name"), [(client_files, "replace"), (shutil, "rmtree")])
 def test_a_kill_while_tables_are_put_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str
 ) -> None:
     facts = info(tmp_path / "run")
-    call = 7 if name == "_replace" else 1
+    call = 7 if name == "replace" else 1
     kill_at(monkeypatch, owner, name, call, when, lambda: play([Journal()], facts))
     check(facts.folder, 6)
     play([Journal()], info(tmp_path / "run", start=6))
@@ -232,6 +280,7 @@ def test_a_card_that_holds_its_arrays_itself_is_still_read(tmp_path: Path) -> No
     for name, value in kept["info"].items():
         if isinstance(value, dict) and value.keys() == {"dtype"}:
             kept["info"][name] = {"dtype": value["dtype"], "array": getattr(facts, name).tolist()}
+    del kept["digest"]
     path.write_text(json.dumps(kept))
     (tmp_path / "run" / card.ARRAYS).unlink()
     np.testing.assert_array_equal(card.load(tmp_path / "run").class_counts, facts.class_counts)
@@ -279,10 +328,11 @@ def test_offsets_lead_from_line_to_line(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     assert history.lines(path) == ([], 0)
     line = dataclasses.asdict(Line(0, 1, {"a": 1.0}, {"t": (0.0, 1.0)}, "f", [], []))
+    del line["digest"]
     path.write_text(json.dumps(line) + "\n")
     first, offset = history.lines(path)
     with path.open("a") as file:
         file.write(json.dumps(line | {"step": 1}) + "\n" + '{"step"')
-    second, end = history.lines(path, offset)
+    second, end = history.lines(path, offset, first[-1].digest)
     assert [found.step for found in first + second] == [0, 1]
     assert history.lines(path, end) == ([], end)

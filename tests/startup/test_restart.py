@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 import torch
 
-from fedcohort.errors import CheckpointError, DamagedCheckpoint
+from fedcohort.errors import CheckpointError, DamagedCheckpoint, DamagedFile
 from fedcohort.lightning import checkpoint
 from fedcohort.observe.tracking import record
-from fedcohort.record import provenance
+from fedcohort.record import manifest, provenance
 from fedcohort.startup import nearest, split
+from killing import kill_at
 from run_harness import Ran, collect_words, compose_words, go, same_bits
 
 WORDS = ("agg=scaffold", "client_store.limit_gb=0", "callback=default", "callback.figures=null", "rounds=5")
@@ -73,6 +74,26 @@ def own_hash(path: Path) -> str:
 
 
 # --- damage --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["clients.parquet", "journal.jsonl", "info.npz", "weights.pt"])
+def test_a_damaged_file_of_a_finished_run_is_named_before_anything_is_written(logs: Path, name: str) -> None:
+    flip(home(logs) / name, 4 * (home(logs) / name).stat().st_size)
+    before = {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()}
+    with pytest.raises(DamagedFile, match=rf"{name} is damaged: its content is not the one that manifest\.json"):
+        resumed(logs)
+    assert {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("name", ["withdraw", "seal"])
+def test_a_kill_beside_the_manifest_leaves_a_sound_run(
+    whole: Ran, logs: Path, monkeypatch: pytest.MonkeyPatch, name: str, when: str
+) -> None:
+    kill_at(monkeypatch, manifest, name, 1, when, lambda: resumed(logs))
+    found = resumed(logs)  # it may have finished before the kill
+    assert bool((found.weights() == whole.weights()).all())
+    manifest.check_all(found.folder)
+
+
 def test_every_one_of_fifty_flipped_bits_is_noticed(logs: Path) -> None:
     path = home(logs) / "last.ckpt"
     assert checkpoint.rounds_in(checkpoint.load(path, own_hash(path))) == 3

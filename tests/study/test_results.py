@@ -1,12 +1,16 @@
 """The files of a study's results come back as they were written, or say what is wrong with them."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pyarrow import parquet
 
 from fedcohort.errors import DataError
+from fedcohort.record import manifest
 from fedcohort.study import report
+from fedcohort.study.measure import summarise
 from fedcohort.study.results import CURVES, RESULTS, load
 from study.test_judge import LATE, ROWS
 from study.tiny import made_up, write
@@ -25,11 +29,29 @@ def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:
     report.write(study, load(study))  # from the files as from the runs
 
 
+def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
+    """Curves were kept in single precision: a resumed study's results differed in the eighth digit."""
+    study = write(tmp_path, **ROWS)
+    thirds = {"equal": {"random": [1 / 3, 2 / 7], "flash": [0.1 + 0.2, 5 / 9]}}
+    found = made_up(study, thirds)
+    for key, curve in found.curves.items():
+        found.curves[key] = replace(curve, virtual_s=curve.virtual_s * (1 + 1e-12), bytes=curve.bytes + 1e-3)
+        found.rows[key] |= summarise(found.curves[key], study.late, study.cells["equal"].target)
+    found.save()
+    again = load(study)
+    for key, row in found.rows.items():
+        np.testing.assert_equal(again.rows[key], row)
+        np.testing.assert_equal(vars(again.curves[key]), vars(found.curves[key]))
+
+
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     study = write(tmp_path, **ROWS)
     made_up(study, LATE).save()
     (tmp_path / RESULTS).write_bytes(b"PAR1")
-    with pytest.raises(DataError, match=r"results\.parquet or curves\.parquet can't be read"):
+    with pytest.raises(DataError, match=r"results\.parquet is damaged: its content is not the one that manifest\.json"):
+        load(study)
+    manifest.withdraw(tmp_path)
+    with pytest.raises(DataError, match=r"results\.parquet is damaged: it can't be read"):
         load(study)
 
 
@@ -39,7 +61,7 @@ def test_results_of_another_metric_are_kept(tmp_path: Path) -> None:
     there = (tmp_path / RESULTS).read_bytes()
     said = (
         r"results\.parquet has runs of the metric test/acc, and study\.yaml asks for test/acc_worst: put it back, "
-        r"make another study folder for test/acc_worst, or remove both results\.parquet and curves\.parquet"
+        r"make another study folder for test/acc_worst, or remove results\.parquet, curves\.parquet and manifest"
     )
     with pytest.raises(DataError, match=said):
         load(write(tmp_path, metric="test/acc_worst", **ROWS))
@@ -61,5 +83,6 @@ def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
     made_up(study, LATE).save()
     table = parquet.read_table(tmp_path / RESULTS)
     parquet.write_table(table.drop_columns("status"), tmp_path / RESULTS)
-    with pytest.raises(DataError, match=r"results\.parquet has no column status; remove it and curves\.parquet"):
+    manifest.withdraw(tmp_path)
+    with pytest.raises(DataError, match=r"results\.parquet is damaged: it has no column status"):
         load(study)

@@ -13,7 +13,7 @@ from fedcohort.host.lock import is_held
 from fedcohort.observe.console import for_each
 from fedcohort.observe.tracking import identity, server
 from fedcohort.observe.tracking.feed import open_feed
-from fedcohort.record import card, history
+from fedcohort.record import card, history, manifest
 from fedcohort.record.folder import status_of
 from fedcohort.record.observer import RunInfo
 
@@ -28,9 +28,12 @@ def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None =
         tracking_uri: another server than the run's own, None for that.
         experiment: another experiment than the run's own, None for that.
 
-    Raises `CheckpointError` where `folder` holds no run, `TrackingError` where the server is gone or none is known.
+    Raises `CheckpointError` where `folder` holds no run or a damaged one, `TrackingError` where the server is gone or
+    none is known.
     """
     info = card.load(folder)
+    manifest.check_all(folder)
+    history.lines(folder / history.NAME)
     where = _place(folder, tracking_uri, experiment)
     try:
         return _send(info, where)

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int64
 
 from fedcohort import ranges
 from fedcohort.errors import DataError
+from fedcohort.host import parquet
 from fedcohort.types import Ids, Values
 
 KINDS = (".parquet", ".csv")
@@ -43,7 +44,6 @@ class Columns:
     def read(cls, group: str, path: str) -> "Columns":
         """Read the file. Raises `DataError` where it is no table with rows."""
         import pyarrow.csv  # only where a run reads a table
-        import pyarrow.parquet
 
         file = Path(path).expanduser()
         if not file.is_file():
@@ -52,7 +52,7 @@ class Columns:
                 f"and what yours must hold stands in the word's file in configs/{group}/"
             )
         try:
-            table = pyarrow.csv.read_csv(file) if file.suffix == ".csv" else pyarrow.parquet.ParquetFile(file).read()
+            table = pyarrow.csv.read_csv(file) if file.suffix == ".csv" else parquet.open_file(file).read()
         except (pyarrow.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]
             raise DataError(f"{group}.path: {path} can't be read as a {file.suffix} file: {reason}") from error

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fedcohort.errors import DataError
+from fedcohort.host import parquet
 
 
 def unreadable(file: Path, error: Exception) -> DataError:
@@ -25,7 +25,7 @@ class StoredTable:
         self._path = file
         try:
             # All of a file's bytes beside its columns (pre_buffer) are as much memory again.
-            self._file = pq.ParquetFile(file, pre_buffer=False)
+            self._file = parquet.open_file(file, pre_buffer=False)
         except (pa.ArrowException, OSError) as error:
             raise unreadable(file, error) from error
         self.schema = self._file.schema_arrow

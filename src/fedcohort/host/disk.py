@@ -2,11 +2,12 @@
 
 import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fedcohort.errors import DiskError, OptionError
+from fedcohort.errors import DamagedFile, DiskError, OptionError
 
 REFUSES = {  # other faults of a file are a bug's, and keep their traceback
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
@@ -77,3 +78,22 @@ def check_outputs(folder: Path, names: Iterable[str], page: str, mark: str) -> N
 def is_plain(path: Path) -> bool:
     """Return whether `path` is a regular file or a folder: reading a pipe waits for ever, a device has no end."""
     return path.is_file() or path.is_dir()
+
+
+def is_file(path: Path) -> bool:
+    """Return whether there is a regular file at `path`, perhaps behind a link; False where there is nothing.
+
+    Raises `DamagedFile` for a folder, a link to nothing, a named pipe or a device: a reader of a pipe waits for ever.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise DamagedFile(f"{path} is damaged: it is a link to nothing. Restore the file from a copy") from None
+        return False
+    except OSError as error:
+        raise DamagedFile(f"{path} is damaged: it can't be read ({error.strerror})") from error
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a named pipe, a socket or a device"
+        raise DamagedFile(f"{path} is damaged: it is {kind} and no file. Restore the file from a copy")
+    return True

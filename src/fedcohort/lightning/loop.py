@@ -248,6 +248,7 @@ class FederatedLoop(pl.Callback):
             "server": self.state.pack(),
             "clients": self.store.state_dict(),
             "spending": self.spending.pack(),
+            "journal": next(filter(None, (each.digest(self.last_reported) for each in self.observers)), None),
             "halted_by": list(self.ends_early) if self.halted else None,
         }
 

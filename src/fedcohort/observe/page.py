@@ -1,6 +1,5 @@
 """report.html: a run on one page, from what its folder holds."""
 
-import json
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -11,8 +10,8 @@ import numpy as np
 from fedcohort.observe import html, progress, reached, units
 from fedcohort.observe.figure import style
 from fedcohort.observe.figure.following import FACTS, PREFIX, list_facts
-from fedcohort.observe.summary import NAME as SUMMARY
 from fedcohort.observe.summary import WORST, cost_rows, date, summarise
+from fedcohort.observe.tracking import record
 from fedcohort.record.folder import status_of, write_atomically
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
@@ -81,8 +80,7 @@ def follows(info: RunInfo, history: History) -> str:
 def _summary(info: RunInfo, history: History, status: str) -> Mapping[str, Any]:
     """Sum the run up; its wall time is that of `summary.json` where that is of the same rounds: it ended later."""
     fresh = summarise(info, history, status, now_ms=history.times[-1] if history.times else None)
-    path = info.folder / SUMMARY
-    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    found = record.summary(info.folder)
     same = found.get("rounds") == fresh["rounds"]
     return {**fresh, "wall_s": found["wall_s"]} if same and "wall_s" in found else fresh
 

@@ -10,16 +10,20 @@ import io
 import json
 import time
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedcohort.errors import CheckpointError
-from fedcohort.record.folder import write_atomically
+from fedcohort.errors import CheckpointError, DamagedFile
+from fedcohort.host.disk import is_file
+from fedcohort.record import digest, manifest
+from fedcohort.record.folder import check_kinds
 from fedcohort.record.observer import RunInfo
 
 NAME, ARRAYS = "info.json", "info.npz"
+CURE = "Restore it from a copy; before resume=true it may be removed, and is written again"
 
 
 def save(info: RunInfo) -> None:
@@ -40,10 +44,10 @@ def _write(info: RunInfo, starts: list[int]) -> None:
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     packed = io.BytesIO()
     np.savez(packed, allow_pickle=False, **{name: _narrow(value) for name, value in arrays.items()})
-    write_atomically(info.folder / ARRAYS, packed.getbuffer())
     facts = {name: _encode(value) for name, value in values.items()}
     del facts["folder"]  # a folder may be copied to another machine
-    write_atomically(info.folder / NAME, json.dumps({"starts_ms": starts, "info": facts}, default=str) + "\n")
+    text = digest.seal(json.dumps({"starts_ms": starts, "info": facts}, default=str)) + "\n"
+    manifest.replace(info.folder, {ARRAYS: packed.getbuffer(), NAME: text.encode()})
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:
@@ -61,18 +65,38 @@ def load(folder: Path) -> RunInfo:
     known = {name: value for name, value in facts.items() if name in fields}
     inside = {name: np.asarray(v["array"], v["dtype"]) for name, v in known.items() if _is(v, {"dtype", "array"})}
     beside = {name: value["dtype"] for name, value in known.items() if _is(value, {"dtype"})}
-    return RunInfo(folder=folder, **{**known, **inside, **(_arrays(folder, beside) if beside else {})})
+    arrays = {**inside, **(_arrays(folder, beside) if beside else {})}
+    try:
+        return RunInfo(folder=folder, **{**known, **arrays})
+    except TypeError as error:
+        raise DamagedFile(f"{folder / NAME} is damaged: it lacks facts of a run ({error}). {CURE}") from error
 
 
 def _arrays(folder: Path, dtypes: dict[str, str]) -> dict[str, np.ndarray]:
     path = folder / ARRAYS
+    manifest.check(path)
+    if not is_file(path):
+        raise CheckpointError(f"{folder} was copied in part: it holds no {ARRAYS}, where {NAME} has arrays")
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name].astype(dtype, copy=False) for name, dtype in dtypes.items()}
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{folder} was copied in part: it holds no {ARRAYS}, where {NAME} has arrays") from error
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise CheckpointError(f"{path} is damaged: it is no archive of the arrays of {NAME} ({error})") from error
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        KeyError,
+        TypeError,
+        NotImplementedError,
+        zlib.error,
+        zipfile.BadZipFile,
+    ) as error:
+        raise DamagedFile(f"{path} is damaged: it is no archive of the arrays of {NAME} ({error}). {CURE}") from error
+
+
+def tags(folder: Path) -> dict[str, str]:
+    """Return the tags of the newest process that ran in `folder`, as `RunInfo` has them."""
+    found: dict[str, str] = _read(folder)["info"].get("tags", {})
+    return found
 
 
 def starts_ms(folder: Path) -> list[int]:
@@ -82,12 +106,21 @@ def starts_ms(folder: Path) -> list[int]:
 
 
 def _read(folder: Path) -> dict[str, Any]:
+    path = folder / NAME
+    check_kinds(folder)
+    manifest.check(path)
+    if not path.exists():
+        raise CheckpointError(f"{folder} is not the folder of a run: it holds no {NAME}")
     try:
-        card: dict[str, Any] = json.loads((folder / NAME).read_text())
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise CheckpointError(f"{folder} is not the folder of a run: it holds no {NAME}") from error
-    except ValueError as error:
-        raise CheckpointError(f"{folder / NAME} is damaged: it is no JSON ({error})") from error
+        text = path.read_text()
+        card: dict[str, Any] = json.loads(text)
+        if digest.unseal(text)[1] is False:
+            raise ValueError("it has another digest than was written")
+        whole = isinstance(card["info"], dict) and isinstance(card["starts_ms"], list)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DamagedFile(f"{path} is damaged: it is no JSON of a run ({error}). {CURE}") from error
+    if not whole:
+        raise DamagedFile(f"{path} is damaged: it is no JSON of a run. {CURE}")
     return card
 
 

@@ -32,29 +32,28 @@ asked, or a step that did not measure it.
     test_acc                 in [0, 1]; accuracy of the round's new global model on E_i, null where E_i is empty
 
 Numbers are float64. `loss` and `test_acc` are measured every `eval.clients_every` rounds. Only steps whose line is in
-the journal count.
+the journal count. The line has the digest of the step's own file; the manifest of an ended run has that of
+`clients.parquet`.
 """
 
+import io
 import json
-import os
-import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.host import disk
+from fedcohort.host import parquet
+from fedcohort.record import client_files, digest
 from fedcohort.round.client_facts import FLAGS, ClientFacts
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-PARTS = "clients"
-WHOLE = "clients.parquet"
-STEPS = b"fedcohort.steps"
 ROWS = 65_536  # a row group: steps of a small population share one
 FAMILIES = ("part_", "signal_")
 ORDER = (
@@ -76,13 +75,14 @@ ORDER = (
 )
 
 
-def write_part(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> None:
-    """`clients/000012.parquet`. Its rename reaches the disk with the journal's line, which is synced after it.
+def write_part(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> str:
+    """Write `clients/000012.parquet` and return its digest.
+
+    Its rename reaches the disk with the journal's line, which is synced after it.
 
     columns: the facts of a round, or whole columns, each [n_clients].
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     facts = columns if isinstance(columns, ClientFacts) else ClientFacts.of(columns)
     clients = facts.concerned
@@ -95,17 +95,28 @@ def write_part(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> No
         if name not in FLAGS
     }
     table = pa.table({**ids, **flags, **numbers})
-    (folder / PARTS).mkdir(exist_ok=True)
-    _replace(folder / PARTS / f"{step:06d}.parquet", lambda draft: pq.write_table(table, draft))
+    packed = io.BytesIO()
+    parquet.write(table, packed)
+    (folder / client_files.PARTS).mkdir(exist_ok=True)
+    client_files.replace(client_files.part_of(folder, step), lambda draft: draft.write_bytes(packed.getbuffer()))
+    return digest.of(packed.getbuffer())
 
 
-def load(folder: Path, steps: Collection[int], columns: Sequence[str] | None = None) -> "pd.DataFrame":
-    """The rows of `steps`, ordered by step and client; NaN where a fact is unknown."""
+def load(
+    folder: Path,
+    steps: Collection[int],
+    columns: Sequence[str] | None = None,
+    digests: Mapping[int, str] = MappingProxyType({}),
+) -> "pd.DataFrame":
+    """Return the rows of `steps`, ordered by step and client; NaN where a fact is unknown.
+
+    digests: of the steps' own files, as far as the journal has them. Raises `DamagedFile`.
+    """
     import pandas as pd
     import pyarrow as pa
 
     wanted = None if columns is None else ["step", "client", *columns]
-    tables = [_pick(path, steps, wanted) for path in _sources(folder, steps)]
+    tables = [_pick(path, steps, wanted, digests) for path in client_files.sources(folder, steps, digests)]
     if not tables:
         return pd.DataFrame(columns=wanted or ["step", "client"])
     whole = pa.concat_tables(tables, promote_options="permissive")
@@ -113,27 +124,32 @@ def load(folder: Path, steps: Collection[int], columns: Sequence[str] | None = N
     return frame.sort_values(["step", "client"], kind="stable", ignore_index=True)
 
 
-def consolidate(folder: Path, steps: Collection[int]) -> None:
-    """Put all `steps` into `clients.parquet` and remove `clients/`. A kill in the middle leaves both and loses none."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def consolidate(folder: Path, steps: Collection[int], digests: Mapping[int, str] = MappingProxyType({})) -> None:
+    """Put all `steps` into `clients.parquet` and remove `clients/`. A kill in the middle leaves both and loses none.
 
-    sources = _sources(folder, steps)
-    if not sources or sources == [folder / WHOLE]:
-        shutil.rmtree(folder / PARTS, ignore_errors=True)
+    digests: as `load` has them. Raises `DamagedFile`, and leaves everything as it was.
+    """
+    import pyarrow as pa
+
+    sources = client_files.sources(folder, steps, digests)
+    if not sources or sources == [folder / client_files.WHOLE]:
+        shutil.rmtree(folder / client_files.PARTS, ignore_errors=True)
         return
-    present = sorted(step for path in sources for step in _steps_of(path))
-    schema = pa.unify_schemas([pq.read_schema(path) for path in sources], promote_options="permissive")
+    present = sorted(step for path in sources for step in client_files.steps_of(path))
+    schemas = [
+        client_files.open_checked(path, digests.get(client_files.step_of(path))).schema_arrow for path in sources
+    ]
+    schema = pa.unify_schemas(schemas, promote_options="permissive")
     fields = sorted(schema, key=lambda field: _place(field.name))
-    schema = pa.schema(fields, metadata={STEPS: json.dumps(present)})
+    schema = pa.schema(fields, metadata={client_files.STEPS: json.dumps(present)})
 
     def write(draft: Path) -> None:
-        with pq.ParquetWriter(draft, schema) as writer:
-            for group in _groups(path for path in sources):
+        with parquet.writer(draft, schema) as writer:
+            for group in _groups(sources):
                 writer.write_table(_fit_schema(group, schema))
 
-    _replace(folder / WHOLE, write)
-    shutil.rmtree(folder / PARTS, ignore_errors=True)
+    client_files.replace(folder / client_files.WHOLE, write)
+    shutil.rmtree(folder / client_files.PARTS, ignore_errors=True)
 
 
 def _place(name: str) -> tuple[int, str]:
@@ -145,51 +161,27 @@ def _place(name: str) -> tuple[int, str]:
     return (ORDER.index(known) if known in ORDER else len(ORDER)), name
 
 
-def _replace(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file beside `path`, see it to the disk, and rename it: it is old or new, never half."""
-    with disk.replacing(path) as draft:
-        write(draft)
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-
-
-def _steps_of(path: Path) -> list[int]:
-    import pyarrow.parquet as pq
-
-    if path.name != WHOLE:
-        return [int(path.stem)]
-    steps: list[int] = json.loads(pq.read_schema(path).metadata[STEPS])
-    return steps
-
-
-def _sources(folder: Path, steps: Collection[int]) -> list[Path]:
-    """Return the files that hold `steps`: the whole one first, then the parts that it lacks."""
-    whole = [folder / WHOLE] if (folder / WHOLE).exists() else []
-    done = {step for path in whole for step in _steps_of(path)}
-    parts = [path for path in sorted((folder / PARTS).glob("*.parquet")) if re.fullmatch(r"\d+", path.stem)]
-    return whole + [path for path in parts if int(path.stem) in steps and int(path.stem) not in done]
-
-
-def _pick(path: Path, steps: Collection[int], columns: Sequence[str] | None) -> "pa.Table":
+def _pick(path: Path, steps: Collection[int], columns: Sequence[str] | None, digests: Mapping[int, str]) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
-    names = pq.read_schema(path).names
-    table = pq.read_table(path, columns=None if columns is None else [name for name in columns if name in names])
-    return table.filter(pc.is_in(table["step"], pa.array(sorted(steps), pa.int32())))
+    file = client_files.open_checked(path, digests.get(client_files.step_of(path)))
+    names = file.schema_arrow.names
+    with client_files.naming(path):
+        table = file.read(columns=None if columns is None else [name for name in columns if name in names])
+        return table.filter(pc.is_in(table["step"], pa.array(sorted(steps), pa.int32())))
 
 
-def _groups(sources: Iterable[Path]) -> "Iterator[pa.Table]":
+def _groups(sources: Sequence[Path]) -> "Iterator[pa.Table]":
     """Yield tables of about `ROWS` rows: memory stays flat in the number of rounds."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     waiting: list[Any] = []
     for path in sources:
-        file = pq.ParquetFile(path)
+        file = parquet.open_file(path)
         for group in range(file.num_row_groups):
-            waiting.append(file.read_row_group(group))
+            with client_files.naming(path):
+                waiting.append(file.read_row_group(group))
             if sum(table.num_rows for table in waiting) >= ROWS:
                 yield pa.concat_tables(waiting, promote_options="permissive")
                 waiting = []

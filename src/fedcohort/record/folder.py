@@ -2,12 +2,13 @@
 
 <logs>/runs/<name>-<hash>-s<seed>[-2, -3, ...]/   config.yaml status.json run.log journal.jsonl clients.parquet
                                                   info.json info.npz starts.jsonl last.ckpt previous.ckpt
-                                                  weights.pt summary.json figures/ report.html
+                                                  weights.pt summary.json manifest.json figures/ report.html
 """
 
 import enum
 import hashlib
 import json
+import logging
 import os
 import shutil
 from collections.abc import Mapping, Sequence, Set
@@ -15,11 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from fedcohort.errors import CheckpointError, OptionError
+from fedcohort.errors import CheckpointError, DamagedFile, OptionError
 from fedcohort.host import disk
+from fedcohort.host.disk import is_file
 from fedcohort.host.lock import hold
+from fedcohort.record import digest
 from fedcohort.roles import Identity, select_options
 from fedcohort.round.budget import Budget, Spending, Spent
+
+log = logging.getLogger("fedcohort")
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
@@ -37,6 +42,12 @@ def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
 
 
 NEWEST, BEFORE = "last.ckpt", "previous.ckpt"
+SEALED = (  # what the manifest of an ended run has
+    *("config.yaml", "status.json", "journal.jsonl", "clients.parquet", "info.json", "info.npz", "starts.jsonl"),
+    *("weights.pt", "summary.json"),
+)
+OTHERS = ("manifest.json", "run.log", "run.lock", NEWEST, BEFORE, "mlflow.json", "report.html")
+FOLDERS = ("clients", "figures")
 
 
 @dataclass
@@ -119,14 +130,27 @@ def _has_checkpoint(path: Path) -> bool:
     return (path / NEWEST).exists() or (path / BEFORE).exists()
 
 
+def check_kinds(path: Path) -> None:
+    """Raise `DamagedFile` where a file or a folder of the run in `path` has become something else, as a pipe."""
+    for name in (*SEALED, *OTHERS):
+        is_file(path / name)
+    for name in FOLDERS:
+        if (path / name).exists() and not (path / name).is_dir():
+            raise DamagedFile(f"{path / name} is damaged: it must be a folder. Restore it from a copy, or remove it")
+
+
 def status_of(path: Path) -> dict[str, Any]:
-    """`status.json`: status and rounds done; {} where a run was killed before it wrote one, or where it is damaged."""
+    """Read `status.json`: status and rounds done.
+
+    {} where a run was killed before it wrote one, or where it is damaged: the checkpoint says how far the run came.
+    """
     try:
-        found = json.loads((path / "status.json").read_text())
+        text = (path / "status.json").read_text() if is_file(path / "status.json") else "{}"
+        found = json.loads(text)
     except (OSError, ValueError):
         return {}
     whole = isinstance(found, dict) and all(isinstance(found.get(key, 0), int) for key in ("rounds_done", "rounds"))
-    return found if whole else {}
+    return found if whole and digest.unseal(text)[1] is not False else {}
 
 
 def spending_of(status: Mapping[str, Any]) -> Spending:
@@ -181,6 +205,10 @@ def _resumable(runs: Path, wanted: Wanted) -> RunFolder | None:
         found = own or [path for path in found if _is_free(path)]
     if not found:
         return None
+    for path in found:
+        check_kinds(path)
+        if not status_of(path) and (path / "status.json").exists():
+            log.warning("%s is damaged and is ignored: the checkpoint says how far the run came", path / "status.json")
     best = max(found, key=lambda path: (wanted.use_of(path), _count_reached(wanted, path), _born(path)))
     if wanted.use_of(best) is Use.BEYOND:
         wanted.budget.check(spending_of(status_of(best)), best)
@@ -209,4 +237,5 @@ def _is_free(path: Path) -> bool:
 
 def _lock(path: Path) -> IO[str] | None:
     """The folder's lock, or None where another process holds it. It dies with its process."""
+    is_file(path / "run.lock")  # a pipe would be waited for
     return hold(path / "run.lock")

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool
 
-from fedcohort.errors import CheckpointError, IncompatibleConfig
-from fedcohort.record import client_table, presence
+from fedcohort.errors import CheckpointError, DamagedFile, IncompatibleConfig
+from fedcohort.host.disk import is_file
+from fedcohort.record import client_table, digest, manifest, presence
 from fedcohort.round.budget import Spent
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NAME = "journal.jsonl"
+AFRESH = "start the run again with resume=false"
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,9 @@ class Line:
         trace: (mean, sd) by name.
         present: who was there (`record/presence.py`); None at step 0, and where the per-client table has everybody's
             row.
+        table: digest of the step's per-client table, which is a file of its own until the run has finished; None where
+            the step has none, and in lines of older versions.
+        digest: of this line and of all lines before it; computed where an older version wrote the line without one.
     """
 
     step: int
@@ -38,6 +43,8 @@ class Line:
     cohort: Sequence[int]
     arrived: Sequence[int]
     present: str | None = None
+    table: str | None = None
+    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,7 @@ class History:
 
     Attributes:
         metrics: one row a step (the index), one column a metric; NaN where it wasn't measured, or wasn't a number.
+        tables: by step, the digest of its per-client table, where the journal has one.
         measured: by metric, the steps that measured it, whatever came out: a diverged model's loss is NaN.
     """
 
@@ -59,6 +67,7 @@ class History:
     cohorts: Sequence[Sequence[int]]
     arrived: Sequence[Sequence[int]]
     presence: Mapping[int, str]
+    tables: Mapping[int, str]
 
     @property
     def final(self) -> dict[str, float]:
@@ -70,34 +79,43 @@ class History:
         return presence.decode(self.presence[step]) if step in self.presence else None
 
     def clients(self, columns: Sequence[str] | None = None, *, first: int = 0) -> "pd.DataFrame":
-        """The per-client table from step `first` on; who has a row in a step, `record/client_table.py` says.
+        """Return the per-client table from step `first` on; `record/client_table.py` says who has a row in a step.
 
         columns: those wanted beside `step` and `client`; None for all.
         """
-        return client_table.load(self.folder, {step for step in self.steps if step >= first}, columns)
+        return client_table.load(self.folder, {step for step in self.steps if step >= first}, columns, self.tables)
 
 
-def lines(path: Path, offset: int = 0) -> tuple[list[Line], int]:
-    """The complete lines from `offset` (bytes) on, and the offset behind them.
+def lines(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line], int]:
+    """Read the complete lines from `offset` (bytes) on, and return them with the offset behind them.
 
-    A torn last line is not there: it was never committed. Raises `CheckpointError` where a line inside is damaged.
+    before: the digest of the line that ends at `offset`.
+
+    A torn last line is not there: it was never committed. Raises `DamagedFile` where a line inside is damaged.
     """
-    if not path.exists():
-        return [], offset
+    found, end, damage = scan(path, offset, before)
+    if damage:
+        raise DamagedFile(f"{path} is damaged at byte {end}: {damage}. Restore the file from a copy, or {AFRESH}")
+    return found, end
+
+
+def scan(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line], int, str]:
+    """Read as `lines` does, up to the first damage; return that in words as well, "" where there is none."""
+    if not is_file(path):
+        return [], offset, ""
     with path.open("rb") as file:
         file.seek(offset)
-        data = file.read()
+        texts = file.read().split(b"\n")[:-1]
     found: list[Line] = []
-    rest = data.split(b"\n")
-    for number, text in enumerate(rest[:-1]):
-        line = _parse(text)
-        if line is None and number < len(rest) - 2:
-            raise CheckpointError(f"{path} is damaged at byte {offset}: a line that is not the last can't be read")
-        if line is None:
-            break
+    for number, text in enumerate(texts):
+        line, sound = _parse(text, before)
+        if line is None or not sound:
+            torn = line is None and number == len(texts) - 1
+            after = f"after round {found[-1].step}" if found else "at its first line"
+            return found, offset, "" if torn else f"the line {after} is not what was written"
         found.append(line)
-        offset += len(text) + 1
-    return found, offset
+        offset, before = offset + len(text) + 1, line.digest
+    return found, offset, ""
 
 
 def count_spent(committed: Sequence[Line]) -> Spent:
@@ -120,12 +138,15 @@ def expect(folder: Path, reader: str) -> None:
         raise IncompatibleConfig(f"{reader} reads the journal: leave callback.journal in, before the others")
 
 
-def _parse(text: bytes) -> Line | None:
+def _parse(text: bytes, before: str) -> tuple[Line | None, bool]:
+    """Return the line, None where it can't be read, and whether its digest, where it has one, is right."""
     try:
         value: Any = json.loads(text)
-        return Line(**{**value, "trace": {name: (mean, sd) for name, (mean, sd) in value["trace"].items()}})
-    except (ValueError, TypeError, KeyError):
-        return None
+        trace = {name: (mean, sd) for name, (mean, sd) in value["trace"].items()}
+        wanted, sound = digest.unseal(text.decode(), before)
+        return Line(**{**value, "trace": trace, "digest": wanted}), bool(sound) or "digest" not in value
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None, False
 
 
 def read(folder: Path) -> History:
@@ -133,7 +154,8 @@ def read(folder: Path) -> History:
     import pandas as pd
 
     path = folder / NAME
-    if not path.exists():
+    manifest.check(path)
+    if not is_file(path):
         raise CheckpointError(f"{folder} is not the folder of a run: it holds no {NAME}")
     found, _ = lines(path)
     measured: dict[str, list[int]] = {}
@@ -152,6 +174,7 @@ def read(folder: Path) -> History:
         cohorts=[line.cohort for line in found],
         arrived=[line.arrived for line in found],
         presence={line.step: line.present for line in found if line.present is not None},
+        tables={line.step: line.table for line in found if line.table is not None},
     )
 
 

@@ -93,6 +93,10 @@ class Observer:
     def note_checkpoint(self) -> None:
         """Is called after each checkpoint: the rounds so far are saved."""
 
+    def digest(self, step: int) -> str | None:
+        """Return what the checkpoint of round `step` keeps to recognise the observer's file, None for nothing."""
+        return None
+
     def finish(self, status: str) -> None:
         """Is called once, at the end.
 

@@ -16,6 +16,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from fedcohort.errors import DamagedFile
+from fedcohort.host.disk import is_file
+from fedcohort.record import digest, manifest
+
 PACKAGE = Path(__file__).parents[1]
 CODE = ("src", "configs", "train.py", "pyproject.toml", "constraints.txt")  # what decides a result, from the top
 PACKAGES = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
@@ -183,7 +187,7 @@ def note_start(folder: Path, start: Start) -> None:
     start: what `this` says, with `round` (rounds done before), `resume` as it was typed, and `forced`: what was other
     than before, None where the start was not forced.
     """
-    line = json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **start}) + "\n"
+    line = digest.seal(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **start})) + "\n"
     path = folder / STARTS
     torn = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
     with path.open("ab", buffering=0) as file:
@@ -192,14 +196,24 @@ def note_start(folder: Path, start: Start) -> None:
 
 
 def starts(folder: Path) -> list[Start]:
-    """Read every start of the run in `folder`, oldest first; a line that a kill or a full disk tore is none."""
+    """Read every start of the run in `folder`, oldest first; a line that a kill or a full disk tore is none.
+
+    Raises `DamagedFile` for a whole line that is not what was written.
+    """
     path = folder / STARTS
+    manifest.check(path)
     found = []
-    for line in path.read_bytes().split(b"\n") if path.exists() else []:
+    for line in path.read_bytes().split(b"\n") if is_file(path) else []:
         try:
-            found.append(json.loads(line))
+            text = line.decode()
+            found.append(json.loads(text))
+            sound = digest.unseal(text)[1] is not False
         except ValueError:
-            continue
+            sound = not line.endswith(b"}")  # then it was torn
+        if not sound:
+            raise DamagedFile(
+                f"{path} is damaged: a line of it is not what was written. Restore it from a copy, or remove it"
+            )
     return found
 
 

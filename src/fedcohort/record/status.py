@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fedcohort.host import slurm
+from fedcohort.record import digest
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.round.budget import Spending
@@ -59,4 +60,4 @@ class RunStatus(Observer):
             "slurm_job": slurm.job(),
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
-        write_atomically(info.folder / "status.json", json.dumps(record, indent=1) + "\n")
+        write_atomically(info.folder / "status.json", digest.seal(json.dumps(record, indent=1)) + "\n")

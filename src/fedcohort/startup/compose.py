@@ -46,10 +46,14 @@ def part_of(group: str, words: Sequence[str], configs: Path) -> dict[str, Any]:
 
 def file_of(path: Path) -> dict[str, Any]:
     """What a word's yaml says, uncomposed. Raises `OptionError` where it is no YAML."""
+    if path.exists() and not path.is_file():  # a named pipe would be waited for
+        raise OptionError(f"{path} must be a file, and is a folder, a named pipe or a device")
     try:
         return _plain(OmegaConf.load(path), resolve=False)
     except yaml.YAMLError as error:
         raise OptionError(f"{path} can't be read: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise OptionError(f"{path} can't be read: it is nested too deeply, or an anchor in it holds itself") from error
 
 
 def _compose(words: Sequence[str], configs: Path, *, whole: bool = False) -> DictConfig:

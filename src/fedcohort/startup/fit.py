@@ -20,7 +20,7 @@ from fedcohort.host.processes import make_repeatable
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.tasks import Tasks
-from fedcohort.record import folder, provenance
+from fedcohort.record import folder, manifest, provenance
 from fedcohort.roles import Identity, select_options
 from fedcohort.startup.assemble import Composed
 from fedcohort.startup.observers import Watchers
@@ -82,6 +82,8 @@ def fit(
         lightnings = training.trainer(fresh=not done)
         interrupts.forks()  # until `GracefulStop` says otherwise, which it does in the process that trains
         training.fit(lightnings, network, path / folder.NEWEST if done else None)
+        if home is not None:
+            manifest.seal(path, folder.SEALED)
     return path
 
 
@@ -94,6 +96,7 @@ def _begin(
     restart = find(home, loop.settings.config_hash, config["resume"], origin)
     done = _check_rounds(restart.rounds, home.path, config["rounds"])
     loop.settings.budget.check(restart.spending, home.path)
+    manifest.withdraw(home.path)  # what it has changes from here on
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.note_start(home.path, start)

@@ -13,7 +13,7 @@ from typing import Any
 
 from fedcohort.errors import CheckpointError, DamagedCheckpoint
 from fedcohort.lightning import checkpoint
-from fedcohort.record import provenance
+from fedcohort.record import journal, manifest, provenance
 from fedcohort.record.folder import RunFolder
 from fedcohort.round import store
 from fedcohort.round.budget import Spending, Spent
@@ -38,10 +38,13 @@ class Restart:
 
 
 def find(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.Start) -> Restart:
-    """The checkpoint of the run in `home` that counts is its newest one afterwards.
+    """Find what the run in `home` goes on from: its newest sound checkpoint, the newest file afterwards.
+
+    The journal and the per-client tables must be sound up to its round, and so must all that the manifest has.
 
     now: what `provenance.this` says of this process. Raises `CheckpointError`.
     """
+    manifest.check_all(home.path)
     there = [path for path in (home.checkpoint, home.previous) if path.exists()]
     if not there:
         return Restart()
@@ -67,11 +70,12 @@ def find(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.
             f"{chosen} was written with something else, and would go on with other bits: {'; '.join(other)}. Go back "
             "to that, or go on all the same with resume=force, which summary.json and MLflow then say"
         )
+    done = checkpoint.rounds_in(found)
+    journal.check(home.path, done, _journal_in(found))
     if chosen != home.checkpoint:
         os.replace(chosen, home.checkpoint)
     for difference in other:
         log.warning("resume=force: %s", difference)
-    done = checkpoint.rounds_in(found)
     return Restart(done, other if resume == FORCE else None, _spending(found, done))
 
 
@@ -82,6 +86,11 @@ def usable(path: Path, config_hash: str) -> dict[str, Any]:
         if "clients" in state:
             store.check(path.parent, state["clients"])
     return found
+
+
+def _journal_in(found: Mapping[str, Any]) -> str | None:
+    """Return the journal's running digest at the checkpoint; None where no journal was kept, or by an older version."""
+    return next(filter(None, (state.get("journal") for state in found["callbacks"].values())), None)
 
 
 def _spending(found: Mapping[str, Any], done: int) -> Spending:

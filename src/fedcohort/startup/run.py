@@ -12,7 +12,7 @@ from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import disk, memory, slurm, task
 from fedcohort.host.interrupt import interrupts
 from fedcohort.observe.tracking import membership
-from fedcohort.record import folder
+from fedcohort.record import folder, manifest
 from fedcohort.rng import torch_scope
 from fedcohort.round.budget import Budget
 from fedcohort.round.settings import Settings
@@ -83,6 +83,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
         log.info("SLURM has started job %s before: it goes on where it was, as with resume=true", again)
     with tasks.together(), _claim(logs.absolute(), name, wanted, bool(config["resume"]) or again is not None) as home:
         if home.finished:
+            manifest.check_all(home.path)
             ends = wanted.budget.list_reached(folder.spending_of(folder.status_of(home.path)).now)
             how = f"raise {'= and '.join(ends)}= to extend it" if ends else "a callback ended it"
             log.info("already finished: %s (%s)", home.path, how)

@@ -1,10 +1,10 @@
 """What a study has come to: `results.parquet`, a row a run, and `curves.parquet`, a row for each round evaluated.
 
 Both are written whole after every run, curves first, and kept sorted, so that equal results are equal files but for
-`wall_s` and `when`.
+`wall_s` and `when`. `study/tables.py` reads and writes them.
 """
 
-import io
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,28 +13,15 @@ from typing import Any
 import numpy as np
 
 from fedcohort.errors import DataError
-from fedcohort.record.folder import write_atomically
+from fedcohort.record import manifest
+from fedcohort.study import tables
 from fedcohort.study.definition import METHOD, NAME, YARDSTICK, Study
 from fedcohort.study.measure import Trajectory, summarise
 from fedcohort.study.places import clock_of
+from fedcohort.study.tables import AXES, COLUMNS, CURVES, DONE, FAILED, KEY, NUMBERS, REFUSED, RESULTS, TEXTS
 
-RESULTS, CURVES = "results.parquet", "curves.parquet"
-DONE, REFUSED, FAILED = "done", "refused", "failed"
-TEXTS: tuple[str, ...] = ("cell", "selector", "status", "reason", "words", "stamp", "config_hash", "budget", "metric")
-TEXTS += ("commit", "sources", "versions", "fingerprint", "when", "yardstick", "follows")
-NUMBERS: tuple[str, ...] = (
-    "late",
-    "last",
-    "best",
-    "target",
-    "rounds_to_target",
-    "virtual_s_to_target",
-    "bytes_to_target",
-)
-NUMBERS += ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops", "wall_s")
-COLUMNS = {**dict.fromkeys(TEXTS, "string"), "seed": "int64", "dirty": "bool", "rounds": "int64"}
-COLUMNS |= dict.fromkeys(NUMBERS, "float64")
-AXES = {"step": "int32", "value": "float32", "virtual_s": "float32", "bytes": "float32"}
+__all__ = ["CURVES", "DONE", "FAILED", "REFUSED", "RESULTS", "Results", "load"]
+log = logging.getLogger("fedcohort")
 RUN = ("seed", "config_hash", "budget", "when")  # what tells a run from others, in whichever places it is a result
 Key = tuple[str, str, int]  # cell, row, seed
 Row = dict[str, Any]
@@ -75,7 +62,10 @@ class Results:
         known = [key for key in keys if key in self.curves]
         lengths = [len(self.curves[key].steps) for key in known]
         labels = {
-            name: pa.array(np.repeat(np.array([key[place] for key in known], dtype=kind), lengths))
+            name: pa.array(
+                np.repeat(np.array([key[place] for key in known], dtype=kind), lengths),
+                type=pa.type_for_alias(KEY[name]),
+            )
             for place, (name, kind) in enumerate((("cell", object), ("selector", object), ("seed", np.int64)))
         }
         axes = {"step": "steps", "value": "value", "virtual_s": "virtual_s", "bytes": "bytes"}
@@ -84,16 +74,9 @@ class Results:
             for name, kind in AXES.items()
         }
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._write(CURVES, pa.table({**labels, **values}))
         fields = [pa.field(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()]
-        self._write(RESULTS, pa.Table.from_pylist([self.rows[key] for key in keys], schema=pa.schema(fields)))
-
-    def _write(self, name: str, table: Any) -> None:  # noqa: ANN401 - pyarrow has no types
-        from pyarrow import parquet
-
-        packed = io.BytesIO()
-        parquet.write_table(table, packed, compression="zstd")
-        write_atomically(self.folder / name, packed.getbuffer())
+        rows = pa.Table.from_pylist([self.rows[key] for key in keys], schema=pa.schema(fields))
+        tables.write(self.folder, rows, pa.table({**labels, **values}))
 
 
 def load(study: Study) -> Results:
@@ -102,35 +85,25 @@ def load(study: Study) -> Results:
     Done rows whose curve is lost, and refused or failed ones of another metric, are left out. Raises `DataError` for a
     damaged file, and for done rows of another metric, which the next run would delete.
     """
-    import pyarrow as pa
-    from pyarrow import parquet
-
     found = Results(study.folder)
-    if not (study.folder / RESULTS).exists():
+    if not tables.exist(study.folder):
         return found
-    try:
-        rows = parquet.read_table(study.folder / RESULTS).to_pylist()
-        curves = parquet.read_table(study.folder / CURVES).to_pandas()
-        found.curves = {
-            (str(cell), str(row), int(seed)): Trajectory(*(part[name].to_numpy(dtype=float) for name in AXES))
-            for (cell, row, seed), part in curves.groupby(["cell", "selector", "seed"], sort=False)
-        }
-    except (OSError, pa.ArrowException, KeyError) as error:
-        raise DataError(
-            f"{study.folder}: {RESULTS} or {CURVES} can't be read ({error}); remove both to begin anew"
-        ) from error
-    if rows and (lacks := sorted({"cell", "selector", "seed", "status", "metric", "words"} - set(rows[0]))):
-        raise DataError(f"{study.folder / RESULTS} has no column {lacks[0]}; remove it and {CURVES} to begin anew")
+    rows = tables.read_rows(study.folder)
+    found.curves = {
+        (str(cell), str(row), int(seed)): Trajectory(*(part[name].to_numpy(dtype=float) for name in AXES))
+        for (cell, row, seed), part in tables.read_curves(study.folder).groupby([*KEY], sort=False)
+    }
     for row in rows:
         key = (row["cell"], row["selector"], row["seed"])
         if row["status"] == DONE:
             if row["metric"] != study.metric:
                 raise DataError(
                     f"{study.folder / RESULTS} has runs of the metric {row['metric']}, and {NAME} asks for "
-                    f"{study.metric}: put it back, make another study folder for {study.metric}, or remove both "
-                    f"{RESULTS} and {CURVES}"
+                    f"{study.metric}: put it back, make another study folder for {study.metric}, or remove "
+                    f"{RESULTS}, {CURVES} and {manifest.NAME}"
                 )
             if key not in found.curves:
+                log.warning("%s has no curve of %s %s seed %d: it is run again", study.folder / CURVES, *key)
                 continue
             cell = study.cells.get(row["cell"])
             row |= summarise(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.errors import DataError
-from fedcohort.host import disk
+from fedcohort.host import disk, parquet
 
 UNFINISHED, DONE = "unfinished-", "prepared.json"
 ROWS = 10_000  # of a row group
@@ -114,10 +114,8 @@ def _check_free(destination: Path, names: Sequence[str], folder: Path) -> None:
 
 
 def _save(table: Any, file: Path) -> None:  # noqa: ANN401  pyarrow has no types
-    import pyarrow.parquet as pq
-
     with disk.replacing(file) as draft:
-        pq.write_table(table, draft, row_group_size=ROWS, compression="zstd")
+        parquet.write(table, draft, row_group_size=ROWS, compression="zstd")
 
 
 def _join(files: Sequence[Path], target: Path, unique: str) -> int:
@@ -126,14 +124,13 @@ def _join(files: Sequence[Path], target: Path, unique: str) -> int:
     Raises `DataError` for columns that differ, for a damaged piece, and for a value of `unique` in two pieces.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     file, rows, first = files[0], 0, dict[str, Path]()
     try:
-        schema = pq.read_schema(files[0])
-        with disk.replacing(target) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+        schema = parquet.open_file(files[0]).schema_arrow
+        with disk.replacing(target) as draft, parquet.writer(draft, schema, compression="zstd") as writer:
             for file in files:
-                stored = pq.ParquetFile(file, pre_buffer=False)
+                stored = parquet.open_file(file, pre_buffer=False)
                 if not stored.schema_arrow.equals(schema):
                     raise DataError(f"{target.name}: rows of different kinds: {schema.names} and {stored.schema_arrow}")
                 for group in range(stored.num_row_groups):

@@ -9,7 +9,7 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from fedcohort.host import disk
+from fedcohort.host import disk, parquet
 
 NO_WORDS = ("<PAD>", "<UNK>")
 TRAIN, NAME = "train.parquet", "vocabulary.parquet"
@@ -19,11 +19,10 @@ def finish(destination: Path) -> None:
     """Write the vocabulary of a prepared folder whose inputs are lists of words, unless there is one."""
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
     if os.path.lexists(destination / NAME) or not (destination / TRAIN).exists():
         return
-    table = pq.ParquetFile(destination / TRAIN, pre_buffer=False)
+    table = parquet.open_file(destination / TRAIN, pre_buffer=False)
     if table.schema_arrow.field("x").type != pa.list_(pa.string()):
         return
     counts: Counter[str] = Counter()
@@ -36,4 +35,4 @@ def finish(destination: Path) -> None:
     ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     words, uses = zip(*ranked, strict=True) if ranked else ((), ())
     with disk.replacing(destination / NAME) as draft:
-        pq.write_table(pa.table({"word": pa.array(words, pa.string()), "count": pa.array(uses, pa.int64())}), draft)
+        parquet.write(pa.table({"word": pa.array(words, pa.string()), "count": pa.array(uses, pa.int64())}), draft)

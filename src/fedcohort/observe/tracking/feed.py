@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fedcohort.observe.reached import HEADLINE
 from fedcohort.observe.tracking import identity, record
 from fedcohort.observe.tracking.server import Place, connect, patient
-from fedcohort.record import history
+from fedcohort.record import history, manifest
 from fedcohort.record.history import Line
 from fedcohort.record.observer import RunInfo
 
@@ -33,13 +33,14 @@ class Feed:
         self.client = client
         self.run_id = run_id
         self._journal = folder / history.NAME
-        self._offset = 0
+        self._offset, self._digest = 0, ""
         self._waiting: list[Line] = []
         self._present = {metric.step for metric in client.get_metric_history(run_id, MARKER)}
 
     def send(self) -> int:
         """Send the committed steps that are missing; returns how many those were."""
-        lines, self._offset = history.lines(self._journal, self._offset)
+        lines, self._offset = history.lines(self._journal, self._offset, self._digest)
+        self._digest = lines[-1].digest if lines else self._digest
         self._waiting += [line for line in lines if line.step not in self._present]
         count = 0
         while self._waiting:
@@ -91,8 +92,9 @@ def log_batch(client: "MlflowClient", run_id: str, batch: Sequence[Line]) -> Non
 
 
 def artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
-    """The files that go into MLflow, each with its folder there."""
+    """Yield the files that go into MLflow, each with its folder there. Raises `DamagedFile`."""
     for name in FILES:
+        manifest.check(folder / name)
         if (folder / name).exists():
             yield folder / name, None
     for path in sorted((folder / "figures").glob("*.png")):

@@ -24,11 +24,8 @@ def sweeps(tag: str | None) -> list[str]:
 
 
 def sweeps_of(folder: Path) -> list[str]:
-    """Return the sweeps of the run in `folder`, as far as it knows."""
-    try:
-        return sweeps(card.load(folder).tags.get(TAG))
-    except CheckpointError:  # it has not begun, or keeps no journal
-        return []
+    """Return the sweeps of the run in `folder`; none where it has not begun, or keeps no journal."""
+    return sweeps(card.tags(folder).get(TAG)) if (folder / card.NAME).exists() else []
 
 
 def sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedcohort.errors import DamagedFile
+from fedcohort.host.disk import is_file
 from fedcohort.observe import population
-from fedcohort.record import provenance
+from fedcohort.record import manifest, provenance
 from fedcohort.record.observer import RunInfo
 from fedcohort.roles import flat, role_of
 from fedcohort.round.budget import OPTIONS
@@ -92,9 +94,15 @@ def dataset(info: RunInfo) -> "DatasetInput":
 
 
 def summary(folder: Path) -> dict[str, Any]:
-    """The folder's `summary.json`, {} where the run has none yet."""
+    """Return the folder's `summary.json`, {} where the run has none yet. Raises `DamagedFile`."""
     path = folder / "summary.json"
-    return dict(json.loads(path.read_text())) if path.exists() else {}
+    manifest.check(path)
+    if not is_file(path):
+        return {}
+    try:
+        return dict(json.loads(path.read_text()))
+    except (ValueError, TypeError) as error:
+        raise DamagedFile(f"{path} is damaged: it is no JSON ({error}). Restore it from a copy") from error
 
 
 def note(summary: Mapping[str, Any]) -> str:

@@ -1,0 +1,30 @@
+"""Parquet files whose pages have checksums: written with them, and read with a look at them.
+
+A page that has another checksum than was written is an error and no other value. Pages of older files have none, and
+are read as they are. The footer has no checksum: a manifest's digest covers the whole file (`host/manifest.py`).
+pyarrow is imported where a file is written or read.
+"""
+
+from pathlib import Path
+from typing import IO, Any
+
+
+def write(table: Any, file: Path | IO[bytes], **options: Any) -> None:  # noqa: ANN401 - pyarrow has no types
+    """Write a `pa.Table`; options: those of `pyarrow.parquet.write_table`."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, file, write_page_checksum=True, **options)
+
+
+def writer(file: Path, schema: Any, **options: Any) -> Any:  # noqa: ANN401
+    """Return a `pyarrow.parquet.ParquetWriter` for tables that are written one after the other."""
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(file, schema, write_page_checksum=True, **options)
+
+
+def open_file(file: Path | IO[bytes], **options: Any) -> Any:  # noqa: ANN401
+    """Return a `pyarrow.parquet.ParquetFile`, whose pages are read when they are asked for."""
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(file, page_checksum_verification=True, **options)

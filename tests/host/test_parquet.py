@@ -1,0 +1,36 @@
+"""A page that is not what was written is an error, in whichever byte; files without checksums are still read."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet as arrow
+
+from fedcohort.host import parquet
+
+TABLE = pa.table({"x": [0.1 * i for i in range(1000)]})
+
+
+def test_a_flipped_bit_of_a_page_is_an_error_and_no_other_value(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write(TABLE, path, use_dictionary=False, compression="none")
+    whole = path.read_bytes()
+    for at in range(100, 7_000, 531):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(OSError, match="CRC"):
+            parquet.open_file(path).read()
+
+
+def test_tables_one_after_the_other_have_checksums_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    with parquet.writer(path, TABLE.schema, compression="none", use_dictionary=False) as writer:
+        writer.write_table(TABLE)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:500] + bytes([whole[500] ^ 1]) + whole[501:])
+    with pytest.raises(OSError, match="CRC"):
+        parquet.open_file(path).read()
+
+
+def test_a_file_without_checksums_is_read(tmp_path: Path) -> None:
+    arrow.write_table(TABLE, tmp_path / "old.parquet")
+    assert parquet.open_file(tmp_path / "old.parquet").read().equals(TABLE)

@@ -1,0 +1,307 @@
+"""Damaged files of run folders: each command names the file, or trains again what can be trained again to the bit."""
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from itertools import product
+from pathlib import Path
+
+from fedcohort.command import compare, figures, replay, sync
+from fedcohort.host import messages
+from fedcohort.record import history, journal
+from fedcohort.record.folder import SEALED
+from fedcohort.startup import refusals, run
+from fedcohort.startup.assemble import Composed
+from fedcohort.types import RoundReport
+from hostile.forked import fork
+from hostile.harness import Answer, Case
+from killing import die, in_a_child
+from run_harness import collect_words, compose_words
+from yaml_words import CONFIGS
+
+Damage = Callable[[Path], object]
+WORDS: tuple[str, ...] = (
+    "callback=default",
+    "callback.figures=null",
+    "callback.progress=null",
+    "rounds=5",
+    "split.limit=240",
+)
+WORDS += ("checkpoint.every=2", "selector=oort", "engine=sequential")
+KILLED_AT = 4  # the step whose line is the last: the checkpoint is of round 4, the one before it of round 2
+AHEAD = 3  # where the newest checkpoint is removed, steps from here on are ahead of the one before it
+
+
+def flip(path: Path, share: float) -> None:
+    """Flip one bit of a file, `share` of the way through it."""
+    data = bytearray(path.read_bytes())
+    data[min(int(share * len(data)), len(data) - 1)] ^= 4
+    path.write_bytes(bytes(data))
+
+
+def flip_in_line(path: Path, number: int) -> None:
+    """Flip one bit of a digit in a line's metrics, so that the line can still be read."""
+    lines = path.read_bytes().split(b"\n")
+    line = bytearray(lines[number])
+    at = next(i for i in range(line.index(b"metrics"), len(line)) if chr(line[i]) in "2345678")
+    line[at] ^= 1
+    lines[number] = bytes(line)
+    path.write_bytes(b"\n".join(lines))
+
+
+def swap_lines(path: Path) -> None:
+    lines = path.read_bytes().split(b"\n")
+    lines[1], lines[2] = lines[2], lines[1]
+    path.write_bytes(b"\n".join(lines))
+
+
+def truncate(path: Path, share: float) -> None:
+    os.truncate(path, int(share * path.stat().st_size))
+
+
+def replace_by(make: Damage, path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    make(path)
+
+
+def take_from(other: Path, path: Path) -> None:
+    """Put another run's file in the place of this one."""
+    shutil.copy(other / path.relative_to(path.parents[1] if path.parent.name == "clients" else path.parent), path)
+
+
+def swap(other: str, path: Path) -> None:
+    """Let two files of one run change places."""
+    spare = path.with_name("spare")
+    path.rename(spare)
+    path.with_name(other).rename(path)
+    spare.rename(path.with_name(other))
+
+
+DAMAGES: dict[str, Damage] = {
+    "truncated": partial(truncate, share=0.6),
+    "without its last byte": lambda path: os.truncate(path, path.stat().st_size - 1),
+    "a bit of its header": partial(flip, share=0),
+    "a bit of its first third": partial(flip, share=0.3),
+    "a bit of its middle": partial(flip, share=0.5),
+    "a bit of its footer": partial(flip, share=0.98),
+    "emptied": partial(truncate, share=0),
+    "a byte more": lambda path: path.write_bytes(path.read_bytes() + b"\x00"),
+    "a folder": partial(replace_by, Path.mkdir),
+    "a link to nothing": partial(replace_by, lambda path: path.symlink_to("/nowhere/at/all")),
+    "a named pipe": partial(replace_by, os.mkfifo),
+    "missing": Path.unlink,
+}
+
+
+@cache
+def templates() -> Path:
+    """Make a folder of `finished`, `other` (another seed) and `killed`, `killed_other` runs, made once."""
+    home = Path(tempfile.mkdtemp(prefix="run_files_"))
+    for name, seed, step in (
+        ("finished", 0, 0),
+        ("other", 1, 0),
+        ("killed", 0, KILLED_AT),
+        ("killed_other", 1, KILLED_AT),
+    ):
+        in_a_child(partial(_train, home / name, seed, step))
+    return home
+
+
+def at_work() -> Path:
+    """Return the folder of the run of each case in turn: always the same, so that its config is composed once."""
+    return templates() / "at_work"
+
+
+def words_of(logs: Path, seed: int = 0) -> tuple[str, ...]:
+    return tuple(word for word in collect_words(logs, *WORDS, f"seed={seed}") if "collect" not in word)
+
+
+def _train(logs: Path, seed: int, killed_at: int) -> None:
+    """Train; killed_at: the step after whose commit the process dies, 0 for none."""
+    original = journal.commit
+
+    def commit(file: object, report: RoundReport, *rest: object) -> str:
+        if killed_at and report.step == killed_at + 1:
+            die()
+        return original(file, report, *rest)  # type: ignore[arg-type]
+
+    journal.commit = commit  # type: ignore[assignment]
+    run.run(compose_words(*words_of(logs, seed)))
+
+
+def run_of(logs: Path) -> Path:
+    return next((logs / "runs").iterdir())
+
+
+def _talk() -> None:
+    logging.getLogger("fedcohort").handlers.clear()
+    messages.to_terminal()
+
+
+@cache
+def composed_to_resume() -> Composed:
+    return compose_words(*words_of(at_work()), "resume=true")
+
+
+def resume(logs: Path) -> Answer:
+    composed = composed_to_resume()
+
+    def work() -> int:
+        _talk()
+        return refusals.in_one_line(lambda: run.run(composed), ("resume=true",), CONFIGS)
+
+    return fork(work)
+
+
+def verb(main: Callable[..., int], *words: str) -> Answer:
+    def work() -> int:
+        _talk()
+        codes: list[int] = []
+        return refusals.in_one_line(lambda: codes.append(main(words)), words, CONFIGS) or codes[-1]
+
+    return fork(work)
+
+
+COMMANDS: dict[str, Callable[[Path], Answer]] = {
+    "resume": resume,
+    "replay": lambda logs: verb(partial(replay.main, configs=CONFIGS), str(run_of(logs))),
+    "figures": lambda logs: verb(figures.main, str(run_of(logs))),
+    "sync": lambda logs: verb(sync.main, str(run_of(logs)), f"tracking_uri=sqlite:///{logs}/sent.db"),
+}
+
+
+def damaged(template: str, name: str, damage: Damage, command: str, folder: Path) -> Answer:
+    """Copy a run, damage its file `name` ("" for the folder), and call the command."""
+    logs = at_work()
+    shutil.rmtree(logs, ignore_errors=True)
+    shutil.copytree(templates() / template, logs, symlinks=True)
+    damage(run_of(logs) / name)
+    return COMMANDS[command](logs)
+
+
+def equals_the_uninterrupted(folder: Path) -> str:
+    """Return what a resumed run lacks of one that was never damaged."""
+    ours, theirs = run_of(at_work()), run_of(templates() / "finished")
+    if history.read(ours).fingerprints != history.read(theirs).fingerprints:
+        return "other weights than an uninterrupted run"
+    if not history.read(ours).metrics.equals(history.read(theirs).metrics):
+        return "other metrics than an uninterrupted run"
+    if not history.read(ours).clients().equals(history.read(theirs).clients()):
+        return "another per-client table than an uninterrupted run"
+    return ""
+
+
+def refused(template: str, file: str, what: str, damage: Damage, command: str) -> Case:
+    name = f"{command}, {template} run: {file} {what}"
+    return Case(name, partial(damaged, template, file, damage, command), (Path(file).name,))
+
+
+def trained_again(file: str, what: str, damage: Damage) -> Case:
+    """Damage behind the checkpoint of round 2, the only one of the killed run."""
+
+    def behind(path: Path) -> None:
+        run = path.parents[1] if path.parent.name == "clients" else path.parent
+        (run / "previous.ckpt").replace(run / "last.ckpt")
+        damage(path)
+
+    run_it = partial(damaged, "killed", file, behind, "resume")
+    return Case(
+        f"resume, ahead of the checkpoint: {file} {what}",
+        run_it,
+        ("are trained again",),
+        True,
+        equals_the_uninterrupted,
+    )
+
+
+def _finished() -> Iterator[Case]:
+    from_other: dict[str, Damage] = {"another run's": lambda path: take_from(run_of(templates() / "other"), path)}
+    for file, (what, damage) in product((*SEALED, "manifest.json"), {**DAMAGES, **from_other}.items()):
+        if (file, what) == ("manifest.json", "missing"):  # as in a run of an older version
+            continue
+        yield refused("finished", file, what, damage, "resume")
+    read: dict[str, tuple[str, ...]] = {"replay": ("journal.jsonl", "info.json", "info.npz", "clients.parquet")}
+    read |= {"figures": (*read["replay"], "summary.json"), "sync": SEALED}
+    for command, files in read.items():
+        some = ("truncated", "a bit of its middle", "a bit of its footer", "a named pipe")
+        for file, what in product(files, some):
+            yield refused("finished", file, what, DAMAGES[what], command)
+    yield refused("finished", "manifest.json", "of a newer format", partial(_reformat), "resume")
+
+
+def _reformat(path: Path) -> None:
+    path.write_text(path.read_text().replace('"format": 1', '"format": 7'))
+
+
+def _killed() -> Iterator[Case]:
+    """No manifest: each file has a check of its own."""
+    journal_file, piece = history.NAME, "clients/000002.parquet"
+    from_other: dict[str, Damage] = {
+        "another run's": lambda path: take_from(run_of(templates() / "killed_other"), path)
+    }
+    pieces: dict[str, Damage] = {**DAMAGES, **from_other, "another round's": partial(swap, "000003.parquet")}
+    for what, damage in pieces.items():
+        yield refused("killed", piece, what, damage, "resume")
+    more: dict[str, Damage] = {**DAMAGES, **from_other, "with two lines swapped": swap_lines}
+    for what, damage in more.items():
+        if what not in ("without its last byte", "a byte more", "a bit of its footer"):  # a torn last line is none
+            yield refused("killed", journal_file, what, damage, "resume")
+    for step in range(5):
+        yield refused("killed", journal_file, f"a digit of round {step}", partial(flip_in_line, number=step), "resume")
+    for file, what in product(("info.json", "starts.jsonl"), ("a bit of its middle", "a folder", "a named pipe")):
+        yield refused("killed", file, what, DAMAGES[what], "resume")
+    for what in (
+        "truncated",
+        "a bit of its header",
+        "a bit of its middle",
+        "a bit of its footer",
+        "emptied",
+        "a folder",
+    ):
+        yield refused("killed", "last.ckpt", what, DAMAGES[what], "resume")
+    yield refused("killed", "last.ckpt", "another run's", from_other["another run's"], "resume")
+    yield refused("killed", "clients", "a file", partial(replace_by, lambda path: path.write_text("")), "resume")
+    yield refused("killed", "run.lock", "a named pipe", DAMAGES["a named pipe"], "resume")
+    yield refused("killed", "run.log", "a named pipe", DAMAGES["a named pipe"], "resume")
+    for command, file in product(("replay", "figures", "sync"), (journal_file, "info.json")):
+        yield refused("killed", file, "a bit of its middle", DAMAGES["a bit of its middle"], command)
+    for command in ("replay", "figures"):
+        yield refused("killed", piece, "a bit of its middle", DAMAGES["a bit of its middle"], command)
+        yield refused("killed", piece, "missing", DAMAGES["missing"], command)
+    for what in ("truncated", "a bit of its middle", "emptied"):
+        case = refused("killed", "status.json", what, DAMAGES[what], "resume")
+        yield Case(case.name, case.run, ("status.json is damaged and is ignored",), True, equals_the_uninterrupted)
+    for what in ("truncated", "a bit of its middle", "a bit of its footer", "emptied", "missing"):
+        yield trained_again(f"clients/00000{AHEAD}.parquet", what, DAMAGES[what])
+    yield trained_again(f"clients/00000{AHEAD}.parquet", "another round's", partial(swap, "000004.parquet"))
+    for step in (AHEAD, AHEAD + 1):
+        yield trained_again(journal_file, f"a digit of round {step}", partial(flip_in_line, number=step))
+
+
+def _database(damage: Damage, folder: Path) -> Answer:
+    """Compare from a database that was MLflow's."""
+    path = folder / "mlflow.db"
+    shutil.copy(tracked() / "mlflow.db", path)
+    damage(path)
+    return verb(compare.main, f"tracking_uri=sqlite:///{path}", f"out={folder / 'out'}")
+
+
+@cache
+def tracked() -> Path:
+    """Make a folder with a database that has the finished run."""
+    folder = Path(tempfile.mkdtemp(prefix="run_files_db_"))
+    fork(lambda: sync.main([str(run_of(templates() / "finished")), f"tracking_uri=sqlite:///{folder}/mlflow.db"]))
+    return folder
+
+
+def _compared() -> Iterator[Case]:
+    for what in ("truncated", "a bit of its header", "emptied", "a folder"):
+        yield Case(f"compare: mlflow.db {what}", partial(_database, DAMAGES[what]), ("mlflow.db",))
+
+
+def cases() -> list[Case]:
+    """List the cases: damaged files of finished runs, of killed ones, and of MLflow's database."""
+    return [*_finished(), *_killed(), *_compared()]

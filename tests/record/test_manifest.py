@@ -1,0 +1,65 @@
+"""The manifest names a file that is not what was written; a kill at any point leaves a sound folder sound."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fedcohort.errors import DamagedFile
+from fedcohort.record import manifest
+from killing import kill_at
+
+OLD, NEW = {"a": b"old a", "b": b"old b"}, {"a": b"new a", "b": b"new b"}
+
+
+def test_a_file_that_is_not_what_was_written_is_named(tmp_path: Path) -> None:
+    for name, content in OLD.items():
+        (tmp_path / name).write_bytes(content)
+    manifest.seal(tmp_path, [*OLD, "absent"])
+    manifest.check_all(tmp_path)
+    (tmp_path / "a").write_bytes(b"oLd a")
+    manifest.check(tmp_path / "b")
+    with pytest.raises(DamagedFile, match=r"/a is damaged: its content is not the one that manifest\.json"):
+        manifest.check(tmp_path / "a")
+    (tmp_path / "a").unlink()
+    with pytest.raises(DamagedFile, match=r"/a is missing, and manifest\.json beside it has it"):
+        manifest.check_all(tmp_path)
+    manifest.withdraw(tmp_path)
+    manifest.check_all(tmp_path)
+
+
+def test_the_manifest_knows_its_own_damage_and_its_format(tmp_path: Path) -> None:
+    manifest.replace(tmp_path, OLD, create=True)
+    path = tmp_path / manifest.NAME
+    whole = path.read_text()
+    path.write_text(whole.replace('"bytes": 5', '"bytes": 6', 1))
+    with pytest.raises(DamagedFile, match=r"manifest\.json is damaged"):
+        manifest.check_all(tmp_path)
+    path.write_text(whole.replace('"format": 1', '"format": 9'))
+    with pytest.raises(DamagedFile, match=r"manifest\.json has the format 9, this version of fedcohort reads 1"):
+        manifest.check_all(tmp_path)
+    path.write_bytes(whole.replace("\n", "\r\n").encode())  # as git may check it out
+    manifest.check_all(tmp_path)
+
+
+def test_a_folder_without_a_manifest_gets_none_unless_asked(tmp_path: Path) -> None:
+    manifest.replace(tmp_path, OLD)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", [1, 2, 3, 4])
+@pytest.mark.parametrize("first", [True, False], ids=["the first write", "a later write"])
+def test_a_kill_at_any_point_leaves_sound_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int, when: str, first: bool
+) -> None:
+    """Calls: the manifest with both contents, the two files, the manifest with the new contents."""
+    if not first:
+        manifest.replace(tmp_path, OLD, create=True)
+    kill_at(monkeypatch, os, "replace", call, when, lambda: manifest.replace(tmp_path, NEW, create=True))
+    manifest.check_all(tmp_path)
+    manifest.replace(tmp_path, NEW, create=True)
+    manifest.check_all(tmp_path)
+    (tmp_path / "a").write_bytes(OLD["a"])
+    with pytest.raises(DamagedFile):
+        manifest.check_all(tmp_path)

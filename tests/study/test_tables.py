@@ -1,0 +1,73 @@
+"""Both files of a study's results are checked before a value is used; those of older versions are read as they are."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from fedcohort.errors import DataError
+from fedcohort.record import manifest
+from fedcohort.study import tables
+from fedcohort.study.results import Results, load
+from study.test_judge import LATE, ROWS
+from study.tiny import made_up, write
+
+
+def saved(folder: Path) -> Results:
+    found = made_up(write(folder, **ROWS), LATE)
+    found.save()
+    return found
+
+
+def test_any_flipped_bit_is_named(tmp_path: Path) -> None:
+    saved(tmp_path)
+    for name in (tables.RESULTS, tables.CURVES):
+        whole = (tmp_path / name).read_bytes()
+        for at in range(0, len(whole), len(whole) // 9):
+            (tmp_path / name).write_bytes(whole[:at] + bytes([whole[at] ^ 8]) + whole[at + 1 :])
+            with pytest.raises(DataError, match=rf"{name} is damaged: .*git restore brings back"):
+                load(write(tmp_path, **ROWS))
+        (tmp_path / name).write_bytes(whole)
+    load(write(tmp_path, **ROWS))
+
+
+def test_files_of_an_older_version_are_read_and_written_again_as_they_are(tmp_path: Path) -> None:
+    saved(tmp_path)
+    manifest.withdraw(tmp_path)
+    curves = parquet.read_table(tmp_path / tables.CURVES)
+    single = curves.set_column(4, "value", curves["value"].cast(pa.float32()))
+    parquet.write_table(single, tmp_path / tables.CURVES)
+    before = load(write(tmp_path, **ROWS)).rows
+    tables.rewrite(tmp_path)
+    manifest.check_all(tmp_path)
+    assert parquet.read_table(tmp_path / tables.CURVES).equals(single)
+    assert load(write(tmp_path, **ROWS)).rows.keys() == before.keys()
+
+
+def test_results_that_are_missing_beside_their_curves_are_not_run_again(tmp_path: Path) -> None:
+    saved(tmp_path)
+    (tmp_path / tables.RESULTS).unlink()
+    for _ in range(2):  # with a manifest and without
+        with pytest.raises(DataError, match=r"results\.parquet is missing"):
+            load(write(tmp_path, **ROWS))
+        manifest.withdraw(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["cell", "seed", "status"])
+def test_a_column_must_have_its_type_and_no_empty_cell(tmp_path: Path, name: str) -> None:
+    saved(tmp_path)
+    manifest.withdraw(tmp_path)
+    rows = parquet.read_table(tmp_path / tables.RESULTS)
+    at = rows.column_names.index(name)
+    parquet.write_table(
+        rows.set_column(at, name, rows[name].cast(pa.large_binary()))
+        if name != "seed"
+        else rows.set_column(at, name, rows[name].cast(pa.float64())),
+        tmp_path / tables.RESULTS,
+    )
+    with pytest.raises(DataError, match=rf"its column {name} must be of the type"):
+        load(write(tmp_path, **ROWS))
+    parquet.write_table(rows.set_column(at, name, pa.nulls(rows.num_rows, rows[name].type)), tmp_path / tables.RESULTS)
+    with pytest.raises(DataError, match=rf"its column {name} has empty cells"):
+        load(write(tmp_path, **ROWS))
