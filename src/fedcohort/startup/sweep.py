@@ -100,8 +100,9 @@ class Sweep:
         )
 
     def knows(self, error: BaseException) -> bool:
-        """Whether a job has told of `error` already."""
-        return any(record.reason == text_of(error) for record in self.results())
+        """Whether a job has reported `error` already."""
+        text = f"{type(error).__name__}: {error}"
+        return any(record.reason.startswith(text) for record in self.results())
 
     def settle(self) -> None:
         """Wait for the jobs that SLURM still has: submitit's launcher leaves as soon as one of them is lost."""
@@ -175,11 +176,6 @@ def split_jobs(config: DictConfig) -> list[list[str]]:
     params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
     return compat.combinations(parser.parse_overrides([*params, *config.hydra.overrides.task]))
-
-
-def text_of(error: BaseException) -> str:
-    """The kind of an error that nobody expected, and what it says."""
-    return f"{type(error).__name__}: {error}"
 
 
 def _name_failed(results: Sequence[JobRecord]) -> None:
