@@ -127,7 +127,7 @@ def test_a_dead_server_is_not_asked_every_round(logs: Logs, monkeypatch: pytest.
 
 
 def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Logs) -> None:
-    courier = Courier(run_info(logs), logs.place(), 1)
+    courier = Courier(run_info(logs), logs.place(), 1, wait_s=60)
     assert (courier._pause(0.01), courier._pause(0.5)) == (1, 10)  # at most a twentieth of the time is spent sending
     courier._failures = 1
     assert courier._pause(0.01) == 2
@@ -179,13 +179,13 @@ def test_an_experiment_shows_the_columns_that_matter(logs: Logs) -> None:
 @pytest.mark.parametrize("uri", ["file:/tmp/mlruns", "file:///tmp/mlruns", "mlruns", "./mlruns"])
 def test_a_folder_of_files_is_refused_by_name(tmp_path: Path, uri: str) -> None:
     with pytest.raises(OptionError, match=r"tracking_uri must be null, sqlite:///<file>, .* got '.*mlruns'"):
-        MlflowTracker(tracking_uri=uri, experiment="x", every_s=1, logs=str(tmp_path))
+        MlflowTracker(tracking_uri=uri, experiment="x", every_s=1, wait_s=9, logs=str(tmp_path))
 
 
 @pytest.mark.parametrize(("every_s", "experiment"), [(-1, "x"), (None, "x"), (True, "x"), (1, ""), (1, None)])
 def test_options_out_of_range(tmp_path: Path, every_s: Any, experiment: Any) -> None:
     with pytest.raises(OptionError, match=r"(every_s|experiment) must be .*got"):
-        MlflowTracker(tracking_uri=None, experiment=experiment, every_s=every_s, logs=str(tmp_path))
+        MlflowTracker(tracking_uri=None, experiment=experiment, every_s=every_s, wait_s=9, logs=str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_options_out_of_range(tmp_path: Path, every_s: Any, experiment: Any) -> 
 )
 def test_the_line_that_opens_the_page(monkeypatch: pytest.MonkeyPatch, uri: str | None, line: str) -> None:
     monkeypatch.setattr(tracker_module, "command", lambda name: name)
-    assert MlflowTracker(tracking_uri=uri, experiment="x", every_s=1, logs="/a/logs").opening_line() == line
+    assert MlflowTracker(tracking_uri=uri, experiment="x", every_s=1, wait_s=9, logs="/a/logs").opening_line() == line
 
 
 def test_long_and_odd_values_fit_into_mlflow(logs: Logs) -> None:

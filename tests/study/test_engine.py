@@ -251,7 +251,7 @@ def test_several_processes_share_the_work(tmp_path: Path, monkeypatch: pytest.Mo
         asked.append(n)
         return ThreadPoolExecutor(n)
 
-    monkeypatch.setattr(engine, "processes", pool)
+    monkeypatch.setattr(engine, "Workers", pool)
     work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, lambda line: None)
     work.run(list_places(study), [0, 1], 2)
     assert len(played) == 10
@@ -280,7 +280,7 @@ def test_several_processes_that_are_stopped_keep_what_is_written(
         pools.append(ThreadPoolExecutor(n))
         return pools[-1]
 
-    monkeypatch.setattr(engine, "processes", pool)
+    monkeypatch.setattr(engine, "Workers", pool)
     work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, stop)
     with pytest.raises(KeyboardInterrupt) as caught:  # which is held on to: no pool ends by being forgotten
         work.run(list_places(study), [0, 1], 2)

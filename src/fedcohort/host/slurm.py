@@ -9,10 +9,12 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Sequence
 
 log = logging.getLogger("fedcohort")
 AT_WORK = ("RUNNING", "SIGNALING")
+POLL_S = 1.0  # seconds between two looks for jobs that end
 NO_ACCOUNTS = re.compile(r"^AccountingStorageType\s*=\s*(accounting_storage/none|\(null\))\s*$", re.MULTILINE)
 
 
@@ -52,9 +54,20 @@ def list_queued(jobs: Sequence[str]) -> list[str]:
     return [each for each in jobs if each in listed]
 
 
-def cancel(jobs: Sequence[str]) -> None:
-    """Ask SLURM to end `jobs`; those that run are sent SIGTERM first, and have a time of grace."""
-    _answer("scancel", *jobs)
+def cancel(jobs: Sequence[str], wait_s: float) -> list[str]:
+    """End `jobs`, and return those that did not end by themselves within `wait_s` seconds and were killed.
+
+    Jobs in the queue are removed first. SIGTERM goes to the training processes of the others, not to their batch
+    script: when that ends, SLURM kills what it has started.
+    """
+    _answer("scancel", "--state=PENDING", *jobs)
+    _answer("scancel", "--state=RUNNING", "--signal=TERM", *jobs)
+    end = time.monotonic() + wait_s
+    while (left := list_queued(jobs)) and time.monotonic() < end:
+        time.sleep(POLL_S)
+    if left:
+        _answer("scancel", *left)
+    return left
 
 
 def tell_of_accounts() -> None:
