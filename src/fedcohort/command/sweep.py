@@ -76,18 +76,28 @@ def cancel(folder: Path, plan: Plan, wait_s: float) -> str:
     (folder / jobs.CANCELLED).touch()  # before the process ends, which then says so
     sys.stdout.write(f"waiting for the jobs to finish their round, at most {wait_s:g} s\n")
     sys.stdout.flush()
-    end = time.monotonic() + wait_s
-    if alive:
-        with suppress(ProcessLookupError):
-            os.kill(plan.pid, signal.SIGTERM)
-    lines = []
+    lines = _end_process(folder, plan.pid, wait_s) if alive else []
     if killed := slurm.cancel(queued, wait_s) if queued else []:
-        lines = [f"  SLURM killed {' '.join(killed)}, which did not end within {wait_s:g} s"]
-    while is_held(folder / jobs.LOCK) and time.monotonic() < end:
-        time.sleep(POLL_S)
+        lines.append(f"  SLURM killed {' '.join(killed)}: not ended within {wait_s:g} s")
     for record in jobs.read(folder).values():
         lines += _mark_killed(record)
     return "\n".join([status(folder, plan), *lines])
+
+
+def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
+    """End the process that was started by hand, by SIGTERM and after `wait_s` by SIGKILL; return a line for the latter.
+
+    It holds a lock as long as it lives. Under SLURM it trains nothing, and ends at once.
+    """
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    end = time.monotonic() + wait_s
+    while is_held(folder / jobs.LOCK):
+        if time.monotonic() > end:
+            os.kill(pid, signal.SIGKILL)
+            return [f"  process {pid} was killed: not ended within {wait_s:g} s"]
+        time.sleep(POLL_S)
+    return []
 
 
 def _mark_killed(record: JobRecord) -> list[str]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 log = logging.getLogger("fedcohort")
 AT_WORK = ("RUNNING", "SIGNALING")
-POLL_S = 1.0  # seconds between two looks for jobs that end
+POLL_S, KILL_S = 1.0, 60.0  # seconds between two looks for jobs that end, and until killed ones have ended
 NO_ACCOUNTS = re.compile(r"^AccountingStorageType\s*=\s*(accounting_storage/none|\(null\))\s*$", re.MULTILINE)
 
 
@@ -62,11 +62,17 @@ def cancel(jobs: Sequence[str], wait_s: float) -> list[str]:
     """
     _answer("scancel", "--state=PENDING", *jobs)
     _answer("scancel", "--state=RUNNING", "--signal=TERM", *jobs)
-    end = time.monotonic() + wait_s
+    if left := _wait_for(jobs, wait_s):
+        _answer("scancel", *left)
+        _wait_for(left, KILL_S)
+    return left
+
+
+def _wait_for(jobs: Sequence[str], seconds: float) -> list[str]:
+    """Wait until SLURM has none of `jobs` any more, at most so many seconds; return those that it has."""
+    end = time.monotonic() + seconds
     while (left := list_queued(jobs)) and time.monotonic() < end:
         time.sleep(POLL_S)
-    if left:
-        _answer("scancel", *left)
     return left
 
 
