@@ -1,6 +1,6 @@
 """Faults of MLflow's server or database: a run ends in bounded time with all its own files, and names the cure.
 
-Each case is a small run in a forked child, with the process that sends to MLflow beside it.
+Each case is a small run in a forked child, with the process that sends to MLflow beside it, which is forked as well.
 """
 
 import json
@@ -22,16 +22,50 @@ from mlflow import MlflowClient
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import messages
-from fedcohort.observe.tracking.server import QUIET_AND_QUICK
+from fedcohort.observe.tracking import worker
+from fedcohort.observe.tracking.server import QUIET_AND_QUICK, preload
 from fedcohort.record.folder import status_of
 from hostile.harness import Answer, Case
 from observe.databases import template
 from run_harness import go
 
 WORDS = ("rounds=3", "logger=mlflow", "logger.every_s=0", "callback=default", "callback.figures=null")
-PATIENT, SHORT = 90, 15  # logger.wait_s: for answers that come, and for servers that stall
+PATIENT, SHORT = 60, 8  # logger.wait_s: for answers that come, and for servers that stall
 LIMIT_S = 240.0
 Talk = Callable[[socket.socket], None]
+
+
+class _Forked:
+    """Stands in for `subprocess.Popen` of the process that sends to MLflow: this one has imported MLflow already."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        (read, self._to), (self._from, write) = os.pipe(), os.pipe()
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.setsid()
+            for source, descriptor in ((read, 0), (write, 1)):
+                os.dup2(source, descriptor)
+            for descriptor in (read, write, self._to, self._from):
+                os.close(descriptor)
+            worker.main()
+            os._exit(0)
+        os.close(read)
+        os.close(write)
+        self.stdin, self.stdout = os.fdopen(self._to, "wb", 0), os.fdopen(self._from, "rb", 0)
+
+    def poll(self) -> int | None:
+        if self.returncode is None and (ended := os.waitpid(self.pid, os.WNOHANG)) != (0, 0):
+            self.returncode = os.waitstatus_to_exitcode(ended[1])
+        return self.returncode
+
+    def wait(self) -> int | None:
+        while self.poll() is None:
+            time.sleep(0.01)
+        return self.returncode
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
 
 
 def _answer(status: str, body: bytes = b"", *headers: str, length: int | None = None) -> bytes:
@@ -152,6 +186,7 @@ def _run(home: Path, wait_s: int, *words: str) -> Answer:
             for descriptor in (1, 2):
                 os.dup2(file.fileno(), descriptor)
         messages.to_terminal()
+        worker.subprocess.Popen = _Forked  # type: ignore[misc, assignment]
         code = 70
         try:
             go(home / "logs", *WORDS, f"logger.wait_s={wait_s}", *words)
@@ -282,7 +317,8 @@ DATABASES: dict[str, Callable[[Path], None]] = {
 
 def cases() -> list[Case]:
     """A server or database a case."""
-    found = []
+    found: list[Case] = []
+    preload()
 
     def add(name: str, run: Callable[[Path], Answer]) -> None:
         found.append(Case(name, run, ("fedcohort sync",), accepted=True, check=_check_files))

@@ -182,6 +182,17 @@ def test_a_folder_of_files_is_refused_by_name(tmp_path: Path, uri: str) -> None:
         MlflowTracker(tracking_uri=uri, experiment="x", every_s=1, wait_s=9, logs=str(tmp_path))
 
 
+def test_a_database_that_cant_be_one_is_said_at_once(tmp_path: Path, logs: Logs) -> None:
+    """MLflow itself tries to open it for minutes."""
+    (tmp_path / "mlflow.db").mkdir()
+    with pytest.raises(OptionError, match=r"tracking_uri must be the path of a file, not of a folder .*mlflow\.db'"):
+        MlflowTracker(tracking_uri=None, experiment="x", every_s=1, wait_s=9, logs=str(tmp_path))
+    database = known(logs.place().database)
+    database.write_text("no database")
+    with pytest.raises(OSError, match=r"mlflow\.db is no database that can be opened \(file is not a database\)"):
+        server.connect(logs.place())
+
+
 @pytest.mark.parametrize(("every_s", "experiment"), [(-1, "x"), (None, "x"), (True, "x"), (1, ""), (1, None)])
 def test_options_out_of_range(tmp_path: Path, every_s: Any, experiment: Any) -> None:
     with pytest.raises(OptionError, match=r"(every_s|experiment) must be .*got"):

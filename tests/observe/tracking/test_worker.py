@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -194,6 +195,58 @@ def test_the_rounds_of_a_run_that_was_killed_are_sent(logs: Logs) -> None:
     worker._process.communicate()  # closes the pipe, as death does, and waits
     assert worker._process.returncode == 0
     check(logs, 3, "RUNNING")
+
+
+def test_the_end_of_a_run_waits_no_longer_than_it_may(
+    logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a worker that is stopped nothing comes, as of one that waits for a server; `sync` sends the rest."""
+    monkeypatch.setattr(MlflowTracker, "_worker", None)
+    journal, tracked = Journal(), tracker(logs, wait_s=0.01)
+    for watcher in (journal, tracked):
+        watcher.start(run_info(logs))
+    stopped = MlflowTracker._worker
+    os.kill(number(), signal.SIGSTOP)
+    for step in range(7):
+        for watcher in (journal, tracked):
+            watcher.observe(report(step))
+    for watcher in (journal, tracked):
+        watcher.finish("finished")
+    (warning,) = warnings(said)
+    assert f"MLflow at {logs.uri} did not take the rest of this run within logger.wait_s=0.01 seconds; " in warning
+    assert f"fedcohort sync {run_info(logs).folder}` sends what is missing" in warning
+    assert stopped is not None
+    assert stopped._process.returncode == -signal.SIGKILL
+    sync(run_info(logs).folder)
+    check(logs, 6)
+
+
+def test_a_send_that_never_ends_is_given_up(
+    logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Journal().start(run_info(logs))
+    monkeypatch.setattr(Courier, "_send", lambda self: threading.Event().wait())
+    Courier(run_info(logs), logs.place(), 0, wait_s=0.01).start()
+    (warning,) = warnings(said)
+    assert "can't be reached (sending (logger.wait_s) took longer than 0.01 s)" in warning
+    assert "fedcohort sync" in warning
+
+
+def test_the_worker_of_a_killed_run_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LAST_S", 0)
+    read, write = os.pipe()
+
+    def wait() -> None:
+        os.close(write)
+        module._end_after(read)
+
+    os.write(write, b"not read yet\n")
+    os.close(os.dup(write))
+    child = os.fork()
+    if child == 0:
+        wait()
+    os.close(write)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
 def test_a_worker_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
