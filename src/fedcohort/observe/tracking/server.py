@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SQLITE = "sqlite:///"
 ATTEMPTS = 5
+WAIT_S = 120.0  # for what is sent and read after the last job of a sweep
 QUIET_AND_QUICK = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # MLflow's own default keeps a run waiting for minutes
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
