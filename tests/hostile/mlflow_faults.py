@@ -1,6 +1,7 @@
 """Faults of MLflow's server or database: a run ends in bounded time with all its own files, and names the cure.
 
-Each case is a small run in a forked child, with the process that sends to MLflow beside it, which is forked as well.
+Each case is a forked child that writes the journal of a made-up run, with the process that sends to MLflow beside it,
+which is forked as well. Some are whole runs.
 """
 
 import json
@@ -22,11 +23,14 @@ from mlflow import MlflowClient
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import messages
+from fedcohort.observe.mlflow import MlflowTracker
 from fedcohort.observe.tracking import worker
 from fedcohort.observe.tracking.server import QUIET_AND_QUICK, preload
 from fedcohort.record.folder import status_of
+from fedcohort.record.journal import Journal
 from hostile.harness import Answer, Case
 from observe.databases import template
+from observe.made_up import info, play
 from run_harness import go
 
 WORDS = ("rounds=3", "logger=mlflow", "logger.every_s=0", "callback=default", "callback.figures=null")
@@ -177,8 +181,15 @@ def _dying(home: Path) -> Iterator[int]:
         os.environ.pop(name, None)
 
 
-def _run(home: Path, wait_s: int, *words: str) -> Answer:
-    """A small run in a forked child, ended by force after LIMIT_S seconds."""
+def _track(home: Path, wait_s: int, uri: str | None) -> None:
+    """Track a made-up run of six rounds."""
+    logs = home / "logs"
+    tracker = MlflowTracker(tracking_uri=uri, experiment="fedcohort", every_s=0, wait_s=wait_s, logs=str(logs))
+    play([Journal(), tracker], info(logs / "runs" / "flash-a1b2c3d4-s0"))
+
+
+def _run(home: Path, wait_s: int, uri: str | None = None, *, whole: bool = False) -> Answer:
+    """Track a run in a forked child, ended by force after LIMIT_S seconds; whole: one that is trained."""
     log = home / "output"
     pid = os.fork()
     if pid == 0:
@@ -189,7 +200,10 @@ def _run(home: Path, wait_s: int, *words: str) -> Answer:
         worker.subprocess.Popen = _Forked  # type: ignore[misc, assignment]
         code = 70
         try:
-            go(home / "logs", *WORDS, f"logger.wait_s={wait_s}", *words)
+            if whole:
+                go(home / "logs", *WORDS, f"logger.wait_s={wait_s}", f"logger.tracking_uri={uri or 'null'}")
+            else:
+                _track(home, wait_s, uri)
             code = 0
         except FedcohortError as error:
             os.write(2, f"{error}\n".encode())
@@ -203,16 +217,17 @@ def _run(home: Path, wait_s: int, *words: str) -> Answer:
             os.waitpid(pid, 0)
             return Answer(None, log.read_text())
         time.sleep(0.1)
-    runs = home / "logs" / "runs"
-    return Answer(0 if runs.exists() else 2, log.read_text())
+    return Answer(0 if (home / "logs" / "runs").exists() else 2, log.read_text())
 
 
 def _check_files(home: Path) -> str:
     (path,) = (home / "logs" / "runs").iterdir()
     steps = [json.loads(line)["step"] for line in (path / "journal.jsonl").open()]
-    if status_of(path).get("status") != "finished" or steps != [0, 1, 2, 3]:
+    whole = (path / "last.ckpt").exists()
+    if steps != list(range(len(steps))) or len(steps) < 4 or (whole and status_of(path)["status"] != "finished"):
         return f"status {status_of(path)}, steps {steps}"
-    missing = [name for name in ("weights.pt", "summary.json", "clients.parquet") if not (path / name).exists()]
+    files = ["clients.parquet", *(["weights.pt", "summary.json"] if whole else [])]
+    missing = [name for name in files if not (path / name).exists()]
     return f"{missing[0]} is missing" if missing else ""
 
 
@@ -220,15 +235,17 @@ def _check_nothing(home: Path) -> str:
     return "a run was started" if (home / "logs" / "runs").exists() else ""
 
 
-def _on_server(talk: Talk, wait_s: int, home: Path, scheme: str = "http", *, greets: bool = False) -> Answer:
+def _on_server(
+    talk: Talk, wait_s: int, home: Path, scheme: str = "http", *, greets: bool = False, whole: bool = False
+) -> Answer:
     with _listening(talk, greets=greets) as port:
-        return _run(home, wait_s, f"logger.tracking_uri={scheme}://127.0.0.1:{port}")
+        return _run(home, wait_s, f"{scheme}://127.0.0.1:{port}", whole=whole)
 
 
-def _with_database(prepare: Callable[[Path], None], home: Path) -> Answer:
+def _with_database(prepare: Callable[[Path], None], home: Path, *, whole: bool = False) -> Answer:
     (home / "logs").mkdir()
     prepare(home / "logs" / "mlflow.db")
-    return _run(home, PATIENT)
+    return _run(home, PATIENT, whole=whole)
 
 
 def _redirect(home: Path) -> Answer:
@@ -241,7 +258,7 @@ def _redirect(home: Path) -> Answer:
 
 def _on_port(server: Callable[[Path], AbstractContextManager[int]], scheme: str, home: Path) -> Answer:
     with server(home) as port:
-        return _run(home, PATIENT, f"logger.tracking_uri={scheme}://127.0.0.1:{port}")
+        return _run(home, PATIENT, f"{scheme}://127.0.0.1:{port}")
 
 
 def _locked(home: Path) -> Answer:
@@ -280,7 +297,7 @@ def _small_disk(home: Path) -> Answer:
         with suppress(OSError), (disk / "rest").open("wb", buffering=0) as rest:
             while True:
                 rest.write(b"\0" * 4096)
-        return _run(home, PATIENT, f"logger.tracking_uri=sqlite:///{disk / 'mlflow.db'}")
+        return _run(home, PATIENT, f"sqlite:///{disk / 'mlflow.db'}")
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 
@@ -294,11 +311,11 @@ SERVERS: dict[str, tuple[Talk, int]] = {
     "sends a byte a second": (_trickle, SHORT),
     "sends chunks for ever": (_chunks, SHORT),
     "answers 500": (_send(_answer("500 Internal Server Error", b"oops")), PATIENT),
-    "answers 503": (_send(_answer("503 Service Unavailable", b"", "Retry-After: 3600")), PATIENT),
+    "answers 503": (_send(_answer("503 Service Unavailable", b"", "Retry-After: 3600")), SHORT),
     "answers 401": (_send(_answer("401 Unauthorized", b"", 'WWW-Authenticate: Basic realm="x"')), PATIENT),
     "answers 403": (_send(_answer("403 Forbidden", b'{"error_code": "PERMISSION_DENIED"}', JSON)), PATIENT),
     "answers 404, as another version": (_send(_answer("404 Not Found", b"no such endpoint")), PATIENT),
-    "answers 429": (_send(_answer("429 Too Many Requests", b"", "Retry-After: 3600")), PATIENT),
+    "answers 429": (_send(_answer("429 Too Many Requests", b"", "Retry-After: 3600")), SHORT),
     "is a web page": (_send(HTML), PATIENT),
     "answers other JSON": (_send(_answer("200 OK", b'{"hello": [1, 2]}', JSON)), PATIENT),
     "answers broken JSON": (_send(_answer("200 OK", b'{"experiment": {', JSON)), PATIENT),
@@ -330,18 +347,22 @@ def cases() -> list[Case]:
     add("a server that redirects to itself", _redirect)
     add("a server with an untrusted certificate", partial(_on_port, _secure, "https"))
     add("a server that ends in the middle of the run", partial(_on_port, _dying, "http"))
-    add("no server", lambda home: _run(home, PATIENT, "logger.tracking_uri=http://127.0.0.1:9"))
-    add("an unknown host", lambda home: _run(home, PATIENT, "logger.tracking_uri=http://mlflow.invalid:5000"))
+    add("no server", lambda home: _run(home, PATIENT, "http://127.0.0.1:9"))
+    add("an unknown host", lambda home: _run(home, PATIENT, "http://mlflow.invalid:5000"))
     for name, prepare in DATABASES.items():
         add(f"a database that {name}", partial(_with_database, prepare))
+    add("no server, a whole run", lambda home: _run(home, PATIENT, "http://127.0.0.1:9", whole=True))
+    stalling, _ = SERVERS["stalls in mid-answer"]
+    add("a server that stalls in mid-answer, a whole run", partial(_on_server, stalling, SHORT, whole=True))
+    add("a database with a deleted experiment, a whole run", partial(_with_database, _deleted, whole=True))
     add("a database that another process locks", _locked)
     add("a database on a full disk", _small_disk)
-    add("a database that is a device", lambda home: _run(home, SHORT, "logger.tracking_uri=sqlite:////dev/full"))
+    add("a database that is a device", lambda home: _run(home, SHORT, "sqlite:////dev/full"))
     refused: list[tuple[str, Callable[[Path], Answer]]] = [
         ("a database that is a folder", partial(_with_database, lambda path: path.mkdir())),
-        ("an address of another kind", lambda home: _run(home, PATIENT, "logger.tracking_uri=ftp://127.0.0.1/mlflow")),
-        ("a folder of files", lambda home: _run(home, PATIENT, f"logger.tracking_uri={home / 'mlruns'}")),
-        ("a password in the address", lambda home: _run(home, PATIENT, "logger.tracking_uri=http://me:pw@127.0.0.1")),
+        ("an address of another kind", lambda home: _run(home, PATIENT, "ftp://127.0.0.1/mlflow")),
+        ("a folder of files", lambda home: _run(home, PATIENT, str(home / "mlruns"))),
+        ("a password in the address", lambda home: _run(home, PATIENT, "http://me:pw@127.0.0.1")),
     ]
     found += [Case(name, run, ("tracking_uri",), check=_check_nothing) for name, run in refused]
     return found

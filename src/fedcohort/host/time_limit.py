@@ -26,7 +26,7 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    armed = True
+    armed, late = True, False
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if armed:
@@ -36,11 +36,11 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
     signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)
     try:
         yield
-        armed = False
     except _OutOfTime:
-        armed = False
-        raise TimeoutError(f"{what} took longer than {seconds:g} s") from None
+        late = True
     finally:
         armed = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    if late:  # here the error has no context, which a message would name instead
+        raise TimeoutError(f"{what} took longer than {seconds:g} s")
