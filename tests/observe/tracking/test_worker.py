@@ -218,7 +218,7 @@ def test_the_end_of_a_run_waits_no_longer_than_it_may(
     assert stopped is not None
     assert stopped._process.returncode == -signal.SIGKILL
     sync(run_info(logs).folder)
-    check(logs, 6)
+    check(logs, 6, "KILLED")
 
 
 def test_a_send_that_never_ends_is_given_up(
