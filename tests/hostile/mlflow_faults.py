@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from mlflow import MlflowClient
 
@@ -163,7 +165,7 @@ def _dying(home: Path) -> Iterator[int]:
 
     count = {"n": 0}
 
-    def mortal(environ: dict[str, object], start: Callable[..., object]) -> object:
+    def mortal(environ: dict[str, Any], start: Any) -> Any:
         count["n"] += 1
         if count["n"] == 8:
             threading.Thread(target=_close).start()
@@ -197,7 +199,7 @@ def _run(home: Path, wait_s: int, uri: str | None = None, *, whole: bool = False
             for descriptor in (1, 2):
                 os.dup2(file.fileno(), descriptor)
         messages.to_terminal()
-        worker.subprocess.Popen = _Forked  # type: ignore[misc, assignment]
+        vars(worker)["subprocess"] = SimpleNamespace(Popen=_Forked, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
         code = 70
         try:
             if whole:
@@ -242,7 +244,7 @@ def _on_server(
         return _run(home, wait_s, f"{scheme}://127.0.0.1:{port}", whole=whole)
 
 
-def _with_database(prepare: Callable[[Path], None], home: Path, *, whole: bool = False) -> Answer:
+def _with_database(prepare: Callable[[Path], object], home: Path, *, whole: bool = False) -> Answer:
     (home / "logs").mkdir()
     prepare(home / "logs" / "mlflow.db")
     return _run(home, PATIENT, whole=whole)
@@ -323,9 +325,9 @@ SERVERS: dict[str, tuple[Talk, int]] = {
     "closes without an answer": (_send(b""), PATIENT),
     "resets the connection": (_reset, PATIENT),
 }
-DATABASES: dict[str, Callable[[Path], None]] = {
-    "is no database": lambda path: [path.write_bytes(b"not SQLite at all\n" * 500), None][1],
-    "is cut off": lambda path: [path.write_bytes(template()[: len(template()) // 2]), None][1],
+DATABASES: dict[str, Callable[[Path], object]] = {
+    "is no database": lambda path: path.write_bytes(b"not SQLite at all\n" * 500),
+    "is cut off": lambda path: path.write_bytes(template()[: len(template()) // 2]),
     "is another program's": _of_another_program,
     "has a deleted experiment": _deleted,
     "has a file for its artifacts": _no_artifacts,

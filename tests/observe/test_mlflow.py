@@ -18,7 +18,7 @@ from fedcohort.observe.figures import Figures
 from fedcohort.observe.mlflow import MlflowTracker
 from fedcohort.observe.summary import Summary
 from fedcohort.observe.tracking import courier as courier_module
-from fedcohort.observe.tracking import record
+from fedcohort.observe.tracking import record, server
 from fedcohort.observe.tracking.courier import Courier
 from fedcohort.observe.tracking.feed import open_feed
 from fedcohort.record import history
@@ -133,7 +133,7 @@ def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Lo
     assert courier._pause(0.01) == 2
     courier._failures = 60
     assert courier._pause(0.01) == 600
-    assert Courier(run_info(logs), logs.place(), 0)._pause(0.5) == 0
+    assert Courier(run_info(logs), logs.place(), 0, wait_s=60)._pause(0.5) == 0
 
 
 def test_the_first_rounds_are_sent_soon(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
