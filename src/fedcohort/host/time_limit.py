@@ -26,21 +26,20 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    armed, late = True, False
+    armed, text = True, f"{what} took longer than {seconds:g} s"
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if armed:
-            raise _OutOfTime
+            raise _OutOfTime(text)  # with the text: messages name the innermost error
 
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)
     try:
         yield
-    except _OutOfTime:
-        late = True
+    except _OutOfTime as error:
+        armed = False
+        raise TimeoutError(text) from error
     finally:
         armed = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    if late:  # here the error has no context, which a message would name instead
-        raise TimeoutError(f"{what} took longer than {seconds:g} s")

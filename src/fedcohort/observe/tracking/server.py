@@ -142,7 +142,9 @@ def experiment_id(client: "MlflowClient", where: Place) -> str:
                 if error.error_code != "RESOURCE_ALREADY_EXISTS":
                     raise
                 found = client.get_experiment_by_name(where.experiment)
-    if found is None or found.lifecycle_stage != "active":
+    if found is None or found.lifecycle_stage not in ("active", "deleted"):
+        raise OSError(f"{where.uri} does not answer as MLflow does")
+    if found.lifecycle_stage == "deleted":
         raise TrackingError(
             f"the experiment {where.experiment!r} is deleted in MLflow at {where.uri}: restore it there, "
             "or name another one with logger.experiment"
