@@ -5,6 +5,7 @@ which is forked as well. Some are whole runs.
 """
 
 import json
+import logging
 import os
 import signal
 import socket
@@ -338,6 +339,7 @@ def cases() -> list[Case]:
     """A server or database a case."""
     found: list[Case] = []
     preload()
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
 
     def add(name: str, run: Callable[[Path], Answer]) -> None:
         found.append(Case(name, run, ("fedcohort sync",), accepted=True, check=_check_files))
