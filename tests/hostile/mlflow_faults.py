@@ -224,7 +224,10 @@ def _run(home: Path, wait_s: int, uri: str | None = None, *, whole: bool = False
 
 
 def _check_files(home: Path) -> str:
-    (path,) = (home / "logs" / "runs").iterdir()
+    runs = list((home / "logs" / "runs").iterdir()) if (home / "logs" / "runs").exists() else []
+    if len(runs) != 1:
+        return f"{len(runs)} runs"
+    (path,) = runs
     steps = [json.loads(line)["step"] for line in (path / "journal.jsonl").open()]
     whole = (path / "last.ckpt").exists()
     if steps != list(range(len(steps))) or len(steps) < 4 or (whole and status_of(path)["status"] != "finished"):
