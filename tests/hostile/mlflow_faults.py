@@ -358,6 +358,7 @@ def cases() -> list[Case]:
     add("an unknown host", lambda home: _run(home, PATIENT, "http://mlflow.invalid:5000"))
     for name, prepare in DATABASES.items():
         add(f"a database that {name}", partial(_with_database, prepare))
+    add("an address of a kind that MLflow lacks", lambda home: _run(home, PATIENT, "ftp://127.0.0.1/mlflow"))
     add("no server, a whole run", lambda home: _run(home, PATIENT, "http://127.0.0.1:9", whole=True))
     stalling, _ = SERVERS["stalls in mid-answer"]
     add("a server that stalls in mid-answer, a whole run", partial(_on_server, stalling, SHORT, whole=True))
@@ -367,7 +368,6 @@ def cases() -> list[Case]:
     add("a database that is a device", lambda home: _run(home, SHORT, "sqlite:////dev/full"))
     refused: list[tuple[str, Callable[[Path], Answer]]] = [
         ("a database that is a folder", partial(_with_database, lambda path: path.mkdir())),
-        ("an address of another kind", lambda home: _run(home, PATIENT, "ftp://127.0.0.1/mlflow")),
         ("a folder of files", lambda home: _run(home, PATIENT, str(home / "mlruns"))),
         ("a password in the address", lambda home: _run(home, PATIENT, "http://me:pw@127.0.0.1")),
     ]
