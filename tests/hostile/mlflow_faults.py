@@ -214,13 +214,13 @@ def _run(home: Path, wait_s: int, uri: str | None = None, *, whole: bool = False
         finally:
             os._exit(code)
     end = time.monotonic() + LIMIT_S
-    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+    while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0):
         if time.monotonic() > end:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             return Answer(None, log.read_text())
         time.sleep(0.1)
-    return Answer(0 if (home / "logs" / "runs").exists() else 2, log.read_text())
+    return Answer(os.waitstatus_to_exitcode(ended[1]), log.read_text())
 
 
 def _check_files(home: Path) -> str:
@@ -362,7 +362,8 @@ def cases() -> list[Case]:
     add("no server, a whole run", lambda home: _run(home, PATIENT, "http://127.0.0.1:9", whole=True))
     stalling, _ = SERVERS["stalls in mid-answer"]
     add("a server that stalls in mid-answer, a whole run", partial(_on_server, stalling, SHORT, whole=True))
-    add("a database with a deleted experiment, a whole run", partial(_with_database, _deleted, whole=True))
+    deleted = partial(_with_database, _deleted, whole=True)
+    found.append(Case("a database with a deleted experiment, a whole run", deleted, ("logger.experiment",)))
     add("a database that another process locks", _locked)
     add("a database on a full disk", _small_disk)
     add("a database that is a device", lambda home: _run(home, SHORT, "sqlite:////dev/full"))
