@@ -1,5 +1,6 @@
 """The errors that a user can act on; each message names the option to change."""
 
+import traceback
 from importlib.metadata import version
 
 
@@ -63,3 +64,14 @@ class ForeignChange(FedcohortError):
             f"{library} {installed} is installed, and {part}, which {use}, is not as it was in {library} {read_in}: "
             f"install {library}=={read_in} (constraints.txt), or mend the room's compat.py"
         )
+
+
+def describe(error: BaseException) -> str:
+    """Return the type of an unexpected error, its message, and the file and line that raised it.
+
+    The line is the innermost one outside of installed libraries: it is the one to look at.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    sources = [each for each in frames if "site-packages" not in each.filename] or list(frames)
+    where = f" ({sources[-1].filename}:{sources[-1].lineno})" if sources else ""
+    return f"{type(error).__name__}: {error}{where}"

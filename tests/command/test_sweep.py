@@ -18,8 +18,8 @@ from startup.test_outlook import ran
 WORDS = [["selector=random", "seed=0", "cohort=4"], ["selector=random", "seed=1", "cohort=4"]]
 
 
-def said(tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    assert sweep.main([what, "s", f"logs={tmp_path}"]) == 0
+def said(tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
+    assert sweep.main([what, "s", f"logs={tmp_path}", *options]) == 0
     return capsys.readouterr().out.splitlines()
 
 
@@ -27,7 +27,7 @@ def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytes
     folder = tmp_path / "sweeps" / "s"
     refused = [(["selector=random", "seed=-1", "cohort=4"], "seed must be")]
     jobs.save_plan(folder, Plan([*WORDS, *([each] for each in "abc")], refused))
-    assert said(tmp_path, "status", capsys) == ["sweep s: 5 left, 1 left out (refused); nobody is at work on it"]
+    assert said(tmp_path, "status", capsys) == ["sweep s: 5 left, 1 left out (refused); no process works on it"]
     SweepJob(folder, 0, tuple(WORDS[0]), ran(tmp_path / "run", 50, 0.5, 0.625)).note("done")
     SweepJob(folder, 1, tuple(WORDS[1])).note("failed", reason="why")
     lock = hold(folder / jobs.LOCK)
@@ -39,7 +39,8 @@ def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytes
     ]
     assert lock is not None
     lock.close()
-    assert said(tmp_path, "cancel", capsys) == ["sweep s: nobody is at work on it"]
+    assert said(tmp_path, "cancel", capsys)[0].endswith("; no process works on it")
+    assert not (folder / jobs.CANCELLED).exists()
 
 
 def test_what_is_typed_is_checked(tmp_path: Path) -> None:
@@ -47,6 +48,7 @@ def test_what_is_typed_is_checked(tmp_path: Path) -> None:
         ([], "type fedcohort sweep status ID"),
         (["stop", "s"], "type fedcohort sweep status ID"),
         (["status", "s", "log=x"], "there is no option 'log'; there are logs"),
+        (["cancel", "s", "wait_s=soon"], r"wait_s must be a number in \[0, inf\), got 'soon'"),
         (["status", "s", f"logs={tmp_path}"], r"ID must be one of those in .*sweeps: there are none, got 's'"),
     ]:
         with pytest.raises(OptionError, match=reason):
@@ -60,21 +62,29 @@ def test_what_is_typed_is_checked(tmp_path: Path) -> None:
         sweep.main(["cancel", "a", f"logs={tmp_path}"])
 
 
-def test_slurm_is_asked_to_end_its_jobs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("ends", "killed"), [("TERM", []), ("never", ["12"])])
+def test_slurm_ends_jobs_softly_and_kills_those_that_do_not_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ends: str, killed: list[str]
 ) -> None:
     folder = tmp_path / "sweeps" / "s"
     jobs.save_plan(folder, Plan(WORDS, launcher="hydra_plugins.x.SlurmLauncher"))
     for name in ("12", "12_0", "12_1", "9_0"):
         (folder / ".submitit" / name).mkdir(parents=True)
-    for name, script in (("squeue", "printf '12_1\\n7\\n'"), ("scancel", f'echo "$@" > {tmp_path}/asked')):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "queue").write_text("12_1\n7\n")
+    script = f'echo "$@" >> {tmp_path}/typed; case "$*" in 12|*{ends}*) echo 7 > {tmp_path}/queue; esac'
+    for name, text in (("squeue", f"cat {tmp_path}/queue"), ("scancel", script)):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    SweepJob(folder, 0, tuple(WORDS[0])).note("running")
-    assert said(tmp_path, "status", capsys)[0] == "sweep s: 1 running, 1 left", "the cluster has it"
-    assert said(tmp_path, "cancel", capsys) == ["sweep s: SLURM was asked to end 12"]
-    assert (tmp_path / "asked").read_text() == "12\n"
+    SweepJob(folder, 0, tuple(WORDS[0]), ran(tmp_path / "run", 32, 0.5, 0.625)).note("running")
+    assert said(tmp_path, "status", capsys)[0].startswith("sweep s: 1 running, 1 left"), "the cluster has it"
+    waiting, first, *lines = said(tmp_path, "cancel", capsys, "wait_s=0")
+    assert waiting == "waiting for the jobs to finish their round, at most 0 s"
+    assert first == "sweep s: 1 stopped, 1 left; no process works on it"
+    assert lines[0] == "  seed=0: cancelled by you, 32 of 50 rounds; resume=true continues"
+    soft = ["--state=PENDING 12", "--state=RUNNING --signal=TERM 12"]
+    assert (tmp_path / "typed").read_text().splitlines() == [*soft, *killed]
+    assert len(lines) == 1 + len(killed)
 
 
 def test_a_sweep_that_is_cancelled_saves_its_round_and_goes_no_further(
@@ -87,8 +97,9 @@ def test_a_sweep_that_is_cancelled_saves_its_round_and_goes_no_further(
     (id,) = (path.name for path in (tmp_path / "sweeps").iterdir())
     assert sweep.main(["status", id, f"logs={tmp_path}"]) == 0
     assert capsys.readouterr().out.startswith(f"sweep {id}: 1 running, 1 left")
-    assert sweep.main(["cancel", id, f"logs={tmp_path}"]) == 0
-    assert re.search(r"process \d+ was asked to end", capsys.readouterr().out)
+    assert sweep.main(["cancel", id, f"logs={tmp_path}", "wait_s=100"]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"\n  seed=0: cancelled by you, \d+ of 20000 rounds; resume=true continues\n$", told)
     done = running.finish()
     assert done.returncode == 128 + signal.SIGTERM
     assert "job 1 of 2\n" in done.stderr
@@ -96,8 +107,8 @@ def test_a_sweep_that_is_cancelled_saves_its_round_and_goes_no_further(
     assert "Traceback" not in done.stderr
     (path,) = (tmp_path / "runs").iterdir()
     assert json.loads((path / "status.json").read_text())["status"] == "interrupted"
-    known = {"jobs", "multirun.yaml", "sweep.json", "sweep.lock"}
+    known = {"cancelled", "jobs", "multirun.yaml", "sweep.json", "sweep.lock"}
     assert {file.name for file in (tmp_path / "sweeps" / id).iterdir()} <= known, "what a job writes is elsewhere"
     assert json.loads((tmp_path / "sweeps" / id / "jobs" / "0.json").read_text())["how"] == "stopped"
     assert sweep.main(["status", id, f"logs={tmp_path}"]) == 0
-    assert capsys.readouterr().out == f"sweep {id}: 1 stopped, 1 left; nobody is at work on it\n"
+    assert told.endswith(capsys.readouterr().out)

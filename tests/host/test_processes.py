@@ -26,6 +26,33 @@ def test_nobody_starts_other_machines_here(monkeypatch: pytest.MonkeyPatch) -> N
         check("cpu", 1, 2)
 
 
+BATCH = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_NTASKS": "2",
+    "SLURM_PROCID": "0",
+}  # a script of sbatch's, which starts one process
+STEP = {**BATCH, "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2"}
+TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "2"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "launcher"),
+    [(BATCH, ""), ({**STEP, "SLURM_STEP_NUM_TASKS": "1"}, ""), (STEP, "srun"), (TORCHRUN, "torchrun")],
+)
+def test_repeated_processes_of_one_run_are_refused(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], launcher: str
+) -> None:
+    for name in (*STEP, *TORCHRUN):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    if launcher:
+        with pytest.raises(OptionError, match=rf"^{launcher} started 2 processes, and .*: use {launcher} --n"):
+            check("cpu", 2, 1)
+    else:
+        check("cpu", 2, 1)
+
+
 @pytest.mark.parametrize(("accelerator", "asked"), [("cpu", False), ("gpu", True)])
 def test_a_gpu_is_asked_for_the_same_bits(accelerator: str, asked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the switches alone; that they do it is tested where there is a GPU (tests/lightning/test_cuda.py)."""

@@ -200,11 +200,23 @@ def test_jobs_of_a_sweep_that_is_ended_go_on_until_they_are_cancelled(tmp_path: 
     (id,) = (path.name for path in (tmp_path / "sweeps").iterdir())
     sweep = [sys.executable, "-m", "fedcohort", "sweep"]
     assert told(*sweep, "status", id, f"logs={tmp_path}").startswith(f"sweep {id}: 2 running; about ")
-    assert told(*sweep, "cancel", id, f"logs={tmp_path}") == f"sweep {id}: SLURM was asked to end {job}\n"
-    end = time.monotonic() + PATIENCE_S
-    while told("squeue", "--noheader", f"--jobs={job}").strip() and time.monotonic() < end:
-        time.sleep(0.2)
-    assert told(*sweep, "status", id, f"logs={tmp_path}") == f"sweep {id}: 2 stopped; nobody is at work on it\n"
+    waiting, *stands = told(*sweep, "cancel", id, f"logs={tmp_path}", f"wait_s={PATIENCE_S}").splitlines()
+    assert waiting.startswith("waiting for the jobs to finish their round")
+    assert stands[0] == f"sweep {id}: 2 stopped; no process works on it"
+    assert all(re.search(r"cancelled by you, \d+ of 200000 rounds; resume=true", line) for line in stands[1:])
+    assert not told("squeue", "--noheader", f"--jobs={job}").strip()
+    assert told(*sweep, "status", id, f"logs={tmp_path}").splitlines() == stands
+    assert {status_of(path)["status"] for path in runs.iterdir()} == {"interrupted"}
+
+
+def test_two_tasks_on_one_node_train_no_run_twice(tmp_path: Path) -> None:
+    if why := cluster():
+        pytest.skip(why)
+    command = [*("srun", "--ntasks=2", "--ntasks-per-node=2", "--overcommit", sys.executable, "train.py")]
+    command += ["rounds=1", "model=logreg", "trainer.devices=2", "logger=none", f"paths.logs={tmp_path / 'logs'}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stderr.count("srun started 2 processes") == 2
+    assert not (tmp_path / "logs").exists()
 
 
 def told(*command: str) -> str:

@@ -16,7 +16,7 @@ from lightning.fabric.utilities import distributed
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import cores
-from fedcohort.host.orphan import die_with
+from fedcohort.host.orphan import end_with_process
 from fedcohort.host.processes import count
 from fedcohort.ranks import in_order, share_of
 from fedcohort.training.client_task import ClientTask
@@ -79,9 +79,8 @@ def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
     read, write = os.pipe()
     launcher = os.fork()
     if launcher == 0:
-        parent = os.getpid()
         if os.fork() == 0:
-            die_with(parent)
+            end_with_process()
             kept = torch.zeros(4).share_memory_()
             os.write(write, f"{os.getpid() if kept.is_shared() else 0:10d}".encode())
         else:

@@ -34,7 +34,7 @@ class InProcess(Observer):
         self.place, self.every_s = place, every_s
 
     def start(self, info: RunInfo) -> None:
-        self.courier = Courier(info, self.place, self.every_s)
+        self.courier = Courier(info, self.place, self.every_s, wait_s=60)
         self.courier.start()
 
     def observe(self, report: RoundReport) -> None:

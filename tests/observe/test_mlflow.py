@@ -18,7 +18,7 @@ from fedcohort.observe.figures import Figures
 from fedcohort.observe.mlflow import MlflowTracker
 from fedcohort.observe.summary import Summary
 from fedcohort.observe.tracking import courier as courier_module
-from fedcohort.observe.tracking import record
+from fedcohort.observe.tracking import record, server
 from fedcohort.observe.tracking.courier import Courier
 from fedcohort.observe.tracking.feed import open_feed
 from fedcohort.record import history
@@ -127,13 +127,13 @@ def test_a_dead_server_is_not_asked_every_round(logs: Logs, monkeypatch: pytest.
 
 
 def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Logs) -> None:
-    courier = Courier(run_info(logs), logs.place(), 1)
+    courier = Courier(run_info(logs), logs.place(), 1, wait_s=60)
     assert (courier._pause(0.01), courier._pause(0.5)) == (1, 10)  # at most a twentieth of the time is spent sending
     courier._failures = 1
     assert courier._pause(0.01) == 2
     courier._failures = 60
     assert courier._pause(0.01) == 600
-    assert Courier(run_info(logs), logs.place(), 0)._pause(0.5) == 0
+    assert Courier(run_info(logs), logs.place(), 0, wait_s=60)._pause(0.5) == 0
 
 
 def test_the_first_rounds_are_sent_soon(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,13 +179,24 @@ def test_an_experiment_shows_the_columns_that_matter(logs: Logs) -> None:
 @pytest.mark.parametrize("uri", ["file:/tmp/mlruns", "file:///tmp/mlruns", "mlruns", "./mlruns"])
 def test_a_folder_of_files_is_refused_by_name(tmp_path: Path, uri: str) -> None:
     with pytest.raises(OptionError, match=r"tracking_uri must be null, sqlite:///<file>, .* got '.*mlruns'"):
-        MlflowTracker(tracking_uri=uri, experiment="x", every_s=1, logs=str(tmp_path))
+        MlflowTracker(tracking_uri=uri, experiment="x", every_s=1, wait_s=9, logs=str(tmp_path))
+
+
+def test_a_database_that_cant_be_one_is_said_at_once(tmp_path: Path, logs: Logs) -> None:
+    """MLflow itself tries to open it for minutes."""
+    (tmp_path / "mlflow.db").mkdir()
+    with pytest.raises(OptionError, match=r"tracking_uri must be the path of a file, not of a folder .*mlflow\.db'"):
+        MlflowTracker(tracking_uri=None, experiment="x", every_s=1, wait_s=9, logs=str(tmp_path))
+    database = known(logs.place().database)
+    database.write_text("no database")
+    with pytest.raises(OSError, match=r"mlflow\.db is no database that can be opened \(file is not a database\)"):
+        server.connect(logs.place())
 
 
 @pytest.mark.parametrize(("every_s", "experiment"), [(-1, "x"), (None, "x"), (True, "x"), (1, ""), (1, None)])
 def test_options_out_of_range(tmp_path: Path, every_s: Any, experiment: Any) -> None:
     with pytest.raises(OptionError, match=r"(every_s|experiment) must be .*got"):
-        MlflowTracker(tracking_uri=None, experiment=experiment, every_s=every_s, logs=str(tmp_path))
+        MlflowTracker(tracking_uri=None, experiment=experiment, every_s=every_s, wait_s=9, logs=str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +209,7 @@ def test_options_out_of_range(tmp_path: Path, every_s: Any, experiment: Any) -> 
 )
 def test_the_line_that_opens_the_page(monkeypatch: pytest.MonkeyPatch, uri: str | None, line: str) -> None:
     monkeypatch.setattr(tracker_module, "command", lambda name: name)
-    assert MlflowTracker(tracking_uri=uri, experiment="x", every_s=1, logs="/a/logs").opening_line() == line
+    assert MlflowTracker(tracking_uri=uri, experiment="x", every_s=1, wait_s=9, logs="/a/logs").opening_line() == line
 
 
 def test_long_and_odd_values_fit_into_mlflow(logs: Logs) -> None:

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import logging
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,18 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert "1 of 3 jobs left out:\n  job 3 (cohort=40): cohort=40 exceeds clients=12\n" in again.stderr
     assert again.stderr.endswith(": 1 job done, 1 skipped (finished before), 1 left out (refused).\n")
     assert {path.name for path in ROOT.iterdir()} == before, "nothing is left in the working directory"
+
+
+def test_a_job_that_crashes_names_file_line_and_log(tmp_path: Path) -> None:
+    """`fedcohort sweep status` says the same, hours later, of whichever launcher's jobs."""
+    done = train(tmp_path, "-m", "cohort=4", "+callback.halt._target_=host.test_slurm.Halt", "+callback.halt.after=1")
+    assert done.returncode == 1
+    (log,) = (tmp_path / "runs").glob("*/run.log")
+    (path,) = (tmp_path / "sweeps").glob("*/jobs/0.json")
+    reason = json.loads(path.read_text())["reason"]
+    assert re.fullmatch(rf"RuntimeError: the node died \(.*/host/test_slurm\.py:\d+\); log: {log}", reason)
+    assert f": {reason}\n" in done.stderr
+    assert log.read_text().endswith("RuntimeError: the node died\n")
 
 
 def test_a_sweep_over_rounds_has_a_run_for_each(tmp_path: Path) -> None:

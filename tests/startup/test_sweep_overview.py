@@ -141,7 +141,7 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, said: pytest.LogCaptureFix
     assert sweep.exit_code() == 1
     assert said.messages[:3] == [
         "failed: cohort=40: it exceeds clients=12",
-        "failed: seed=3: it ended without a word: killed, perhaps for its memory",
+        "failed: seed=3: its process was killed (kill -9, or the kernel for lack of memory)",
         "failed: seed=5: it was never started",
     ]
     told, _, line = said.messages[3].partition(" Compare them: fedcohort compare ")

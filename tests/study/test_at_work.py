@@ -1,6 +1,7 @@
 """Nobody trains for a study whose command is gone, and what it can't do it says before it trains."""
 
 import os
+import re
 import select
 import signal
 import time
@@ -12,7 +13,7 @@ from fedcohort.command import study as command
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.record import card, history
 from fedcohort.study import engine, results
-from fedcohort.study.at_work import alone, processes
+from fedcohort.study.at_work import WorkerDied, Workers, alone
 from fedcohort.study.engine import Work
 from fedcohort.study.places import list_places
 from fedcohort.study.play import Outcome, Task, play, spent_before
@@ -27,7 +28,7 @@ def test_a_killed_command_leaves_nobody_at_work() -> None:
     """Workers wait for work as long as their pipe is open, and each of them holds the others' open."""
     read, told = os.pipe()
     if (parent := os.fork()) == 0:
-        pool = processes(1)
+        pool = Workers(1)
         os.write(told, f"{pool.submit(os.getpid).result():10d}".encode())
         signal.pause()
     worker = os.pidfd_open(int(os.read(read, 10)))
@@ -36,6 +37,27 @@ def test_a_killed_command_leaves_nobody_at_work() -> None:
     assert select.select([worker], [], [], 20)[0], "it waits for more work"
     for each in (read, told, worker):
         os.close(each)
+
+
+def test_a_worker_that_dies_costs_its_own_call_alone() -> None:
+    with Workers(1) as pool:
+        first = pool.submit(os.getpid).result()
+        with pytest.raises(WorkerDied, match=r"^its process was ended by SIGKILL \(kill -9, or the kernel"):
+            pool.submit(signal.raise_signal, signal.SIGKILL).result()
+        assert pool.submit(os.getpid).result() != first
+    assert str(WorkerDied(128 + signal.SIGTERM)) == "its process was ended by SIGTERM"
+    assert str(WorkerDied(9)) == "its process was ended with exit code 9"
+
+
+def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
+    study = write(tmp_path, cells=ONE, seeds=[0])
+    words = (*list_places(study)[0].words, "+callback.halt._target_=host.test_slurm.Halt", "+callback.halt.after=1")
+    outcome = play(Task(words, 0, CONFIGS, tmp_path / "logs", study.metric, False))
+    (log,) = (tmp_path / "logs" / "runs").glob("*/run.log")
+    assert outcome.reason.startswith("RuntimeError: the node died (")
+    assert re.search(rf"/host/test_slurm\.py:\d+\); log: {log}$", outcome.reason)
+    assert "Traceback" in log.read_text()
+    assert log.read_text().endswith("RuntimeError: the node died\n")
 
 
 def test_two_processes_are_not_at_one_study(tmp_path: Path) -> None:

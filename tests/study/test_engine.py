@@ -1,5 +1,6 @@
 """A tiny study is run, run again, broken off, and added to: nothing is done twice, and what can't be is said."""
 
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from fedcohort.record.history import read
 from fedcohort.startup import compose
 from fedcohort.startup.run import run as train
 from fedcohort.study import engine, report
+from fedcohort.study.at_work import WorkerDied
 from fedcohort.study.engine import Work
 from fedcohort.study.measure import mean_over_time
 from fedcohort.study.places import list_places
@@ -251,12 +253,31 @@ def test_several_processes_share_the_work(tmp_path: Path, monkeypatch: pytest.Mo
         asked.append(n)
         return ThreadPoolExecutor(n)
 
-    monkeypatch.setattr(engine, "processes", pool)
+    monkeypatch.setattr(engine, "Workers", pool)
     work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, lambda line: None)
     work.run(list_places(study), [0, 1], 2)
     assert len(played) == 10
     assert len(load_results(study).rows) == 10
     assert asked == [2]
+
+
+def test_a_killed_worker_fails_its_run_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = write(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}})
+
+    def play(task: Task) -> Outcome:
+        if task.seed:
+            raise WorkerDied(-signal.SIGKILL)
+        return Outcome(REFUSED, "played")
+
+    monkeypatch.setattr(engine, "play", play)
+    monkeypatch.setattr(engine, "Workers", ThreadPoolExecutor)
+    work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, lambda line: None)
+    work.run(list_places(study), [0, 1], 2)
+    rows = load_results(study).rows.items()
+    assert {key[2]: row["status"] for key, row in rows} == {0: REFUSED, 1: FAILED}
+    (reason,) = {row["reason"] for key, row in rows if key[2]}
+    assert reason.startswith("its process was ended by SIGKILL (kill -9, ")
+    assert reason.endswith("; the same command resumes the run")
 
 
 def test_several_processes_that_are_stopped_keep_what_is_written(
@@ -280,7 +301,7 @@ def test_several_processes_that_are_stopped_keep_what_is_written(
         pools.append(ThreadPoolExecutor(n))
         return pools[-1]
 
-    monkeypatch.setattr(engine, "processes", pool)
+    monkeypatch.setattr(engine, "Workers", pool)
     work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, stop)
     with pytest.raises(KeyboardInterrupt) as caught:  # which is held on to: no pool ends by being forgotten
         work.run(list_places(study), [0, 1], 2)

@@ -1,15 +1,17 @@
-"""fedcohort sync RUN_FOLDER... [tracking_uri=...] [experiment=...]: send to MLflow what it lacks of a run.
+"""fedcohort sync RUN_FOLDER... [tracking_uri=... experiment=... wait_s=600]: send to MLflow what it lacks of a run.
 
 For runs whose server was gone, that were killed, or that were copied from a machine without one.
 tracking_uri, experiment: another place than the run's own, such as tracking_uri=sqlite:///logs/mlflow.db
+wait_s: seconds that the run of a folder may take; what was sent by then stays, and the same command sends the rest
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from fedcohort.command.words import folders_and_options
+from fedcohort.command.words import folders_and_options, read_number
 from fedcohort.errors import TrackingError
 from fedcohort.host.lock import is_held
+from fedcohort.host.time_limit import time_limit
 from fedcohort.observe.console import for_each
 from fedcohort.observe.tracking import identity, server
 from fedcohort.observe.tracking.feed import open_feed
@@ -18,15 +20,17 @@ from fedcohort.record.folder import status_of
 from fedcohort.record.observer import RunInfo
 
 EXPERIMENT = "fedcohort"  # for runs that were not tracked at all
+WAIT_S = 600.0
 
 
-def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None = None) -> str:
+def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None = None, wait_s: float = WAIT_S) -> str:
     """Send the missing rounds and files of the run in `folder`; returns a line that says what was sent.
 
     Args:
         folder: of the run.
         tracking_uri: another server than the run's own, None for that.
         experiment: another experiment than the run's own, None for that.
+        wait_s: seconds that it may take.
 
     Raises `CheckpointError` where `folder` holds no run or a damaged one, `TrackingError` where the server is gone or
     none is known.
@@ -36,7 +40,8 @@ def sync(folder: Path, tracking_uri: str | None = None, experiment: str | None =
     history.lines(folder / history.NAME)
     where = _place(folder, tracking_uri, experiment)
     try:
-        return _send(info, where)
+        with time_limit(wait_s, "sending (wait_s)"):
+            return _send(info, where)
     except server.failures() as error:
         raise TrackingError(f"{folder}: MLflow at {where.uri} can't be reached ({server.reason(error)})") from error
 
@@ -71,5 +76,7 @@ def _status(folder: Path) -> str:
 
 def main(words: Sequence[str]) -> int:
     """The command; 0 where every folder is complete on the server. Raises `OptionError`."""
-    folders, options = folders_and_options(words, ("tracking_uri", "experiment"))
-    return for_each(folders, lambda folder: sync(folder, options.get("tracking_uri"), options.get("experiment")))
+    folders, options = folders_and_options(words, ("tracking_uri", "experiment", "wait_s"))
+    wait_s = read_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
+    where = options.get("tracking_uri"), options.get("experiment")
+    return for_each(folders, lambda folder: sync(folder, *where, wait_s))

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from fedcohort.errors import FedcohortError
+
 log = logging.getLogger("fedcohort")
 
 
@@ -40,11 +42,16 @@ class _LogFile(logging.FileHandler):
 
 @contextmanager
 def to_file(path: Path) -> Iterator[None]:
+    """Write messages into the log of the run folder `path`, and at its end the traceback of the error that ends it."""
     handler = _LogFile(path / "run.log")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
     try:
         yield
+    except Exception as error:  # the terminal shows it where the command ends, perhaps in another process
+        trace = None if isinstance(error, FedcohortError) else (type(error), error, error.__traceback__)
+        handler.handle(log.makeRecord(log.name, logging.ERROR, __file__, 0, "the run failed: %s", (error,), trace))
+        raise
     finally:
         log.removeHandler(handler)
         handler.close()

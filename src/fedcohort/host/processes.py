@@ -4,6 +4,7 @@ import os
 
 import torch
 
+from fedcohort.errors import OptionError
 from fedcohort.host import cores, task
 from fedcohort.ranges import refuse
 
@@ -44,6 +45,13 @@ def check(accelerator: str, devices: int, num_nodes: int) -> None:
     """Raise `OptionError` where there are fewer GPUs than asked for, or nobody who starts the other nodes."""
     if num_nodes > 1 and not CLUSTER & set(os.environ):
         raise refuse("trainer.num_nodes", "1 where neither SLURM nor torchrun starts the processes", num_nodes)
+    launcher, repeats = task.count_repeats()
+    if num_nodes == 1 and repeats > 1:
+        one = "srun --ntasks=1" if launcher == "srun" else "torchrun --nproc-per-node=1"
+        raise OptionError(
+            f"{launcher} started {repeats} processes, and with trainer.num_nodes=1 each would train the whole run: use "
+            f"{one}. trainer.devices={devices} starts its own processes; a sweep (-m) starts different runs"
+        )
     if num_nodes > 1 and task.count() != devices * num_nodes:
         how = f"trainer.num_nodes={num_nodes} times trainer.devices={devices}"
         wanted = f"{devices * num_nodes}, {how}: srun --nodes={num_nodes} --ntasks-per-node={devices}"

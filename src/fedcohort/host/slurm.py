@@ -9,10 +9,12 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Sequence
 
 log = logging.getLogger("fedcohort")
 AT_WORK = ("RUNNING", "SIGNALING")
+POLL_S, KILL_S = 1.0, 60.0  # seconds between two looks for jobs that end, and until killed ones have ended
 NO_ACCOUNTS = re.compile(r"^AccountingStorageType\s*=\s*(accounting_storage/none|\(null\))\s*$", re.MULTILINE)
 
 
@@ -52,9 +54,26 @@ def list_queued(jobs: Sequence[str]) -> list[str]:
     return [each for each in jobs if each in listed]
 
 
-def cancel(jobs: Sequence[str]) -> None:
-    """Ask SLURM to end `jobs`; those that run are sent SIGTERM first, and have a time of grace."""
-    _answer("scancel", *jobs)
+def cancel(jobs: Sequence[str], wait_s: float) -> list[str]:
+    """End `jobs`, and return those that did not end by themselves within `wait_s` seconds and were killed.
+
+    Jobs in the queue are removed first. SIGTERM goes to the training processes of the others, not to their batch
+    script: when that ends, SLURM kills what it has started.
+    """
+    _answer("scancel", "--state=PENDING", *jobs)
+    _answer("scancel", "--state=RUNNING", "--signal=TERM", *jobs)
+    if left := _wait_for(jobs, wait_s):
+        _answer("scancel", *left)
+        _wait_for(left, KILL_S)
+    return left
+
+
+def _wait_for(jobs: Sequence[str], seconds: float) -> list[str]:
+    """Wait until SLURM has none of `jobs` any more, at most so many seconds; return those that it has."""
+    end = time.monotonic() + seconds
+    while (left := list_queued(jobs)) and time.monotonic() < end:
+        time.sleep(POLL_S)
+    return left
 
 
 def tell_of_accounts() -> None:

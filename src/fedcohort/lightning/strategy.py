@@ -13,7 +13,7 @@ import torch.distributed as dist
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
 
 from fedcohort.host.memory import share_with_children
-from fedcohort.host.orphan import die_with
+from fedcohort.host.orphan import end_with_parent
 from fedcohort.lightning.compat import MultiProcessingLauncher, launch_forked, timeout_of
 
 LOOPBACKS = ("lo", "lo0")  # as Linux and BSD call the interface that no other machine reaches
@@ -31,10 +31,10 @@ class Launcher(MultiProcessingLauncher):
         trainer: Any = None,  # noqa: ANN401  None by its type alone: it is given in each call
         **kwargs: object,
     ) -> object:
-        parent, threads = os.getpid(), torch.get_num_threads()
+        threads = torch.get_num_threads()
 
         def work(*inner: object, **named: object) -> object:
-            die_with(parent)
+            end_with_parent()
             torch.set_num_threads(threads)  # Lightning gives each process its part of the cores' instead
             try:
                 return function(*inner, **named)

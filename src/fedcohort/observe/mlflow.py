@@ -2,6 +2,7 @@
 
 import logging
 import shlex
+import time
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,6 +20,7 @@ from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
 REVIVALS = 2  # of the worker, in a run: one that dies of the run itself is not started for ever
+QUIET_S = 10.0  # seconds of waiting before a message says what is waited for
 
 
 class MlflowTracker(Observer):
@@ -27,6 +29,7 @@ class MlflowTracker(Observer):
     Attributes:
         tracking_uri: null for a SQLite file in `logs`.
         every_s: seconds between sends, 0 sends after every round.
+        wait_s: seconds that one send may take, and for which the end of a run waits in all.
 
     Raises `OptionError` for an address that MLflow refuses. A server that is gone is no error: the metrics are in the
     run folder, and what it lacks is sent when it is back, by the next process, or by `fedcohort sync`.
@@ -34,11 +37,12 @@ class MlflowTracker(Observer):
 
     _worker: ClassVar[worker.Worker | None] = None  # the process's runs share one
 
-    def __init__(self, *, tracking_uri: str | None, experiment: str, every_s: float, logs: str) -> None:
+    def __init__(self, *, tracking_uri: str | None, experiment: str, every_s: float, wait_s: float, logs: str) -> None:
         ranges.number("every_s", every_s, "[0, inf)")
+        ranges.number("wait_s", wait_s, "(0, inf)")
         ranges.text("tracking_uri", tracking_uri, optional=True)
         ranges.text("logs", logs)
-        self._every_s = every_s
+        self._every_s, self._wait_s = every_s, wait_s
         self._place = server.place(tracking_uri, experiment, Path(logs))
         self._folder: Path | None = None
         self._run = ""
@@ -66,7 +70,7 @@ class MlflowTracker(Observer):
         expect(info.folder, "logger=mlflow")
         register(info.folder, self._place)
         self._folder, self._run, self._ended, self._revivals = info.folder, uuid.uuid4().hex, False, REVIVALS
-        self._started = worker.start_message(self._run, info.folder, self._place, self._every_s)
+        self._started = worker.start_message(self._run, info.folder, self._place, self._every_s, self._wait_s)
         self.prepare()
         if not self._tell(self._started):  # it has died since the last run
             self._revive()
@@ -78,28 +82,42 @@ class MlflowTracker(Observer):
         if not MlflowTracker._worker.poke():
             self._revive()
             return
-        self._pass_on(MlflowTracker._worker.hear(wait=False))
+        self._pass_on(MlflowTracker._worker.hear(until=0))
         if self._ended:
             raise TrackingError(self._refused)
 
     def finish(self, status: str, *, past: bool = False) -> None:
         """Wait until the rest and the files are sent and the MLflow run is ended; one whose folder goes is deleted.
 
-        past: the run has ended when its last round was committed, not now.
+        It takes at most `wait_s` seconds. past: the run has ended when its last round was committed, not now.
         """
         if self._folder is None or self._ended:
             return
+        end = time.monotonic() + self._wait_s
+        again = f"{fedcohort('sync')} {shlex.quote(str(self._folder))}"
         while MlflowTracker._worker is not None and not self._ended:
             if self._tell(worker.finish_message(self._run, status, past=past)):
-                self._pass_on(MlflowTracker._worker.hear(wait=True))
-            if not self._ended:
+                self._wait(MlflowTracker._worker, end, again)
+            if not self._ended and time.monotonic() >= end:
+                MlflowTracker._worker.end()
+                MlflowTracker._worker = None
+                why = f"did not take the rest of this run within logger.wait_s={self._wait_s:g} seconds"
+                self._refused = f"MLflow at {self._place.uri} {why}"
+            elif not self._ended:
                 self._revive()
         if not self._ended:
             self._ended = True
             self._refused = self._refused or "the process that sends to MLflow has died"
         if self._refused:
-            again = f"{fedcohort('sync')} {shlex.quote(str(self._folder))}"
             log.warning("%s; `%s` sends what is missing", self._refused, again)
+
+    def _wait(self, process: worker.Worker, end: float, again: str) -> None:
+        """Pass on what the worker says until the run is sent, the worker has died, or the time is `end`."""
+        self._pass_on(process.hear(min(end, time.monotonic() + QUIET_S)))
+        if not self._ended and process.lives() and time.monotonic() < end:
+            text = "waiting for MLflow at %s, at most %g s (logger.wait_s); `%s` sends the rest later"
+            log.info(text, self._place.uri, self._wait_s, again)
+            self._pass_on(process.hear(end))
 
     def catch_up(self, folder: Path) -> None:
         """Send what MLflow lacks of a run that finished before, where it lacks anything."""
@@ -116,7 +134,8 @@ class MlflowTracker(Observer):
             self._tell(self._started)
 
     def _tell(self, message: worker.Message) -> bool:
-        return MlflowTracker._worker is not None and MlflowTracker._worker.tell(message)
+        until = time.monotonic() + self._wait_s
+        return MlflowTracker._worker is not None and MlflowTracker._worker.tell(message, until)
 
     def _pass_on(self, messages: Iterable[worker.Message]) -> None:
         """Say what the worker has to say of this run, until it is done with it."""

@@ -42,11 +42,12 @@ def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
 
 
 NEWEST, BEFORE = "last.ckpt", "previous.ckpt"
+LOG = "run.log"
 SEALED = (  # what the manifest of an ended run has
     *("config.yaml", "status.json", "journal.jsonl", "clients.parquet", "info.json", "info.npz", "starts.jsonl"),
     *("weights.pt", "summary.json"),
 )
-OTHERS = ("manifest.json", "run.log", "run.lock", NEWEST, BEFORE, "mlflow.json", "report.html")
+OTHERS = ("manifest.json", LOG, "run.lock", NEWEST, BEFORE, "mlflow.json", "report.html")
 FOLDERS = ("clients", "figures")
 
 
@@ -196,10 +197,19 @@ def _new(runs: Path, stem: str) -> RunFolder:
     raise OptionError(f"paths.logs holds too many runs called {stem}")
 
 
+def list_runs(runs: Path, digest: str, seed: int) -> list[Path]:
+    """Return the run folders of a config, by its hash, and a seed."""
+    key = f"-{digest}-s{seed}"
+    return [path for path in runs.glob(f"*{key}*") if path.name.split(key)[1][:1] in ("", "-") and path.is_dir()]
+
+
+def log_of(path: Path | None) -> str:
+    """Return "; log: <run folder>/run.log" for the end of a message; "" where the run has no log."""
+    return f"; log: {path / LOG}" if path is not None and (path / LOG).exists() else ""
+
+
 def _resumable(runs: Path, wanted: Wanted) -> RunFolder | None:
-    key = f"-{wanted.digest}-s{wanted.seed}"
-    found = [p for p in runs.glob(f"*{key}*") if p.name.split(key)[1][:1] in ("", "-") and p.is_dir()]
-    found = [path for path in found if wanted.use_of(path) is not Use.OTHERS]
+    found = [path for path in list_runs(runs, wanted.digest, wanted.seed) if wanted.use_of(path) is not Use.OTHERS]
     if wanted.again is not None:  # never with the run of another job that has the same words
         own = [path for path in found if status_of(path).get("slurm_job") == wanted.again]
         found = own or [path for path in found if _is_free(path)]

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host.commands import fedcohort
+from fedcohort.host.time_limit import time_limit
 from fedcohort.observe.comparison import fetch, files, verdict
 from fedcohort.observe.comparison.publish import publish
 from fedcohort.observe.comparison.question import Question, answer
-from fedcohort.observe.tracking import comparison, identity
+from fedcohort.observe.tracking import comparison, identity, server
 from fedcohort.observe.tracking.comparison import Run
 
 log = logging.getLogger("fedcohort")
@@ -29,12 +30,14 @@ def tell(sweep: Path, runs: Sequence[Run]) -> None:
     try:
         where = (known.tracking_uri, known.experiment, sweep.name, given.get("filter"))
         rows, cols, baseline = given.get("rows", "selector"), given.get("cols"), given.get("baseline")
-        found = answer(Question(fetch.Query(*where), rows, cols, baseline=baseline))
+        with time_limit(server.WAIT_S, "reading the runs"):
+            found = answer(Question(fetch.Query(*where), rows, cols, baseline=baseline))
         _, paths = files.write(found, sweep / FOLDER)
         for said in verdict.tell(found.table):
             log.info("%s", said)
         log.info("report: %s", sweep / FOLDER / files.PAGE)
-        publish(found, paths)
+        with time_limit(server.WAIT_S, "sending the report"):
+            publish(found, paths)
     except FedcohortError as error:
         _warn(str(error), given)
     except Exception as error:  # whatever a server answers, or a figure: the runs are done

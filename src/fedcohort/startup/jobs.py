@@ -2,6 +2,7 @@
 
 <logs>/sweeps/<id>/sweep.json            its jobs, its launcher, and the process that was started by hand
 <logs>/sweeps/<id>/jobs/<number>.json    a job's words, how it is, since when, its run's folder, and why it failed
+<logs>/sweeps/<id>/cancelled             there once `fedcohort sweep cancel` has ended the sweep
 
 A job's file is written by the process that runs it, perhaps another one, on another machine: the files are all that
 every launcher of Hydra's has in common. A job that was killed still says "running".
@@ -22,6 +23,7 @@ log = logging.getLogger("fedcohort")
 NAME = "jobs"
 PLAN = "sweep.json"
 LOCK = "sweep.lock"  # held by the process that was started by hand, as long as it lives
+CANCELLED = "cancelled"
 STATES = ("running", "done", "skipped", "failed", "stopped")
 
 

@@ -14,7 +14,14 @@ from fedcohort.startup import compat
 
 LIBRARIES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")  # as joblib sets them
 QUIET = "ignore:resource_tracker:UserWarning"  # a sweep that a signal ends leaves semaphores, which that cleans up
-IMPORTED = ("fedcohort.startup.start", "fedcohort.startup.fit", "pandas", "pyarrow.parquet", "matplotlib.figure")
+IMPORTED = (
+    "fedcohort.startup.fork_server",
+    "fedcohort.startup.start",
+    "fedcohort.startup.fit",
+    "pandas",
+    "pyarrow.parquet",
+    "matplotlib.figure",
+)
 
 
 def begin(threads: int) -> None:

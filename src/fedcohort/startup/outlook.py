@@ -7,11 +7,11 @@ from pathlib import Path
 
 from fedcohort.host.lock import is_held
 from fedcohort.record import history
-from fedcohort.record.folder import status_of
+from fedcohort.record.folder import log_of, status_of
 from fedcohort.startup import jobs
 from fedcohort.startup.jobs import JobRecord, Plan
 
-KILLED = "it ended without a word: killed, perhaps for its memory"
+KILLED = "its process was killed (kill -9, or the kernel for lack of memory)"
 METRIC = "server_val/acc"  # nothing is chosen by the test set
 
 
@@ -68,8 +68,22 @@ def look(sweep: Path, plan: Plan, *, queued: bool = False) -> Outlook:
     """Return how the sweep in the folder `sweep` stands; queued: whether SLURM has jobs of it."""
     alive = is_held(sweep / jobs.LOCK)
     found = jobs.read(sweep)
-    waited_for = alive or queued
-    return Outlook(plan, {n: _find_killed(record, waited_for) for n, record in found.items()}, alive, queued)
+    waited_for, cancelled = alive or queued, is_cancelled(sweep)
+    return Outlook(plan, {n: _find_killed(record, waited_for, cancelled) for n, record in found.items()}, alive, queued)
+
+
+def is_cancelled(sweep: Path) -> bool:
+    """Return whether `fedcohort sweep cancel` has ended the sweep in the folder `sweep`."""
+    return (sweep / jobs.CANCELLED).exists()
+
+
+def describe_stopped(record: JobRecord, *, cancelled: bool) -> str:
+    """Return how far a stopped job came; cancelled: whether its sweep was."""
+    status = status_of(record.folder) if record.folder is not None else {}
+    how = "cancelled by you" if cancelled else "stopped"
+    if "rounds" not in status:
+        return f"{how} before its first round"
+    return f"{how}, {status['rounds_done']} of {status['rounds']} rounds; resume=true continues"
 
 
 def line(number: int, total: int, seconds: float | None) -> str:
@@ -92,11 +106,17 @@ def vary(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:
     return " ".join(word for word in words if word not in common)
 
 
-def _find_killed(record: JobRecord, waited_for: bool) -> JobRecord:
-    """Return the record; one that says "running" has failed where nobody waits for it and nobody holds its run."""
+def _find_killed(record: JobRecord, waited_for: bool, cancelled: bool) -> JobRecord:
+    """Return the record; one that says "running" was killed if no process waits for it and none holds its run."""
     held = record.folder is not None and is_held(record.folder / "run.lock")
-    killed = record.how == "running" and not waited_for and not held
-    return replace(record, how="failed", reason=KILLED) if killed else record
+    if record.how != "running" or waited_for or held:
+        return record
+    return replace(record, how="stopped") if cancelled else fail_killed(record)
+
+
+def fail_killed(record: JobRecord) -> JobRecord:
+    """Return the record of a job whose process was killed."""
+    return replace(record, how="failed", reason=f"{KILLED}{log_of(record.folder)}")
 
 
 def _length(record: JobRecord, now: float) -> float | None:

@@ -12,13 +12,15 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from fedcohort.errors import FedcohortError
+from fedcohort.errors import FedcohortError, describe
 from fedcohort.host import messages, slurm
 from fedcohort.host.interrupt import NOTHING, Stop, interrupts
+from fedcohort.host.orphan import end_with_parent
+from fedcohort.record.folder import log_of
 from fedcohort.startup import assemble, cards, defaults, objective_metric
 from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.run import run
-from fedcohort.startup.sweep import SWEEP, searches, text_of
+from fedcohort.startup.sweep import SWEEP, searches
 
 log = logging.getLogger("fedcohort")
 
@@ -33,6 +35,7 @@ def start(cfg: DictConfig) -> float | None:
     typed: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # seed=${cohort} is for our config
     overrides = tuple(typed)
     messages.to_terminal()
+    end_with_parent()
     job = None
     if hydra.mode == RunMode.MULTIRUN:
         job = SweepJob(Path(hydra.sweep.dir).absolute(), hydra.job.num, overrides)
@@ -72,7 +75,7 @@ def _in_sweep(cfg: DictConfig, hydra: HydraConf, job: SweepJob) -> float | None:
         interrupts.check()  # an import that a signal broke off raises what it likes
         expected = isinstance(error, FedcohortError)
         log.error("%s", error if expected else traceback.format_exc().rstrip())
-        job.note("failed", reason=str(error) if expected else text_of(error))
+        job.note("failed", reason=f"{error if expected else describe(error)}{log_of(job.folder)}")
         if searches(hydra) or cfg.get("objective_metric") is not None:
             raise
         return None

@@ -27,7 +27,7 @@ from fedcohort.record import card
 from fedcohort.record.observer import RunInfo
 from fedcohort.startup import answer, compat, jobs, nursery, outlook
 from fedcohort.startup.jobs import LOCK, JobRecord, Plan, SweepJob, save_plan
-from fedcohort.startup.outlook import KILLED
+from fedcohort.startup.outlook import KILLED, fail_killed, is_cancelled
 
 log = logging.getLogger("fedcohort")
 POLL_S = 10.0  # seconds between two looks at SLURM's queue
@@ -68,9 +68,7 @@ class Sweep:
             return []
         found = jobs.read(self.folder)
         missing = {n: JobRecord(tuple(words), "failed", None, NEVER) for n, words in enumerate(self.expected)}
-        ended = {
-            n: JobRecord(r.words, "failed", r.folder, KILLED) if r.how == "running" else r for n, r in found.items()
-        }
+        ended = {number: fail_killed(each) if each.how == "running" else each for number, each in found.items()}
         return [record for _, record in sorted({**missing, **ended}.items())]
 
     def exit_code(self) -> int:
@@ -100,13 +98,17 @@ class Sweep:
         )
 
     def knows(self, error: BaseException) -> bool:
-        """Whether a job has told of `error` already."""
-        return any(record.reason == text_of(error) for record in self.results())
+        """Whether a job has reported `error` already."""
+        text = f"{type(error).__name__}: {error}"
+        return any(record.reason.startswith(text) for record in self.results())
 
     def settle(self) -> None:
         """Wait for the jobs that SLURM still has: submitit's launcher leaves as soon as one of them is lost."""
-        while self.launcher.endswith("SlurmLauncher") and slurm.list_queued(list_submitted(self.folder)):
+        while self.launcher.endswith("SlurmLauncher") and self._list_queued():
             time.sleep(POLL_S)
+
+    def _list_queued(self) -> list[str]:
+        return slurm.list_queued(list_submitted(self.folder))
 
     def stop(self, code: int) -> bool:
         """A signal ends this process, or one of a job's. Say what failed so far, and what becomes of the rest.
@@ -115,10 +117,11 @@ class Sweep:
         """
         if self.folder is None:
             return False
-        _name_failed([record for record in self.results() if record.reason not in (KILLED, NEVER)])
+        _name_failed([record for record in self.results() if not record.reason.startswith((KILLED, NEVER))])
         if self.launcher.endswith("BasicLauncher"):  # the job that it came to says how to go on
             return False
-        if self.launcher.endswith("SlurmLauncher") and (left := slurm.list_queued(list_submitted(self.folder))):
+        cancelled = is_cancelled(self.folder)
+        if self.launcher.endswith("SlurmLauncher") and not cancelled and (left := self._list_queued()):
             log.warning("the jobs go on without this process; `scancel %s` ends them", " ".join(left))
             return code > 0
         if self.launcher.endswith("LocalLauncher"):
@@ -175,11 +178,6 @@ def split_jobs(config: DictConfig) -> list[list[str]]:
     params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
     return compat.combinations(parser.parse_overrides([*params, *config.hydra.overrides.task]))
-
-
-def text_of(error: BaseException) -> str:
-    """The kind of an error that nobody expected, and what it says."""
-    return f"{type(error).__name__}: {error}"
 
 
 def _name_failed(results: Sequence[JobRecord]) -> None:

@@ -1,17 +1,26 @@
-"""The processes at work on a study: one command at a time, and those that it starts; they say what is to be noticed."""
+"""The processes of a study: one command at a time, its worker processes, and the warnings that they print."""
 
 import fcntl
 import logging
-import os
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 from fedcohort.errors import CheckpointError
 from fedcohort.host import messages
-from fedcohort.host.orphan import die_with
+from fedcohort.host.orphan import end_with_parent
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Worker = tuple[Connection, BaseProcess]  # this process's end of the pipe to it
+CONTEXT = get_context("spawn")
 
 
 @contextmanager
@@ -28,16 +37,72 @@ def alone(logs: Path) -> Iterator[None]:
         yield
 
 
-def processes(n_jobs: int) -> ProcessPoolExecutor:
-    """Return `n_jobs` processes that wait for work. They end with this one, however it ends."""
-    return ProcessPoolExecutor(n_jobs, get_context("spawn"), _begin, (os.getpid(),))
+class WorkerDied(Exception):
+    """A worker process ended during a call. exit_code: as `multiprocessing` reports it, minus the signal's number."""
+
+    def __init__(self, exit_code: int) -> None:
+        number = -exit_code if exit_code < 0 else exit_code - 128
+        try:
+            how = f"by {signal.Signals(number).name}"
+        except ValueError:
+            how = f"with exit code {exit_code}"
+        hint = " (kill -9, or the kernel for lack of memory)" if number == signal.SIGKILL else ""
+        super().__init__(f"its process was ended {how}{hint}")
 
 
-def _begin(parent: int) -> None:
-    die_with(parent)
+class Workers(ThreadPoolExecutor):
+    """Worker processes, one for each thread: a process that dies costs its own call alone, which raises `WorkerDied`.
+
+    The next call of that thread starts another process. The processes end with this one, however it ends.
+    """
+
+    def __init__(self, n_jobs: int) -> None:
+        super().__init__(n_jobs)
+        self._local = threading.local()
+        self._started: list[Worker] = []
+
+    def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call `function` in a worker process."""
+        return super().submit(self._call, function, args, kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Wait for the calls under way, then end the processes."""
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        for connection, process in self._started:
+            connection.close()
+            process.join()
+
+    def _call(self, function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+        worker: Worker | None = getattr(self._local, "worker", None)
+        connection, process = worker if worker is not None and worker[1].is_alive() else self._start()
+        try:
+            connection.send((function, args, kwargs))
+            result: T = connection.recv()
+        except (EOFError, ConnectionError):
+            process.join()
+            raise WorkerDied(process.exitcode or 0) from None
+        return result
+
+    def _start(self) -> Worker:
+        ours, theirs = CONTEXT.Pipe()
+        process = CONTEXT.Process(target=_serve, args=(theirs,))
+        process.start()
+        theirs.close()
+        self._local.worker = worker = (ours, process)
+        self._started.append(worker)
+        return worker
+
+
+def _serve(connection: Connection) -> None:
+    """Answer calls until the other end of `connection` is closed."""
+    end_with_parent()
     messages.to_terminal()
     for handler in messages.log.handlers:
         handler.addFilter(Once())
+    with suppress(EOFError, KeyboardInterrupt, ConnectionError):
+        while True:
+            function, args, kwargs = connection.recv()
+            connection.send(function(*args, **kwargs))
 
 
 class Once(logging.Filter):

@@ -10,19 +10,20 @@ from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.record import provenance
 from fedcohort.startup import run as train
 from fedcohort.study import evaluated
-from fedcohort.study.at_work import processes
+from fedcohort.study.at_work import Workers
 from fedcohort.study.checks import named
 from fedcohort.study.definition import BOUND, NAME, Study
 from fedcohort.study.forecast import Forecast
 from fedcohort.study.measure import summarise
 from fedcohort.study.places import Place, clock_of
-from fedcohort.study.play import Outcome, Task, composed, identity_of, play
+from fedcohort.study.play import Outcome, Task, composed, identity_of, outcome_of, play
 from fedcohort.study.progress import CHANGED, COMPOSING, TO_DO, Progress, progress_of, settle, spell_s
 from fedcohort.study.results import DONE, REFUSED, Key, Results, Row
 from fedcohort.study.stamps import Stamps
 
 Say = Callable[[str], None]
 Ended = Generator[tuple[Place, int, Outcome], None, None]
+Running = dict[Future[Outcome], tuple[Place, int, Task]]
 
 
 @dataclass
@@ -153,14 +154,14 @@ class Work:
 
     def _together(self, tasks: Iterator[tuple[Place, int, Task | Outcome]], n_jobs: int) -> Ended:
         """Yield outcomes as they come; no more tasks wait than there are processes, so that known ones are found."""
-        running: dict[Future[Outcome], tuple[Place, int]] = {}
-        with processes(n_jobs) as pool:
+        running: Running = {}
+        with Workers(n_jobs) as pool:
             try:
                 for place, seed, task in tasks:
                     if isinstance(task, Outcome):
                         yield place, seed, task
                         continue
-                    running[pool.submit(play, task)] = (place, seed)
+                    running[pool.submit(play, task)] = (place, seed, task)
                     while len(running) > n_jobs:
                         yield from _collect(running)
                 while running:
@@ -186,11 +187,11 @@ class Work:
         return self.found.rows[place.key(seed)]
 
 
-def _collect(running: dict[Future[Outcome], tuple[Place, int]]) -> Iterator[tuple[Place, int, Outcome]]:
+def _collect(running: Running) -> Iterator[tuple[Place, int, Outcome]]:
     ended, _ = wait(running, return_when=FIRST_COMPLETED)
     for future in ended:
-        place, seed = running.pop(future)
-        yield place, seed, future.result()
+        place, seed, task = running.pop(future)
+        yield place, seed, outcome_of(future, task)
 
 
 def _spell(place: Place, seed: int) -> str:

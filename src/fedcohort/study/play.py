@@ -1,9 +1,9 @@
 """One run of a study, in whichever process does it: the way of `train.py`, from composed words to a folder."""
 
-import logging
 import shutil
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
@@ -11,13 +11,14 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
-from fedcohort.errors import DataError, FedcohortError, IncompatibleConfig, OptionError, UndeclaredSignal
+from fedcohort.errors import DataError, FedcohortError, IncompatibleConfig, OptionError, UndeclaredSignal, describe
 from fedcohort.record import card
-from fedcohort.record.folder import config_hash
+from fedcohort.record.folder import config_hash, list_runs, log_of
 from fedcohort.record.history import read, wall_s
 from fedcohort.round.budget import Budget
 from fedcohort.startup import compose, refusals, run
 from fedcohort.startup.assemble import Composed
+from fedcohort.study.at_work import WorkerDied
 from fedcohort.study.definition import Words
 from fedcohort.study.measure import Trajectory, measure
 from fedcohort.study.results import DONE, FAILED, REFUSED, Key
@@ -113,14 +114,31 @@ def play(task: Task) -> Outcome:
     except REFUSALS as error:
         return Outcome(REFUSED, str(error))
     except FedcohortError as error:
-        return Outcome(FAILED, f"{error}{_tell_environment(task) if isinstance(error, DataError) else ''}")
+        hint = _tell_environment(task) if isinstance(error, DataError) else ""
+        return Outcome(FAILED, f"{error}{hint}{_name_log(task)}")
     except Exception as error:
-        logging.getLogger("fedcohort").debug("a run has failed", exc_info=True)
-        return Outcome(FAILED, f"{type(error).__name__}: {error}")
+        return Outcome(FAILED, f"{describe(error)}{_name_log(task)}")
     if not task.keep:
         shutil.rmtree(folder, ignore_errors=True)
     wall = before_s + time.monotonic() - begun
     return Outcome(DONE, "", {**facts, "wall_s": wall, "when": time.strftime("%Y-%m-%dT%H:%M:%S%z")}, curve)
+
+
+def outcome_of(future: Future[Outcome], task: Task) -> Outcome:
+    """Return the outcome of `task`, which a worker process plays: a process that dies has failed this run alone."""
+    try:
+        return future.result()
+    except WorkerDied as death:
+        return Outcome(FAILED, f"{death}; the same command resumes the run{_name_log(task)}")
+
+
+def _name_log(task: Task) -> str:
+    """Return "; log: <run folder>/run.log", with the newest folder of the task's run; "" where it has none."""
+    try:
+        folders = list_runs(task.logs / "runs", config_hash(composed(task).config), task.seed)
+    except FedcohortError:
+        return ""
+    return log_of(max(folders, key=lambda folder: folder.stat().st_mtime)) if folders else ""
 
 
 def spent_before(folder: Path, now_ms: int) -> float:

@@ -26,14 +26,14 @@ from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
 from fedcohort.startup.options import unknown
 from fedcohort.study import space
-from fedcohort.study.at_work import processes
+from fedcohort.study.at_work import Workers
 from fedcohort.study.checks import named
 from fedcohort.study.definition import NAME as STUDY
 from fedcohort.study.definition import Study, Words
 from fedcohort.study.engine import Say
 from fedcohort.study.measure import LATE_SHARE, summarise
 from fedcohort.study.places import LEAN, clock_of, merge
-from fedcohort.study.play import Outcome, Task, composed, play
+from fedcohort.study.play import Outcome, Task, composed, outcome_of, play
 from fedcohort.study.results import DONE
 from fedcohort.study.space import Choice, Range, Space, spell
 
@@ -230,5 +230,5 @@ def _players(n_jobs: int) -> Iterator[Player]:
     if n_jobs == 1:
         yield lambda tasks: [play(task) for task in tasks]
         return
-    with processes(n_jobs) as pool:
-        yield lambda tasks: list(pool.map(play, tasks))
+    with Workers(n_jobs) as pool:
+        yield lambda tasks: [outcome_of(*each) for each in [(pool.submit(play, task), task) for task in tasks]]

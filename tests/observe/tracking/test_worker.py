@@ -1,9 +1,12 @@
 """MLflow's process beside the run: what is told to it arrives, whoever dies first."""
 
 import json
+import logging
+import math
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -30,8 +33,13 @@ def one_worker() -> Iterator[None]:
     MlflowTracker._worker = None
 
 
-def tracker(logs: Logs, uri: str | None = None, every_s: float = 0) -> MlflowTracker:
-    return MlflowTracker(tracking_uri=uri, experiment=EXPERIMENT, every_s=every_s, logs=str(logs.path))
+def tracker(logs: Logs, uri: str | None = None, every_s: float = 0, wait_s: float = 600) -> MlflowTracker:
+    return MlflowTracker(tracking_uri=uri, experiment=EXPERIMENT, every_s=every_s, wait_s=wait_s, logs=str(logs.path))
+
+
+def warnings(said: pytest.LogCaptureFixture) -> list[str]:
+    """The warnings; that the run waits is said, too, on a slow machine."""
+    return [entry.getMessage() for entry in said.records if entry.levelno >= logging.WARNING]
 
 
 def number(worker: Worker | None = None) -> int:
@@ -52,7 +60,7 @@ def test_runs_one_after_the_other_have_one_worker(logs: Logs) -> None:
 
 def test_what_it_has_to_say_is_said_by_the_run(logs: Logs, said: pytest.LogCaptureFixture) -> None:
     play([Journal(), tracker(logs, DEAD)], run_info(logs))
-    (warning,) = [entry.getMessage() for entry in said.records]
+    (warning,) = warnings(said)
     assert f"MLflow at {DEAD} can't be reached ([Errno 111] Connection refused)" in warning
 
 
@@ -77,7 +85,7 @@ def test_a_deleted_experiment_costs_a_short_run_nothing(logs: Logs, said: pytest
     for watcher in (journal, tracked):
         watcher.start(run_info(logs))
     tracked.finish("finished")
-    (warning,) = [entry.getMessage() for entry in said.records]
+    (warning,) = warnings(said)
     assert "'selectors' is deleted" in warning
     assert f"fedcohort sync {run_info(logs).folder}` sends what is missing" in warning
 
@@ -100,15 +108,14 @@ def test_a_worker_that_dies_is_replaced(
     if moment == "end":  # while the run waits for it
         heard = Worker.hear
 
-        def kill(self: Worker, *, wait: bool) -> Iterator[Mapping[str, object]]:
+        def kill(self: Worker, until: float) -> Iterator[Mapping[str, object]]:
             if self._process.pid == first:
                 os.kill(first, signal.SIGKILL)
-                return iter(())
-            return heard(self, wait=wait)
+            return heard(self, until)
 
         monkeypatch.setattr(Worker, "hear", kill)
     tracked.finish("finished")
-    assert [entry.getMessage() for entry in said.records] == []
+    assert not warnings(said)
     assert number() != first
     check(logs, 6)
 
@@ -121,13 +128,13 @@ def test_workers_that_die_again_and_again_are_given_up_and_the_next_resume_sends
     with monkeypatch.context() as patched:
         patched.setattr(MlflowTracker, "_worker", None)
         patched.setattr(module, "__name__", "this")  # python -m this: it says a poem and goes
-        patched.setattr(Worker, "hear", lambda self, wait: iter(()))
+        patched.setattr(Worker, "hear", lambda self, until: iter(()))
         tracked = tracker(logs)
         tracked.start(run_info(logs))
         for step in range(7):
             tracked.observe(report(step))
         tracked.finish("finished")
-    (warning,) = [entry.getMessage() for entry in said.records]
+    (warning,) = warnings(said)
     assert warning.startswith("the process that sends to MLflow has died; ")
     assert f"fedcohort sync {run_info(logs).folder}` sends what is missing" in warning
     tracker(logs).catch_up(run_info(logs).folder)
@@ -171,7 +178,7 @@ def test_a_worker_that_cant_be_started_costs_the_run_nothing(
     tracked = tracker(logs)
     tracked.prepare()
     play([Journal(), tracked], run_info(logs))
-    (warning,) = [entry.getMessage() for entry in said.records]
+    (warning,) = warnings(said)
     assert "no process for MLflow can be started (Resource temporarily unavailable)" in warning
     sync(run_info(logs).folder)
     check(logs, 6, "KILLED")
@@ -181,7 +188,7 @@ def test_the_rounds_of_a_run_that_was_killed_are_sent(logs: Logs) -> None:
     journal, facts, worker = Journal(), run_info(logs), MlflowTracker._worker or Worker()
     MlflowTracker._worker = None  # it ends here
     journal.start(facts)
-    assert worker.tell(start_message("a", facts.folder, logs.place(), 3600))
+    assert worker.tell(start_message("a", facts.folder, logs.place(), 3600, 60), math.inf)
     for step in range(4):
         journal.observe(report(step))
         worker.poke()
@@ -190,11 +197,63 @@ def test_the_rounds_of_a_run_that_was_killed_are_sent(logs: Logs) -> None:
     check(logs, 3, "RUNNING")
 
 
+def test_the_end_of_a_run_waits_no_longer_than_it_may(
+    logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a worker that is stopped nothing comes, as of one that waits for a server; `sync` sends the rest."""
+    monkeypatch.setattr(MlflowTracker, "_worker", None)
+    journal, tracked = Journal(), tracker(logs, wait_s=0.01)
+    for watcher in (journal, tracked):
+        watcher.start(run_info(logs))
+    stopped = MlflowTracker._worker
+    os.kill(number(), signal.SIGSTOP)
+    for step in range(7):
+        for watcher in (journal, tracked):
+            watcher.observe(report(step))
+    for watcher in (journal, tracked):
+        watcher.finish("finished")
+    (warning,) = warnings(said)
+    assert f"MLflow at {logs.uri} did not take the rest of this run within logger.wait_s=0.01 seconds; " in warning
+    assert f"fedcohort sync {run_info(logs).folder}` sends what is missing" in warning
+    assert stopped is not None
+    assert stopped._process.returncode == -signal.SIGKILL
+    sync(run_info(logs).folder)
+    check(logs, 6, "KILLED")
+
+
+def test_a_send_that_never_ends_is_given_up(
+    logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Journal().start(run_info(logs))
+    monkeypatch.setattr(Courier, "_send", lambda self: threading.Event().wait())
+    Courier(run_info(logs), logs.place(), 0, wait_s=0.01).start()
+    (warning,) = warnings(said)
+    assert "can't be reached (sending (logger.wait_s) took longer than 0.01 s)" in warning
+    assert "fedcohort sync" in warning
+
+
+def test_the_worker_of_a_killed_run_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LAST_S", 0)
+    read, write = os.pipe()
+
+    def wait() -> None:
+        os.close(write)
+        module._end_after(read)
+
+    os.write(write, b"not read yet\n")
+    os.close(os.dup(write))
+    child = os.fork()
+    if child == 0:
+        wait()
+    os.close(write)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+
 def test_a_worker_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "__name__", "this")  # python -m this: it says a poem and goes
     worker = Worker()
     worker._process.wait()
-    assert not worker.tell(finish_message("a", "finished"))
+    assert not worker.tell(finish_message("a", "finished"), math.inf)
     worker.poke()
 
 
@@ -222,7 +281,7 @@ def test_what_goes_wrong_in_it_is_told_and_it_goes_on(
     Journal().start(run_info(logs))
     reading, writing = os.pipe()
     desk = Desk(writing)
-    desk.take(json.dumps(start_message("a", run_info(logs).folder, logs.place(), 0)).encode())
+    desk.take(json.dumps(start_message("a", run_info(logs).folder, logs.place(), 0, 60)).encode())
     desk.take(b"")
     desk.work()
     desk.take(json.dumps(finish_message("a", "finished")).encode())

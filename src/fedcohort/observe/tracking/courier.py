@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from fedcohort.host.commands import fedcohort
+from fedcohort.host.time_limit import time_limit
 from fedcohort.observe.tracking import server
 from fedcohort.observe.tracking.feed import Feed, open_feed
 from fedcohort.observe.tracking.identity import complete, register
@@ -21,12 +22,12 @@ LONGEST_PAUSE_S = 600.0
 class Courier:
     """Sends the journal's new rounds every few seconds, the run's files at the end.
 
-    every_s: seconds between sends, 0 sends after every round. A server that is gone is no error: what it lacks is sent
-    when it is back.
+    every_s: seconds between sends, 0 sends after every round. wait_s: seconds that one of them may take. A server that
+    is gone is no error: what it lacks is sent when it is back.
     """
 
-    def __init__(self, info: RunInfo, place: server.Place, every_s: float) -> None:
-        self.info, self.place, self.every_s = info, place, every_s
+    def __init__(self, info: RunInfo, place: server.Place, every_s: float, wait_s: float) -> None:
+        self.info, self.place, self.every_s, self.wait_s = info, place, every_s, wait_s
         self.due = 0.0
         self._feed: Feed | None = None
         self._failures = 0
@@ -71,7 +72,8 @@ class Courier:
     def _attempt(self, action: Callable[[], object]) -> None:
         began = time.monotonic()
         try:
-            action()
+            with time_limit(self.wait_s, "sending (logger.wait_s)"):
+                action()
             self._failures = 0
         except server.failures() as error:
             if not self._failures:  # once an outage

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedcohort.errors import CheckpointError
+from fedcohort.host.time_limit import time_limit
 from fedcohort.observe.tracking import identity, server
 from fedcohort.record import card
 from fedcohort.record.observer import RunInfo
@@ -51,7 +52,8 @@ def send(runs: Sequence[RunInfo]) -> None:
         if known is None or known.run_id is None:
             continue
         try:
-            server.connect(known.place).set_tag(known.run_id, TAG, info.tags[TAG])
+            with time_limit(server.WAIT_S, "sending"):
+                server.connect(known.place).set_tag(known.run_id, TAG, info.tags[TAG])
         except server.failures() as error:
             log.warning(
                 "MLflow at %s can't be told that %s belongs to this sweep too (%s)",

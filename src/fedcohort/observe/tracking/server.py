@@ -6,9 +6,10 @@ MLflow is imported inside functions: it takes seconds.
 import logging
 import os
 import random
+import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SQLITE = "sqlite:///"
 ATTEMPTS = 5
+WAIT_S = 120.0  # for what is sent and read after the last job of a sweep
 QUIET_AND_QUICK = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # MLflow's own default keeps a run waiting for minutes
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
@@ -71,6 +73,8 @@ def place(uri: str | None, experiment: str, logs: Path) -> Place:
         raise refuse("experiment", "a text that is not empty", experiment)
     if uri.startswith(SQLITE):
         file = Path(uri.removeprefix(SQLITE)).absolute()
+        if file.is_dir():
+            raise refuse("tracking_uri", "the path of a file, not of a folder (remove or rename it)", uri)
         return Place(f"{SQLITE}{file}", experiment, (file.parent / "mlartifacts").as_uri())
     served = uri.startswith(("http:", "https:", "databricks"))
     return Place(uri, experiment, None if served else (logs.absolute() / "mlartifacts").as_uri())
@@ -107,8 +111,11 @@ def connect(where: Place) -> "MlflowClient":
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     with alone(where):
-        if where.database is not None and not where.database.exists():
-            _make_tables(where.database)
+        if where.database is not None:
+            if where.database.exists():
+                _try_to_open(where.database)
+            else:
+                _make_tables(where.database)
         return MlflowClient(tracking_uri=where.uri, registry_uri=where.uri)
 
 
@@ -135,7 +142,9 @@ def experiment_id(client: "MlflowClient", where: Place) -> str:
                 if error.error_code != "RESOURCE_ALREADY_EXISTS":
                     raise
                 found = client.get_experiment_by_name(where.experiment)
-    if found is None or found.lifecycle_stage != "active":
+    if found is None or found.lifecycle_stage not in ("active", "deleted"):
+        raise OSError(f"{where.uri} does not answer as MLflow does")
+    if found.lifecycle_stage == "deleted":
         raise TrackingError(
             f"the experiment {where.experiment!r} is deleted in MLflow at {where.uri}: restore it there, "
             "or name another one with logger.experiment"
@@ -162,6 +171,16 @@ def patient(action: Callable[[], T]) -> T:
                 raise
             time.sleep(0.1 * 2**attempt * (1 + random.random()))
     raise AssertionError("unreachable")
+
+
+def _try_to_open(database: Path) -> None:
+    """Raise `OSError` for a file that SQLite can't open; MLflow itself tries for minutes."""
+    try:
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("PRAGMA schema_version")
+    except sqlite3.Error as error:
+        what = "a folder" if database.is_dir() else "no database that can be opened"
+        raise OSError(str(error) if is_locked(error) else f"{database} is {what} ({error})") from error
 
 
 def _make_tables(database: Path) -> None:

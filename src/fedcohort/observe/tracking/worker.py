@@ -3,8 +3,8 @@
 Importing MLflow takes seconds, a slow server minutes. One worker serves all runs of a process, one after the other.
 
 The run writes lines: JSON where it starts or ends, an empty one where the journal has gained a round. The worker
-answers with JSON: what is to be said, and when it is done. It ends when nobody can write to it any more; what a killed
-run has committed is sent before that.
+answers with JSON: what is to be said, and when it is done. It ends when the run's process has ended; what a killed run
+has committed is sent before that, for at most LAST_S seconds.
 """
 
 import json
@@ -15,6 +15,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -31,6 +32,7 @@ from fedcohort.record import card
 Message = Mapping[str, Any]
 BYTES = 65_536
 NICE = 5  # training comes first
+LAST_S = 20.0  # seconds
 
 
 class Worker:
@@ -50,29 +52,48 @@ class Worker:
         self._to, self._from = process.stdin.fileno(), process.stdout.fileno()
         self._lines = _Lines()
 
-    def tell(self, message: Message) -> bool:
-        """Write a message; False where nobody is there."""
-        return self._write(json.dumps(message).encode() + b"\n", wait=True)
+    def tell(self, message: Message, until: float) -> bool:
+        """Write a message; False if the worker has ended, or has not read earlier ones by `until`."""
+        data = json.dumps(message).encode() + b"\n"
+        with suppress(BlockingIOError):
+            return self._write(data)
+        with suppress(BlockingIOError):
+            return bool(select.select([], [self._to], [], _remaining(until))[1]) and self._write(data)
+        return False
 
     def poke(self) -> bool:
-        """The journal has a new line. A pipe that is full says so already. False where nobody is there."""
-        return self._write(b"\n", wait=False)
-
-    def hear(self, *, wait: bool) -> Iterator[Message]:
-        """Yield what the worker has said by now; with `wait`, all that it says until it ends."""
-        os.set_blocking(self._from, wait)
-        with suppress(BlockingIOError):
-            while data := os.read(self._from, BYTES):
-                yield from (json.loads(line) for line in self._lines.whole(data))
-
-    def _write(self, data: bytes, *, wait: bool) -> bool:
-        os.set_blocking(self._to, wait)
+        """The journal has a new line. A pipe that is full says so already. False if the worker has ended."""
         try:
-            return os.write(self._to, data) == len(data)
+            return self._write(b"\n")
         except BlockingIOError:
             return True
+
+    def hear(self, until: float) -> Iterator[Message]:
+        """Yield what the worker says until it ends, at most until the time `until`, of `time.monotonic`."""
+        while select.select([self._from], [], [], _remaining(until))[0]:
+            if not (data := os.read(self._from, BYTES)):
+                return
+            yield from (json.loads(line) for line in self._lines.whole(data))
+
+    def lives(self) -> bool:
+        """Return whether the worker has not ended."""
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        """Kill the worker, which may wait for a server that does not answer."""
+        self._process.kill()
+        self._process.wait()
+
+    def _write(self, data: bytes) -> bool:
+        os.set_blocking(self._to, False)
+        try:
+            return os.write(self._to, data) == len(data)
         except BrokenPipeError:
             return False
+
+
+def _remaining(until: float) -> float:
+    return min(max(0.0, until - time.monotonic()), threading.TIMEOUT_MAX)
 
 
 class _Lines:
@@ -86,12 +107,12 @@ class _Lines:
         return found
 
 
-def start_message(run: str, folder: Path, place: Place, every_s: float) -> Message:
+def start_message(run: str, folder: Path, place: Place, every_s: float, wait_s: float) -> Message:
     """Make the message that tells the worker to track the run in `folder`.
 
     run: a name for it, which comes back with every answer.
     """
-    return {"run": run, "folder": str(folder), "place": asdict(place), "every_s": every_s}
+    return {"run": run, "folder": str(folder), "place": asdict(place), "every_s": every_s, "wait_s": wait_s}
 
 
 def finish_message(run: str, status: str, *, past: bool = False) -> Message:
@@ -149,7 +170,7 @@ class Desk:
         self.leave()
         self._run, self._folder = message["run"], message["folder"]
         info = card.load(Path(message["folder"]))
-        self._courier = Courier(info, Place(**message["place"]), message["every_s"])
+        self._courier = Courier(info, Place(**message["place"]), message["every_s"], message["wait_s"])
         self._courier.start()
 
     def _finish(self, status: str, *, past: bool) -> None:
@@ -189,6 +210,7 @@ def serve(source: int, output: int) -> None:
     logger.setLevel(logging.INFO)
     logger.propagate = False
     preload()
+    threading.Thread(target=_end_after, args=(source,), daemon=True).start()
     while True:
         if select.select([source], [], [], desk.timeout())[0]:
             data = os.read(source, BYTES)
@@ -198,6 +220,15 @@ def serve(source: int, output: int) -> None:
                 desk.take(line)
         desk.work()
     desk.leave()
+
+
+def _end_after(source: int) -> None:
+    """End this process LAST_S seconds after the last writer of `source` has ended."""
+    hangup = select.poll()
+    hangup.register(source, 0)
+    hangup.poll()
+    time.sleep(LAST_S)
+    os._exit(1)
 
 
 def main() -> None:

@@ -1,0 +1,12 @@
+"""Ends the fork server of a local sweep with the sweep's process, and its workers with it.
+
+Only that server imports this module. A worker without a job would otherwise wait for one. The kernel ends the whole
+chain, on Linux; elsewhere each worker watches the sweep's process from its first job on (`host.orphan`).
+"""
+
+import os
+
+from fedcohort.host.orphan import end_with_process
+
+end_with_process()
+os.register_at_fork(after_in_child=end_with_process)

@@ -1,0 +1,44 @@
+"""A process that `multiprocessing` started ends with its parent, by the kernel or by watching it."""
+
+import multiprocessing
+import os
+import select
+import signal
+
+import pytest
+
+from fedcohort.host import orphan
+
+
+@pytest.mark.parametrize("by_kernel", [True, False])
+def test_a_child_ends_with_its_killed_parent(monkeypatch: pytest.MonkeyPatch, by_kernel: bool) -> None:
+    """The pipe ends when its last writer, the child, is gone. Other platforms than Linux have no signal for it."""
+    if not by_kernel:
+        monkeypatch.setattr(orphan, "end_with_process", lambda: None)
+    read, write = os.pipe()
+
+    def work() -> None:
+        orphan.end_with_parent()
+        orphan.end_with_parent()  # a process runs many jobs, and each of them calls it
+        os.write(write, b"x")
+        signal.pause()
+
+    parent = os.fork()
+    if parent == 0:
+        multiprocessing.get_context("fork").Process(target=work).start()
+        os.close(write)
+        signal.pause()
+    os.close(write)
+    assert os.read(read, 1) == b"x"
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    assert select.select([read], [], [], 60)[0], "the child outlives its parent"
+    assert os.read(read, 1) == b""
+    os.close(read)
+
+
+def test_a_process_that_was_started_by_hand_watches_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: None)
+    monkeypatch.setattr(orphan, "_WATCHING", [])
+    orphan.end_with_parent()
+    assert not orphan._WATCHING

@@ -1,0 +1,53 @@
+"""A limit on waiting: it ends what never ends, and leaves the rest alone."""
+
+import signal
+import threading
+
+import pytest
+
+from fedcohort.host import time_limit as module
+from fedcohort.host.time_limit import time_limit
+
+
+def test_a_wait_without_end_is_ended() -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    with pytest.raises(TimeoutError, match=r"^sending took longer than 0\.01 s$"), time_limit(0.01, "sending"):
+        threading.Event().wait()
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_a_library_that_tries_again_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AGAIN_S", 0.01)
+
+    def try_again() -> None:
+        for _ in range(2):
+            try:
+                threading.Event().wait()
+            except BaseException as error:
+                last = error
+        raise last
+
+    with pytest.raises(TimeoutError), time_limit(0.01, "sending"):
+        try_again()
+
+
+def test_what_ends_in_time_is_left_alone() -> None:
+    with time_limit(1000, "sending"):
+        pass
+    with pytest.raises(ValueError, match="its own"), time_limit(1000, "sending"):
+        raise ValueError("its own")
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_another_thread_has_no_limit() -> None:
+    ran = []
+
+    def work() -> None:
+        with time_limit(1e-9, "sending"):
+            ran.append(threading.current_thread())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert ran == [thread]
