@@ -9,8 +9,8 @@ A is positive definite whatever X is, and a step of the fit costs K d^2, not K^3
 
     Sigma_ij = f^2 exp(-||x_i - x_j||^2 / 2 l) + s^2 [i = j],   f learnt with X, a step costs K^3
 
-The learning rate of a fit falls linearly to 0 in its second half. At a constant rate, fits that start where the last one
-ended amplify rounding: after five of them, 1e-7 in the losses was 20 % of the spread of FedCor's scores, now 6e-5.
+The learning rate of a fit falls linearly to 0 in its second half. At a constant rate, fits that start where the last
+one ended amplify rounding: after five of them, 1e-7 in the losses was 20 % of the spread of FedCor's scores, now 6e-5.
 
 It imports torch, so a selector imports it where it fits.
 """
