@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fedcohort.bandit import discounted
@@ -52,7 +53,8 @@ class Bench:
 
 def shrink(past: discounted.Discounted, sigma: float) -> Values:
     """Compute the width of UCB-CS with an exploration constant of 0."""
-    return 0.0 * original(past, sigma)
+    width = original(past, sigma)
+    return np.where(np.isinf(width), width, 0.0)
 
 
 def rename(history: discounted.Discounted, sigma: float) -> Values:
