@@ -51,10 +51,10 @@ class Bench:
         return describe(self.study, settle(at, found, self.work().identity), found)
 
 
-def shrink(past: discounted.Discounted, sigma: float) -> Values:
-    """Compute the width of UCB-CS with an exploration constant of 0."""
+def avoid(past: discounted.Discounted, sigma: float) -> Values:
+    """Compute the width of UCB-CS with an exploration constant of -100, as one of 0 chooses the same clients here."""
     width = original(past, sigma)
-    return np.where(np.isinf(width), width, 0.0)
+    return np.where(np.isinf(width), width, -100.0 * width)
 
 
 def rename(history: discounted.Discounted, sigma: float) -> Values:
@@ -87,7 +87,7 @@ def test_changed_behaviour_is_found_marked_and_run_again(tmp_path: Path, monkeyp
     assert "differs" not in bench.status()
 
     monkeypatch.setattr(provenance, "commit", lambda: ("planted00012", False))
-    monkeypatch.setattr(discounted, "width", shrink)
+    monkeypatch.setattr(discounted, "width", avoid)
     found = bench.compare()
     assert found["random"] == ""
     assert "from round" in found["ucb_cs"]
