@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, DotProduct
@@ -142,3 +143,18 @@ def test_a_smooth_fit_lowers_the_loss_and_never_returns_nonsense() -> None:
     huge = np.full((1, 7), 1e300)
     assert gaussian.fit_smooth(X, 1.0, huge, MU, np.ones(1), 0.3, 1.0, 3) == (X, 1.0)
     assert gaussian.fit_smooth(X, 1.0, np.full((2, 7), NAN), MU, np.ones(2), 0.3, 1.0, 10) == (X, 1.0)
+
+
+def test_a_fit_is_torchs_adam_at_a_rate_that_falls_in_the_second_half() -> None:
+    """At a constant rate, rounding grew from fit to fit until it chose other clients."""
+    X, weights = np.random.default_rng(3).standard_normal((2, 7)), np.ones(len(Y))
+    features = torch.tensor(X, requires_grad=True)
+    adam = torch.optim.Adam([features], lr=gaussian.RATE)
+    falling = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: min(1.0, 2 * (1 - step / 10)))
+    for _ in range(10):
+        features.grad = torch.from_numpy(gaussian.loss_and_slope(features.detach().numpy(), Y, MU, weights, 0.3)[1])
+        adam.step()
+        falling.step()
+    fit = gaussian.fit(X, Y, MU, weights, 0.3, 10)
+    assert fit.dtype == np.float64
+    np.testing.assert_allclose(fit, features.detach().numpy(), rtol=1e-12)

@@ -18,7 +18,7 @@ CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "type fedcohort study VERB NAME, where VERB is one of run, status, tune, report"),
+        ([], "type fedcohort study VERB NAME, where VERB is one of run, status, check, tune, report"),
         (["walk", "tiny"], "type fedcohort study VERB NAME"),
         (["run", "seeds=1"], "type fedcohort study VERB NAME"),
         (["run", "tiny", "fast"], "can't read 'fast': type name=value"),
@@ -26,7 +26,7 @@ CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
         (["run", "tiny", "n_jobs=0"], r"n_jobs must be an integer in \[1, inf\), got '0'"),
         (["report", "tiny", "cells=equal"], "fedcohort study report takes no options, got cells=equal"),
         (["status", "tiny", "n_jobs=2"], "fedcohort study status takes seeds, cells, selectors, got n_jobs=2"),
-        (["run", "tiny", "again=yes"], "again must be one of true, false, got 'yes'"),
+        (["run", "tiny", "again=yes"], "again must be one of true, false, changed, got 'yes'"),
         (["run", "tiny", "keep_runs=yes"], "keep_runs must be one of true, false, got 'yes'"),
     ],
 )

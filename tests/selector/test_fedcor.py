@@ -156,7 +156,7 @@ def test_correlated_clients_are_not_chosen_together() -> None:
     changes = dict(enumerate(np.repeat(groups, 4, axis=1) + 0.01 * rng.standard_normal((60, K))))
     state = State(None, 1.0, np.full(K, 1 / K), np.zeros(K), np.ones(K), changes, np.full(K, NAN), -1)
     for seed in range(2):
-        selector = cor(warmup=1, dim=6, gamma=1.0, update_mean=False)
+        selector = cor(warmup=1, dim=6, gamma=1.0, update_mean=False, first_steps=2000)
         selection, after = selector.select(state, context(2, 3, K, seed=seed), {})
         assert sorted(selection.clients // 4) == [0, 1, 2]
         sigma = known(after.X).T @ known(after.X)

@@ -9,10 +9,14 @@ A is positive definite whatever X is, and a step of the fit costs K d^2, not K^3
 
     Sigma_ij = f^2 exp(-||x_i - x_j||^2 / 2 l) + s^2 [i = j],   f learnt with X, a step costs K^3
 
+The learning rate of a fit falls linearly to 0 in its second half. At a constant rate, fits that start where the last
+one ended amplify rounding: after five of them, 1e-7 in the losses was 20 % of the spread of FedCor's scores, now 6e-5.
+
 It imports torch, so a selector imports it where it fits.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +28,7 @@ Features = Float64[np.ndarray, "d k"]
 Square = Float64[np.ndarray, "k k"]
 Rows = Float64[np.ndarray, "n k"]
 
-RATE = 1e-2  # Adam's learning rate
+RATE = 1e-2  # Adam's learning rate at the first step of a fit
 
 
 def covariance(X: Features, noise: float) -> Square:
@@ -72,10 +76,7 @@ def fit(
     if not groups:
         return X
     features = torch.tensor(X, requires_grad=True)
-    optimizer = torch.optim.Adam([features], lr=RATE)
-    for _ in range(steps):
-        (features.grad,) = torch.autograd.grad(_loss(features, groups, noise), features)
-        optimizer.step()
+    _minimise([features], lambda: _loss(features, groups, noise), steps)
     out: Features = features.detach().numpy().copy()
     return out if np.isfinite(out).all() else X
 
@@ -158,13 +159,19 @@ def fit_smooth(
         return X, f
     features = torch.tensor(X, requires_grad=True)
     scale = torch.tensor(f, dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.Adam([features, scale], lr=RATE)
-    for _ in range(steps):
-        loss = _smooth_loss(features, scale, groups, noise, length)
-        features.grad, scale.grad = torch.autograd.grad(loss, [features, scale])
-        optimizer.step()
+    _minimise([features, scale], lambda: _smooth_loss(features, scale, groups, noise, length), steps)
     out, end = features.detach().numpy().copy(), float(scale.detach())
     return (out, end) if np.isfinite(out).all() and math.isfinite(end) else (X, f)
+
+
+def _minimise(variables: list[Tensor], loss: Callable[[], Tensor], steps: int) -> None:
+    """Take `steps` steps of Adam on `loss`, in place; the learning rate falls linearly to 0 in the second half."""
+    optimizer = torch.optim.Adam(variables, lr=RATE)
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = RATE * min(1.0, 2 * (steps - step) / steps)
+        for variable, slope in zip(variables, torch.autograd.grad(loss(), variables), strict=True):
+            variable.grad = slope
+        optimizer.step()
 
 
 def _smooth(features: Tensor, scale: Tensor, length: float) -> Tensor:

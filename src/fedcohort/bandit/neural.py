@@ -4,8 +4,10 @@ Zhou, Li, Gu, "Neural Contextual Bandits with UCB-based Exploration" (2020, reca
 
     f(x) = sqrt(h) W_2 relu(W_1 x),   g(x) = its gradient in theta,   score = f(x) + nu sqrt(g' Z^-1 g / h)
     Z <- Z + sum over the cohort of g g' / h, with the theta that chose it;   Z_0 = lam I
-    theta <- Adam on 1/2 sum (f - r)^2 + h lam / 2 |theta - theta_0|^2 over all rewards so far, from where it was
+    theta <- Adam from theta_0 on 1/2 sum (f - r)^2 + h lam / 2 |theta - theta_0|^2 over all rewards so far
 
+Each fit starts at theta_0, as in the paper, and its learning rate falls linearly to 0. A fit that starts where the last
+one ended, at a constant rate, amplifies rounding: 1e-7 in the losses becomes another cohort within 10 rounds.
 Half of the hidden units are copies of the others with W_2 of the opposite sign, so that f = 0 before the first reward;
 entries are N(0, 4/h). Z is its diagonal where theta is long; x is standardised by the mean and deviation of every
 context scored so far.
@@ -23,6 +25,7 @@ from fedcohort.types import Values
 FULL = 512  # parameters up to which Z is a full matrix
 KEPT = 5000  # newest rewards that are fitted
 BETAS, EPSILON = (0.9, 0.999), 1e-8  # Adam's
+ROUNDING = 1e-6  # of a feature's mean: a smaller deviation is rounding, as losses come in single precision
 
 Rows = Float64[np.ndarray, "_n _d"]
 
@@ -107,9 +110,9 @@ def met(past: Net, X: Rows) -> Net:
 
 
 def standardise(past: Net, X: Rows) -> Rows:
-    """Return X in deviations from the mean; a feature that never varied is 0."""
+    """Return X in deviations from the mean; a feature that varies by no more than rounding is 0."""
     sd = np.sqrt(past.spread / max(past.count, 1))
-    floor = 1e-9 * np.maximum(np.abs(past.mean), 1e-300)  # below it is rounding
+    floor = ROUNDING * np.maximum(np.abs(past.mean), 1e-300)
     return np.asarray(np.divide(X - past.mean, sd, out=np.zeros_like(X), where=sd > floor))
 
 
@@ -137,19 +140,23 @@ def learn(past: Net, X: Rows, r: Values, lam: float, steps: int, lr: float) -> N
     X, r = np.concatenate([past.X, X[good]])[-KEPT:], np.concatenate([past.r, r[good]])[-KEPT:]
     if not good.any():
         return past
-    theta = fit(past.theta, past.origin, standardise(past, X), r, lam, steps, lr)
+    theta = fit(past.origin, standardise(past, X), r, lam, steps, lr)
     return replace(past, theta=theta, X=X, r=r)
 
 
-def fit(theta: Values, origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Values:
-    """theta after `steps` full-batch steps of Adam from rest."""
-    pull = lam * len(layers(theta, X.shape[1])[1])
-    first, second = np.zeros_like(theta), np.zeros_like(theta)
+def fit(origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Values:
+    """Return theta after `steps` full-batch steps of Adam from `origin`; the learning rate falls from lr to lr / steps.
+
+    origin is theta_0, [h (d + 1)]; X [n, d] holds standardised contexts, r [n] their rewards; lam is the ridge.
+    """
+    penalty = lam * len(layers(origin, X.shape[1])[1])
+    theta, first, second = origin, np.zeros_like(origin), np.zeros_like(origin)
     for step in range(1, steps + 1):
-        g = slope(theta, X, r) + pull * (theta - origin)
+        g = slope(theta, X, r) + penalty * (theta - origin)
         first, second = BETAS[0] * first + (1 - BETAS[0]) * g, BETAS[1] * second + (1 - BETAS[1]) * g**2
         scale = np.sqrt(second / (1 - BETAS[1] ** step)) + EPSILON
-        theta = theta - lr * first / (1 - BETAS[0] ** step) / scale
+        rate = lr * (steps - step + 1) / steps
+        theta = theta - rate * first / (1 - BETAS[0] ** step) / scale
     return theta
 
 

@@ -6,6 +6,9 @@ fedcohort study run NAME [seeds=0,1 cells=a,b selectors=c,d n_jobs=1 keep_runs=f
     selectors=mine adds it.
 fedcohort study status NAME [seeds= cells= selectors=]
     what is done, missing, refused and why, failed; how long the rest may take
+fedcohort study check NAME [seeds= cells= selectors= n_jobs=1]
+    repeat the first 8 rounds of each condition with today's code, once for each commit that has rows of it, and note
+    which rows were computed by code that behaves differently; pages mark these rows
 fedcohort study tune NAME [selectors= n_jobs=1]
     the same number of trials for each selector that has a space in study.yaml, by Optuna, on seeds that the study
     doesn't use; what it finds is in tuned.yaml, and the rows <name>_tuned of the study have it
@@ -20,13 +23,15 @@ selectors=null       all; the baseline and the bounds are always run with them
 n_jobs=1             processes
 keep_runs=false      true keeps the folders of the runs, in logs/studies/<name>/runs
 again=false          true does again what another commit ran, or code that wasn't committed: after a bug is mended.
-                     Broken off, the same command goes on. What it runs itself must be committed.
+                     Broken off, the same command goes on. What it runs itself must be committed. changed does again
+                     what `check` found to be computed by code that behaves differently.
 """
 
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +39,14 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.host.interrupt import interrupts
 from fedcohort.startup.options import unknown
-from fedcohort.study import at_work, engine, leaderboard, places, progress, results
+from fedcohort.study import at_work, compare_code, engine, leaderboard, places, progress, results
 from fedcohort.study.checks import read_seeds
 from fedcohort.study.definition import NAME, Study, load
 
 VERBS = {  # what each takes
     "run": ("seeds", "cells", "selectors", "n_jobs", "keep_runs", "again"),
     "status": ("seeds", "cells", "selectors"),
+    "check": ("seeds", "cells", "selectors", "n_jobs"),
     "tune": ("selectors", "n_jobs"),
     "report": (),
 }
@@ -62,7 +68,7 @@ class Options:
         if not (self.n_jobs or "").isdigit() or self.n_jobs == "0":
             raise ranges.refuse("n_jobs", "an integer in [1, inf)", self.n_jobs)
         ranges.choice("keep_runs", self.keep_runs, "true", "false")
-        ranges.choice("again", self.again, "true", "false")
+        ranges.choice("again", self.again, "true", "false", "changed")
 
     def seeds_of(self, study: Study) -> Sequence[int]:
         """The seeds typed. Raises `OptionError` for those that the study tunes on."""
@@ -127,11 +133,12 @@ def main(words: Sequence[str]) -> int:
     seeds = options.seeds_of(study)
     wanted = places.list_places(study, _names("cells", options.cells), rows)
     logs = (LOGS / name).absolute()
-    with _training(logs) if verb == "run" else nullcontext():
+    with nullcontext() if verb == "status" else _training(logs):
         found = results.load(study)  # once no other process writes to it
-        work = engine.Work(study, found, configs, logs, options.keep_runs == "true", _say, options.again == "true")
-        if verb == "run":
-            work.run(wanted, seeds, int(options.n_jobs or 1))
+        work = engine.Work(study, found, configs, logs, options.keep_runs == "true", _say, options.again or "false")
+        if verb != "status":
+            act = work.run if verb == "run" else partial(compare_code.compare, work)
+            act(wanted, seeds, int(options.n_jobs or 1))
     at = progress.progress_of(wanted, seeds, found, configs)
     if at.count(progress.CHANGED):
         _say(progress.COMPOSING)

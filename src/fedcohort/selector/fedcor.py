@@ -20,6 +20,7 @@ Departures from the paper:
   the former is here; of its kernels the linear one and, as an option, the squared exponential;
 - dF of a shadow round counts as of the round t before which it is made; the code dates it t - 1, and so gives the other
   dF 1 / gamma times the weight beside it, and forgets them a round later;
+- the learning rate of a fit falls to 0 in its second half: a constant one amplifies rounding (`bandit/gaussian.py`);
 - the sum over i is over all clients; p_i = n_i / sum n, as the code has it, whose aggregation is a plain mean; the
   shadow round weighs updates by n;
 - a client that is away, or whose loss is not finite or above 1e12, is missing from that round's dF;

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 
 from fedcohort.observe.comparison.shown import MetricUnit
+from fedcohort.study import behaviour
 from fedcohort.study.definition import BOUND, METHOD, Study
 from fedcohort.study.places import clock_of, is_early
 from fedcohort.study.results import Results
+from fedcohort.study.sheets import OTHER_CODE
 from fedcohort.study.verdict import Verdict
 from fedcohort.study.wording import count, points, spell_worth
 
@@ -73,6 +75,19 @@ def tell_early(study: Study, found: Results) -> list[str]:
     return [
         "Runs that had all of their rounds before the clock ended, so that `rounds` and not the clock stopped them; "
         f"their last model counts from then on, and more rounds might have made it better: {named}."
+    ]
+
+
+def list_other_code(found: Results) -> list[str]:
+    """Describe which runs were computed by code that behaves differently; none or one line."""
+    rows = [row for _, row in found.done() if row["differs"]]
+    if not rows:
+        return []
+    compared = ", ".join(sorted({row["compared"][:10] for row in rows}))
+    return [
+        f"{OTHER_CODE} marks numbers computed by code that behaves differently from commit {compared}: "
+        f"{count(len(rows), 'run')}, of which the table gives the number of seeds. The first {behaviour.ROUNDS} rounds "
+        "differ in the cohorts, the metric, the virtual time or the bytes."
     ]
 
 

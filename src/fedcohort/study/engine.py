@@ -35,7 +35,7 @@ class Work:
         logs: where run folders are made.
         keep: whether they stay when their results are written down.
         say: is told a line a run.
-        again: whether what other code than the present commit has run is done again, from its beginning.
+        again: "true" runs again what another commit computed, "changed" what `compare_code.py` found different.
     """
 
     study: Study
@@ -44,7 +44,7 @@ class Work:
     logs: Path
     keep: bool
     say: Say
-    again: bool = False
+    again: str = "false"
     stamps: Stamps = field(init=False)
 
     def run(self, places: Sequence[Place], seeds: Sequence[int], n_jobs: int) -> None:
@@ -53,7 +53,7 @@ class Work:
         Raises `OptionError` before the first run: for words that nobody knows, and for `again` with code that no commit
         has, as nothing would tell what is done again.
         """
-        if self.again and provenance.commit()[1]:
+        if self.again == "true" and provenance.commit()[1]:
             raise OptionError("again=true goes by commits, and the code here has changes that are in none: commit them")
         self.stamps = Stamps(self.configs)
         at = progress_of(places, seeds, self.found, self.configs)
@@ -68,8 +68,7 @@ class Work:
         self.say(f"{done} of {len(at.runs)} runs are done, {len(todo)} to do")
         tasks = self._find_new(todo)
         forecast, left = Forecast(self.found), {place.key(seed): place for place, seed in todo}
-        ended = self._in_turn(tasks) if n_jobs == 1 else self._together(tasks, n_jobs)
-        with closing(ended):  # processes are waited for before an error or a signal goes further
+        with closing(self.play(tasks, n_jobs)) as ended:  # waits for processes before an error or a signal goes further
             for number, (place, seed, outcome) in enumerate(ended, 1):
                 row = self._keep(place, seed, outcome)
                 del left[place.key(seed)]
@@ -118,8 +117,10 @@ class Work:
         return how in TO_DO or (how == DONE and self._is_old(self.found.rows[key]))
 
     def _is_old(self, row: Row) -> bool:
-        """Whether the run is to be done again: other code did it than that of the present commit."""
-        return self.again and (row["dirty"] or row["commit"] != provenance.commit()[0])
+        """Return whether `again` asks for the run of this row once more."""
+        if self.again == "changed":
+            return bool(row["differs"])
+        return self.again == "true" and (row["dirty"] or row["commit"] != provenance.commit()[0])
 
     def identity(self, place: Place) -> dict[str, str] | None:
         """Return what tells the place's runs from others, whatever their seed; None where they would be refused."""
@@ -131,7 +132,7 @@ class Work:
     def _find_new(self, todo: Sequence[tuple[Place, int]]) -> Iterator[tuple[Place, int, Task | Outcome]]:
         """Yield what is to be done of each run; an outcome where it is known without training."""
         for place, seed in todo:
-            task = Task(place.words, seed, self.configs, self.logs, self.study.metric, self.keep, not self.again)
+            task = Task(place.words, seed, self.configs, self.logs, self.study.metric, self.keep, self.again == "false")
             try:
                 wanted = identity_of(task)
             except FedcohortError as error:
@@ -147,6 +148,10 @@ class Work:
             if same and not self._is_old(row):
                 return Outcome(DONE, "", row, self.found.curves[key], key)
         return None
+
+    def play(self, tasks: Iterator[tuple[Place, int, Task | Outcome]], n_jobs: int) -> Ended:
+        """Yield the outcome of each task, in the order in which they end; close it before anything else."""
+        return self._in_turn(tasks) if n_jobs == 1 else self._together(tasks, n_jobs)
 
     def _in_turn(self, tasks: Iterator[tuple[Place, int, Task | Outcome]]) -> Ended:
         for place, seed, task in tasks:
@@ -179,6 +184,8 @@ class Work:
         row |= {"cell": place.cell, "selector": place.row, "seed": seed, "metric": self.study.metric}
         row |= {"status": outcome.status, "reason": outcome.reason, "stamp": self.stamps.of(place.words)}
         row["words"] = _spell(place, seed)
+        if outcome.run_as is None and not row["dirty"]:
+            row |= {"compared": row["commit"], "differs": ""}
         if outcome.curve is not None:
             row |= identity_of(task)
             row |= summarise(outcome.curve, self.study.late, cell.target, clock_of(place.words))

@@ -123,6 +123,7 @@ def _judge_cell(
             target={name: _median(of, f"{name}_to_target") for name in TO_TARGET},
             reached=sum(math.isfinite(facts["rounds_to_target"]) for facts in of.values()),
             early=sum(is_early(facts["words"], facts["virtual_s"]) for facts in of.values()),
+            other_code=sum(bool(facts["differs"]) for facts in of.values()),
         )
         for row, of in runs.items()
     }

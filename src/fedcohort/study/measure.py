@@ -14,6 +14,7 @@ from fedcohort.observe.reached import CLOCK, DOWN, UP, find_first
 from fedcohort.record import card, provenance
 from fedcohort.record.history import History, read
 from fedcohort.round.following import split_name
+from fedcohort.study import behaviour
 from fedcohort.types import Values
 
 SPENT = {  # by the run's end, evaluated there or not: the sum of these metrics
@@ -119,6 +120,7 @@ def measure(folder: Path, metric: str) -> tuple[dict[str, Any], Trajectory]:
         "versions": json.dumps(start["versions"], sort_keys=True),
         "rounds": int(history.steps[-1]),
         "fingerprint": history.fingerprints[-1],
+        "behaviour": behaviour.fingerprint(history),
         "yardstick": card.load(folder).tags.get("yardstick", ""),
         "follows": json.dumps(correlations(history), sort_keys=True),
         **spent,

@@ -104,12 +104,32 @@ def describe(study: Study, at: Progress, found: Results) -> str:
         lines.append(
             f"changed  {changed}{left}: words or configs are others now; `run` does again those whose config is"
         )
+    lines += describe_code(study.name, [found.rows[key] for key, how in at.how.items() if how == DONE])
     for how in (REFUSED, FAILED):
         keys = [key for key, each in at.how.items() if each == how]
         lines.append(f"{how:8} {len(keys)}{_left(at, found, how) if how in TO_DO else ''}")
         for reason, where in _by_reason(keys, found).items():
             lines.append(f"  {where}: {reason}")
     return "\n".join(lines)
+
+
+def describe_code(name: str, rows: Sequence[Row]) -> list[str]:
+    """Describe which of these rows were computed by code that behaves differently, or were not compared with today's.
+
+    Args:
+        name: of the study.
+        rows: of runs that are done.
+    """
+    lines, commit = [], provenance.commit()[0]
+    if differ := [row for row in rows if row["differs"]]:
+        lines.append(
+            f"differs  {len(differ)}: computed by code that behaves differently; "
+            f"`fedcohort study run {name} again=changed` runs them again"
+        )
+        lines += [f"  {where}" for where in dict.fromkeys(f"{row['selector']} in {row['cell']}" for row in differ)]
+    if other := sum(row["compared"] != commit for row in rows):
+        lines.append(f"code     {other} not compared with commit {commit[:10]}: fedcohort study check {name}")
+    return lines
 
 
 def _left(at: Progress, found: Results, how: str) -> str:

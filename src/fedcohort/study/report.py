@@ -66,6 +66,7 @@ def write(study: Study, found: Results) -> list[Path]:
             *cautions.cautions(study, verdict, u),
             *sooner.tell_legend(speeds),
             *cautions.tell_early(study, found),
+            *cautions.list_other_code(found),
         ],
         missing=[*list_missing(study, verdict), *list_changed(study, found)],
         refused=_list_refused(study, found),

@@ -14,6 +14,7 @@ from fedcohort.study.wording import count, spell_gap, spell_mean, spell_p, spell
 
 HEAD = ("selector", "late mean", "difference", "Holm's p", "gap closed", "rank", "virtual time", "bytes", "to target")
 MARK = {1: "▲", -1: "▼", 0: ""}
+OTHER_CODE = "§"
 
 
 def sheet_of_cells(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
@@ -75,7 +76,8 @@ def _short(cell: CellVerdict, name: str, baseline: str, u: MetricUnit) -> str:
         return NONE
     if not math.isfinite(over_of(row).mean):
         return "diverged" if row.diverged else NONE
-    return f"{over_of(row).mean * u.factor:+.1f}{MARK[row.sign]}{spell_few(over_of(row).n, cell, baseline)}"
+    marks = MARK[row.sign] + OTHER_CODE * (row.other_code > 0)
+    return f"{over_of(row).mean * u.factor:+.1f}{marks}{spell_few(over_of(row).n, cell, baseline)}"
 
 
 def spell_few(n: int, cell: CellVerdict, baseline: str) -> str:
@@ -127,10 +129,11 @@ def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:
         target += units.bytes_(each.target["bytes"])
         met = target if math.isfinite(each.target["rounds"]) else f"{each.reached} of {each.value.n}"
         lost = f", {each.diverged} diverged" if each.diverged else ""
+        other = f", {each.other_code}{OTHER_CODE}" if each.other_code else ""
         rows.append(
             (
                 f"{call_row(study, each.row)} {MARK[each.sign]}".strip().replace(BOUND, "bound: "),
-                f"{_spell(study, each.value, u)} (n={each.value.n}{lost})",
+                f"{_spell(study, each.value, u)} (n={each.value.n}{lost}{other})",
                 _difference(study, each, u),
                 spell_p(each.p) if math.isfinite(each.p) else NONE,
                 f"{100 * each.closed:.0f} %" if math.isfinite(each.closed) else NONE,
@@ -187,6 +190,7 @@ def numbers_csv(study: Study, verdict: Verdict, metrics: Mapping[str, str] | Non
         *(f"{name}_to_target" for name in TO_TARGET),
         "reached",
         "ended_by_rounds",
+        "other_code",
     ]
     lines: list[list[object]] = [list(head)]
     for cell in verdict.cells.values():
@@ -205,6 +209,7 @@ def numbers_csv(study: Study, verdict: Verdict, metrics: Mapping[str, str] | Non
                     *exact(*(each.target[name] for name in TO_TARGET)),
                     each.reached if study.cells[cell.cell].target is not None else "",
                     each.early,
+                    each.other_code,
                 ]
             )
     return write_csv(lines)

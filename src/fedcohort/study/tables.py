@@ -21,6 +21,7 @@ RESULTS, CURVES = "results.parquet", "curves.parquet"
 DONE, REFUSED, FAILED = "done", "refused", "failed"
 TEXTS: tuple[str, ...] = ("cell", "selector", "status", "reason", "words", "stamp", "config_hash", "budget", "metric")
 TEXTS += ("commit", "sources", "versions", "fingerprint", "when", "yardstick", "follows")
+TEXTS += ("behaviour", "compared", "differs")  # `behaviour.py`; the commit that was compared last, and what differed
 NUMBERS: tuple[str, ...] = (
     "late",
     "last",

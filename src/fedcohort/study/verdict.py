@@ -30,6 +30,7 @@ class RowVerdict:
         target: median seconds and bytes and rounds to the target over seeds, infinite where half of them never met it.
         reached: seeds that met it.
         early: seeds that had all of their rounds before the clock that was to end them.
+        other_code: seeds computed by code that behaves differently (`behaviour.py`).
     """
 
     row: str
@@ -47,6 +48,7 @@ class RowVerdict:
     target: Mapping[str, float]
     reached: int
     early: int
+    other_code: int
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,75 @@
+"""The fingerprint of a run's first rounds, on made-up histories, and what counts as a difference."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedcohort.record.history import History
+from fedcohort.study.behaviour import LOSS, ROUNDS, difference, fingerprint
+from fedcohort.study.measure import Trajectory
+
+STEPS = list(range(ROUNDS + 3))
+
+
+def history(cohorts: Sequence[Sequence[int]] | None = None, losses: Sequence[float] | None = None) -> History:
+    """Make a run of ten rounds that was evaluated in each."""
+    values = losses or [2.0 / (1 + step) for step in STEPS]
+    cohorts = cohorts or [[], *([step, step + 1] for step in STEPS[1:])]
+    table = pd.DataFrame({LOSS: values}, index=STEPS)
+    return History(Path(), STEPS, STEPS, table, {LOSS: STEPS}, [], [], cohorts, cohorts, {})
+
+
+def curve(**changes: np.ndarray) -> Trajectory:
+    steps = np.array(STEPS, float)
+    return replace(Trajectory(steps, 0.5 + 0.01 * steps, 7.0 * steps, 1e6 * steps), **changes)
+
+
+def test_the_fingerprint_is_of_the_first_rounds_alone() -> None:
+    """Rounding of the last digits is no change; a client more, or another one that arrives, is one."""
+    first = history()
+    digest, _, losses = fingerprint(first).partition(":")
+    assert len(digest) == 12
+    assert losses.split(",")[:2] == ["2", "1"]
+    assert len(losses.split(",")) == ROUNDS + 1
+    longer = [*first.cohorts[: ROUNDS + 1], [90, 91], [92]]
+    assert fingerprint(history(longer)) == fingerprint(first)
+    other = [*first.cohorts[:ROUNDS], [90, 91], *first.cohorts[ROUNDS + 1 :]]
+    assert fingerprint(history(other)) != fingerprint(first)
+    assert fingerprint(replace(first, arrived=other)) != fingerprint(first)
+
+
+def test_rounding_is_no_difference() -> None:
+    rounded = history(losses=[2.0 / (1 + step) * (1 + 1e-4) for step in STEPS])
+    near = curve(value=curve().value + 1e-3, virtual_s=curve().virtual_s * (1 + 1e-7))
+    assert difference((fingerprint(history()), curve()), (fingerprint(rounded), near)) == ""
+    shorter = Trajectory(*(column[: ROUNDS + 1] for column in vars(curve()).values()))
+    assert difference(("", curve()), (fingerprint(history()), shorter)) == ""
+
+
+@pytest.mark.parametrize(
+    ("now", "found"),
+    [
+        (curve(value=curve().value + np.where(curve().steps > 2, 0.02, 0.0)), "value from round 3"),
+        (curve(virtual_s=1.17 * curve().virtual_s), "virtual_s from round 1"),
+        (curve(bytes=curve().bytes + 80), "bytes from round 1"),
+        (curve(value=np.where(curve().steps == 5, np.nan, curve().value)), "value from round 5"),
+        (curve(steps=2 * curve().steps), "evaluated rounds"),
+    ],
+)
+def test_differences_are_named(now: Trajectory, found: str) -> None:
+    assert difference(("", curve()), (fingerprint(history()), now)) == found
+
+
+def test_cohorts_and_losses_differ() -> None:
+    then = fingerprint(history())
+    cohorts = fingerprint(history([[], *([0] for _ in STEPS[1:])]))
+    losses = fingerprint(history(losses=[2.1 / (1 + step) for step in STEPS]))
+    diverged = fingerprint(history(losses=[2.0, 1.0, *(float("nan") for _ in STEPS[2:])]))
+    assert difference((then, curve()), (cohorts, curve())) == "cohorts"
+    assert difference((then, curve()), (losses, curve())) == LOSS
+    assert difference((then, curve()), (diverged, curve())) == LOSS
+    assert difference((diverged, curve()), (diverged, curve())) == ""

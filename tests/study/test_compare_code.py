@@ -1,0 +1,105 @@
+"""A study's rows against today's code: a rename leaves them alone, another behaviour is found, marked and run again."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.bandit import discounted
+from fedcohort.record import provenance
+from fedcohort.study import report
+from fedcohort.study.compare_code import compare
+from fedcohort.study.engine import Work
+from fedcohort.study.places import list_places
+from fedcohort.study.progress import describe, progress_of, settle
+from fedcohort.study.results import Results
+from fedcohort.study.results import load as load_results
+from fedcohort.types import Values
+from study.tiny import TINY, write
+from yaml_words import CONFIGS
+
+CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
+
+
+class Bench:
+    """A study of random and ucb_cs on two seeds, and what its commands say."""
+
+    def __init__(self, folder: Path) -> None:
+        self.logs, self.folder, self.lines = folder / "logs", folder / "tiny", list[str]()
+        self.common = [word for word in TINY["common"] if not word.startswith("rounds")] + ["rounds=6"]
+        self.define(self.common)
+
+    def define(self, common: list[str]) -> None:
+        self.study = write(self.folder, common=common, cells=CELLS, selectors=["ucb_cs"], seeds=[0, 1])
+
+    def work(self, again: str = "false") -> Work:
+        self.lines.clear()
+        return Work(self.study, load_results(self.study), CONFIGS, self.logs, False, self.lines.append, again)
+
+    def run(self, again: str = "false") -> Results:
+        self.work(again).run(list_places(self.study), self.study.seeds, 1)
+        return load_results(self.study)
+
+    def compare(self) -> dict[str, str]:
+        """Check the rows, and return what differs by selector; both seeds have the same."""
+        compare(self.work(), list_places(self.study), self.study.seeds, 1)
+        return {key[1]: row["differs"] for key, row in load_results(self.study).rows.items()}
+
+    def status(self) -> str:
+        found = load_results(self.study)
+        at = progress_of(list_places(self.study), self.study.seeds, found, CONFIGS)
+        return describe(self.study, settle(at, found, self.work().identity), found)
+
+
+def avoid(past: discounted.Discounted, sigma: float) -> Values:
+    """Compute the width of UCB-CS with an exploration constant of -100, as one of 0 chooses the same clients here."""
+    width = original(past, sigma)
+    return np.where(np.isinf(width), width, -100.0 * width)
+
+
+def rename(history: discounted.Discounted, sigma: float) -> Values:
+    """Compute the width of UCB-CS under other names."""
+    return original(history, sigma)
+
+
+original = discounted.width
+
+
+def test_changed_behaviour_is_found_marked_and_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "commit", lambda: ("old", False))
+    bench = Bench(tmp_path)
+    first = bench.run()
+    assert all(row["behaviour"] and row["compared"] == "old" for row in first.rows.values())
+    assert bench.compare() == {"random": "", "ucb_cs": ""}
+    assert bench.lines == ["0 reference runs of 8 rounds to do"]
+
+    # other names, another order of options, and rows of older code that have no fingerprint
+    monkeypatch.setattr(provenance, "commit", lambda: ("renamed0001", False))
+    monkeypatch.setattr(discounted, "width", rename)
+    bench.define(bench.common[::-1])
+    for row in first.rows.values():
+        row["behaviour"] = ""
+    first.save()
+    assert "code     4 not compared with commit renamed000: fedcohort study check tiny" in bench.status()
+    assert bench.compare() == {"random": "", "ucb_cs": ""}
+    assert bench.lines[0] == "2 reference runs of 8 rounds to do"  # not one for each seed
+    assert bench.lines[1] == "[1/2] equal random seed 0: the same"
+    assert "differs" not in bench.status()
+
+    monkeypatch.setattr(provenance, "commit", lambda: ("planted00012", False))
+    monkeypatch.setattr(discounted, "width", avoid)
+    found = bench.compare()
+    assert found["random"] == ""
+    assert "from round" in found["ucb_cs"]
+    assert "differs  2: computed by code that behaves differently" in bench.status()
+    assert "`fedcohort study run tiny again=changed` runs them again\n  ucb_cs in equal" in bench.status()
+    report.write(bench.study, load_results(bench.study))
+    page = (bench.folder / "README.md").read_text()
+    assert "(n=2, 2§)" in page
+    assert "§ marks numbers computed by code that behaves differently from commit planted000: 2 runs" in page
+
+    again = bench.run("changed")
+    assert "2 of 4 runs are done, 2 to do" in bench.lines
+    assert {key[1]: row["commit"] for key, row in again.rows.items()} == {"random": "old", "ucb_cs": "planted00012"}
+    assert bench.compare() == {"random": "", "ucb_cs": ""}
+    assert "differs" not in bench.status()
