@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from fedcohort.contracts import broken, typed, vectors
 from fedcohort.flat import Layout
 
 Vector = Float[Tensor, "_p"]
@@ -41,6 +42,17 @@ class HookResult:
 
     uploads: Mapping[str, Tensor] = field(default_factory=dict)
     stored: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+def verify(hook: "ClientHook", result: object, n_params: int) -> HookResult:
+    """Return the result of a hook's work. Raises `ComponentError` where it isn't what the hook declares."""
+    who = f"the hook {type(hook).__module__}.{type(hook).__qualname__}: "
+    result = typed(f"{who}the result of finish", result, HookResult)
+    if set(result.uploads) != set(hook.uploads):
+        raise broken(f"{who}HookResult.uploads", f"a mapping with {sorted(hook.uploads)}", sorted(result.uploads))
+    vectors(f"{who}HookResult.uploads", result.uploads, n_params)
+    vectors(f"{who}HookResult.stored", result.stored)
+    return result
 
 
 class Correction(Protocol):

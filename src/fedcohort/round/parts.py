@@ -15,7 +15,7 @@ from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
 from fedcohort.deadline.base import Deadline
 from fedcohort.device.base import Device
-from fedcohort.errors import CheckpointError
+from fedcohort.errors import CheckpointError, ComponentError
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, memory_sizes
 from fedcohort.ledger import Charge
@@ -115,7 +115,14 @@ class ServerState:
         )
 
     def pack(self) -> dict[str, Any]:
-        return {name: pack(value) for name, value in vars(self).items()}
+        """Return plain data for a checkpoint. Raises `ComponentError` where a part's state holds anything else."""
+        packed = {}
+        for name, value in vars(self).items():
+            try:
+                packed[name] = pack(value)
+            except TypeError as error:
+                raise ComponentError(f"{name}: the state can't be saved in a checkpoint: {error}") from error
+        return packed
 
     @classmethod
     def unpack(cls, payload: dict[str, Any], fresh: "ServerState") -> "ServerState":

@@ -15,6 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fedcohort import ranges
 from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError
+from fedcohort.round.guard import guard
 from fedcohort.startup import options, presets
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def part(composition: Composed, group: str) -> Built:
     if protocol not in type(built).__mro__:
         name = f"{protocol.__module__}.{protocol.__name__}"
         raise OptionError(f"{group}._target_ must be a class that inherits {name}, got {node.get('_target_')!r}")
-    return built
+    return guard(built, group, f"{group}={composition.choices.get(group, '?')}", protocol)
 
 
 def contract(group: str) -> type:

@@ -2,7 +2,7 @@
 
 import logging
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.tasks import Tasks
 from fedcohort.record import folder, provenance
 from fedcohort.roles import Identity, select_options
+from fedcohort.round.guard import blame, owners_of
 from fedcohort.startup.assemble import Composed
 from fedcohort.startup.observers import Watchers
 from fedcohort.startup.restart import Restart, find
@@ -74,7 +75,12 @@ def fit(
     loop.folder, loop.new_folder = path, found.is_new
     loop.lay_out(network)
     written = nullcontext() if home is None else messages.to_file(path)
-    with written, _ending(path, _again(composition, sweep)):
+    words = composition.choices
+    code: dict[str, Iterable[object]] = {
+        f"{group}={words[group]}": (part, *getattr(part, "hooks", ())) for group, part in vars(loop.parts).items()
+    }
+    loop.owners = owners_of({**code, f"model={words['model']}": network.modules()}, loop.parts.needs())
+    with written, _ending(path, _again(composition, sweep), loop.owners):
         if not found.is_new:
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", path, where)
@@ -108,13 +114,21 @@ def _check_rounds(done: int, path: Path, rounds: int) -> int:
 
 
 @contextmanager
-def _ending(path: Path, again: str) -> Iterator[None]:
-    """Say a line for each way in which a fit may end before its time; again: what goes on with it."""
+def _ending(path: Path, again: str, owners: Mapping[str, str]) -> Iterator[None]:
+    """Report each way in which a fit may end before its time in a line.
+
+    Args:
+        path: the run's folder.
+        again: the command that continues the run.
+        owners: the option that each module of the parts' code belongs to.
+    """
     try:
         yield
     except BaseException as error:
         if refused := trainer.refusal(error):
             raise refused from error
+        if blamed := blame(error, owners):
+            raise blamed from error
         forked = trainer.is_death(error)
         stopped = forked or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.waits
         if forked and not interrupts.code:

@@ -18,7 +18,7 @@ from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.hook import ClientContext, ClientHook, Correction, weigher
+from fedcohort.hook import ClientContext, ClientHook, Correction, verify, weigher
 from fedcohort.objective.base import Objective
 from fedcohort.rng import Rekeyed, generator, torch_scope
 from fedcohort.training.chain import Chain, find_chain
@@ -198,7 +198,9 @@ class LocalTrainer:
         losses = seen.batch_loss
         worker = self.worker
         kept, told = ({}, {}) if task.remember is None else task.remember(seen.first)
-        results = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
+        hooks, size = (self.codec.hooks if task.plain else self.hooks), len(worker.w)
+        finished = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
+        results = [verify(hook, result, size) for hook, result in zip(hooks, finished, strict=True)]
         return ClientUpdate(
             client=task.client,
             n_train=int(self.federation.n_train[task.client]),
