@@ -65,7 +65,8 @@ def array(
         value: what was returned.
         shape: the shape that it must have.
         kinds: the letters of the dtype kinds that are allowed, a key of `KINDS`.
-        low, high: the range of the values, ends included; infinite values are refused where an end is finite.
+        low: the least value.
+        high: the greatest value; infinite values are refused where an end is finite.
         nan: whether NaN is allowed, and infinite values with it.
         above: whether `low` itself is refused.
     """

@@ -249,7 +249,7 @@ class FederatedLoop(pl.Callback):
     def state_dict(self) -> dict[str, Any]:
         return {
             "config_hash": self.settings.config_hash,
-            "server": self.state.pack(),
+            "server": self.state.pack(self.parts),
             "clients": self.store.state_dict(),
             "spending": self.spending.pack(),
             "halted_by": list(self.ends_early) if self.halted else None,

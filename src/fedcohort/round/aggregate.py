@@ -18,6 +18,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.ledger import Charge
 from fedcohort.ranks import rank
 from fedcohort.round.collected import Collected, fill_unsent, reweight
+from fedcohort.round.guard import prefixed
 from fedcohort.round.hearing import ClientClaims
 from fedcohort.round.parts import Parts, ServerState
 from fedcohort.round.plan import PlannedRound
@@ -111,7 +112,8 @@ class ServerStep:
         outcome = self._outcome(planned, collected, "the selector", self.parts.selector.needs)
         advice, selector = self.parts.selector.observe(state.selector, outcome)
         state = replace(state, selector=selector)
-        verify_advice(advice, self.parts.selector)
+        with prefixed(self.parts.selector):
+            verify_advice(advice, self.parts.selector)
         weighing = apply_advice(collected, advice)
         if weighing.mean is not None:
             weighing, state = self._apply(planned, weighing, state)

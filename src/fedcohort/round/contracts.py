@@ -156,7 +156,7 @@ def transmitted(part: Part, result: Result, delta: Any, *args: object) -> Result
     return result
 
 
-# --- samples, deadline, device, availability, client, attack ------------------------------------------------------------------
+# --- samples, deadline, device, availability, client, attack ----------------------------------------------------------
 def looking(part: Part, result: Result, state: State, n: Ids) -> Result:
     array("the result", result, (len(n),), "b")
     return result

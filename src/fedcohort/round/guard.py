@@ -12,11 +12,12 @@ from types import FunctionType, UnionType
 from typing import Any, TypeVar, get_origin
 
 from fedcohort.contracts import broken, describe
-from fedcohort.errors import ComponentError, FedcohortError
+from fedcohort.errors import ComponentError, FedcohortError, UndeclaredSignal
 from fedcohort.round.contracts import CHECKS, Check
 from fedcohort.types import read_only
 
 P = TypeVar("P")
+NAME = "name_in_messages"  # the attribute that `guard` gives a part
 Hint = Any  # a type, or what stands for several
 
 
@@ -36,6 +37,7 @@ def guard(part: P, group: str, option: str, contract: type) -> P:
     """
     who = name_of(part, option)
     _check_attributes(part, contract, who)
+    object.__setattr__(part, NAME, who)
     for name, check in CHECKS.get(group, {}).items():
         object.__setattr__(part, name, _guarded(part, getattr(part, name), check, f"{who}: {name}"))
     return part
@@ -64,6 +66,8 @@ def named(where: str, module: str) -> Iterator[None]:
         yield
     except ComponentError as error:
         raise ComponentError(f"{where}: {error}") from error
+    except UndeclaredSignal as error:
+        raise UndeclaredSignal(f"{where}: {error}") from error
     except (FedcohortError, MemoryError):
         raise
     except Exception as error:
@@ -77,6 +81,15 @@ def _tensors(args: Iterable[Any]) -> Iterator[Any]:
             yield item
         elif hasattr(item, "totals"):
             yield from _tensors((item.mean, item.updates, item.buffers, *item.totals.values()))
+
+
+@contextmanager
+def prefixed(part: object) -> Iterator[None]:
+    """Put the name of a part in front of the errors that its choices or its declarations cause."""
+    try:
+        yield
+    except FedcohortError as error:
+        raise type(error)(f"{getattr(part, NAME, type(part).__name__)}: {error}") from error
 
 
 def blame(error: BaseException, owners: Mapping[str, str]) -> ComponentError | None:

@@ -24,6 +24,7 @@ from fedcohort.part import ANNOUNCED_DEADLINE
 from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
 from fedcohort.round.chance import Chance
+from fedcohort.round.guard import prefixed
 from fedcohort.samples.base import LOSSES, Samples
 from fedcohort.selector.base import Selector
 from fedcohort.server.base import ServerOptimizer
@@ -114,14 +115,18 @@ class ServerState:
             chance=Chance.fresh(population.n_clients),
         )
 
-    def pack(self) -> dict[str, Any]:
-        """Return plain data for a checkpoint. Raises `ComponentError` where a part's state holds anything else."""
+    def pack(self, parts: Parts | None = None) -> dict[str, Any]:
+        """Return plain data for a checkpoint; parts: those of the run.
+
+        Raises `ComponentError` where a part's state holds anything else.
+        """
         packed = {}
         for name, value in vars(self).items():
             try:
                 packed[name] = pack(value)
             except TypeError as error:
-                raise ComponentError(f"{name}: the state can't be saved in a checkpoint: {error}") from error
+                with prefixed(getattr(parts, name, None)):
+                    raise ComponentError(f"the state can't be saved in a checkpoint: {error}") from error
         return packed
 
     @classmethod

@@ -23,12 +23,12 @@ class Shared:
         """Raise `ComponentError` where a part has written into the data; warn where one drew from numpy's generator."""
         if changed := [name for name, total in _sums(federation).items() if total != self.sums[name]]:
             raise ComponentError(
-                f"a part of the run has changed the shared data ({', '.join(changed)}) while it trained, so its results "
+                f"a part of the run has changed the shared data ({', '.join(changed)}) in training, and the results "
                 "are wrong: look for an operation in place on inputs or labels in the model, the objective or a signal"
             )
         if _generator() != self.generator:
             log.warning(
-                "a part of the run drew from numpy's global generator, so another run with this seed has other results: "
+                "a part of the run drew from numpy's global generator, so this seed does not repeat the run: "
                 "draw from the generator that the part is given (ctx.rng)"
             )
 

@@ -14,6 +14,7 @@ from omegaconf import DictConfig, DictKeyType, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fedcohort import ranges
+from fedcohort.contracts import place
 from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError
 from fedcohort.round.guard import guard
 from fedcohort.startup import options, presets
@@ -230,7 +231,9 @@ def _make(node: object, where: str, word: str) -> Built:
     except TypeError as error:
         raise OptionError(f"{word}: {_options(node, error)}") from error
     except Exception as error:
-        raise OptionError(f"{word}: _target_ {node['_target_']!r} can't be used: {_reason(error)}") from error
+        line = place(error.__traceback__, str(node["_target_"]).rpartition(".")[0])
+        reason = f"{_reason(error)}{f' ({type(error).__name__} in {line})' if line else ''}"
+        raise OptionError(f"{word}: _target_ {node['_target_']!r} can't be used: {reason}") from error
 
 
 def _options(node: Mapping[str, Any], cause: TypeError) -> str:
