@@ -85,11 +85,10 @@ def test_code_that_is_not_guarded_is_found_by_its_module() -> None:
     assert owners[__name__] == "model=mine or agg=mine"
     assert owners["own.word"] == "the signal own.word"
     assert not any(module.startswith("torch") for module in owners)
-    try:
+    with pytest.raises(ValueError, match="ten") as caught:
         raise ValueError("ten")
-    except ValueError as error:
-        assert "model=mine or agg=mine raised ValueError: ten" in str(blame(error, owners))
-        assert blame(error, {}) is None
+    assert "model=mine or agg=mine raised ValueError: ten" in str(blame(caught.value, owners))
+    assert blame(caught.value, {}) is None
     assert blame(ComponentError("named already"), owners) is None
 
 

@@ -129,6 +129,10 @@ def _check_attributes(part: object, contract: type, who: str) -> None:
         kind: Hint = hint if isinstance(hint, UnionType) else get_origin(hint) or hint
         if isinstance(kind, type | UnionType) and not isinstance(value, kind | int if kind is float else kind):
             raise ComponentError(f"{who}: {broken(name, str(getattr(kind, '__name__', kind)), value)}")
+    for hook in getattr(part, "hooks", ()):
+        for name in ("begin", "downloads", "uploads", "remembers"):
+            if not hasattr(hook, name):
+                raise ComponentError(f"{who}: {broken('each of hooks', f'an object with {name}', hook)}")
     for name in dir(contract):
         if isinstance(getattr(contract, name), FunctionType) and not callable(getattr(part, name)):
             raise ComponentError(f"{who}: {broken(name, 'a method', getattr(part, name))}")

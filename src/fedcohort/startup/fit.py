@@ -75,11 +75,7 @@ def fit(
     loop.folder, loop.new_folder = path, found.is_new
     loop.lay_out(network)
     written = nullcontext() if home is None else messages.to_file(path)
-    words = composition.choices
-    code: dict[str, Iterable[object]] = {
-        f"{group}={words[group]}": (part, *getattr(part, "hooks", ())) for group, part in vars(loop.parts).items()
-    }
-    loop.owners = owners_of({**code, f"model={words['model']}": network.modules()}, loop.parts.needs())
+    loop.owners = _owners(composition, loop, network)
     with written, _ending(path, _again(composition, sweep), loop.owners):
         if not found.is_new:
             where = f"after round {done}" if done else "from the start: no round was saved"
@@ -89,6 +85,15 @@ def fit(
         interrupts.forks()  # until `GracefulStop` says otherwise, which it does in the process that trains
         training.fit(lightnings, network, path / folder.NEWEST if done else None)
     return path
+
+
+def _owners(composition: Composed, loop: FederatedLoop, network: torch.nn.Module) -> dict[str, str]:
+    """Return the option, and the class behind it, that each module of the parts' code belongs to."""
+    parts = {group: (part, *getattr(part, "hooks", ())) for group, part in vars(loop.parts).items()}
+    objects: dict[str, Iterable[object]] = {**parts, "model": list(network.modules())}
+    config, words = composition.config, composition.choices
+    code = {f"{group}={words[group]} ({config[group]['_target_']})": items for group, items in objects.items()}
+    return owners_of(code, loop.parts.needs())
 
 
 def _begin(
