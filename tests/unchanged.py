@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from fedcohort.hook import Correction
+from fedcohort.round.guard import guard
 from fedcohort.startup import assemble
 from fedcohort.training.local import LocalTrainer
 
@@ -55,7 +56,6 @@ class WatchedCorrection:
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare the tensors of every call of a guarded method, in the runs that are composed from now on."""
-    guard = assemble.guard
 
     def watching(part: Any, group: str, option: str, contract: type) -> Any:
         part = guard(part, group, option, contract)

@@ -194,9 +194,7 @@ def write(misuse: Misuse, folder: Path) -> None:
 
 def train(misuse: Misuse, folder: Path) -> Answer:
     """Train with the user's module in a forked process."""
-    import lightning.pytorch  # noqa: F401, PLC0415 - before the fork, for all cases
-    import torch  # noqa: F401, PLC0415
-
+    import fedcohort.startup.fit  # noqa: F401, PLC0415 - imports torch and Lightning before the fork, for all cases
     import run_harness  # noqa: F401, PLC0415
 
     write(misuse, folder)
@@ -219,9 +217,10 @@ def train(misuse: Misuse, folder: Path) -> Answer:
 
 def _run(words: Sequence[str], folder: Path, output: Path) -> int:
     """Do what `train.py` does from the composed config on; return its exit code."""
-    import run_harness  # noqa: PLC0415
     from fedcohort.errors import FedcohortError  # noqa: PLC0415
     from fedcohort.host import messages  # noqa: PLC0415
+    from fedcohort.startup.run import run  # noqa: PLC0415
+    from run_harness import compose_words  # noqa: PLC0415
 
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT)
     os.dup2(descriptor, 1)
@@ -230,7 +229,7 @@ def _run(words: Sequence[str], folder: Path, output: Path) -> int:
     sys.path.insert(0, str(folder))
     messages.to_terminal()
     try:
-        run_harness.run.run(run_harness.compose_words(*words))
+        run(compose_words(*words))
     except FedcohortError as error:
         os.write(2, f"{error}\n".encode())
         return 2

@@ -36,12 +36,14 @@ def test_the_probe_moves_neither_statistics_nor_generators() -> None:
 
     network, rows = Net(draw), FEDERATION.server_test.x.clone()
     saved = {name: value.clone() for name, value in network.state_dict().items()}
-    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1]  # noqa: NPY002
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state(legacy=False)["state"]  # noqa: NPY002
     probe_objective(CrossEntropy(), probe_network(network, FEDERATION), FEDERATION)
     assert all(torch.equal(value, saved[name]) for name, value in network.state_dict().items())
     assert network.training
     assert torch.equal(torch_state, torch.get_rng_state())
-    assert np.array_equal(numpy_state, np.random.get_state()[1])  # noqa: NPY002
+    after = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
+    assert numpy_state["pos"] == after["pos"]
+    assert np.array_equal(numpy_state["key"], after["key"])
     assert torch.equal(rows, FEDERATION.server_test.x)
 
 
