@@ -209,6 +209,12 @@ def learning_rate(part: Part, result: Result, round: int) -> float:
     return number("the result", result, 0.0, above=True)
 
 
+def optimizer(part: Part, result: Result, y: object, lr: float) -> Result:
+    from torch.optim import Optimizer  # noqa: PLC0415
+
+    return typed("the result", result, Optimizer)
+
+
 def liars(part: Part, result: Result, n_clients: int, rng: object) -> Result:
     ids("the result", result, n_clients)
     return result
@@ -229,7 +235,7 @@ CHECKS: Mapping[str, Mapping[str, Check]] = {
     "deadline": {**STATEFUL, "ask": count_asked, "announce": deadline_seconds, "close": deadline_seconds},
     "device": {"expect": timed, "sample": timed},
     "availability": {"ready": ready, "schedule": scheduled},
-    "client": {"lr_at": learning_rate},
+    "client": {"lr_at": learning_rate, "optimizer": optimizer},
     "attack": {"liars": liars, "claim": claimed},
     **DATA_CHECKS,
 }
