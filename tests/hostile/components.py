@@ -110,7 +110,7 @@ def cases() -> list[Case]:
 
 
 def written() -> list[Misuse]:
-    """Read `components.txt`: a line `## group: name`, lines `words:`, `expect:` or `accept:`, and a class body."""
+    """Read `components.txt`: a line `## group: name`, lines `words:`, `expect:`, `accept:`, `class:`, and a body."""
     found = []
     for block in SOURCE.read_text().split("\n## ")[1:]:
         title, *lines = block.split("\n")
@@ -118,14 +118,15 @@ def written() -> list[Misuse]:
         options = {key: tuple(rest.split(" | ")) for key, rest in map(_option, lines) if rest}
         source = "\n".join(line for line in lines if not _option(line)[1])
         expected = options.get("accept", options.get("expect", ()))
-        who = () if group in ("signal", "dataset") or "accept" in options else ("mine.Mine",)
+        unnamed = group in ("signal", "dataset") or options.keys() & {"accept", "class"}
+        who = () if unnamed else ("mine.Mine",)
         found.append(Misuse(group, name, source, (*who, *expected), "accept" in options, options.get("words", ())))
     return found
 
 
 def _option(line: str) -> tuple[str, str]:
     key, colon, rest = line.partition(": ")
-    return (key, rest) if colon and key in ("words", "expect", "accept") else ("", "")
+    return (key, rest) if colon and key in ("words", "expect", "accept", "class") else ("", "")
 
 
 def generated() -> list[Misuse]:

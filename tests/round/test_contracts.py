@@ -42,7 +42,7 @@ def test_a_wrong_selection_is_described(selection: Selection, message: str) -> N
 
 
 def test_negative_weights_and_unsaved_states_are_refused() -> None:
-    with pytest.raises(ComponentError, match="Advice.weights"):
+    with pytest.raises(ComponentError, match="weights must be"):
         contracts.advised(None, (Advice(weights=np.array([1.0, -1.0])), None), None, OUTCOME)
     with pytest.raises(ComponentError, match="can't be saved in a checkpoint"):
         contracts.first_state(None, {1, 2})
