@@ -60,7 +60,7 @@ def test_the_probe_moves_neither_statistics_nor_generators() -> None:
         (nn.Flatten(), "at least one trainable parameter"),
         (Net().requires_grad_(False), "at least one trainable parameter"),
         (nn.LazyLinear(10), "no lazy layer"),
-        (Net().double(), "float32"),
+        (Net().half(), "float32"),
     ],
 )
 def test_a_wrong_network_is_described(network: nn.Module, message: str) -> None:

@@ -71,6 +71,8 @@ def named(where: str, module: str) -> Iterator[None]:
     except (FedcohortError, MemoryError):
         raise
     except Exception as error:
+        if isinstance(error, RuntimeError) and "alloc" in str(error):  # torch has no error of its own for it
+            raise
         raise ComponentError(f"{where} raised {describe(error, module)}") from error
 
 

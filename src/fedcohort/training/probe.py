@@ -44,8 +44,8 @@ def _check_parameters(network: nn.Module) -> None:
     if not trained:
         raise ComponentError("the network must have at least one trainable parameter, got none")
     for name, p in trained:
-        if p.dtype != torch.float32:
-            raise broken(f"the parameter {name!r}", "a float32 tensor", p)
+        if p.dtype not in (torch.float32, torch.float64) or p.dtype != trained[0][1].dtype:
+            raise broken(f"the parameter {name!r}", "a float32 tensor as all others", p)
 
 
 def _logits(network: nn.Module, federation: Federation) -> Tensor:
