@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FunctionType, UnionType
-from typing import Any, TypeVar, get_origin
+from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
 from fedcohort.contracts import broken, describe
 from fedcohort.errors import ComponentError, FedcohortError, UndeclaredSignal
@@ -145,7 +145,8 @@ def _declared(contract: type) -> dict[str, Hint]:
     """Return the types of the attributes and properties of a contract, by name; quoted ones are left out."""
     found: dict[str, Hint] = {}
     for base in reversed(contract.__mro__):
-        found |= vars(base).get("__annotations__", {})
+        hints = vars(base).get("__annotations__", {})
+        found |= {name: get_args(hint)[0] if get_origin(hint) is ClassVar else hint for name, hint in hints.items()}
         for name, item in vars(base).items():
             if isinstance(item, property):
                 found[name] = getattr(item.fget, "__annotations__", {}).get("return")
