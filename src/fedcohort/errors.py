@@ -44,6 +44,10 @@ class TrackingError(FedcohortError):
     """The tracking server can't be used as configured."""
 
 
+class ComponentError(FedcohortError):
+    """A part of the run raised, or returned what its contract does not allow."""
+
+
 class ClientError(FedcohortError):
     """A client's local training failed: which client, in which round, at which stage (engine=debug)."""
 

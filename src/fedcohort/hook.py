@@ -5,7 +5,7 @@ codec; the aggregator's hook sees the raw mini-batch gradient. A hook may also w
 (`Weigher`); it is asked before the forward pass, and the engine then trains clients one by one, through autograd.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from fedcohort.contracts import broken, typed, vectors
 from fedcohort.flat import Layout
 
 Vector = Float[Tensor, "_p"]
@@ -167,3 +168,44 @@ def memory_sizes(hooks: Iterable[ClientHook], n_params: int, n_samples: int) -> 
         short = hook.per_sample if isinstance(hook, Weigher) else ()
         sizes |= {name: n_samples if name in short else n_params for name in hook.remembers}
     return sizes
+
+
+def begin_all(
+    hooks: Sequence[ClientHook],
+    w: Vector,
+    down: Mapping[str, Tensor],
+    stored: Mapping[str, Tensor],
+    ctx: ClientContext,
+) -> list[Correction]:
+    """Begin one client's local training for each hook; the arguments are those of `ClientHook.begin`.
+
+    Raises `ComponentError` where a hook returns anything but a correction.
+    """
+    corrections = [hook.begin(w, down, stored, ctx) for hook in hooks]
+    for hook, correction in zip(hooks, corrections, strict=True):
+        for name in ("correct", "finish"):
+            if not callable(getattr(correction, name, None)):
+                raise broken(f"{_name(hook)}: the result of begin", f"an object with a method {name}", correction)
+    return corrections
+
+
+def finish_all(
+    hooks: Sequence[ClientHook], corrections: Sequence[Correction], y: Vector, steps: int, lr: float
+) -> list[HookResult]:
+    """Return what each hook's client sends and keeps; y, steps, lr: as in `Correction.finish`.
+
+    Raises `ComponentError` where that is not what the hook declares.
+    """
+    results = []
+    for hook, correction in zip(hooks, corrections, strict=True):
+        result = typed(f"{_name(hook)}: the result of finish", correction.finish(y, steps, lr), HookResult)
+        if set(result.uploads) != set(hook.uploads):
+            raise broken(f"{_name(hook)}: HookResult.uploads", f"a mapping with {sorted(hook.uploads)}", result.uploads)
+        vectors(f"{_name(hook)}: HookResult.uploads", result.uploads, len(y))
+        vectors(f"{_name(hook)}: HookResult.stored", result.stored)
+        results.append(result)
+    return results
+
+
+def _name(hook: ClientHook) -> str:
+    return f"the hook {type(hook).__module__}.{type(hook).__qualname__}"

@@ -28,10 +28,10 @@ def pack(value: object) -> Packed:
     if value is None or isinstance(value, bool | int | float | str | torch.Tensor):
         return value
     if isinstance(value, np.ndarray):
-        return {"array": torch.from_numpy(np.ascontiguousarray(value)).clone()}
+        return {"array": torch.from_numpy(np.array(value, order="C"))}  # a copy, as what is saved must not change
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {"record": {f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)}}
-    if isinstance(value, tuple | list):
+    if type(value) in (tuple, list):
         return {type(value).__name__: [pack(item) for item in value]}
     if isinstance(value, dict):
         return {"dict": [[pack(k), pack(v)] for k, v in value.items()]}

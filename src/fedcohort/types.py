@@ -21,6 +21,24 @@ Ids = Int64[np.ndarray, "_n"]  # lengths differ between arguments: the underscor
 Values = Float64[np.ndarray, "_n"]
 
 
+def read_only(value: Any) -> Any:  # noqa: ANN401  whatever is handed to a part
+    """Return a view of an array that can't be written to; anything else as it is."""
+    if not isinstance(value, np.ndarray) or not value.flags.writeable:
+        return value
+    view = value.view()
+    view.flags.writeable = False
+    return view
+
+
+class ReadOnly:
+    """A record whose arrays can't be written to: parts share them with the run."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray) and value.flags.writeable:
+                object.__setattr__(self, name, read_only(value))
+
+
 class Signals(Mapping[str, Any]):
     """What clients told the server, readable only for the words that the reader declares in `needs`.
 
@@ -28,7 +46,7 @@ class Signals(Mapping[str, Any]):
     """
 
     def __init__(self, values: Mapping[str, Any], declared: frozenset[str], reader: str) -> None:
-        self._values = values
+        self._values = {word: read_only(value) for word, value in values.items()}
         self._declared = declared
         self._reader = reader
 
@@ -64,7 +82,7 @@ class Population:
 
 
 @dataclass(frozen=True)
-class RoundContext:
+class RoundContext(ReadOnly):
     """What the server knows before it asks anybody.
 
     Attributes:
@@ -84,7 +102,7 @@ class RoundContext:
 
 
 @dataclass(frozen=True)
-class Probe:
+class Probe(ReadOnly):
     """A question to `clients` about w_t: a word of `fedcohort/signal/`, charged in bytes, FLOPs and virtual seconds.
 
     concurrent: measured beside the training of this round and delivered with the outcome; otherwise the answers are
@@ -98,7 +116,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class ProbeResult:
+class ProbeResult(ReadOnly):
     """Answers to a probe. A client that could not answer is absent from `clients`; a value may be NaN or infinite.
 
     values: float64 [len(clients)], or [len(clients), d] where the signal is a row of d numbers.
@@ -119,7 +137,7 @@ class ProbeResult:
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(ReadOnly):
     """Who trains this round.
 
     Attributes:
@@ -167,7 +185,7 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class RoundOutcome:
+class RoundOutcome(ReadOnly):
     """Who arrived, with what. A selector's `observe` and an aggregator's `direction` see the signals they declare.
 
     Attributes:
@@ -203,7 +221,7 @@ class SideBySide:
 
 
 @dataclass(frozen=True)
-class ClientUpdate:
+class ClientUpdate(ReadOnly):
     """What one client sends back after local training.
 
     Attributes:
@@ -260,7 +278,7 @@ class ClientUpdate:
 
 
 @dataclass(frozen=True)
-class RoundReport:
+class RoundReport(ReadOnly):
     """A finished round, for observers only. `step` counts completed rounds; step 0 is w_0 and has no cohort.
 
     Attributes:

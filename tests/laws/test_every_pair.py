@@ -18,6 +18,7 @@ from covering import covering
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.startup.assemble import Composed
 from run_harness import Ran, collect_words, compose_words, play
+from unchanged import watch
 from yaml_words import CONFIGS, words
 
 GROUPS = ("selector", "agg", "objective", "server", "codec")
@@ -88,7 +89,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("job", range(JOBS))
-def test_two_rounds_of_every_pair(job: int, logs: Path) -> None:
+def test_two_rounds_of_every_pair(job: int, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No part changes a tensor that it was handed."""
+    watch(monkeypatch)
     for row in ROWS[job::JOBS]:
         ran = outcome(logs, row)
         if isinstance(ran, str):

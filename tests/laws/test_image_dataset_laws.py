@@ -9,7 +9,7 @@ import pytest
 from hydra.utils import get_class
 
 from fedcohort.dataset import hub
-from fedcohort.dataset.base import Raw
+from fedcohort.dataset.base import Raw, check
 from fedcohort.dataset.checksum import checksum_of
 from fedcohort.dataset.pictures import Pictures
 from fedcohort.errors import DataError, OptionError
@@ -116,7 +116,7 @@ def test_data_with_nothing_to_learn_are_refused(word: str, tmp_path: Path) -> No
         for part in ("train", "test"):
             write(tmp_path, part, **images(word, **changes))
         with pytest.raises(DataError, match=rf"^dataset={word}: {said}.*: there is nothing to learn"):
-            make("dataset", word, path=str(tmp_path)).load(0)
+            check(make("dataset", word, path=str(tmp_path)).load(0))
 
 
 def test_without_a_path_the_hub_is_asked(word: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -243,10 +243,10 @@ def test_who_is_left_out_has_not_arrived_for_the_aggregator(
 @pytest.mark.parametrize(
     ("advice", "message"),
     [
-        (Advice(weights=np.ones(3)), "weights that are not 4 numbers of at least 0"),
-        (Advice(weights=np.array([1.0, -1.0, 1.0, 1.0])), "weights that are not 4 numbers of at least 0"),
-        (Advice(weights=np.array([1.0, np.nan, 1.0, 1.0])), "weights that are not 4 numbers of at least 0"),
-        (Advice(keep=np.ones(5, bool)), "keep that are not 4 numbers of at least 0"),
+        (Advice(weights=np.ones(3)), r"Advice.weights must be a numeric array \[4\]"),
+        (Advice(weights=np.array([1.0, -1.0, 1.0, 1.0])), r"Advice.weights must be .* in \[0, inf\]"),
+        (Advice(weights=np.array([1.0, np.nan, 1.0, 1.0])), "Advice.weights must be .* of finite numbers"),
+        (Advice(keep=np.ones(5, bool)), r"Advice.keep must be a bool array \[4\]"),
         (Advice(weights=np.ones(4), absolute=True), "is absolute, and it doesn't say so"),
     ],
 )

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fedcohort.hook import ClientHook
 from fedcohort.part import Part
-from fedcohort.types import Ids, Population, RoundOutcome, Values
+from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
 S = TypeVar("S")
 
@@ -49,7 +49,7 @@ class ServerModels(Protocol):
 
 
 @dataclass(frozen=True)
-class Arrived:
+class Arrived(ReadOnly):
     """What `direction` sees: at least one client has arrived.
 
     Attributes:
@@ -90,7 +90,7 @@ class Arrived:
 
     def combine(self, weights: Values) -> "Direction":
         """Return sum_i weights_i D_i as a direction, with the weights [m] as they are."""
-        return Direction(torch.from_numpy(weights).to(self.matrix) @ self.matrix, weights)
+        return Direction(torch.tensor(weights).to(self.matrix) @ self.matrix, weights)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from functools import cached_property
 
 import numpy as np
 
-from fedcohort.types import Ids, Values
+from fedcohort.types import Ids, ReadOnly, Values
 
 NANOSECOND = 1e-9  # of work that is left when an interval ends: it's a sum's rounding, and not done in the next one
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(ReadOnly):
     """When each client is ready. Several clients may have the same intervals.
 
     Attributes:

@@ -13,7 +13,7 @@ from fedcohort.data import skew
 from fedcohort.data.pixels import PixelScale
 from fedcohort.data.shards import Counts
 from fedcohort.data.targets import ONE_CLASS, Targets
-from fedcohort.types import Ids
+from fedcohort.types import Ids, ReadOnly, read_only
 
 SHOWN = 12  # classes that a line names
 
@@ -58,7 +58,7 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Federation:
+class Federation(ReadOnly):
     """n_train: sizes of T, int64 [K].
 
     Attributes:
@@ -126,14 +126,16 @@ class Federation:
 
     @cached_property
     def n_train(self) -> Ids:
-        return np.diff(self.train.offsets)
+        counts: Ids = read_only(np.diff(self.train.offsets))
+        return counts
 
     @cached_property
     def label_counts(self) -> Counts:
         """Labels of each T_k as the client sees them, int64 [K, C]; [K, 1], samples, as in `class_counts`."""
         owner = np.repeat(np.arange(self.n_clients), self.n_train)
         labels, n = self.targets.strata(self.train.y.cpu().numpy(), self.n_classes)
-        return np.bincount(owner * n + labels, minlength=self.n_clients * n).reshape(self.n_clients, n)
+        counts: Counts = read_only(np.bincount(owner * n + labels, minlength=self.n_clients * n))
+        return counts.reshape(self.n_clients, n)
 
     @cached_property
     def skew(self) -> dict[str, float]:

@@ -1,12 +1,14 @@
-"""The contract of a dataset, and the checks that every adapter's data goes through."""
+"""The contract of a dataset, and the checks that the data of each go through when a run reads them."""
 
+import logging
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
+from fedcohort.contracts import show
 from fedcohort.data.pixels import PixelScale
 from fedcohort.data.targets import ONE_CLASS, Labels, Targets
 from fedcohort.errors import DataError
@@ -14,6 +16,7 @@ from fedcohort.part import Part
 from fedcohort.types import Ids
 
 ROWS = 4096  # that are looked at together
+log = logging.getLogger("fedcohort")
 
 
 @dataclass(frozen=True)
@@ -98,11 +101,22 @@ class Dataset(Part, Protocol):
 
 
 def check(raw: Raw) -> Raw:
-    """Return `raw` itself, or raise `DataError` that names the dataset, what is wrong and where."""
+    """Return the data with float32 inputs and int64 labels; whatever is converted is named in a notice.
+
+    Raises `DataError` that names the dataset, what is wrong and where.
+    """
+    _check_types(raw)
+    raw = replace(raw, **_convert(raw))
     parts = [("train", raw.train_x, raw.train_y), ("test", raw.test_x, raw.test_y)]
     for part, x, y in parts if raw.valid is None else [*parts, ("valid", *raw.valid)]:
         if len(x) != len(y) or len(y) == 0:
             raise DataError(f"dataset={raw.name}: {part} has {len(x)} inputs and {len(y)} labels")
+        if x.shape[1:] != raw.train_x.shape[1:] or y.shape[1:] != raw.train_y.shape[1:]:
+            shapes = [list(array.shape[1:]) for array in (x, y, raw.train_x, raw.train_y)]
+            raise DataError(
+                f"dataset={raw.name}: {part} samples have inputs {shapes[0]} and labels {shapes[1]}, training samples "
+                f"{shapes[2]} and {shapes[3]}"
+            )
         if y.min() < (low := raw.targets.lowest) or y.max() >= raw.n_classes:
             raise DataError(
                 f"dataset={raw.name}: {part} labels must be in [{low}, {raw.n_classes - 1}], got {y.min()}..{y.max()}"
@@ -114,6 +128,50 @@ def check(raw: Raw) -> Raw:
             f"dataset={raw.name}: all {len(raw.train_x)} training samples are the same: there is nothing to learn"
         )
     return raw
+
+
+def _check_types(raw: Raw) -> None:
+    """Check that each field of numbers is an array of the right kind and length. Raises `DataError`."""
+    valid = {} if raw.valid is None else {"valid": raw.valid}
+    pairs = {"train": (raw.train_x, raw.train_y), "test": (raw.test_x, raw.test_y), **valid}
+    places = 1 if raw.targets.single else 2
+    for part, (x, y) in pairs.items():
+        if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu" or x.ndim < 2:
+            raise DataError(f"dataset={raw.name}: {part} inputs must be an array [N, ...] of numbers, got {show(x)}")
+        if not _holds_integers(y) or y.ndim != places:
+            axes = "[N]" if places == 1 else "[N, places]"
+            raise DataError(f"dataset={raw.name}: {part} labels must be an integer array {axes}, got {show(y)}")
+    for name in ("train_owner", "test_owner", "train_attribute", "test_attribute"):
+        values, n = getattr(raw, name), len(raw.train_y if name.startswith("train") else raw.test_y)
+        if values is not None and (not _holds_integers(values) or values.shape != (n,) or (n and values.min() < 0)):
+            raise DataError(f"dataset={raw.name}: {name} must be an integer array [{n}] from 0, got {show(values)}")
+    if isinstance(raw.n_classes, bool) or not isinstance(raw.n_classes, int | np.integer) or raw.n_classes < 1:
+        raise DataError(f"dataset={raw.name}: n_classes must be an integer of at least 1, got {show(raw.n_classes)}")
+
+
+def _holds_integers(values: object) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype.kind in "iu"
+
+
+def _convert(raw: Raw) -> dict[str, Any]:
+    """Return the fields that need other types: float32 inputs, int64 labels, owners and attributes."""
+    arrays = {name: values for name, values in vars(raw).items() if isinstance(values, np.ndarray)}
+    wanted = {name: _type_of(name, values) for name, values in arrays.items()}
+    found: dict[str, Any] = {n: x.astype(wanted[n]) for n, x in arrays.items() if x.dtype != wanted[n]}
+    if raw.valid is not None:
+        x, y = raw.valid
+        found["valid"] = x.astype(_type_of("x", x), copy=False), y.astype(np.int64, copy=False)
+    changed = [f"{name} from {arrays[name].dtype} to {found[name].dtype}" for name in found if name in arrays]
+    if changed:
+        log.warning("dataset=%s: converted %s", raw.name, ", ".join(changed))
+    return found
+
+
+def _type_of(name: str, values: np.ndarray) -> np.dtype[Any]:
+    """Return the type that a field needs; inputs that are bytes or symbols keep theirs."""
+    if not name.endswith("x"):
+        return np.dtype(np.int64)
+    return np.dtype(np.float32) if values.dtype.kind == "f" else values.dtype
 
 
 def _are_all_one(x: np.ndarray) -> bool:

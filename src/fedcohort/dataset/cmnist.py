@@ -23,7 +23,7 @@ from jaxtyping import Float32, Float64, Int64, UInt8
 
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.base import Dataset, Raw, check
+from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.dataset.images import Fit
 from fedcohort.dataset.pictures import images_of, labels_of
 from fedcohort.dataset.source import Columns, check_columns, column_of, frames_of
@@ -87,22 +87,20 @@ class Cmnist(Dataset):
         if not even.all() or not counts.sum((1, 2)).all():
             raise DataError(f"dataset=cmnist: too few images of one class for clients={self.clients} and a test set")
         test_rows, _, test_a = deal(test_y, even, rng)
-        return check(
-            Raw(
-                "cmnist",
-                paint(pixels(train)[rows], a),
-                y[rows],
-                paint(pixels(test)[test_rows], test_a),
-                test_y[test_rows],
-                n_classes=2,
-                train_owner=owner,
-                inputs=f"red and green channel; {len(y) - len(rows)} training and {len(test_y) - len(test_rows)} test "
-                "images left out for even groups",
-                train_attribute=a,
-                test_attribute=test_a,
-                revision=train.revision,
-                converted=SCALE,
-            )
+        return Raw(
+            "cmnist",
+            paint(pixels(train)[rows], a),
+            y[rows],
+            paint(pixels(test)[test_rows], test_a),
+            test_y[test_rows],
+            n_classes=2,
+            train_owner=owner,
+            inputs=f"red and green channel; {len(y) - len(rows)} training and {len(test_y) - len(test_rows)} test "
+            "images left out for even groups",
+            train_attribute=a,
+            test_attribute=test_a,
+            revision=train.revision,
+            converted=SCALE,
         )
 
     def groups(self, pools: Int64[np.ndarray, "2"], rng: np.random.Generator) -> Groups:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.dataset.base import Dataset, Raw, check
+from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
@@ -27,7 +27,7 @@ class Digits(Dataset):
         images, y = read_bundled()
         x = (images / 16).astype(np.float32)[:, None]
         train, test = split_stratified(y, generator(seed, "digits"))
-        return check(Raw("digits", x[train], y[train], x[test], y[test], n_classes=10))
+        return Raw("digits", x[train], y[train], x[test], y[test], n_classes=10)
 
 
 @cache

@@ -21,7 +21,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset import own
-from fedcohort.dataset.base import Dataset, Raw, check
+from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.dataset.labels import MOST, labels_of
 from fedcohort.dataset.naming import list_names
 from fedcohort.dataset.owners import owners_of
@@ -145,7 +145,7 @@ class Folder(Dataset):
         )
         del frames
         give_back()
-        return check(raw)
+        return raw
 
     def _frames(self, seed: int, remarks: list[str]) -> tuple[list[Frame], list[str]]:
         """The tables of `own.PARTS` without the rows that are dropped, and the columns that are inputs."""

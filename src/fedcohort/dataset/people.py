@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedcohort.dataset import leaf
-from fedcohort.dataset.base import Raw, check
+from fedcohort.dataset.base import Raw
 from fedcohort.dataset.pictures import Pictures, images_of, labels_of, raw_of
 from fedcohort.dataset.source import Columns, column_of, frames_of
 from fedcohort.dataset.table import Frame, file_of
@@ -73,7 +73,7 @@ def load(
     if attribute is not None:
         a = _labels(frames, [attribute] * len(frames), ("0", "1"))
         raw = replace(raw, train_attribute=a[parts.train], test_attribute=a[parts.test])
-    return check(raw)
+    return raw
 
 
 def _compare(pictures: Pictures, owner: Ids, rules: leaf.Rules) -> list[str]:

@@ -16,7 +16,7 @@ from jaxtyping import UInt8
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset import cells
-from fedcohort.dataset.base import Raw, check
+from fedcohort.dataset.base import Raw
 from fedcohort.dataset.images import BadImage, Fit, holds_images
 from fedcohort.dataset.naming import difference, list_names
 from fedcohort.dataset.numbering import renumber
@@ -74,7 +74,7 @@ def load(pictures: Pictures, frames: Sequence[Frame], pixels: str) -> Raw:
     images = [images_of([frame], pictures.image, pictures.fit) for frame in frames]
     give_back()
     raw = raw_of(pictures, (images[0], labels[0]), (images[1], labels[1]), pixels)
-    return check(replace(raw, revision=frames[0].revision))
+    return replace(raw, revision=frames[0].revision)
 
 
 def raw_of(

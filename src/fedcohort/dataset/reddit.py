@@ -30,7 +30,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.data.targets import NOTHING, Positions
 from fedcohort.dataset import cells, leaf, own
-from fedcohort.dataset.base import ROWS, Dataset, Raw, check
+from fedcohort.dataset.base import ROWS, Dataset, Raw
 from fedcohort.dataset.naming import difference
 from fedcohort.dataset.source import Columns, check_columns, column_of, frames_of
 from fedcohort.dataset.table import Frame, text
@@ -92,21 +92,19 @@ class Reddit(Dataset):
         )
         said += difference("users", people, min(USERS, key=lambda n: abs(n - people)))
         said += [f"{100 * lost / asked:.1f} % of the targets are {' or '.join(SPECIAL)}", parts.remark]
-        return check(
-            Raw(
-                "reddit",
-                own.rows_of(x, parts.train),
-                own.rows_of(y, parts.train),
-                own.rows_of(test_x, parts.test - given),
-                own.rows_of(test_y, parts.test - given),
-                n_classes=len(words),
-                train_owner=parts.owner,
-                test_owner=parts.test_owner,
-                inputs="; ".join(said),
-                pooled_test=parts.test_owner is None,
-                targets=Positions((PAD, UNK)),
-                single_use=True,
-            )
+        return Raw(
+            "reddit",
+            own.rows_of(x, parts.train),
+            own.rows_of(y, parts.train),
+            own.rows_of(test_x, parts.test - given),
+            own.rows_of(test_y, parts.test - given),
+            n_classes=len(words),
+            train_owner=parts.owner,
+            test_owner=parts.test_owner,
+            inputs="; ".join(said),
+            pooled_test=parts.test_owner is None,
+            targets=Positions((PAD, UNK)),
+            single_use=True,
         )
 
 

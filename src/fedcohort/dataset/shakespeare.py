@@ -35,7 +35,7 @@ from jaxtyping import UInt8
 
 from fedcohort import ranges
 from fedcohort.dataset import cells, leaf
-from fedcohort.dataset.base import Dataset, Raw, check
+from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.dataset.people import Source
 from fedcohort.dataset.source import Columns, check_columns, column_of, has_column
 from fedcohort.dataset.table import Frame, give_back, text
@@ -101,22 +101,20 @@ class Shakespeare(Dataset):
         said += ["validation sequences overlap training sequences"] * (not lines or self.step <= LENGTH)
         if not lines or self.step == 1:
             said += leaf.compare(rules, ("sequences", found[0], SEQUENCES), ("roles", found[1], ROLES))
-        return check(
-            Raw(
-                "shakespeare",
-                x,
-                y,
-                test_x,
-                test_y,
-                n_classes=len(CHARACTERS),
-                train_owner=parts.owner,
-                test_owner=parts.test_owner,
-                inputs="; ".join(said),
-                class_names=tuple({"\n": "line break", " ": "space"}.get(c, c) for c in CHARACTERS),
-                pooled_test=parts.test_owner is None,
-                revision=frames[0].revision,
-                single_use=True,
-            )
+        return Raw(
+            "shakespeare",
+            x,
+            y,
+            test_x,
+            test_y,
+            n_classes=len(CHARACTERS),
+            train_owner=parts.owner,
+            test_owner=parts.test_owner,
+            inputs="; ".join(said),
+            class_names=tuple({"\n": "line break", " ": "space"}.get(c, c) for c in CHARACTERS),
+            pooled_test=parts.test_owner is None,
+            revision=frames[0].revision,
+            single_use=True,
         )
 
 

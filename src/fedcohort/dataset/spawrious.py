@@ -24,7 +24,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.base import Dataset, Raw, check
+from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.images import Fit
 from fedcohort.dataset.naming import difference
@@ -101,7 +101,7 @@ class Spawrious(Dataset):
         x, test_x = (images_of(frames, pictures.image, fit, each) for each in rows)
         said = [f"places {', '.join(f'{c} {word}' for c, word in enumerate(self.places))}", *_compare(sizes, self)]
         raw = raw_of(pictures, (x, y[rows[0]]), (test_x, y[rows[1]]), self.pixels, *said)
-        return check(replace(raw, train_attribute=a[rows[0]], test_attribute=a[rows[1]], revision=frames[0].revision))
+        return replace(raw, train_attribute=a[rows[0]], test_attribute=a[rows[1]], revision=frames[0].revision)
 
 
 def _compare(sizes: Ids, chosen: Spawrious) -> list[str]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.dataset.base import Dataset, Raw, check
+from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.errors import OptionError
 from fedcohort.rng import generator
 from fedcohort.types import Ids
@@ -75,7 +75,7 @@ class Synthetic(Dataset):
         train_x, train_y = (np.concatenate(part) for part in zip(*train, strict=True))
         test_x, test_y = (np.concatenate(part) for part in zip(*test, strict=True))
         first, second = (np.repeat(np.arange(self.clients), [len(y) for _, y in part]) for part in (train, test))
-        return check(Raw("synthetic", train_x, train_y, test_x, test_y, CLASSES, first, second))
+        return Raw("synthetic", train_x, train_y, test_x, test_y, CLASSES, first, second)
 
     def client(self, rng: np.random.Generator) -> tuple[np.ndarray, Ids]:
         """Draw one client's inputs, float32 [n, 60], and labels [n]."""

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from fedcohort.dataset import cells
-from fedcohort.dataset.base import Dataset, Raw, check
+from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.dataset.naming import difference
 from fedcohort.dataset.pictures import labels_of
 from fedcohort.dataset.source import Columns, check_columns, column_of, frames_of
@@ -69,21 +69,19 @@ class UciHar(Dataset):
         said = [f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised"]
         said += [line for what, y, n in counts for line in difference(what, len(y), n)]
         _, owner = np.unique(subjects, return_inverse=True)
-        return check(
-            Raw(
-                "uci_har",
-                read_windows(train),
-                labels[0],
-                read_windows(test),
-                labels[1],
-                n_classes=len(ACTIVITIES),
-                train_owner=owner.astype(np.int64),
-                inputs="; ".join([*said, STRANGERS]),
-                class_names=ACTIVITIES,
-                pooled_test=True,
-                revision=train.revision,
-                single_use=True,
-            )
+        return Raw(
+            "uci_har",
+            read_windows(train),
+            labels[0],
+            read_windows(test),
+            labels[1],
+            n_classes=len(ACTIVITIES),
+            train_owner=owner.astype(np.int64),
+            inputs="; ".join([*said, STRANGERS]),
+            class_names=ACTIVITIES,
+            pooled_test=True,
+            revision=train.revision,
+            single_use=True,
         )
 
     def _frames(self) -> tuple[Frame, Frame]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.base import Dataset, Raw, check
+from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.dataset.images import Fit
 from fedcohort.dataset.pictures import Pictures, check_source, images_of, labels_of, load
 from fedcohort.dataset.source import Columns, column_of, frames_of
@@ -73,7 +73,7 @@ class Waterbirds(Dataset):
         places = [labels_of(frame, column_of(frame, *PLACE), PLACES) for frame in frames]
         raw = load(pictures, frames[:2], self.pixels)
         raw = replace(raw, train_attribute=places[0], test_attribute=places[1])
-        return check(raw if len(frames) == 2 else replace(raw, **_validation(pictures, frames[2], raw)))
+        return raw if len(frames) == 2 else replace(raw, **_validation(pictures, frames[2], raw))
 
 
 def _validation(pictures: Pictures, frame: Frame, raw: Raw) -> dict[str, Any]:

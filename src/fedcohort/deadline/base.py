@@ -11,7 +11,7 @@ from jaxtyping import Bool
 
 from fedcohort.device.base import Timing
 from fedcohort.part import Part, Want
-from fedcohort.types import Ids, Population, RoundOutcome, Values
+from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
 S = TypeVar("S")
 LATE = Want(
@@ -23,7 +23,7 @@ PHASES = ("down", "infer", "train", "up")  # of a client's job, in the order in 
 
 
 @dataclass(frozen=True)
-class PaceContext:
+class PaceContext(ReadOnly):
     """What is known before a round's training.
 
     Attributes:
@@ -102,7 +102,7 @@ class Deadline(Part, Protocol[S]):
 
 
 @dataclass(frozen=True)
-class DeadlineOutcome:
+class DeadlineOutcome(ReadOnly):
     """How a round ends.
 
     Attributes:

@@ -7,11 +7,11 @@ from typing import Protocol
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.part import Part
 from fedcohort.rng import Draws
-from fedcohort.types import Ids, Values
+from fedcohort.types import Ids, ReadOnly, Values
 
 
 @dataclass(frozen=True)
-class Workload:
+class Workload(ReadOnly):
     """What clients are asked to do, each array aligned with the ids that go with it.
 
     Attributes:
@@ -34,7 +34,7 @@ class Workload:
 
 
 @dataclass(frozen=True)
-class Timing:
+class Timing(ReadOnly):
     """Virtual seconds of each phase: download, inference, one unit of training, upload."""
 
     down: Values

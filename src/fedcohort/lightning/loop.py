@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,7 @@ from fedcohort.round.plan import PlannedRound, RoundPlanner
 from fedcohort.round.report import columns, facts_of, registered_columns, report_of, weights_hash
 from fedcohort.round.sampling import foresee
 from fedcohort.round.settings import Settings
+from fedcohort.round.shared import Shared
 from fedcohort.round.store import ClientStore, store_for
 from fedcohort.training.engines import choose
 from fedcohort.training.evaluate import FederationLab, client_metrics, scored, worst_group
@@ -64,6 +65,7 @@ class FederatedLoop(pl.Callback):
         self.new_folder = False  # made by this process: it goes where no round was trained
         self.last_reported = 0  # the last round that was reported by this process
         self.asked_to_stop = False
+        self.owners: Mapping[str, str] = {}  # of the parts' modules, for what is said of an exception
         self.ends_early: Sequence[Any] = ()  # the configs of the callbacks that may end the run
         self.halted = False  # by one of them
         self.started = False  # in the process whose observers watch: rank 0, which may be a child of this one
@@ -78,6 +80,7 @@ class FederatedLoop(pl.Callback):
         self.federation = self.federation.to(module.device)
         flops = forward_flops(module.network, self.federation)
         last = self.lay_out(module.network)
+        self.shared = Shared(self.federation)
         worker = FlatModel(copy.deepcopy(module.network), last, self.settings.precision == "bf16")
         self.server = FlatModel(module.network, last)
         layout = self.server.layout
@@ -231,6 +234,7 @@ class FederatedLoop(pl.Callback):
 
     # --- end -----------------------------------------------------------------------------------------------------
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.shared.verify(self.federation)
         self._finish(end(trainer, self.settings.budget, self.spending.now, self.asked_to_stop and not self.halted))
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
@@ -245,7 +249,7 @@ class FederatedLoop(pl.Callback):
     def state_dict(self) -> dict[str, Any]:
         return {
             "config_hash": self.settings.config_hash,
-            "server": self.state.pack(),
+            "server": self.state.pack(self.parts),
             "clients": self.store.state_dict(),
             "spending": self.spending.pack(),
             "journal": next(filter(None, (each.digest(self.last_reported) for each in self.observers)), None),

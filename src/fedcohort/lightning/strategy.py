@@ -15,6 +15,7 @@ from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Stra
 from fedcohort.host.memory import share_with_children
 from fedcohort.host.orphan import end_with_parent
 from fedcohort.lightning.compat import MultiProcessingLauncher, launch_forked, timeout_of
+from fedcohort.round.guard import blame
 
 LOOPBACKS = ("lo", "lo0")  # as Linux and BSD call the interface that no other machine reaches
 
@@ -41,6 +42,9 @@ class Launcher(MultiProcessingLauncher):
             except BaseException as error:
                 for callback in trainer.callbacks:
                     callback.on_exception(trainer, trainer.lightning_module, error)
+                owners = next((callback.owners for callback in trainer.callbacks if hasattr(callback, "owners")), None)
+                if blamed := blame(error, owners or {}):
+                    raise blamed from error
                 if isinstance(error, KeyboardInterrupt):
                     raise SystemExit(1) from error  # torch takes a KeyboardInterrupt for an end without faults
                 raise

@@ -11,11 +11,11 @@ import numpy as np
 from fedcohort.data.ragged import Ragged
 from fedcohort.errors import OptionError
 from fedcohort.part import Part
-from fedcohort.types import Ids
+from fedcohort.types import Ids, ReadOnly, read_only
 
 
 @dataclass(frozen=True)
-class Stock:
+class Stock(ReadOnly):
     """The N training samples that are dealt, and what is known of each.
 
     What a partition doesn't ask for is never taken out of all samples' arrays: those are as large as a tenth of them.
@@ -56,7 +56,8 @@ class Stock:
         return None if self.all_attributes is None else self._dealt(self.all_attributes)
 
     def _dealt(self, values: Ids) -> Ids:
-        return np.delete(values, self.held) if len(self.held) else values
+        dealt: Ids = read_only(np.delete(values, self.held) if len(self.held) else values)
+        return dealt
 
 
 class Partition(Part, Protocol):

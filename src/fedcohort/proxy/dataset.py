@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
-from fedcohort.dataset.base import Dataset
+from fedcohort.dataset.base import Dataset, check
 from fedcohort.proxy.base import Proxy, draw_rows, foreign
 
 
@@ -36,7 +36,7 @@ class OtherDataset(Proxy):
             raise ranges.refuse("source", allowed, self.source)
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
-        raw = self.source.load(seed)
+        raw = check(self.source.load(seed))
         x = foreign(torch.from_numpy(raw.train_x), f"proxy=dataset (dataset@proxy.source={raw.name})", federation)
         x = draw_rows(x, self.n, f"training samples of {raw.name}", seed)
         if raw.scale is None or raw.scale == federation.scale:

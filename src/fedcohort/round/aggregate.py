@@ -12,11 +12,13 @@ import torch
 from torch import Tensor
 
 from fedcohort.agg.base import Arrived
+from fedcohort.contracts import number
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.ledger import Charge
 from fedcohort.ranks import rank
 from fedcohort.round.collected import Collected, fill_unsent, reweight
+from fedcohort.round.guard import prefixed
 from fedcohort.round.hearing import ClientClaims
 from fedcohort.round.parts import Parts, ServerState
 from fedcohort.round.plan import PlannedRound
@@ -25,7 +27,7 @@ from fedcohort.round.server_models import RoundModels
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
 from fedcohort.round.workload import verify_advice
-from fedcohort.signal.base import Derived, Lab, RawUpdate, Reported, find
+from fedcohort.signal.base import Derived, Lab, RawUpdate, Reported, find, verify_answers
 from fedcohort.types import Advice, ClientUpdate, Ids, RoundOutcome, Signals
 
 log = logging.getLogger("fedcohort")
@@ -44,7 +46,12 @@ def keeps_updates(parts: Parts) -> bool:
 def declared_reports(parts: Parts, claims: ClientClaims, plain: bool) -> dict[str, Callable[[ClientUpdate], float]]:
     """The columns that are read off every update: what selector and aggregator declare, and the training loss."""
     words = sorted(parts.needs(plain) | {"train_loss"})
-    return {w: claims.through(w, signal.read) for w in words if isinstance(signal := find(w), Reported)}
+    return {w: claims.through(w, _reading(w, signal)) for w in words if isinstance(signal := find(w), Reported)}
+
+
+def _reading(word: str, signal: Reported) -> Callable[[ClientUpdate], float]:
+    """Return what reads the signal off an update, and checks that it is a number, which may be NaN."""
+    return lambda update: number(f"the signal {word!r}: the result of read", signal.read(update), nan=True)
 
 
 def longest(server: FlatModel, update_limit: float) -> float:
@@ -105,7 +112,8 @@ class ServerStep:
         outcome = self._outcome(planned, collected, "the selector", self.parts.selector.needs)
         advice, selector = self.parts.selector.observe(state.selector, outcome)
         state = replace(state, selector=selector)
-        verify_advice(advice, self.parts.selector, len(collected.clients))
+        with prefixed(self.parts.selector):
+            verify_advice(advice, self.parts.selector)
         weighing = apply_advice(collected, advice)
         if weighing.mean is not None:
             weighing, state = self._apply(planned, weighing, state)
@@ -198,7 +206,9 @@ class ServerStep:
         if collected.updates is None:
             return {}
         words = sorted(self.parts.needs(plain))
-        return {w: s.make(self.lab, collected.updates) for w in words if isinstance(s := find(w), Derived)}
+        made = {w: s.make(self.lab, collected.updates) for w in words if isinstance(s := find(w), Derived)}
+        n = len(collected.clients)
+        return {w: value if callable(value) else verify_answers(w, value, n) for w, value in made.items()}
 
     def _outcome(self, planned: PlannedRound, collected: Collected, reader: str, needs: frozenset[str]) -> RoundOutcome:
         here = np.isin(planned.arriving, collected.clients)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from fedcohort.availability.schedule import NANOSECOND
+from fedcohort.contracts import array
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.device.base import Workload, check_jobs
@@ -89,7 +90,10 @@ class CostModel:
         """Return the forward passes that the signal asks of each client, in samples, [len(clients)]."""
         offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
         passes = signal.passes
-        each = passes(options, self.federation.label_counts[clients]) if callable(passes) else passes
+        each: Values | float = passes  # type: ignore[assignment]  # a number where it isn't called
+        if callable(passes):
+            each = passes(options, self.federation.label_counts[clients])
+            array("the forward passes of a signal", each, (len(clients),), "if", low=0)
         samples: Values = np.diff(offsets)[clients] * each
         return samples
 

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from fedcohort.attack.base import Answers, Attack
+from fedcohort.contracts import number
 from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import generator
 from fedcohort.round.workload import among
-from fedcohort.signal.base import Lab, Measured, Probed, ServerMeasured, find
+from fedcohort.signal.base import Lab, Measured, Probed, ServerMeasured, find, verify_answers
 from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
 
@@ -73,6 +74,7 @@ class Hearing:
                 values = signal.measure(self.lab, probe.clients, probe.options)
             else:
                 values = signal.compute(self.lab, t, probe.clients, probe.options)
+        values = verify_answers(probe.signal, values, len(probe.clients))
         return ProbeResult(probe.clients, self.claims.hear(probe.signal, probe.clients, values))
 
     def ask_measured(self, word: str, signal: Measured, clients: Ids) -> Values:
@@ -83,4 +85,5 @@ class Hearing:
     def measure_own(self) -> Mapping[str, float]:
         """Return what the server measures for the selector itself, by word."""
         with self.stopwatch.stage("probe"):
-            return {word: signal.measure(self.lab) for word, signal in self.own.items()}
+            own = {word: signal.measure(self.lab) for word, signal in self.own.items()}
+        return {word: number(f"the signal {word!r}: the result", value, nan=True) for word, value in own.items()}

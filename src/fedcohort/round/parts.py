@@ -15,7 +15,7 @@ from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
 from fedcohort.deadline.base import Deadline
 from fedcohort.device.base import Device
-from fedcohort.errors import CheckpointError
+from fedcohort.errors import CheckpointError, ComponentError
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, memory_sizes
 from fedcohort.ledger import Charge
@@ -24,6 +24,7 @@ from fedcohort.part import ANNOUNCED_DEADLINE
 from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
 from fedcohort.round.chance import Chance
+from fedcohort.round.guard import prefixed
 from fedcohort.samples.base import LOSSES, Samples
 from fedcohort.selector.base import Selector
 from fedcohort.server.base import ServerOptimizer
@@ -114,8 +115,19 @@ class ServerState:
             chance=Chance.fresh(population.n_clients),
         )
 
-    def pack(self) -> dict[str, Any]:
-        return {name: pack(value) for name, value in vars(self).items()}
+    def pack(self, parts: Parts | None = None) -> dict[str, Any]:
+        """Return plain data for a checkpoint; parts: those of the run.
+
+        Raises `ComponentError` where a part's state holds anything else.
+        """
+        packed = {}
+        for name, value in vars(self).items():
+            try:
+                packed[name] = pack(value)
+            except TypeError as error:
+                with prefixed(getattr(parts, name, None)):
+                    raise ComponentError(f"the state can't be saved in a checkpoint: {error}") from error
+        return packed
 
     @classmethod
     def unpack(cls, payload: dict[str, Any], fresh: "ServerState") -> "ServerState":

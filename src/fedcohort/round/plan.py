@@ -17,6 +17,7 @@ from fedcohort.rng import Draws
 from fedcohort.round.chance import uniform
 from fedcohort.round.clock import Clock, Stretch
 from fedcohort.round.cost import CostModel
+from fedcohort.round.guard import prefixed
 from fedcohort.round.hearing import ClientClaims, Hearing
 from fedcohort.round.parts import Parts, Populations, ServerState
 from fedcohort.round.rates import Rates
@@ -107,7 +108,8 @@ class RoundPlanner:
             units=self.cost_model.units,
         )
         probes = list(self.parts.selector.plan(state.selector, ctx)) if len(available) else []
-        told = self.hearing.ask_all(probes, available, t)
+        with prefixed(self.parts.selector):
+            told = self.hearing.ask_all(probes, available, t)
         before_s = waited_s + self.clock.window_s
         began = state.spent.virtual_s + before_s
         before, beside = [p for p in probes if not p.concurrent], [p for p in probes if p.concurrent]
@@ -117,7 +119,8 @@ class RoundPlanner:
         answers = {p.signal: told[p.signal].without(gone_beside if p.concurrent else gone) for p in probes}
         blocking = {p.signal: answers[p.signal] for p in before}
         selection, selector_state = self.parts.selector.select(state.selector, ctx, blocking)
-        verify(selection, available, self.asked, self.federation.n_clients, self.parts.codec)
+        with prefixed(self.parts.selector):
+            verify(selection, available, self.asked, self.federation.n_clients, self.parts.codec)
         rates = self.cost_model.rates(selection.plain)
         work = ask_work(selection, self.cost_model.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
         has_model = asked_before.total[selection.clients] > 0

@@ -35,8 +35,8 @@ class AskedWork:
 def verify(selection: Selection, available: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
     """Raise where a selector chose whom it can't have, or asks what can't be done."""
     chosen, units, upload = selection.clients, selection.units, selection.upload
-    if len(np.unique(chosen)) != len(chosen) or not among(chosen, available):
-        raise FedcohortError(f"the selector chose {chosen.tolist()}: not distinct, or not available")
+    if not among(chosen, available):
+        raise FedcohortError(f"the selector chose {chosen.tolist()}: not all of them are available")
     if len(chosen) > cohort and not selection.uncapped:
         raise FedcohortError(f"the selector chose {len(chosen)} clients where cohort={cohort}")
     if units is not None and (units.shape != (n_clients,) or (units[chosen] < 1).any()):
@@ -59,15 +59,12 @@ def among(clients: Ids, available: Ids) -> bool:
     return bool((available[places] == clients).all())
 
 
-def verify_advice(advice: Advice | None, selector: Selector[Any], m: int) -> None:
-    """Raise where what is advised for m updates that arrived can't be done, or isn't what the selector declares."""
+def verify_advice(advice: Advice | None, selector: Selector[Any]) -> None:
+    """Raise where the selector does not declare what it advises (`absolute`, `weighs`)."""
     if advice is None:
         return
     if advice.absolute and not selector.absolute:
         raise FedcohortError("the selector's advice is absolute, and it doesn't say so (`absolute`)")
-    for name, values in (("keep", advice.keep), ("weights", advice.weights)):
-        if values is not None and (values.shape != (m,) or not np.isfinite(values).all() or (values < 0).any()):
-            raise FedcohortError(f"the selector's advice has {name} that are not {m} numbers of at least 0: {values}")
     if advice.weights is not None and not selector.weighs:
         raise FedcohortError("the selector's advice has weights, and it says that it has none (`weighs`)")
 

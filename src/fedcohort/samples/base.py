@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from fedcohort.part import Part, Want
-from fedcohort.types import Ids, Population, RoundOutcome, Values
+from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
 S = TypeVar("S")
 
@@ -21,7 +21,7 @@ CLEAN_LABELS = Want(
 
 
 @dataclass(frozen=True)
-class SampleRequest:
+class SampleRequest(ReadOnly):
     """A client that asks which samples to train on.
 
     Attributes:

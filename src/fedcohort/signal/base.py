@@ -11,12 +11,14 @@ import importlib.util
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import numpy as np
 
 import fedcohort.signal
-from fedcohort.errors import IncompatibleConfig
+from fedcohort.contracts import array, broken, describe, integer, number, tensor, typed
+from fedcohort.errors import ComponentError, IncompatibleConfig
 from fedcohort.part import Want
 from fedcohort.types import ClientUpdate, Ids, Values
 
@@ -109,7 +111,13 @@ class Measured:
 
     def measure(self, lab: Lab, clients: Ids, options: Mapping[str, float]) -> Values:
         """The clients' answers, float64 [len(clients)]."""
-        return lab.mean_over_samples(self.split, clients, lambda logp, y: self.per_sample(logp, y, options))
+
+        def per_sample(logp: "Tensor", y: "Tensor") -> "Tensor":
+            values = self.per_sample(logp, y, options)
+            tensor("the result of per_sample of a signal", values, tuple(y.shape))
+            return values
+
+        return lab.mean_over_samples(self.split, clients, per_sample)
 
 
 @dataclass(frozen=True)
@@ -211,10 +219,48 @@ def find(word: str) -> Signal:
     `IncompatibleConfig` for any other.
     """
     name = word if "." in word else f"fedcohort.signal.{word}"
-    if importlib.util.find_spec(name) is None:
+    if not _exists(name):
         raise IncompatibleConfig(f"no signal is called {word!r}; there are: {', '.join(own_words())}")
-    found: Signal = importlib.import_module(name).signal
-    return found
+    try:
+        found: Signal = importlib.import_module(name).signal
+    except Exception as error:
+        raise ComponentError(f"the signal {word!r} can't be imported: {describe(error, name)}") from error
+    if not isinstance(found, Signal):
+        kinds = ", ".join(kind.__name__ for kind in get_args(Signal))
+        raise broken(f"`signal` of the signal {word!r}", f"one of {kinds}", found)
+    return _verify(word, found)
+
+
+@cache
+def _verify(word: str, signal: Signal) -> Signal:
+    """Check what a signal says of itself, once. Raises `ComponentError`."""
+    who = f"the signal {word!r}: "
+    integer(f"{who}bytes_up", signal.bytes_up, 0)
+    passes = getattr(signal, "passes", 0.0)
+    if not callable(passes):
+        number(f"{who}passes", passes, 0.0)
+    if (split := getattr(signal, "split", "train")) not in ("train", "val"):
+        raise broken(f"{who}split", "train or val", split)
+    if signal.wants is not None:
+        typed(f"{who}wants", signal.wants, Want)
+    for name in ("per_sample", "compute", "read", "make", "measure"):
+        if not callable(getattr(signal, name, verify_answers)):
+            raise broken(f"{who}{name}", "a function", getattr(signal, name))
+    return signal
+
+
+def verify_answers(word: str, values: object, n: int) -> np.ndarray:
+    """Return the answers to a signal: a number, or a row of numbers, for each of n clients. Raises `ComponentError`."""
+    shape = (n, *getattr(values, "shape", ())[1:2])
+    array(f"the signal {word!r}: the result", values, shape, "if", nan=True)
+    return np.asarray(values)
+
+
+def _exists(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):  # of a package above it
+        return False
 
 
 def unknowable(words: Iterable[str]) -> list[str]:

@@ -12,7 +12,9 @@ from omegaconf import DictConfig, DictKeyType, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fedcohort import ranges
+from fedcohort.contracts import place
 from fedcohort.errors import FedcohortError, IncompatibleConfig, OptionError
+from fedcohort.round.guard import guard
 from fedcohort.startup import options, presets, targets
 from fedcohort.startup.targets import TARGET, Contract
 
@@ -161,7 +163,8 @@ def part(composition: Composed, group: str, *, foreign: bool = False) -> Built:
     if not node:
         return None
     own = {name: value for name, value in node.items() if name not in options.options_in(group)}
-    return build(own, group, f"{group}={composition.choices.get(group, '?')}", foreign=foreign)
+    word = f"{group}={composition.choices.get(group, '?')}"
+    return guard(build(own, group, word, foreign=foreign), group, word, targets.protocol_of(group))
 
 
 def build(
@@ -202,7 +205,9 @@ def _make(node: object, where: str, word: str) -> Built:
     except TypeError as error:
         raise OptionError(f"{word}: {_options(made, arguments, error)}") from error
     except Exception as error:
-        raise OptionError(f"{word}: {node[TARGET]} refuses its options: {' '.join(str(error).split())}") from error
+        line = place(error.__traceback__, str(node[TARGET]).rpartition(".")[0])
+        reason = f"{' '.join(str(error).split())}{f' ({type(error).__name__} in {line})' if line else ''}"
+        raise OptionError(f"{word}: {node[TARGET]} refuses its options: {reason}") from error
 
 
 def _options(made: type, arguments: Mapping[str, object], cause: TypeError) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.part import CLASSES, PROXY, Facts, Part, Want
+from fedcohort.round.guard import prefixed
 from fedcohort.round.parts import Parts, Populations
 from fedcohort.signal.base import find, unknowable
 
@@ -27,9 +28,13 @@ READERS = ("selector", "agg", "samples", "deadline")
 
 def check(parts: Parts, choices: Mapping[str, str], known: Facts) -> None:
     """Raise `IncompatibleConfig` at the first want that isn't met; choices: each group's word."""
-    wanted = [(group, want) for group in GROUPS for want in _sort(getattr(parts, group).wants, choices[group])]
+    wanted: list[tuple[str, Want]] = []
+    for group in GROUPS:
+        with prefixed(getattr(parts, group)):
+            wanted += [(group, want) for want in _sort(getattr(parts, group).wants, choices[group])]
     for group in READERS:
-        signals = (find(word) for word in sorted(getattr(parts, group).needs))
+        with prefixed(getattr(parts, group)):
+            signals = [find(word) for word in sorted(getattr(parts, group).needs)]
         wanted += [(group, signal.wants) for signal in signals if signal.wants is not None]
     for group, want in wanted:
         if want.holds(known) is False:

@@ -38,9 +38,10 @@ def deal(composition: Composed, objects: Mapping[str, Any]) -> "Federation":
 
 
 def _load(composition: Composed, objects: Mapping[str, Any], seed: int) -> "Raw":
+    from fedcohort.dataset.base import check  # noqa: PLC0415
     from fedcohort.startup import compatible  # noqa: PLC0415
 
-    raw: Raw = objects["dataset"].load(seed)
+    raw: Raw = check(objects["dataset"].load(seed))
     memory.give_back()
     compatible.check_targets({group: objects[group] for group in PARTS}, composition.choices, raw)
     return raw

@@ -2,7 +2,7 @@
 
 import logging
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.tasks import Tasks
 from fedcohort.record import folder, manifest, provenance
 from fedcohort.roles import Identity, select_options
+from fedcohort.round.guard import blame, owners_of
 from fedcohort.startup.assemble import Composed
 from fedcohort.startup.observers import Watchers
 from fedcohort.startup.restart import Restart, find
@@ -74,7 +75,8 @@ def fit(
     loop.folder, loop.new_folder = path, found.is_new
     loop.lay_out(network)
     written = nullcontext() if home is None else messages.to_file(path)
-    with written, _ending(path, _again(composition, sweep)):
+    loop.owners = _owners(composition, loop, network)
+    with written, _ending(path, _again(composition, sweep), loop.owners):
         if not found.is_new:
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", path, where)
@@ -85,6 +87,15 @@ def fit(
         if home is not None:
             manifest.seal(path, folder.SEALED)
     return path
+
+
+def _owners(composition: Composed, loop: FederatedLoop, network: torch.nn.Module) -> dict[str, str]:
+    """Return the option, and the class behind it, that each module of the parts' code belongs to."""
+    parts = {group: (part, *getattr(part, "hooks", ())) for group, part in vars(loop.parts).items()}
+    objects: dict[str, Iterable[object]] = {**parts, "model": list(network.modules())}
+    config, words = composition.config, composition.choices
+    code = {f"{group}={words[group]} ({config[group]['_target_']})": items for group, items in objects.items()}
+    return owners_of(code, loop.parts.needs())
 
 
 def _begin(
@@ -111,13 +122,21 @@ def _check_rounds(done: int, path: Path, rounds: int) -> int:
 
 
 @contextmanager
-def _ending(path: Path, again: str) -> Iterator[None]:
-    """Say a line for each way in which a fit may end before its time; again: what goes on with it."""
+def _ending(path: Path, again: str, owners: Mapping[str, str]) -> Iterator[None]:
+    """Report each way in which a fit may end before its time in a line.
+
+    Args:
+        path: the run's folder.
+        again: the command that continues the run.
+        owners: the option that each module of the parts' code belongs to.
+    """
     try:
         yield
     except BaseException as error:
         if refused := trainer.refusal(error):
             raise refused from error
+        if blamed := blame(error, owners):
+            raise blamed from error
         forked = trainer.is_death(error)
         stopped = forked or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.waits
         if forked and not interrupts.code:

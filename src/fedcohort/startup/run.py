@@ -15,6 +15,7 @@ from fedcohort.observe.tracking import membership
 from fedcohort.record import folder, manifest
 from fedcohort.rng import torch_scope
 from fedcohort.round.budget import Budget
+from fedcohort.round.guard import name_of, named
 from fedcohort.round.settings import Settings
 from fedcohort.startup import assemble, early, nearest, unmeasured
 from fedcohort.startup.assemble import Composed
@@ -62,6 +63,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     parts = _parts(composition, objects)
     federation = _federation(composition, objects, parts)
     network = _network(composition, objects["model"], federation)
+    _probe(composition, objects, federation, network)
     loop = _loop(composition, parts, federation, network)
     digest = folder.config_hash(config)
     again = slurm.find_restarted_job()
@@ -185,6 +187,21 @@ def _network(composition: Composed, model: "Model", federation: "Federation") ->
     engine, accelerator = composition.config["engine"], composition.config["trainer"]["accelerator"]
     memory_layout.check(engine["channels_last"], network, accelerator)
     return compatible.check_batches(network, composition.config["client"]["batch"], federation)
+
+
+def _probe(composition: Composed, objects: Mapping[str, Any], federation: "Federation", network: "nn.Module") -> None:
+    """Run two samples through network and objective. Raises `ComponentError` that names the one that is wrong."""
+    from fedcohort.training import probe
+
+    model, objective = (
+        name_of(objects[group], f"{group}={composition.choices[group]}") for group in ("model", "objective")
+    )
+    modules = [type(module).__module__ for module in network.modules()]
+    own = next((module for module in modules if not module.startswith("torch.")), type(objects["model"]).__module__)
+    with named(f"{model}: forward", own):
+        logits = probe.probe_network(network, federation)
+    with named(objective, type(objects["objective"]).__module__):
+        probe.probe_objective(objects["objective"], logits, federation)
 
 
 def _loop(composition: Composed, parts: "Parts", federation: "Federation", network: "nn.Module") -> "FederatedLoop":

@@ -1,6 +1,7 @@
 """What Hydra calls for each job, in whichever process its launcher starts: a run, and what is told of how it ended."""
 
 import logging
+import os
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from fedcohort.errors import FedcohortError, describe
+from fedcohort.errors import ComponentError, FedcohortError, describe
 from fedcohort.host import messages, slurm
 from fedcohort.host.interrupt import NOTHING, Stop, interrupts
 from fedcohort.host.orphan import end_with_parent
@@ -45,6 +46,8 @@ def start(cfg: DictConfig) -> float | None:
                 return _run_composed(cfg, hydra, overrides, None)
             except FedcohortError as error:
                 log.error("%s", error)
+                if isinstance(error, ComponentError) and os.environ.get("HYDRA_FULL_ERROR") == "1":
+                    raise
                 raise SystemExit(2) from error
         return _in_sweep(cfg, hydra, job)
 

@@ -46,10 +46,16 @@ class Contract:
         return cls(f"a class that inherits {base.__module__}.{base.__name__}", lambda found: base in found.__mro__)
 
 
-def contract_of(group: str) -> Contract:
-    """Return the contract of a group: its classes inherit the protocol in its `base` module."""
+def protocol_of(group: str) -> type:
+    """Return the protocol in the group's `base` module, which its classes inherit."""
     module, name = CONTRACTS.get(group, (f"{group}.base", group.title().replace("_", "")))
-    return Contract.inherits(getattr(importlib.import_module(f"fedcohort.{module}"), name))
+    protocol: type = getattr(importlib.import_module(f"fedcohort.{module}"), name)
+    return protocol
+
+
+def contract_of(group: str) -> Contract:
+    """Return the contract of a group: its classes inherit the group's protocol."""
+    return Contract.inherits(protocol_of(group))
 
 
 def _watches(found: type) -> bool:

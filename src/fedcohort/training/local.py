@@ -18,7 +18,7 @@ from fedcohort.client.base import Client
 from fedcohort.codec.base import Codec
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.hook import ClientContext, ClientHook, Correction, weigher
+from fedcohort.hook import ClientContext, ClientHook, Correction, begin_all, finish_all, weigher
 from fedcohort.objective.base import Objective
 from fedcohort.rng import Rekeyed, generator, torch_scope
 from fedcohort.training.chain import Chain, find_chain
@@ -93,7 +93,7 @@ class LocalTrainer:
         rng = partial(self._rng_of, task)
         ctx = ClientContext(task.round, task.client, self.server.layout, rng, int(self.federation.n_train[task.client]))
         hooks = self.codec.hooks if task.plain else self.hooks
-        return [hook.begin(self.server.w, down, task.stored, ctx) for hook in hooks]
+        return begin_all(hooks, self.server.w, down, task.stored, ctx)
 
     def _rng_of(self, task: ClientTask, purpose: str) -> np.random.Generator:
         return generator(self.seed, purpose, task.round, task.client)
@@ -198,7 +198,8 @@ class LocalTrainer:
         losses = seen.batch_loss
         worker = self.worker
         kept, told = ({}, {}) if task.remember is None else task.remember(seen.first)
-        results = [correction.finish(worker.w, len(losses), task.lr) for correction in corrections]
+        hooks = self.codec.hooks if task.plain else self.hooks
+        results = finish_all(hooks, corrections, worker.w, len(losses), task.lr)
         return ClientUpdate(
             client=task.client,
             n_train=int(self.federation.n_train[task.client]),

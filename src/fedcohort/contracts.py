@@ -1,0 +1,171 @@
+"""Checks of what a part of the run returns: type, shape, kind of numbers and range.
+
+Each check raises `ComponentError("<what> must be <expected>, got <value>")`; `round/guard.py` puts the name of the part
+and of its method in front.
+"""
+
+import math
+import traceback
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from fedcohort.errors import ComponentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+T = TypeVar("T")
+KINDS = {"f": "a float", "i": "an integer", "b": "a bool", "if": "a numeric"}  # by the letters of numpy's dtype kinds
+SHOWN = 60  # characters of a value
+
+
+def broken(what: str, expected: str, value: object) -> ComponentError:
+    """Return the error for a value; expected: completes the words "must be"."""
+    return ComponentError(f"{what} must be {expected}, got {show(value)}")
+
+
+def show(value: object) -> str:
+    """Describe a value in a few words: an array or a tensor by type, shape and range, anything else as it prints."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or dtype is None:
+        text = repr(value)
+        return f"{text if len(text) <= SHOWN else text[:SHOWN] + '...'} ({type(value).__name__})"
+    name = "array" if isinstance(value, np.ndarray) else type(value).__name__
+    text = f"{str(dtype).removeprefix('torch.')} {name} {list(shape)}"
+    if isinstance(value, np.ndarray) and value.size and dtype.kind in "iuf":
+        text += f" with values from {value.min():g} to {value.max():g}"
+    return text
+
+
+def typed(what: str, value: object, kind: type[T]) -> T:
+    """Return the value, which must be an instance of `kind`."""
+    if not isinstance(value, kind):
+        raise broken(what, f"a {kind.__name__}", value)
+    return value
+
+
+def array(
+    what: str,
+    value: object,
+    shape: tuple[int, ...],
+    kinds: str,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    nan: bool = False,
+    above: bool = False,
+) -> None:
+    """Check a numpy array.
+
+    Args:
+        what: the name of the value, for the message.
+        value: what was returned.
+        shape: the shape that it must have.
+        kinds: the letters of the dtype kinds that are allowed, a key of `KINDS`.
+        low: the least value.
+        high: the greatest value; infinite values are refused where an end is finite.
+        nan: whether NaN is allowed, and infinite values with it.
+        above: whether `low` itself is refused.
+    """
+    good = isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in kinds
+    if good and isinstance(value, np.ndarray) and kinds != "b" and value.size:
+        if nan:
+            inside = not ((value < low) | (value > high)).any()
+        else:
+            inside = bool(value.min() >= low and value.max() <= high and np.isfinite(value).all())
+        good = inside and not (above and (value <= low).any())
+    if not good:
+        bounds = "" if math.isinf(low) and math.isinf(high) else f" in {'(' if above else '['}{low:g}, {high:g}]"
+        finite = "" if nan or "f" not in kinds else " of finite numbers"
+        raise broken(what, f"{KINDS[kinds]} array {list(shape)}{finite}{bounds}", value)
+
+
+def ids(what: str, value: object, n: int, least: int = 0) -> None:
+    """Check sorted distinct integers in [0, n), `least` of them or more."""
+    good = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i" and len(value) >= least
+    if good and isinstance(value, np.ndarray) and len(value):
+        good = bool(value[0] >= 0 and value[-1] < n and (value[1:] > value[:-1]).all())
+    if not good:
+        some = f", at least {least}" if least else ""
+        raise broken(what, f"an integer array of sorted distinct numbers in [0, {n - 1}]{some}", value)
+
+
+def number(
+    what: str, value: object, low: float = -math.inf, *, infinite: bool = False, above: bool = False, nan: bool = False
+) -> float:
+    """Return a number that is at least `low` (greater with `above`); infinite: whether it may be that."""
+    good = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if good and not nan:
+        x = float(value)  # type: ignore[arg-type]  # mypy does not carry the check above over
+        good = (x > low if above else x >= low) and (infinite or math.isfinite(x))
+    if not good:
+        least = "" if math.isinf(low) else f" {'above' if above else 'of at least'} {low:g}"
+        raise broken(what, f"a {'' if infinite or nan else 'finite '}number{least}", value)
+    return float(value)  # type: ignore[arg-type]
+
+
+def integer(what: str, value: object, low: int) -> None:
+    """Check an integer of at least `low`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+        raise broken(what, f"an integer of at least {low}", value)
+
+
+def numbers(what: str, value: object) -> None:
+    """Check a mapping from names to numbers, which may be NaN."""
+    for name, item in typed(what, value, Mapping).items():  # type: ignore[type-abstract]
+        if not isinstance(name, str):
+            raise broken(f"a key of {what}", "a text", name)
+        number(f"{what}[{name!r}]", item, nan=True)
+
+
+def tensor(what: str, value: object, shape: tuple[int, ...]) -> None:
+    """Check a torch tensor of floating-point numbers; they may be NaN, which the server handles."""
+    import torch  # noqa: PLC0415 - options are checked before torch is imported
+
+    if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape or not value.is_floating_point():
+        raise broken(what, f"a tensor {list(shape)} of floating-point numbers", value)
+
+
+def vectors(what: str, value: object, size: int | None = None) -> None:
+    """Check a mapping from names to vectors of one length; size: that length, None for any."""
+    items: Mapping[Any, Tensor] = typed(what, value, Mapping)  # type: ignore[type-abstract]
+    for name, item in items.items():
+        length = getattr(item, "shape", (0,))[:1] if size is None else (size,)
+        tensor(f"{what}[{name!r}]", item, tuple(length))
+
+
+def pair(value: object, kind: type[T], state: object, *, optional: bool = False) -> tuple[T | None, Any]:
+    """Return the two items of (kind, State); state: the one before, whose type the next one must have.
+
+    optional: whether None may stand in place of the first.
+    """
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise broken("the result", f"a pair ({kind.__name__}, state)", value)
+    first = None if optional and value[0] is None else typed("the first item of the result", value[0], kind)
+    return first, same_state(value[1], state)
+
+
+def same_state(value: object, state: object) -> object:
+    """Return the next state, which must have the type of the state before."""
+    if type(value) is not type(state):
+        raise broken("the state", f"a {type(state).__name__}, as the state before", value)
+    return value
+
+
+def describe(error: BaseException, module: str) -> str:
+    """Describe an exception in one line; module: of the part, whose deepest frame is named."""
+    text = " ".join(str(error).split("\n")[:2]).strip()
+    line = place(error.__traceback__, module)
+    return f"{type(error).__name__}{f': {text}' if text else ''}{f' ({line})' if line else ''}"
+
+
+def place(trace: TracebackType | None, module: str) -> str:
+    """Return file, line and function of the deepest frame of `module`, an empty text without any."""
+    frames = [(frame, line) for frame, line in traceback.walk_tb(trace) if frame.f_globals.get("__name__") == module]
+    if not frames:
+        return ""
+    frame, line = frames[-1]
+    return f"{frame.f_code.co_filename}, line {line}, in {frame.f_code.co_name}"

@@ -1,0 +1,241 @@
+"""What each method of a part may return, checked in the loop: `CHECKS` has a function for each group and method.
+
+A check gets the part, the result and the arguments of the call. It returns the result that the loop uses.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fedcohort.availability.schedule import Schedule
+from fedcohort.contracts import (
+    array,
+    broken,
+    ids,
+    integer,
+    number,
+    numbers,
+    pair,
+    same_state,
+    tensor,
+    typed,
+    vectors,
+)
+from fedcohort.device.base import Timing, Workload
+from fedcohort.errors import ComponentError
+from fedcohort.rng import Draws
+from fedcohort.round.data_contracts import DATA_CHECKS
+from fedcohort.types import Advice, Ids, Probe, RoundContext, RoundOutcome, Selection
+
+Part = Any  # of the group that the check stands for
+Result = Any
+State = Any
+Check = Callable[..., Result]
+ROUNDING = 1 + 1e-9  # of probabilities that are sums
+
+
+def first_state(part: Part, state: State, *args: object) -> State:
+    """Check that a checkpoint can hold the state."""
+    from fedcohort.state import pack  # noqa: PLC0415 - options are checked before torch is imported
+
+    try:
+        pack(state)
+    except TypeError as error:
+        raise ComponentError(f"the state can't be saved in a checkpoint: {error}") from error
+    return state
+
+
+def observed(part: Part, result: Result, state: State, *args: object) -> State:
+    return same_state(result, state)
+
+
+def described(part: Part, result: Result, *args: object) -> Result:
+    numbers("the result", result)
+    return result
+
+
+# --- selector ------------------------------------------------------------------------------------------------------
+def planned(part: Part, result: Result, state: State, ctx: RoundContext) -> Sequence[Probe]:
+    """Check the probes; a generator is read once."""
+    probes = tuple(result)
+    for probe in probes:
+        typed("a probe", probe, Probe)
+        typed("Probe.signal", probe.signal, str)
+        ids("Probe.clients", probe.clients, ctx.n_clients)
+        typed("Probe.options", probe.options, Mapping)  # type: ignore[type-abstract]
+        typed("Probe.concurrent", probe.concurrent, bool)
+    return probes
+
+
+def selected(part: Part, result: Result, state: State, ctx: RoundContext, *args: object) -> Result:
+    selection, after = pair(result, Selection, state)
+    chosen = typed("the first item of the result", selection, Selection)
+    shape = (ctx.n_clients,)
+    ids("Selection.clients", chosen.clients, ctx.n_clients)
+    for name in ("uncapped", "plain", "zero_fill"):
+        typed(f"Selection.{name}", getattr(chosen, name), bool)
+    for name in ("scores", "reward"):
+        if (values := getattr(chosen, name)) is not None:
+            array(f"Selection.{name}", values, shape, "if", nan=True)
+    for name, values in typed("Selection.parts", chosen.parts, Mapping).items():  # type: ignore[type-abstract]
+        array(f"Selection.parts[{name!r}]", values, shape, "if", nan=True)
+    if chosen.probability is not None:
+        array("Selection.probability", chosen.probability, shape, "if", 0, ROUNDING, nan=True)
+    if chosen.units is not None:
+        array("Selection.units", chosen.units, shape, "i")
+    if chosen.upload is not None:
+        array("Selection.upload", chosen.upload, shape, "f", nan=True)
+    return replace(chosen, clients=chosen.clients.copy()), after  # the selector may go on writing into its own array
+
+
+def advised(part: Part, result: Result, state: State, outcome: RoundOutcome) -> Result:
+    advice, _ = pair(result, Advice, state, optional=True)
+    if advice is None:
+        return result
+    shape = (len(outcome.clients),)
+    if advice.keep is not None:
+        array("Advice.keep", advice.keep, shape, "b")
+    if advice.weights is not None:
+        array("Advice.weights", advice.weights, shape, "if", low=0)
+    typed("Advice.absolute", advice.absolute, bool)
+    return result
+
+
+def traced(part: Part, result: Result, state: State) -> Result:
+    for name, spread in typed("the result", result, Mapping).items():  # type: ignore[type-abstract]
+        if not isinstance(spread, tuple) or len(spread) != 2:
+            raise broken(f"the result for {name!r}", "a pair (mean, standard deviation)", spread)
+        numbers("the result", {name: spread[0], f"{name}, deviation": spread[1]})
+    return result
+
+
+# --- aggregator, server optimizer, codec ------------------------------------------------------------------------------
+def broadcast(part: Part, result: Result, state: State) -> Result:
+    vectors("the result", result)
+    names = {name for hook in part.hooks for name in hook.downloads}
+    if not names <= set(result):
+        raise broken(
+            "the result", f"a mapping with the vectors {sorted(names)} that the hooks download", sorted(result)
+        )
+    return result
+
+
+def weighted(part: Part, result: Result, n_used: Ids, n_train: Ids) -> Result:
+    array("the result", result, (len(n_used),), "if", low=0)
+    return result
+
+
+def directed(part: Part, result: Result, state: State, arrived: Any) -> Result:  # noqa: ANN401  an `agg.base.Arrived`
+    from fedcohort.agg.base import Direction  # noqa: PLC0415 - imports torch
+
+    first, _ = pair(result, Direction, state)
+    direction = typed("the first item of the result", first, Direction)
+    tensor("Direction.displacement", direction.displacement, tuple(arrived.mean.shape))
+    if direction.weights is not None:
+        array("Direction.weights", direction.weights, (len(arrived.outcome.clients),), "if", nan=True)
+    return result
+
+
+def stepped(part: Part, result: Result, state: State, direction: Any) -> Result:  # noqa: ANN401  a tensor
+    from torch import Tensor  # noqa: PLC0415
+
+    displacement, _ = pair(result, Tensor, state)
+    tensor("the displacement", displacement, tuple(direction.shape))
+    return result
+
+
+def encoded_bytes(part: Part, result: Result, layout: object) -> Result:
+    integer("the result", result, 0)
+    return result
+
+
+def transmitted(part: Part, result: Result, delta: Any, *args: object) -> Result:  # noqa: ANN401  a tensor
+    tensor("the result", result, tuple(delta.shape))
+    return result
+
+
+# --- samples, deadline, device, availability, client, attack ----------------------------------------------------------
+def looking(part: Part, result: Result, state: State, n: Ids) -> Result:
+    array("the result", result, (len(n),), "b")
+    return result
+
+
+def chosen_samples(part: Part, result: Result, state: State, request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
+    ids("the result", result, request.n, least=1)
+    return result
+
+
+def count_asked(part: Part, result: Result, cohort: int) -> Result:
+    integer("the result", result, 1)
+    return result
+
+
+def deadline_seconds(part: Part, result: Result, *args: object) -> float:
+    return number("the result", result, 0.0, infinite=True)
+
+
+def timed(part: Part, result: Result, clients: Ids, work: Workload, draws: Draws) -> Timing:
+    timing = typed("the result", result, Timing)
+    for name in ("down", "infer", "unit", "up"):
+        array(f"Timing.{name}", getattr(timing, name), (len(clients),), "if", low=0)
+    if part.timed and (work.load > 0).any() and not (timing.finish(1)[work.load > 0] > 0).all():
+        raise broken("the seconds of a client with work", "above 0 where `timed` is true", timing.finish(1))
+    return timing
+
+
+def ready(part: Part, result: Result, draws: Draws) -> Result:
+    array("the result", result, (draws.n_clients,), "b")
+    return result
+
+
+def scheduled(part: Part, result: Result, draws: Draws) -> Schedule | None:
+    if result is None:
+        return None
+    schedule, n = typed("the result", result, Schedule), draws.n_clients
+    starts = getattr(schedule.start, "shape", (0,))
+    array("Schedule.start", schedule.start, starts[:1], "if", low=0)
+    array("Schedule.end", schedule.end, starts[:1], "if", low=0)
+    array("Schedule.period", schedule.period, (n,), "if", low=0, above=True)
+    for name in ("first", "stop"):
+        array(f"Schedule.{name}", getattr(schedule, name), (n,), "i", 0, len(schedule.start))
+    if (schedule.end < schedule.start).any():
+        raise broken("Schedule.end", "at least the start of each interval", schedule.end)
+    return schedule
+
+
+def learning_rate(part: Part, result: Result, round: int) -> float:
+    return number("the result", result, 0.0, above=True)
+
+
+def optimizer(part: Part, result: Result, y: object, lr: float) -> Result:
+    from torch.optim import Optimizer  # noqa: PLC0415
+
+    return typed("the result", result, Optimizer)
+
+
+def liars(part: Part, result: Result, n_clients: int, rng: object) -> Result:
+    ids("the result", result, n_clients)
+    return result
+
+
+def claimed(part: Part, result: Result, signal: str, values: np.ndarray) -> Result:
+    array("the result", result, values.shape, "if", nan=True)
+    return result
+
+
+STATEFUL: Mapping[str, Check] = {"init": first_state, "observe": observed, "describe": described}
+CHECKS: Mapping[str, Mapping[str, Check]] = {
+    "selector": {"init": first_state, "plan": planned, "select": selected, "observe": advised, "trace": traced},
+    "agg": {"init": first_state, "broadcast": broadcast, "weights": weighted, "direction": directed},
+    "server": {"init": first_state, "step": stepped},
+    "codec": {"bytes_up": encoded_bytes, "transmit": transmitted},
+    "samples": {**STATEFUL, "look": looking, "choose": chosen_samples, "tell": described},
+    "deadline": {**STATEFUL, "ask": count_asked, "announce": deadline_seconds, "close": deadline_seconds},
+    "device": {"expect": timed, "sample": timed},
+    "availability": {"ready": ready, "schedule": scheduled},
+    "client": {"lr_at": learning_rate, "optimizer": optimizer},
+    "attack": {"liars": liars, "claim": claimed},
+    **DATA_CHECKS,
+}

@@ -1,0 +1,87 @@
+"""What partitions, noise, proxy sets, augmentations, datasets and models may return (see `round/contracts.py`)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedcohort.contracts import array, broken, ids, typed
+from fedcohort.data.ragged import Ragged
+from fedcohort.dataset.base import Raw
+from fedcohort.rng import Draws
+from fedcohort.types import Ids
+
+Part = Any  # of the group that the check stands for
+Result = Any
+Check = Callable[..., Result]
+
+
+def split(part: Part, result: Result, stock: Any, size: Any, *args: object) -> Ragged:  # noqa: ANN401
+    """Check whose sample is which; size: the number of clients, None for any, or the sizes of their shares."""
+    n_clients = size if size is None or isinstance(size, int) else len(size)
+    if isinstance(result, Ragged):
+        dealt = result
+    else:
+        for client, rows in enumerate(typed("the result", result, Sequence)):  # type: ignore[type-abstract]
+            ids(f"the samples of client {client}", rows, len(stock))
+        dealt = Ragged.of(result)
+    if not len(dealt) or (n_clients is not None and len(dealt) != n_clients):
+        raise broken("the number of clients", "at least 1" if n_clients is None else f"{n_clients}", len(dealt))
+    ids("the samples of all clients", np.sort(dealt.rows), len(stock), least=1)
+    return dealt
+
+
+def shares(part: Part, result: Result, draws: Draws) -> Result:
+    array("the result", result, (draws.n_clients,), "if", 0, 1)
+    return result
+
+
+def levels(part: Part, result: Result, draws: Draws) -> Result:
+    array("the result", result, (draws.n_clients,), "if", low=0)
+    return result
+
+
+def flipped(part: Part, result: Result, labels: Ids, rate: float, n_classes: int, rng: object) -> Result:
+    array("the result", result, labels.shape, "i", 0, n_classes - 1)
+    return result
+
+
+def disturbed(part: Part, result: Result, x: np.ndarray, *args: object) -> Result:
+    array("the result", result, x.shape, "f")
+    return result
+
+
+def public_inputs(part: Part, result: Result, federation: Any, seed: int) -> Result:  # noqa: ANN401  a `Federation`
+    if part.holds or result is not None:
+        like = federation.server_test.x
+        shape = tuple(getattr(result, "shape", (0,)))
+        if not shape[:1] > (0,) or shape[1:] != tuple(like.shape[1:]) or result.dtype != like.dtype:
+            raise broken("the result", f"a {like.dtype} tensor [n, {', '.join(map(str, like.shape[1:]))}]", result)
+    return result
+
+
+def changed(part: Part, result: Result, x: Any, rng: object) -> Result:  # noqa: ANN401  a tensor
+    if getattr(result, "shape", None) != x.shape or result.dtype != x.dtype:
+        raise broken("the result", f"a tensor {list(x.shape)} of type {x.dtype}, as the inputs", result)
+    return result
+
+
+def loaded(part: Part, result: Result, seed: int) -> Raw:
+    return typed("the result", result, Raw)
+
+
+def built(part: Part, result: Result, *args: object) -> Result:
+    from torch import nn  # noqa: PLC0415
+
+    return typed("the result", result, nn.Module)
+
+
+DATA_CHECKS: Mapping[str, Mapping[str, Check]] = {
+    "partition": {"split": split, "deal": split},
+    "label_noise": {"rates": shares, "flip": flipped},
+    "feature_noise": {"levels": levels, "disturb": disturbed},
+    "proxy": {"inputs": public_inputs},
+    "augmentation": {"change": changed},
+    "dataset": {"load": loaded},
+    "model": {"build": built},
+}

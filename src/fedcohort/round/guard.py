@@ -1,0 +1,153 @@
+"""A guard around the parts of a run: they get arrays that can't be written to, and what they return is checked.
+
+An exception that a part raises is reported with the part's name, and the file and line of its code.
+"""
+
+import functools
+import traceback
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FunctionType, UnionType
+from typing import Any, ClassVar, TypeVar, get_args, get_origin
+
+from fedcohort.contracts import broken, describe
+from fedcohort.errors import ComponentError, FedcohortError, UndeclaredSignal
+from fedcohort.round.contracts import CHECKS, Check
+from fedcohort.types import read_only
+
+P = TypeVar("P")
+NAME = "name_in_messages"  # the attribute that `guard` gives a part
+Hint = Any  # a type, or what stands for several
+
+
+def name_of(part: object, option: str) -> str:
+    """Return the option as typed with the class behind it, as in "selector=mine (my_code.Mine)"."""
+    return f"{option} ({type(part).__module__}.{type(part).__qualname__})"
+
+
+def guard(part: P, group: str, option: str, contract: type) -> P:
+    """Return the part with each method of `CHECKS` wrapped by its check.
+
+    Args:
+        part: the object that was made of a config group.
+        group: the config group.
+        option: what the user typed, as in "selector=mine".
+        contract: the class in the group's `base` module, whose attributes the part must have.
+    """
+    who = name_of(part, option)
+    _check_attributes(part, contract, who)
+    object.__setattr__(part, NAME, who)
+    for name, check in CHECKS.get(group, {}).items():
+        object.__setattr__(part, name, _guarded(part, getattr(part, name), check, f"{who}: {name}"))
+    return part
+
+
+def _guarded(part: object, method: Callable[..., Any], check: Check, where: str) -> Callable[..., Any]:
+    handles_tensors = where.endswith((": direction", ": step", ": transmit", ": change"))
+
+    @functools.wraps(method)
+    def call(*args: object) -> object:
+        handed = list(_tensors(args)) if handles_tensors else []
+        versions = [tensor._version for tensor in handed]
+        with named(where, type(part).__module__):
+            result = check(part, method(*map(read_only, args)), *args)
+            if versions != [tensor._version for tensor in handed]:
+                raise ComponentError("it changes a tensor that it was handed, which other parts read as well")
+        return result
+
+    return call
+
+
+@contextmanager
+def named(where: str, module: str) -> Iterator[None]:
+    """Put the name of a part, and of its method, in front of what is wrong with it; module: of its class."""
+    try:
+        yield
+    except ComponentError as error:
+        raise ComponentError(f"{where}: {error}") from error
+    except UndeclaredSignal as error:
+        raise UndeclaredSignal(f"{where}: {error}") from error
+    except (FedcohortError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, RuntimeError) and "alloc" in str(error):  # torch has no error of its own for it
+            raise
+        raise ComponentError(f"{where} raised {describe(error, module)}") from error
+
+
+def _tensors(args: Iterable[Any]) -> Iterator[Any]:
+    """Yield the tensors among the arguments, and those of an `agg.base.Arrived`."""
+    for item in args:
+        if hasattr(item, "_version"):
+            yield item
+        elif hasattr(item, "totals"):
+            yield from _tensors((item.mean, item.updates, item.buffers, *item.totals.values()))
+
+
+@contextmanager
+def prefixed(part: object) -> Iterator[None]:
+    """Put the name of a part in front of the errors that its choices or its declarations cause."""
+    try:
+        yield
+    except FedcohortError as error:
+        raise type(error)(f"{getattr(part, NAME, type(part).__name__)}: {error}") from error
+
+
+def blame(error: BaseException, owners: Mapping[str, str]) -> ComponentError | None:
+    """Return the error that names the part whose code raised; None where no frame is of a part.
+
+    owners: the name of a part by the module of its class.
+    """
+    if isinstance(error, FedcohortError) or not isinstance(error, Exception):
+        return None
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    module = next((name for name in reversed(modules) if name in owners), None)
+    return None if module is None else ComponentError(f"{owners[module]} raised {describe(error, module)}")
+
+
+def owners_of(code: Mapping[str, Iterable[object]], signals: Iterable[str]) -> dict[str, str]:
+    """Return the option that each module of the parts' code belongs to, by the module's name.
+
+    Args:
+        code: the objects that an option has made, by the option as typed: a part, its hooks, the modules of a network.
+        signals: the words of all signals that the run reads.
+    """
+    options: dict[str, list[str]] = defaultdict(list)
+    for option, objects in code.items():
+        for module in sorted({type(item).__module__ for item in objects}):
+            if not module.startswith("torch."):
+                options[module].append(option)
+    for word in signals:
+        options[word if "." in word else f"fedcohort.signal.{word}"].append(f"the signal {word}")
+    return {module: " or ".join(names) for module, names in options.items()}
+
+
+def _check_attributes(part: object, contract: type, who: str) -> None:
+    """Check the type of each attribute and property that the contract declares. Raises `ComponentError`."""
+    for name, hint in _declared(contract).items():
+        with named(f"{who}: {name}", type(part).__module__):
+            value = getattr(part, name)
+        kind: Hint = hint if isinstance(hint, UnionType) else get_origin(hint) or hint
+        if isinstance(kind, type | UnionType) and not isinstance(value, kind | int if kind is float else kind):
+            raise ComponentError(f"{who}: {broken(name, str(getattr(kind, '__name__', kind)), value)}")
+    for hook in getattr(part, "hooks", ()):
+        for name in ("begin", "downloads", "uploads", "remembers"):
+            if not hasattr(hook, name):
+                raise ComponentError(f"{who}: {broken('each of hooks', f'an object with {name}', hook)}")
+    for name in dir(contract):
+        if isinstance(getattr(contract, name), FunctionType) and not callable(getattr(part, name)):
+            raise ComponentError(f"{who}: {broken(name, 'a method', getattr(part, name))}")
+
+
+@functools.cache
+def _declared(contract: type) -> dict[str, Hint]:
+    """Return the types of the attributes and properties of a contract, by name; quoted ones are left out."""
+    found: dict[str, Hint] = {}
+    for base in reversed(contract.__mro__):
+        hints = vars(base).get("__annotations__", {})
+        found |= {name: get_args(hint)[0] if get_origin(hint) is ClassVar else hint for name, hint in hints.items()}
+        for name, item in vars(base).items():
+            if isinstance(item, property):
+                found[name] = getattr(item.fget, "__annotations__", {}).get("return")
+    return {name: hint for name, hint in found.items() if not name.startswith("_") and hint is not None}

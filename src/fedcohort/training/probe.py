@@ -1,0 +1,104 @@
+"""Two samples through a network before a run: what it returns, and what it must leave alone.
+
+Clients and evaluations share the run's inputs, so that a network that changes them in place would spoil the data of
+all. The probe works on copies, and moves neither the network's statistics nor a global generator.
+"""
+
+import copy
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fedcohort.contracts import broken, tensor
+from fedcohort.data.federation import Federation
+from fedcohort.errors import ComponentError
+from fedcohort.objective.base import Objective
+from fedcohort.rng import torch_scope
+from fedcohort.training.positions import on
+
+
+def probe_network(network: nn.Module, federation: Federation) -> Tensor:
+    """Check a network in eval and in train mode, and return its logits of two samples.
+
+    Raises `ComponentError` whose message says what is wrong.
+    """
+    _check_parameters(network)
+    with _generators_kept():
+        tried = copy.deepcopy(network)
+        _logits(tried.eval(), federation)
+        logits = _logits(tried.train(), federation)
+    if not logits.requires_grad:
+        raise ComponentError("forward must return logits with a gradient to the parameters, got detached ones")
+    return logits
+
+
+def _check_parameters(network: nn.Module) -> None:
+    lazy = [name for name, p in network.named_parameters() if nn.parameter.is_lazy(p)]
+    if lazy:
+        raise ComponentError(f"the network must have no lazy layer, got the parameter {lazy[0]!r} without a shape")
+    trained = [(name, p) for name, p in network.named_parameters() if p.requires_grad]
+    if not trained:
+        raise ComponentError("the network must have at least one trainable parameter, got none")
+    for name, p in trained:
+        if p.dtype not in (torch.float32, torch.float64) or p.dtype != trained[0][1].dtype:
+            raise broken(f"the parameter {name!r}", "a float32 tensor as all others", p)
+
+
+def _logits(network: nn.Module, federation: Federation) -> Tensor:
+    """Return the logits of two samples, and check their shape and that the samples are unchanged."""
+    data, mode = federation.server_test, "train" if network.training else "eval"
+    x = _two(data.x)
+    before = x.clone()
+    logits: object = network(x)
+    if not torch.equal(x, before):
+        raise ComponentError(
+            f"forward in {mode} mode must leave its inputs as they are, got them changed: write `x = x - 0.5` in place "
+            "of `x -= 0.5`"
+        )
+    tensor(f"the logits in {mode} mode", logits, (*_two(data.y).shape, federation.n_classes))
+    if not isinstance(logits, Tensor):
+        raise broken("the logits", "a tensor", logits)
+    return logits
+
+
+def probe_objective(objective: Objective, logits: Tensor, federation: Federation) -> None:
+    """Check the objective and the cross-entropy of two samples, [2] both, and what is minimised of their mean.
+
+    Raises `ComponentError` whose message says what is wrong.
+    """
+    y = _two(federation.server_test.y)
+    reference = logits.detach().softmax(-1) if objective.uses_reference else None
+    before = logits.detach().clone(), y.clone()
+    with _generators_kept():
+        result: object = on(federation.targets, objective).per_sample(logits, y, reference)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise broken("the result of per_sample", "a pair (objective, cross-entropy)", result)
+        for name, values in zip(("objective", "cross-entropy"), result, strict=True):
+            tensor(f"the {name} of per_sample", values, (2,))
+        minimised: object = objective.outer(result[0].mean())
+    tensor("the result of outer", minimised, ())
+    if not (torch.equal(logits.detach(), before[0]) and torch.equal(y, before[1])):
+        raise ComponentError("per_sample must leave logits and labels as they are, got them changed")
+    if not isinstance(minimised, Tensor) or not minimised.requires_grad:
+        raise ComponentError("per_sample and outer must keep the gradient to the logits, got detached values")
+
+
+def _two(rows: Tensor) -> Tensor:
+    """Return copies of two rows, twice the same where there is only one."""
+    return rows[[0, min(1, len(rows) - 1)]].clone()
+
+
+@contextmanager
+def _generators_kept() -> Iterator[None]:
+    """Restore the global generators of Python, numpy and torch at the end."""
+    saved = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        with torch_scope(0, "probe"):
+            yield
+    finally:
+        random.setstate(saved[0])
+        np.random.set_state(saved[1])  # noqa: NPY002

@@ -1,0 +1,98 @@
+"""The guard around a run's parts: read-only arrays, checked results, named exceptions."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.agg.base import Aggregator, Arrived, Direction
+from fedcohort.agg.fedavg import FedAvg
+from fedcohort.availability.base import Availability
+from fedcohort.availability.bernoulli import Bernoulli
+from fedcohort.errors import ComponentError, UndeclaredSignal
+from fedcohort.rng import Draws
+from fedcohort.round.guard import blame, guard, owners_of, prefixed
+from fedcohort.types import Ids, RoundOutcome, Selection, Values
+
+OUTCOME = RoundOutcome(0, Selection(np.arange(2)), np.arange(2), np.empty(0, np.int64), {}, {}, 1.0)
+
+
+def guarded(method: Any, name: str, **others: Any) -> Any:
+    kind: Any = type("Mine", (FedAvg,), {name: method, **others, "__module__": __name__})
+    return guard(kind(weighting="used"), "agg", "agg=mine", Aggregator)
+
+
+def arrived() -> Arrived:
+    return Arrived(OUTCOME, torch.ones(3, dtype=torch.float64), {}, np.full(2, 0.5), None)
+
+
+def test_a_good_result_is_returned_as_it_is() -> None:
+    agg = guard(FedAvg("used"), "agg", "agg=fedavg", Aggregator)
+    mean = arrived()
+    assert agg.direction(None, mean)[0].displacement is mean.mean
+
+
+def test_a_wrong_result_names_option_class_method_and_value() -> None:
+    agg = guarded(lambda self, n_used, n_train: -n_used.astype(float), "weights")
+    message = r"agg=mine \(.*test_guard.Mine\): weights: the result must be .* got float64 array \[2\]"
+    with pytest.raises(ComponentError, match=message):
+        agg.weights(np.array([3, 4]), np.array([3, 4]))
+
+
+def test_an_exception_names_file_and_line() -> None:
+    agg = guarded(lambda self, state, seen: 1 / 0, "direction")
+    with pytest.raises(ComponentError, match=r"direction raised ZeroDivisionError.*test_guard.py, line \d+"):
+        agg.direction(None, arrived())
+
+
+def test_arrays_can_not_be_written_to_and_tensors_must_not() -> None:
+    def weights(self: object, n_used: Ids, n_train: Ids) -> Values:
+        n_used[:] = 0
+        return n_used.astype(float)
+
+    def direction(self: object, state: None, seen: Arrived) -> tuple[Direction, None]:
+        return Direction(seen.mean.mul_(2)), state
+
+    agg, sizes = guarded(weights, "weights", direction=direction), np.array([3, 4])
+    with pytest.raises(ComponentError, match="read-only"):
+        agg.weights(sizes, sizes)
+    assert sizes.tolist() == [3, 4]
+    sizes[:] = 1  # the run's own array stays as it was
+    with pytest.raises(ComponentError, match="changes a tensor that it was handed"):
+        agg.direction(None, arrived())
+
+
+def test_attributes_have_the_types_of_the_contract() -> None:
+    with pytest.raises(ComponentError, match="needs must be frozenset, got 'loss'"):
+        guarded(None, "other", needs="loss")
+    with pytest.raises(ComponentError, match="broadcast must be a method, got None"):
+        guarded(None, "broadcast")
+
+
+def test_a_method_without_arguments_is_named() -> None:
+    part = guard(Bernoulli(0.5), "availability", "availability=bernoulli", Availability)
+    assert part.ready(Draws(0, 5, 1)).dtype == bool
+    with pytest.raises(ComponentError, match="weights raised TypeError"):
+        guarded(lambda self: None, "weights").weights(np.ones(1), np.ones(1))
+
+
+def test_code_that_is_not_guarded_is_found_by_its_module() -> None:
+    class Layer(torch.nn.Module):
+        pass
+
+    owners = owners_of({"model=mine": [torch.nn.Linear(1, 1), Layer()], "agg=mine": [Layer()]}, ["loss", "own.word"])
+    assert owners[__name__] == "model=mine or agg=mine"
+    assert owners["own.word"] == "the signal own.word"
+    assert not any(module.startswith("torch") for module in owners)
+    with pytest.raises(ValueError, match="ten") as caught:
+        raise ValueError("ten")
+    assert "model=mine or agg=mine raised ValueError: ten" in str(blame(caught.value, owners))
+    assert blame(caught.value, {}) is None
+    assert blame(ComponentError("named already"), owners) is None
+
+
+def test_errors_of_the_engine_get_the_name_of_the_part() -> None:
+    agg = guarded(None, "other")
+    with pytest.raises(UndeclaredSignal, match=r"agg=mine \(.*\): the selector reads"), prefixed(agg):
+        raise UndeclaredSignal("the selector reads the signal 'loss'")

@@ -1,0 +1,44 @@
+"""The data that all parts share, compared at both ends of a run."""
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from fedcohort.data.federation import Federation
+from fedcohort.errors import ComponentError
+from fedcohort.round.shared import Shared
+from federation_toy import made
+
+
+@pytest.mark.parametrize("part", ["train", "val", "test", "server_val", "server_test"])
+def test_changed_inputs_and_labels_are_named(part: str) -> None:
+    federation: Federation = made()
+    shared = Shared(federation)
+    shared.verify(federation)
+    getattr(federation, part).x[0] -= 0.5
+    with pytest.raises(ComponentError, match=f"changed the shared data \\({part}.x\\)"):
+        shared.verify(federation)
+
+
+def test_bytes_and_the_proxy_count() -> None:
+    federation = replace(made(), proxy=torch.zeros(4, 3, dtype=torch.uint8))
+    shared = Shared(federation)
+    assert federation.proxy is not None
+    federation.proxy[1, 1] = 3
+    with pytest.raises(ComponentError, match="proxy"):
+        shared.verify(federation)
+
+
+def test_a_draw_from_numpys_global_generator_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+    federation, state = made(), np.random.get_state()  # noqa: NPY002
+    shared = Shared(federation)
+    with caplog.at_level(logging.WARNING, "fedcohort"):
+        shared.verify(federation)
+        assert not caplog.messages
+        np.random.random()  # noqa: NPY002
+        shared.verify(federation)
+    np.random.set_state(state)  # noqa: NPY002
+    assert "numpy's global generator" in caplog.text

@@ -1,0 +1,73 @@
+"""Tensors that are handed to a part can't be made read-only: this compares them before and after each call."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+import torch
+
+from fedcohort.hook import Correction
+from fedcohort.round.guard import guard
+from fedcohort.startup import assemble
+from fedcohort.training.local import LocalTrainer
+
+MUST_CHANGE = {("correct", 0)}  # a hook changes the gradient in place
+
+
+def tensors(value: object) -> Iterator[torch.Tensor]:
+    """Yield the tensors in a value: in records, mappings and sequences as well."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (tensor for item in value.values() for tensor in tensors(item))
+    elif isinstance(value, tuple | list):
+        yield from (tensor for item in value for tensor in tensors(item))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield from (tensor for item in vars(value).values() for tensor in tensors(item))
+
+
+def compared(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return the method, which fails where it changes a tensor among its arguments."""
+
+    @functools.wraps(method)
+    def call(*args: Any, **named: Any) -> Any:
+        handed = [t for i, arg in enumerate(args) if (name, i) not in MUST_CHANGE for t in tensors(arg)]
+        before = [tensor.detach().clone() for tensor in handed]
+        result = method(*args, **named)
+        same = [torch.equal(a.detach().nan_to_num(), b.nan_to_num()) for a, b in zip(handed, before, strict=True)]
+        assert all(same), f"{method.__qualname__} changes a tensor that it was handed"
+        return result
+
+    return call
+
+
+class WatchedCorrection:
+    """A hook's work, compared call by call."""
+
+    def __init__(self, correction: Correction) -> None:
+        self.correction = correction
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.correction, name)
+        return compared(found, name) if callable(found) else found
+
+
+def watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare the tensors of every call of a guarded method, in the runs that are composed from now on."""
+
+    def watching(part: Any, group: str, option: str, contract: type) -> Any:
+        part = guard(part, group, option, contract)
+        for name in dir(type(part)):
+            if not name.startswith("_") and callable(method := getattr(part, name)) and name != "build":
+                object.__setattr__(part, name, compared(method, name))
+        return part
+
+    def begin(self: LocalTrainer, task: Any, down: Mapping[str, torch.Tensor]) -> list[Any]:
+        corrections = started(self, task, down)
+        return [WatchedCorrection(correction) for correction in corrections]
+
+    started = LocalTrainer.begin
+    monkeypatch.setattr(LocalTrainer, "begin", begin)
+    monkeypatch.setattr(assemble, "guard", watching)
