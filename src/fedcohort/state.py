@@ -31,7 +31,7 @@ def pack(value: object) -> Packed:
         return {"array": torch.from_numpy(np.array(value, order="C"))}  # a copy, as what is saved must not change
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {"record": {f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)}}
-    if type(value) in (tuple, list):
+    if isinstance(value, tuple | list) and type(value) in (tuple, list):  # a named tuple would come back as a list
         return {type(value).__name__: [pack(item) for item in value]}
     if isinstance(value, dict):
         return {"dict": [[pack(k), pack(v)] for k, v in value.items()]}

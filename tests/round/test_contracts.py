@@ -5,10 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from fedcohort.device.base import Timing, Workload
 from fedcohort.errors import ComponentError
 from fedcohort.rng import Draws
 from fedcohort.round import contracts
-from fedcohort.startup.assemble import contract
+from fedcohort.startup.targets import protocol_of
 from fedcohort.types import Advice, RoundContext, RoundOutcome, Selection
 
 CTX = RoundContext(0, 2, 4, np.arange(4), {}, np.random.default_rng(0))
@@ -17,7 +18,7 @@ OUTCOME = RoundOutcome(0, Selection(np.arange(2)), np.arange(2), np.empty(0, np.
 
 @pytest.mark.parametrize("group", sorted(contracts.CHECKS))
 def test_checks_stand_for_methods_of_the_contract(group: str) -> None:
-    assert set(contracts.CHECKS[group]) <= set(dir(contract(group)))
+    assert set(contracts.CHECKS[group]) <= set(dir(protocol_of(group)))
 
 
 def test_a_selection_is_a_copy_of_the_ids() -> None:
@@ -49,8 +50,8 @@ def test_negative_weights_and_unsaved_states_are_refused() -> None:
 
 
 def test_seconds_of_work_are_positive_where_the_device_is_timed() -> None:
-    zeros, work = np.zeros(2), contracts.Workload(*np.ones((2, 2)), 1, *np.ones((2, 2)))
-    none = contracts.Timing(zeros, zeros, zeros, zeros)
+    zeros, work = np.zeros(2), Workload(*np.ones((2, 2)), 1, *np.ones((2, 2)))
+    none = Timing(zeros, zeros, zeros, zeros)
     assert contracts.timed(SimpleNamespace(timed=False), none, np.arange(2), work, Draws(0, 2)) is none
     with pytest.raises(ComponentError, match="above 0 where `timed` is true"):
         contracts.timed(SimpleNamespace(timed=True), none, np.arange(2), work, Draws(0, 2))

@@ -20,7 +20,7 @@ def history(cohorts: Sequence[Sequence[int]] | None = None, losses: Sequence[flo
     values = losses or [2.0 / (1 + step) for step in STEPS]
     cohorts = cohorts or [[], *([step, step + 1] for step in STEPS[1:])]
     table = pd.DataFrame({LOSS: values}, index=STEPS)
-    return History(Path(), STEPS, STEPS, table, {LOSS: STEPS}, [], [], cohorts, cohorts, {})
+    return History(Path(), STEPS, STEPS, table, {LOSS: STEPS}, [], [], cohorts, cohorts, {}, {})
 
 
 def curve(**changes: np.ndarray) -> Trajectory:

@@ -203,7 +203,7 @@ def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pyte
             return play(task)
 
         monkeypatch.setattr(engine, "play", counted)
-        work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append, True)
+        work = Work(study, load_results(study), CONFIGS, tmp_path / "logs", False, said.append, "true")
         work.run(list_places(study), [0], 1)
         return load_results(study)
 
