@@ -72,3 +72,8 @@ def test_it_keeps_no_state() -> None:
     assert agg.init(population(3), 2) is None
     assert agg.broadcast(None) == {}
     assert np.array_equal(agg.weights(np.array([2]), np.array([5])), [2.0])
+
+
+def test_its_step_is_no_longer_than_a_mean_of_updates() -> None:
+    """The law on the length of a step holds for it: only an aggregator whose paper chooses the length is exempt."""
+    assert make("agg", "fedavg").own_length is False

@@ -200,6 +200,16 @@ def test_a_model_whose_predictions_overflow_has_no_weight() -> None:
     assert found.displacement.tolist() == pytest.approx([1.0], abs=1e-12)
 
 
+def test_a_model_that_cannot_teach_keeps_no_other_from_learning() -> None:
+    """As `aligned` behind a first model whose predictions overflow: the other two still step .01 towards each other."""
+    bench = workshop(1, torch.full((1, 1), 10.0, dtype=torch.float64))
+    state, losses = State(np.array([2.0, 2.0, 2.0])), [1.0, 1.0, 2.0]
+    found, _ = step(make("agg", "rhfl", lr=0.01), state, {0: [1e308], 1: [3.0], 2: [-3.0]}, losses, bench)
+    weights = known(found.weights)
+    assert weights[1] > weights[2] > weights[0] == 0
+    assert float(found.displacement) == pytest.approx(float(weights[1] - weights[2]) * 2.99, abs=1e-6)
+
+
 def test_one_client_has_no_peers() -> None:
     bench = workshop(1)
     found, _ = step(make("agg", "rhfl"), State(np.array([2.0])), {0: [3.0]}, [1.0], bench)

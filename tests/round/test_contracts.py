@@ -50,7 +50,8 @@ def test_negative_weights_and_unsaved_states_are_refused() -> None:
 
 
 def test_seconds_of_work_are_positive_where_the_device_is_timed() -> None:
-    zeros, work = np.zeros(2), Workload(*np.ones((2, 2)), 1, *np.ones((2, 2)))
+    zeros, ones = np.zeros(2), np.ones(2)
+    work = Workload(ones, ones, 1, ones, ones)
     none = Timing(zeros, zeros, zeros, zeros)
     assert contracts.timed(SimpleNamespace(timed=False), none, np.arange(2), work, Draws(0, 2)) is none
     with pytest.raises(ComponentError, match="above 0 where `timed` is true"):
