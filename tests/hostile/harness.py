@@ -111,5 +111,8 @@ def run_cases(kind: str, cases: Sequence[Case]) -> Counter[str]:
         verdicts[verdict if verdict in PASSED else "failed"] += 1
         if verdict not in PASSED:
             print(f"\nFAILED {kind}: {case.name}: {verdict}\n{answer.text[-1500:]}", flush=True)
-    print(f"| {kind} | {len(cases)} | {verdicts['rejected']} | {verdicts['accepted']} | {verdicts['failed']} |", flush=True)
+    print(
+        f"| {kind} | {len(cases)} | {verdicts['rejected']} | {verdicts['accepted']} | {verdicts['failed']} |",
+        flush=True,
+    )
     return verdicts
