@@ -7,11 +7,12 @@ all studies, so that it is written without judging any of them again.
 import csv
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import mode
 
 from fedcohort.errors import OptionError
+from fedcohort.maths.many_tests import adjust_holm
 from fedcohort.observe.comparison.sheet import NONE, Sheet, write_csv
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.record.folder import write_atomically
@@ -25,9 +26,11 @@ from fedcohort.study.speed import Speeds
 from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
 from fedcohort.study.wording import count, spell_gap, spell_win
 
-TABLE, PAGE = "tables/overview.csv", "README.md"
+TABLE, NUMBERS, PAGE = "tables/overview.csv", "tables/numbers.csv", "README.md"
+LEVEL = 0.05  # of the one correction over all studies
+DISAGREE = "disagree"  # the kind of a regime of which equally large studies say different things
 SHOWN_FACTS = ("metric", "seeds", "to win", "won by", "worse", "sooner")
-FACTS = ("kind", "most", "regime", *SHOWN_FACTS, "federation")
+FACTS = ("kind", "most", "regime", *SHOWN_FACTS, "federation", "cell", "headroom")
 HEAD = ("regime", "study", "metric", "seeds", "to win", "won by", "worse", "sooner at the target")
 SHOWN = 4  # methods that a line names
 LEGEND = (
@@ -37,7 +40,8 @@ LEGEND = (
     "over its regimes there, in bold face where it is after Holm over all of the study's tests, too. Who isn't named "
     "may still win or lose: the seeds don't show it. *Sooner at the target*: how many times as fast as random "
     "selection a method first meets the value that its study asks for, by virtual time, bytes and rounds, each by "
-    "itself; whoever is named only there isn't shown to be better in the end."
+    "itself, and in brackets the client FLOPs and the bytes of its whole runs over those of random selection; a method "
+    "that is named only there isn't shown to be better in the end."
 )
 HEADINGS = {
     WON: "A method is shown to win",
@@ -55,7 +59,13 @@ def csv_of(study: Study, found: Results, verdict: Verdict, speeds: Speeds, u: Me
     for cell in verdict.cells.values():
         federation = known.get(cell.cell, f"{study.name} {cell.cell}")
         sooner = spell_sooner(study, cell.cell, speeds)
-        rows.append({**_line(study, cell, u), "sooner": sooner, "federation": federation})
+        facts = {
+            "sooner": sooner,
+            "federation": federation,
+            "cell": cell.cell,
+            "headroom": "yes" if cell.pays else "no",
+        }
+        rows.append({**_line(study, cell, u), **facts})
     return write_csv([FACTS, *([line[name] for name in FACTS] for line in rows)])
 
 
@@ -105,7 +115,7 @@ def page_of(studies: Path) -> str:
             bare.append(f"- [{folder.name}]({folder.name}/{NAME}): {title}")
     of = {kind: [each for each in lines if each[1]["kind"] == kind] for kind in KINDS}
     parts = ["# Where selection pays", "*All regimes of all studies, by what there is to win and who wins it.*"]
-    parts += [_count(of), LEGEND]
+    parts += [_count(lines, _find_strict(studies, {name for name, _ in lines})), LEGEND]
     for kind, heading in HEADINGS.items():
         found = sorted(of[kind], key=lambda each: -_number(each[1]["most"]))
         rows = [
@@ -125,25 +135,55 @@ def _title_of(folder: Path) -> str:
         return f"its {NAME} can't be read"
 
 
-def _count(of: Mapping[str, Sequence[tuple[str, Line]]]) -> str:
-    """Count the regimes of each kind; a federation that several studies have counts once, as the best said of it."""
-    kinds: dict[str, list[str]] = {}
-    for kind, found in of.items():  # the best first
-        for _, line in found:
-            kinds.setdefault(line.get("federation", line["regime"]), []).append(kind)
-    n = Counter(said[0] for said in kinds.values())
-    studies = {name for found in of.values() for name, _ in found}
-    many = [said for said in kinds.values() if len(said) > 1]
-    differ = sum(len(set(said)) > 1 for said in many)
-    several = f"{len(many)} {'is' if len(many) == 1 else 'are'} in two studies or more, which don't say the same"
-    once = f"{several} of {differ}: each counts once, as the best that is said of it"
-    twice = f", {len(kinds)} different ones ({once})" if many else ""
-    return (
-        f"Of {count(sum(map(len, of.values())), 'regime')}{twice}, **a method is shown to win in {n[WON]}**; in "
-        f"{n[UNUSED]} a yardstick wins and no method is shown to, in {n[OPEN]} the seeds don't settle it, and in "
-        f"{n[NOTHING]} the yardsticks that were run there win nothing, or less than a difference is worth. "
-        f"Pages: {', '.join(f'[{name}]({name}/{PAGE})' for name in sorted(studies))}."
+def _find_strict(studies: Path, names: Collection[str]) -> tuple[int, set[tuple[str, str]]]:
+    """Correct the p-values of all methods in all regimes of these studies by one Holm.
+
+    Returns how many tests there are, and the study and cell of each regime that a method still wins.
+    """
+    tests: list[tuple[float, bool, tuple[str, str]]] = []
+    for name in sorted(names):
+        with (studies / name / NUMBERS).open(newline="") as file:
+            rows = [row for row in csv.DictReader(file) if row["role"] == METHOD and row["diff_p"]]
+        tests += [(float(row["diff_p"]), row["sign"] == "1", (name, row["cell"])) for row in rows]
+    ps = adjust_holm([p for p, _, _ in tests])
+    won = {place for p, (_, wins, place) in zip(ps, tests, strict=True) if wins and p < LEVEL}
+    return sum(map(math.isfinite, ps)), won
+
+
+def _count(lines: Sequence[tuple[str, Line]], strict: tuple[int, Collection[tuple[str, str]]]) -> str:
+    """Count the regimes of each kind; of several studies of one those with the most seeds count, if they agree."""
+    regimes: dict[str, list[tuple[str, Line]]] = {}
+    for name, line in lines:
+        regimes.setdefault(line.get("federation") or f"{name} {line['regime']}", []).append((name, line))
+    counted = [_choose(same) for same in regimes.values()]
+    kinds = [{line["kind"] for _, line in same} for same in counted]
+    n = Counter(next(iter(of)) if len(of) == 1 else DISAGREE for of in kinds)
+    sure = sum(all((name, line.get("cell")) in strict[1] for name, line in same) for same in counted)
+    beyond = sum(
+        of == {WON} and any(line.get("headroom") == "no" for _, line in same)
+        for of, same in zip(kinds, counted, strict=True)
     )
+    many = sum(len(same) > 1 for same in regimes.values())
+    rule = (
+        f"{many} {'is' if many == 1 else 'are'} in two studies or more, of which those with the most seeds count; in "
+        f"{n[DISAGREE]} these disagree, which counts as not replicated"
+    )
+    once = f", {len(regimes)} different ones ({rule})" if many else ""
+    return (
+        f"Of {count(len(lines), 'regime')}{once}, **a method is significantly better in {sure}** after one Holm "
+        f"correction over all {strict[0]} tests of methods on this page. Each study's own correction, over the regimes "
+        f"of a method, leaves {n[WON]}; in {beyond} of these no yardstick is significantly better, so that the win is "
+        f"no share of a headroom. In {n[UNUSED]} a yardstick is better and no method is, in {n[OPEN]} the seeds don't "
+        f"settle it, and in {n[NOTHING]} the yardsticks that were run there win nothing, or less than a difference is "
+        "worth. "
+        f"Pages: {', '.join(f'[{name}]({name}/{PAGE})' for name in sorted({name for name, _ in lines}))}."
+    )
+
+
+def _choose(same: Sequence[tuple[str, Line]]) -> list[tuple[str, Line]]:
+    """Return those of the lines on one regime that have the most seeds."""
+    seeds = [int(line["seeds"]) if line["seeds"].isdigit() else 0 for _, line in same]
+    return [each for each, n in zip(same, seeds, strict=True) if n == max(seeds)]
 
 
 def _number(text: str) -> float:
