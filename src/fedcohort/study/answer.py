@@ -200,9 +200,10 @@ def _tell_these(study: Study, ranks: Ranks, u: MetricUnit) -> list[str]:
         first = _sort(means)[0]
         p = f"p = {spell_p(contests[first].seeds.p)}".replace("= <", "<")
         p = p if math.isfinite(contests[first].seeds.p) else "no test"
+        largest = f"; the largest mean difference is that of {_name([first], means, u)}, {p}"
         lines = [
-            f"**No method is shown to be better than {base} on average over these regimes**; the largest mean "
-            f"difference is that of {_name([first], means, u)}, {p} ({test})."
+            f"**No method is shown to be better than {base} on average over these regimes**"
+            f"{largest if means[first].mean > 0 else ', and none has a larger mean'} ({test})."
         ]
     return [*lines, *([f"Worse on average: {_name(worse[::-1], means, u)}."] if worse else [])]
 
