@@ -165,7 +165,7 @@ def test_regimes_like_these_are_another_question(tmp_path: Path) -> None:
     assert "**Better than random on average over these regimes: flash +3.4" in said
     assert "For regimes like these in general no method is shown to be better (t-test over 6 families" in said
     alike = {name: (0.03 + i / 1000,) * 2 + (0.031,) for i, name in enumerate("abcdef")}
-    assert "Over regimes like these, flash +3.2 [" in tell_ranks(tmp_path, alike)
+    assert "In general, over regimes like these, better as well: flash +3.2 [" in tell_ranks(tmp_path, alike)
 
 
 def test_a_diverged_run_has_no_test(tmp_path: Path) -> None:

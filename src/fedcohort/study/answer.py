@@ -213,10 +213,11 @@ def _tell_others(study: Study, ranks: Ranks, u: MetricUnit) -> list[str]:
     means = {row: each.families.over for row, each in ranks.contests.items() if each.families}
     if not means:
         return ["There are too few families of regimes to generalise from them."]
-    better = [row for row in _sort(means) if ranks.contests[row].sign_elsewhere(study) > 0]
+    both = {row: (each.sign(study), each.sign_elsewhere(study)) for row, each in ranks.contests.items()}
+    better = [row for row in _sort(means) if both[row] == (1, 1)]
     test = f"t-test over {means[_sort(means)[0]].n} families of regimes, each one value, with the same correction"
     if better:
-        return [f"Over regimes like these, {_name(better, means, u)} are better, too ({test})."]
+        return [f"In general, over regimes like these, better as well: {_name(better, means, u)} ({test})."]
     return [f"For regimes like these in general no method is shown to be better ({test})."]
 
 

@@ -1,0 +1,92 @@
+"""README's numbers on client selection and on speed are those of the committed results."""
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from whole import claims
+from whole.claims import ROOT
+
+README = (ROOT / "README.md").read_text()
+SECTION = README.partition("### When does client selection pay?")[2].partition("\nA study asks one question")[0]
+FLAT = " ".join(SECTION.split())
+# what the studies' definitions say, and which isn't computed
+GIVEN: tuple[str, ...] = (
+    "95 % intervals",
+    "10 paired seeds",
+    "10 of 50 clients",
+    "learning rate of 0.1",
+    "rounds 51 to 60",
+    "one Holm",
+)
+GIVEN += ("50 rounds and the mean of the last three evaluations", "9 of 24 clients a round, 25 rounds", "rate of 0.01")
+TESTS, SETTINGS, BETTER, WORSE = claims.counts()
+OVER = {name: claims.over_settings(name) for name in ("cohorts_digits", "regimes_digits")}
+
+
+def said() -> list[str]:
+    """The parts of the section that hold computed numbers."""
+    skew, other = OVER["cohorts_digits"], OVER["regimes_digits"]
+    lines = [claims.line(*setting) for setting in claims.SETTINGS]
+    lines += [
+        f"the best of up to {max(len(claims.methods(name)) for name in ('regimes_digits', 'spurious_cmnist')) - 10}"
+    ]
+    lines += [f"all {TESTS} comparisons of methods with random selection in the {SETTINGS} settings of four studies"]
+    lines += [f"**{BETTER} of the {SETTINGS} settings**", f"significantly worse in {WORSE}"]
+    lines += [f"{skew[0]} settings with label skew", f"{len(skew[3])} of {skew[2]} methods are better"]
+    lines += [
+        f"Fed-CBS by the most ({skew[3][0][1]})",
+        f"over the {skew[1]} seeds",
+        f"{other[0]} settings that also have",
+    ]
+    lines += [f"only FedPNS with tuned options is ({other[3][0][1]}; {other[2]} methods)"]
+    return lines
+
+
+@pytest.mark.parametrize("text", said())
+def test_a_number_is_what_the_results_come_to(text: str) -> None:
+    assert text in FLAT
+
+
+def test_no_other_number_is_there() -> None:
+    """A number that is added to the section needs a line above."""
+    rest = re.sub(r"\]\([^)]*\)", "]", FLAT)
+    for text in sorted((*said(), *GIVEN), key=len, reverse=True):
+        rest = rest.replace(re.sub(r"\]\([^)]*\)", "]", text), "")
+    assert re.findall(r"\S*\d\S*", rest) == []
+
+
+def test_the_names_are_those_of_the_results() -> None:
+    assert OVER["cohorts_digits"][3][0][0] == "fedcbs"
+    assert [row for row, _ in OVER["regimes_digits"][3]] == ["fedpns_tuned"]
+
+
+def test_the_studies_are_what_the_section_says() -> None:
+    for name in ("regimes_digits", "cohorts_digits"):
+        found = claims.study(name)
+        assert {"dataset=digits", "model=mlp", "clients=50", "rounds=60", "client.epochs=2"} <= set(found["common"])
+        assert (found["late"], len(found["seeds"])) == (10, 10)
+    assert claims.study("regimes_fashion")["late"] == 3
+    assert "\nlr: 0.1 " in (ROOT / "configs/client/sgd.yaml").read_text()
+
+
+def test_fedbalancers_speed_is_that_of_its_table() -> None:
+    found = pd.read_csv(ROOT / "benchmarks/papers/fedbalancer_har/har_cnn/target.csv")
+    found = found[found["axis"] == "virtual_s"]
+    total = found[found["seed"].isna() & found["baseline"].fillna("").str.startswith("best_of")].set_index("name")
+    by_seed = found[found["seed"].notna()].pivot_table(index="seed", columns="name", values=["reached", "low"])
+    times = by_seed["low"].where(by_seed["reached"] == 1)
+    ratio = pd.DataFrame(times)[["avg_1t", "avg_2t", "spc", "wfa"]].min(axis=1) / times["fedbalancer"]
+    middle = np.sort(ratio.fillna(0.0).to_numpy())[4:6]
+    whole = total.loc["fedbalancer"]
+    text = " ".join(README.split())
+    assert (
+        f"{whole['speedup_low']:.2f} times as fast as that variant (median; {whole['reached']:.0f} of 10 seeds" in text
+    )
+    assert f"of each seed it is {middle[0]:.2f} to {middle[1]:.2f} times as fast" in text
+    released = total.loc["released"]
+    assert f"is {released['speedup_low']:.2f} times as fast on the {released['reached']:.0f} of 10 seeds" in text
+    assert math.isclose(np.sort(ratio.fillna(0.0).to_numpy())[1], 1.2, abs_tol=0.05), "the second of ten"
