@@ -3,6 +3,7 @@
 `PYTHONPATH=src:tests python -m whole.claims` prints the rows of the table and the counts.
 """
 
+import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -36,6 +37,34 @@ SETTINGS = (  # the table's rows: label, study and cell
     ("one class per client, cohort of 5, Fashion-MNIST", "regimes_fashion", "shards1"),
     ("spurious correlation in 16 of 24 clients, coloured MNIST", "spurious_cmnist", "mostly"),
 )
+JUDGED = (  # the rows of the table in docs/where_selection_pays.md
+    ("equal clients", "regimes_digits", "none"),
+    ("Beta noise 30 %, concentration 2", "regimes_digits", "beta30_wide"),
+    ("40 % of the clients, 90 % wrong labels", "regimes_digits", "bimodal40"),
+    ("70 % of the clients, 90 % wrong labels", "regimes_digits", "bimodal70"),
+    ("the same, other seeds, FLASH's variants only", "flash_repairs", "bimodal70"),
+    ("the same, Fashion-MNIST", "regimes_fashion", "bimodal70"),
+    ("one class per client, cohort of 10", "cohorts_digits", "shards1_cohort10"),
+    ("one class per client, cohort of 5", "cohorts_digits", "shards1_cohort5"),
+    ("the same, Fashion-MNIST", "regimes_fashion", "shards1"),
+    ("two classes per client, cohort of 5", "cohorts_digits", "shards2_cohort5"),
+    ("Dirichlet 0.05, cohort of 5", "cohorts_digits", "dirichlet05_cohort5"),
+    ("Dirichlet 0.1, cohort of 10", "cohorts_digits", "dirichlet1_cohort10"),
+    ("the same, Fashion-MNIST", "regimes_fashion", "dirichlet"),
+    ("persistent stragglers, 10 virtual hours", "regimes_digits", "speeds"),
+    ("the same, 60 virtual hours, Fashion-MNIST", "regimes_fashion", "speeds"),
+    ("measured phones, 5 virtual minutes", "regimes_digits", "phones"),
+    ("Dirichlet 0.1 and persistent stragglers", "regimes_digits", "classes_speeds"),
+    ("40 % noisy clients and Dirichlet 0.1", "regimes_digits", "noise_classes"),
+    ("the same, other seeds, FLASH's variants only", "flash_repairs", "noise_classes"),
+    ("40 % noisy clients and persistent stragglers", "regimes_digits", "noise_speeds"),
+    ("all three", "regimes_digits", "noise_classes_speeds"),
+    ("FLASH's setting", "regimes_digits", "flash_setting"),
+    ("spurious correlation in 8 of 24 clients", "spurious_cmnist", "thirds"),
+    ("in 16 of 24 clients", "spurious_cmnist", "mostly"),
+    ("in 20 of 24 clients", "spurious_cmnist", "nearly_all"),
+)
+SHOWN = 4  # methods that a row of that table names
 Place = tuple[str, str, str]  # study, cell, row
 Runs = Mapping[str, Mapping[int, float]]  # of a cell: by row and seed
 
@@ -141,18 +170,23 @@ def named(name: str, cell: str, row: str) -> str:
     return f"**{text}**" if family()[name, cell, row][1] < ALPHA else text
 
 
+def oracle_of(name: str, cell: str) -> tuple[str, str]:
+    """Return the best oracle of a setting, and its difference; one with less than half of the seeds is none."""
+    found = runs(name, cell)
+    known = [row for row in names_of(study(name)["yardsticks"]) if 2 * len(found.get(row, ())) >= len(found["random"])]
+    best = max(known, key=lambda row: average(found[row].values()))
+    return best, spell(gaps(name, cell, best).values())
+
+
 def line(label: str, name: str, cell: str) -> str:
     """A row of the table: random, headroom, best method and what it costs, largest loss."""
     found = runs(name, cell)
     means = {row: average(of.values()) for row, of in found.items()}
-    half = len(found["random"]) / 2  # of the seeds: an oracle with fewer is no headroom
-    oracles = [row for row in names_of(study(name)["yardsticks"]) if len(found.get(row, ())) >= half]
     plain = [row for row in methods(name) if row in found and not row.endswith("_tuned")]
-    oracle, best = (max(rows, key=means.__getitem__) for rows in (oracles, plain))
-    worst = min(plain, key=means.__getitem__)
+    best, worst = max(plain, key=means.__getitem__), min(plain, key=means.__getitem__)
     costs = [runs(name, cell, column) for column in ("client_flops", "bytes")]
     spent = ", ".join(f"{average(of[best].values()) / average(of['random'].values()):.1f}" for of in costs)
-    shown = (f"{means['random']:.1f}", spell(gaps(name, cell, oracle).values()), named(name, cell, best), spent)
+    shown = (f"{means['random']:.1f}", oracle_of(name, cell)[1], named(name, cell, best), spent)
     return f"| [{label}](studies/{name}/README.md) | {' | '.join(shown)} | {named(name, cell, worst)} |"
 
 
@@ -177,11 +211,35 @@ def over_settings(name: str) -> tuple[int, int, int, list[tuple[str, str]]]:
     return len(cells), len(seeds), len(rows), [(row, spell(by_seed[row])) for row in better]
 
 
+def judged(label: str, name: str, cell: str) -> str:
+    """A row of the table in docs/where_selection_pays.md: what a study's page marks in a setting."""
+    with (ROOT / "studies" / name / "tables" / "numbers.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["cell"] == cell and row["selector"] in methods(name)]
+    rows = [row for row in rows if not row["selector"].endswith("_tuned")]
+    better, worse = ([row for row in rows if int(row["sign"]) == side] for side in (1, -1))
+    better.sort(key=lambda row: -float(row["diff"]))
+    worse.sort(key=lambda row: float(row["diff"]))
+    shown = [", ".join(map(_mark, of[:SHOWN])) + _more(of) if of else "–" for of in (better, worse)]
+    return f"| [{label}](../studies/{name}/README.md) | {oracle_of(name, cell)[1]} | {' | '.join(shown)} |"
+
+
+def _mark(row: Mapping[str, str]) -> str:
+    low, high = (100 * float(row[f"diff_ci95_{side}"]) for side in ("low", "high"))
+    text = f"`{row['selector']}` {100 * float(row['diff']):+.1f} [{low:.1f}, {high:.1f}]"
+    return f"**{text}**" if float(row["holm_p_all"]) < ALPHA else text
+
+
+def _more(rows: Sequence[object]) -> str:
+    return f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+
+
 def main() -> None:
     """Print the numbers."""
     print(counts())
     for setting in SETTINGS:
         print(line(*setting))
+    for setting in JUDGED:
+        print(judged(*setting))
     for name in ("cohorts_digits", "regimes_digits"):
         print(name, over_settings(name))
 
