@@ -19,6 +19,7 @@ GIVEN: tuple[str, ...] = (
     "10 paired seeds",
     "10 of 50 clients",
     "learning rate of 0.1",
+    "60 rounds",
     "rounds 51 to 60",
     "one Holm",
 )
