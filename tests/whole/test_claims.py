@@ -63,10 +63,11 @@ def tell_loss() -> str:
     return (
         f"In {len(gains)} settings with label noise (digits, {span}) random selection gains {min(gains):.1f} to "
         f"{max(gains):.1f} points with FLASH's loss instead of cross-entropy, significantly in {count['loss', 1]} "
-        f"after Holm over {len(known)} comparisons. FLASH's selection with cross-entropy is significantly better than random "
-        f"selection in {count['selection', 1]} of them. With FLASH's loss in both, it is significantly better in "
-        f"{count['both', 1]} and worse in {count['both', -1]}. With 70 % noisy clients the loss gains {noisy['loss']}, "
-        f"the selection {noisy['selection']}, and the selection on top of the loss {noisy['both']}."
+        f"after Holm over {len(known)} comparisons. FLASH's selection with cross-entropy is significantly better than "
+        f"random selection in {count['selection', 1]} of them. With FLASH's loss in both, it is significantly better "
+        f"in {count['both', 1]} and worse in {count['both', -1]}. "
+        f"With 70 % noisy clients the loss gains {noisy['loss']}, the selection {noisy['selection']}, and the "
+        f"selection on top of the loss {noisy['both']}."
     )
 
 

@@ -28,7 +28,7 @@ from fedcohort.study.wording import count, spell_gap, spell_win
 
 TABLE, NUMBERS, PAGE = "tables/overview.csv", "tables/numbers.csv", "README.md"
 LEVEL = 0.05  # of the one correction over all studies
-DISAGREE = "disagree"  # the kind of a regime of which equally large studies say different things
+Place = tuple[str, str]  # study, cell
 SHOWN_FACTS = ("metric", "seeds", "to win", "won by", "worse", "sooner")
 FACTS = ("kind", "most", "regime", *SHOWN_FACTS, "federation", "cell", "headroom")
 HEAD = ("regime", "study", "metric", "seeds", "to win", "won by", "worse", "sooner at the target")
@@ -135,55 +135,54 @@ def _title_of(folder: Path) -> str:
         return f"its {NAME} can't be read"
 
 
-def _find_strict(studies: Path, names: Collection[str]) -> tuple[int, set[tuple[str, str]]]:
+def _find_strict(studies: Path, names: Collection[str]) -> tuple[Counter[Place], set[Place]]:
     """Correct the p-values of all methods in all regimes of these studies by one Holm.
 
-    Returns how many tests there are, and the study and cell of each regime that a method still wins.
+    Returns how many tests each regime has, and the regimes where a method is still better.
     """
-    tests: list[tuple[float, bool, tuple[str, str]]] = []
+    tests: list[tuple[float, bool, Place]] = []
     for name in sorted(names):
         with (studies / name / NUMBERS).open(newline="") as file:
             rows = [row for row in csv.DictReader(file) if row["role"] == METHOD and row["diff_p"]]
         tests += [(float(row["diff_p"]), row["sign"] == "1", (name, row["cell"])) for row in rows]
+    tests = [each for each in tests if math.isfinite(each[0])]
     ps = adjust_holm([p for p, _, _ in tests])
     won = {place for p, (_, wins, place) in zip(ps, tests, strict=True) if wins and p < LEVEL}
-    return sum(map(math.isfinite, ps)), won
+    return Counter(place for _, _, place in tests), won
 
 
-def _count(lines: Sequence[tuple[str, Line]], strict: tuple[int, Collection[tuple[str, str]]]) -> str:
-    """Count the regimes of each kind; of several studies of one those with the most seeds count, if they agree."""
+def _count(lines: Sequence[tuple[str, Line]], strict: tuple[Counter[Place], Collection[Place]]) -> str:
+    """Count the regimes of each kind; of several studies of one regime the largest counts, whatever it says."""
+    tests, won = strict
     regimes: dict[str, list[tuple[str, Line]]] = {}
     for name, line in lines:
         regimes.setdefault(line.get("federation") or f"{name} {line['regime']}", []).append((name, line))
-    counted = [_choose(same) for same in regimes.values()]
-    kinds = [{line["kind"] for _, line in same} for same in counted]
-    n = Counter(next(iter(of)) if len(of) == 1 else DISAGREE for of in kinds)
-    sure = sum(all((name, line.get("cell")) in strict[1] for name, line in same) for same in counted)
-    beyond = sum(
-        of == {WON} and any(line.get("headroom") == "no" for _, line in same)
-        for of, same in zip(kinds, counted, strict=True)
-    )
-    many = sum(len(same) > 1 for same in regimes.values())
+    counted = [max(same, key=lambda each: _size(*each, tests)) for same in regimes.values()]
+    n = Counter(line["kind"] for _, line in counted)
+    sure = sum((name, line.get("cell", "")) in won for name, line in counted)
+    beyond = sum(line["kind"] == WON and line.get("headroom") == "no" for _, line in counted)
+    many = [same for same in regimes.values() if len(same) > 1]
+    differ = sum(len({line["kind"] for _, line in same}) > 1 for same in many)
     rule = (
-        f"{many} {'is' if many == 1 else 'are'} in two studies or more, of which those with the most seeds count; in "
-        f"{n[DISAGREE]} these disagree, which counts as not replicated"
+        f"{len(many)} {'is' if len(many) == 1 else 'are'} in two studies or more, of which the one with the most seeds "
+        f"counts, of equals the one with the most methods; in {differ} another study says something else"
     )
     once = f", {len(regimes)} different ones ({rule})" if many else ""
     return (
         f"Of {count(len(lines), 'regime')}{once}, **a method is significantly better in {sure}** after one Holm "
-        f"correction over all {strict[0]} tests of methods on this page. Each study's own correction, over the regimes "
-        f"of a method, leaves {n[WON]}; in {beyond} of these no yardstick is significantly better, so that the win is "
-        f"no share of a headroom. In {n[UNUSED]} a yardstick is better and no method is, in {n[OPEN]} the seeds don't "
-        f"settle it, and in {n[NOTHING]} the yardsticks that were run there win nothing, or less than a difference is "
-        "worth. "
+        f"correction over all {tests.total()} tests of methods on this page. Each study's own correction, over the "
+        f"regimes of a method, leaves {n[WON]}; in {beyond} of these no yardstick is significantly better, so that the "
+        f"win is no share of a headroom. In {n[UNUSED]} a yardstick is better and no method is, in {n[OPEN]} the seeds "
+        f"don't settle it, and in {n[NOTHING]} the yardsticks that were run there win nothing, or less than a "
+        "difference is worth. "
         f"Pages: {', '.join(f'[{name}]({name}/{PAGE})' for name in sorted({name for name, _ in lines}))}."
     )
 
 
-def _choose(same: Sequence[tuple[str, Line]]) -> list[tuple[str, Line]]:
-    """Return those of the lines on one regime that have the most seeds."""
-    seeds = [int(line["seeds"]) if line["seeds"].isdigit() else 0 for _, line in same]
-    return [each for each, n in zip(same, seeds, strict=True) if n == max(seeds)]
+def _size(name: str, line: Line, tests: Counter[Place]) -> tuple[int, int, int]:
+    """Return what decides which study of a regime counts: seeds, methods, and, of equals, what says the least."""
+    seeds = int(line["seeds"]) if line["seeds"].isdigit() else 0
+    return seeds, tests[name, line.get("cell", "")], KINDS.index(line["kind"])
 
 
 def _number(text: str) -> float:
