@@ -157,7 +157,7 @@ def _count(lines: Sequence[tuple[str, Line]], strict: tuple[Counter[Place], Coll
     regimes: dict[str, list[tuple[str, Line]]] = {}
     for name, line in lines:
         regimes.setdefault(line.get("federation") or f"{name} {line['regime']}", []).append((name, line))
-    counted = [max(same, key=lambda each: _size(*each, tests)) for same in regimes.values()]
+    counted = [max(same, key=lambda each: _size(each, tests)) for same in regimes.values()]
     n = Counter(line["kind"] for _, line in counted)
     sure = sum((name, line.get("cell", "")) in won for name, line in counted)
     beyond = sum(line["kind"] == WON and line.get("headroom") == "no" for _, line in counted)
@@ -179,8 +179,9 @@ def _count(lines: Sequence[tuple[str, Line]], strict: tuple[Counter[Place], Coll
     )
 
 
-def _size(name: str, line: Line, tests: Counter[Place]) -> tuple[int, int, int]:
+def _size(each: tuple[str, Line], tests: Counter[Place]) -> tuple[int, int, int]:
     """Return what decides which study of a regime counts: seeds, methods, and, of equals, what says the least."""
+    name, line = each
     seeds = int(line["seeds"]) if line["seeds"].isdigit() else 0
     return seeds, tests[name, line.get("cell", "")], KINDS.index(line["kind"])
 
