@@ -96,8 +96,8 @@ def count_regimes(study: Study, verdict: Verdict, u: MetricUnit) -> str:
     if counts[WON]:
         left = sum(cell.wins_after_all(study.alpha) for cell in by_kind[WON])
         parts = [
-            f"**A method beats {base} in {counts[WON]} of {n} regimes** "
-            f"({left} of them after Holm over all {verdict.tests} tests)."
+            f"**A method is significantly better than {base} in {left} of {n} regimes** after one Holm correction over "
+            f"all {verdict.tests} tests ({counts[WON]} after Holm over each method's own regimes)."
         ]
     else:
         parts = [f"**In none of the {n} regimes a method is shown to beat {base}.**"]
