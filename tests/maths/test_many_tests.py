@@ -1,4 +1,4 @@
-"""Holm, Friedman, Nemenyi and the number of seeds, by hand and against scipy and published examples."""
+"""Holm, Wilcoxon and the number of seeds, by hand and against scipy and published examples."""
 
 import math
 
