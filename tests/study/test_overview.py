@@ -47,8 +47,9 @@ def test_the_regimes_of_all_studies_are_sorted_by_what_is_won(studies: Path) -> 
     text = overview.write(studies).read_text()
     assert text == overview.page_of(studies)
     assert "Of 5 regimes" in text
-    assert "**a method is shown to win in 2**; in 1 a yardstick wins" in text
-    assert "in 1 the seeds don't settle it, and in 1 the yardsticks that were run there win nothing" in text
+    assert "**a method is significantly better in 2** after one Holm correction over all 6 tests" in text
+    assert "leaves 2; in 0 of these no yardstick is significantly better" in text
+    assert "In 1 a yardstick is better and no method is, in 1 the seeds don't settle it, and in 1 the yard" in text
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| the")]
     assert [row[0] for row in rows] == ["the wins", "the left", "the yard", "the open", "the flat"]
     assert rows[0][1:4] == ["[two](two/README.md)", "test/acc", "3"]
@@ -68,7 +69,7 @@ def test_a_study_that_cannot_be_read_costs_no_other_its_page(studies: Path) -> N
 
 
 def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
-    """As the best that is said of it: `here` is won in one of the two, and not settled in the other."""
+    """`here` is won in one of the two, and not settled in the other: it counted as won."""
     late = {"random": BASE, "round_robin": by(6.0, 6.1, 5.9), "oracle_clean": by(7, 7.1, 6.9)}
     open_ = {"random": BASE, "round_robin": by(9, -9, 0), "oracle_clean": by(19, -9, 0)}
     for folder, here in (("one", late), ("two", open_)):
@@ -79,8 +80,28 @@ def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
         report.write(study, found)
     text = overview.page_of(tmp_path)
     assert "Of 4 regimes, 3 different ones" in text
-    assert "**a method is shown to win in 3**; in 0 a yardstick wins and no method is shown to, in 0 the seeds" in text
-    assert "1 is in two studies or more, which don't say the same of 1" in text
+    assert "1 is in two studies or more, of which the one with the most seeds counts, of equals the " in text
+    assert "**a method is significantly better in 2**" in text
+    assert "leaves 2; in 0 of these" in text
+    assert "in 1 another study says something else" in text
+    assert "in 1 the seeds don't settle it" in text
+
+
+def test_the_study_with_the_most_seeds_counts(tmp_path: Path) -> None:
+    """Two seeds more decide, whatever they say; and a win where no yardstick is better is no share of a headroom."""
+    open_ = {"random": BASE, "round_robin": by(9, -9, 0), "oracle_clean": by(9, -9, 0)}
+    won = {"random": [*BASE, 0.56, 0.58], "round_robin": [*by(6.0, 6.1, 5.9), 0.62, 0.64]}
+    won["oracle_clean"] = [*by(9, -9, 0), 0.56, 0.58]
+    for folder, late in (("one", open_), ("two", won)):
+        seeds = list(range(len(late["random"])))
+        study = write(tmp_path / folder, cells={"here": {"words": []}}, **{**SEEDS, "seeds": seeds})
+        found = made_up(study, {"here": late})
+        for (cell, row, _), facts in found.rows.items():
+            facts["config_hash"] = f"{cell}/{row}"
+        report.write(study, found)
+    text = overview.page_of(tmp_path)
+    assert "in 1 another study says something else" in text
+    assert "leaves 1; in 1 of these no yardstick is significantly better" in text
 
 
 def test_the_page_that_is_kept_is_of_the_tables_that_are() -> None:
@@ -95,8 +116,8 @@ def test_every_study_with_results_is_on_it() -> None:
 def test_a_table_of_before_has_dashes_where_it_says_nothing(studies: Path) -> None:
     path = studies / "two" / overview.TABLE
     head, *lines = path.read_text().splitlines()
-    assert head.endswith(",sooner,federation")
-    old = [line.rsplit(",", 2)[0] for line in (head, *lines)]
+    assert head.endswith(",sooner,federation,cell,headroom")
+    old = [line.rsplit(",", 4)[0] for line in (head, *lines)]
     path.write_text("\n".join(old) + "\n")
     rows = [line for line in overview.page_of(studies).splitlines() if line.startswith("| the wins")]
     assert rows[0].endswith("| – |")

@@ -1,13 +1,17 @@
 """Which rows are ranked where, from made-up results."""
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
+from fedcohort.maths.many_tests import adjust_holm
 from fedcohort.study.answer import rank_methods
 from fedcohort.study.judge import judge
 from fedcohort.study.ranking import late_of, rank, share, split_rows
+from fedcohort.study.wording import unit_of_study
 from study.tiny import made_up, write
 
 CELLS = {name: {"words": ["heterogeneity=iid"]} for name in ("a", "b", "c")}
@@ -77,89 +81,96 @@ def test_the_largest_table_without_a_gap_is_ranked(tmp_path: Path) -> None:
     assert split_rows(study, apart) == (["random"], ["flash", "powd"]), "the baseline is in it"
 
 
-SEVEN = {name: {"words": ["heterogeneity=iid"]} for name in "abcdefg"}
-OVER = "over them (Wilcoxon's signed ranks of the regimes' differences, corrected by Holm for 2 methods)."
+OVER = "(paired t-test over 3 common seeds of each seed's mean difference over the regimes, corrected by Holm for 2 "
+OVER += "methods)."
+GAPS = {"a": (0.01, 0.03, 0.02), "b": (0.05, 0.06, 0.07), "c": (0.03, 0.03, 0.03)}  # of flash, by regime and seed
 
 
-def tell_ranks(folder: Path, flash: list[float], cells: int = 7, powd: float = 0.6, least: float = 0.0) -> str:
-    """What the page says where `flash` is so much better than random, regime by regime."""
-    study = write(folder, cells=SEVEN, selectors=["flash", "powd"], win={"least": least})
+def tell_ranks(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = -0.1, **changes: object) -> str:
+    """Return what the page says of methods that differ from random by `gaps` and `powd`, regime by regime."""
+    cells = {name: {"words": ["heterogeneity=iid"]} for name in gaps}
+    study = write(folder, **{"cells": cells, "selectors": ["flash", "powd"], "seeds": [0, 1, 2], **changes})
+    base = (0.7, 0.8, 0.75)
     late = {
-        cell: {"random": [0.7, 0.8], "flash": [0.7 + gap, 0.8 + gap], "powd": [powd, powd]}
-        for cell, gap in zip("abcdefg"[:cells], flash, strict=False)
+        cell: {
+            "random": list(base),
+            "flash": [x + gap for x, gap in zip(base, of, strict=True)],
+            "powd": [x + powd + 0.001 * i for i, x in enumerate(base)],
+        }
+        for cell, of in gaps.items()
     }
-    (line,) = rank_methods(study, judge(study, made_up(study, late)))
+    (line,) = rank_methods(study, judge(study, made_up(study, late)), unit_of_study("test/acc"))
     return line
 
 
-def test_who_beats_the_baseline_over_the_regimes(tmp_path: Path) -> None:
-    gaps = [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07]
-    # 2 / 2^7, and Holm's 2: .031; Nemenyi's distance of 1.25 is beyond the one rank that flash is ahead
-    behind = "Shown to be behind it: powd."
-    assert tell_ranks(tmp_path, gaps) == (
-        f"Over 7 regimes flash has the best mean rank. **flash beats random** {OVER} {behind}"
-    )
-    assert behind not in tell_ranks(tmp_path, gaps, powd=0.75), "random's mean"
-    assert behind in tell_ranks(tmp_path, gaps, powd=0.7, least=0.049)
-    assert behind not in tell_ranks(tmp_path, gaps, powd=0.7, least=0.051)
-    study = write(tmp_path, cells=SEVEN, selectors=["flash", "powd"])
-    late = {cell: {"random": [0.7], "flash": [0.7 + gap], "powd": [0.6]} for cell, gap in zip(SEVEN, gaps, strict=True)}
+def test_the_seed_is_the_unit_of_a_test_over_regimes(tmp_path: Path) -> None:
+    study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=[0, 1, 2])
+    late = {cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in of], "powd": [0.4] * 3} for cell, of in GAPS.items()}
     ranks = judge(study, made_up(study, late)).ranks
     assert ranks is not None
-    assert ranks.distance > 1
-    assert ranks.contests["flash"].p == pytest.approx(2 * 2 / 2**7)
-    assert ranks.contests["flash"].median == pytest.approx(0.04)
-    assert ranks.contests["powd"].median == pytest.approx(-0.1)
+    contest = ranks.contests["flash"]
+    means = [0.03, 0.04, 0.04]  # of each seed over the three regimes
+    assert contest.seeds.over.mean == pytest.approx(0.11 / 3)
+    assert contest.seeds.over.half == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(means))
+    assert contest.seeds.p == pytest.approx(stats.ttest_1samp(means, 0).pvalue), "powd has no p, and Holm counts one"
+    assert contest.families is None, "three are too few"
 
 
-def test_a_lead_that_is_less_than_counts_beats_nobody(tmp_path: Path) -> None:
-    """It is sure, p = .031, and .04 in the median regime: as large as one regime's difference must be to count."""
-    gaps = [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07]
-    assert "**flash beats random**" in tell_ranks(tmp_path, gaps, least=0.039)
-    said = tell_ranks(tmp_path, gaps, least=0.041)
-    assert "**random isn't shown to be beaten**: the clearest is flash, whose lead in the median regime is" in said
-    assert "is less than counts (p = 0.031; Wilcoxon's" in said
+def test_replicated_regimes_add_no_evidence(tmp_path: Path) -> None:
+    """Wilcoxon's test over the regimes took a copy of a regime for another sample."""
+    study = write(tmp_path, cells={f"c{i}": CELLS["a"] for i in range(8)}, selectors=["flash", "powd"], seeds=[0, 1, 2])
+    one = {"random": [0.5] * 3, "flash": [0.51, 0.53, 0.52], "powd": [0.52, 0.46, 0.52]}
+    ranks = judge(study, made_up(study, {f"c{i}": one for i in range(8)})).ranks
+    assert ranks is not None
+    ps = adjust_holm([stats.ttest_1samp(gaps, 0).pvalue for gaps in ([0.01, 0.03, 0.02], [0.02, -0.04, 0.02])])
+    assert [ranks.contests[row].seeds.p for row in ("flash", "powd")] == pytest.approx(ps)
 
 
-def test_one_loss_in_seven_regimes_is_not_enough(tmp_path: Path) -> None:
-    # rank 3 is negative: sums of 3 or less are of the sets {}, 1, 2, 3 and 1 + 2, two-sided 10 / 2^7; powd, which loses
-    # everywhere, has the smaller p, so that Holm leaves this one
-    said = tell_ranks(tmp_path, [0.01, 0.02, -0.03, 0.04, 0.05, 0.06, 0.07])
-    assert "**random isn't shown to be beaten**: the clearest is flash (p = 0.078; Wilcoxon's signed" in said
+def test_regimes_of_a_family_weigh_as_one(tmp_path: Path) -> None:
+    cells = {name: {**CELLS["a"], "family": "x" if name in "ab" else name} for name in "abc"}
+    study = write(tmp_path, cells=cells, selectors=["flash", "powd"], seeds=[0, 1, 2])
+    late = {cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in of], "powd": [0.4] * 3} for cell, of in GAPS.items()}
+    ranks = judge(study, made_up(study, late)).ranks
+    assert ranks is not None
+    # seed 0: ((.01 + .05) / 2 + .03) / 2 = .03, seeds 1 and 2: (.045 + .03) / 2
+    assert ranks.contests["flash"].seeds.over.mean == pytest.approx((0.03 + 0.0375 + 0.0375) / 3)
 
 
-def test_few_regimes_can_not_show_it(tmp_path: Path) -> None:
-    said = tell_ranks(tmp_path, [0.01, 0.02, 0.03, 0.04, 0.05], cells=5)
-    # 2 methods: 2 2 / 2^6 = .0625, 2 2 / 2^7 = .031
-    assert "**random isn't shown to be beaten**: 5 regimes are too few for a test to show it, which takes 7 (W" in said
+def test_who_is_better_over_the_regimes(tmp_path: Path) -> None:
+    said = tell_ranks(tmp_path, GAPS)
+    assert said == (
+        "Over 3 regimes flash has the best mean rank. **Better than random on average over these regimes: flash +3.7 "
+        f"[+2.2, +5.1]** {OVER} Worse on average: powd -9.9 [-10.1, -9.7]. There are too few families of regimes to "
+        "generalise from them."
+    )
+    assert "Worse" not in tell_ranks(tmp_path, GAPS, win={"least": 0.11})
+    assert "**No method is shown to be better than random on average" in tell_ranks(
+        tmp_path, GAPS, win={"least": 0.037}
+    )
 
 
-def test_a_diverged_regime_counts_as_the_largest_loss(tmp_path: Path) -> None:
-    # the third has rank 7: sets of ranks with sums 0 to 7 are 1 1 1 2 2 3 4 5, 19 of 2^7, two-sided 38 / 128
-    said = tell_ranks(tmp_path, [0.01, 0.02, math.nan, 0.04, 0.05, 0.06, 0.07])
-    assert f"the clearest is flash (p = {38 / 128:.3f};" in said
+def test_two_seeds_are_too_few(tmp_path: Path) -> None:
+    study = write(tmp_path, cells=CELLS, selectors=["flash", "powd"])
+    late = {cell: {"random": [0.7, 0.8], "flash": [0.9, 0.95], "powd": [0.6, 0.6]} for cell in CELLS}
+    (line,) = rank_methods(study, judge(study, made_up(study, late)), unit_of_study("test/acc"))
+    assert "2 common seeds are too few for a test" in line
 
 
-def test_ahead_is_who_is_so_in_the_ranks_too(tmp_path: Path) -> None:
-    """Ahead by little in 16 regimes, behind by much in 14: ranks up to 16 sum to 136 of 465, which is behind."""
-    cells = {f"c{i}": {"words": ["heterogeneity=iid"]} for i in range(30)}
-    study = write(tmp_path, cells=cells, selectors=["flash", "powd"])
-    gaps = [0.001 * (1 + i / 100) if i < 16 else -0.1 * (1 + i / 100) for i in range(30)]
-    late = {cell: {"random": [0.7], "flash": [0.7 + gap], "powd": [0.7]} for cell, gap in zip(cells, gaps, strict=True)}
-    verdict = judge(study, made_up(study, late))
-    assert verdict.ranks is not None
-    contest = verdict.ranks.contests["flash"]
-    assert contest.median > 0
-    assert (contest.side, contest.ahead) == (-1, False)
-    assert contest.p < 0.1
-    assert "flash beats random" not in rank_methods(study, verdict)[0]
+def test_regimes_like_these_are_another_question(tmp_path: Path) -> None:
+    """Six families: each seed's mean is far above 0, and the families differ by more than their mean."""
+    apart = {
+        name: (gap, gap + 0.001, gap + 0.002) for name, gap in zip("abcdef", (0.2, 0.1, -0.1, 0, 0, 0), strict=True)
+    }
+    said = tell_ranks(tmp_path, apart)
+    assert "**Better than random on average over these regimes: flash +3.4" in said
+    assert "For regimes like these in general no method is shown to be better (t-test over 6 families" in said
+    alike = {name: (0.03 + i / 1000,) * 2 + (0.031,) for i, name in enumerate("abcdef")}
+    assert "In general, over regimes like these, better as well: flash +3.2 [" in tell_ranks(tmp_path, alike)
 
 
-def test_nobody_is_ahead(tmp_path: Path) -> None:
-    said = tell_ranks(tmp_path, [-0.01] * 7)
-    assert "**random isn't shown to be beaten**: no method is ahead of it in the median regime. Shown to be" in said
-    assert said.endswith("Shown to be behind it: flash, powd.")
-    assert "random itself has the best mean rank" in said
+def test_a_diverged_run_has_no_test(tmp_path: Path) -> None:
+    said = tell_ranks(tmp_path, {**GAPS, "c": (0.03, math.nan, 0.03)})
+    assert "**No method is shown to be better than random on average over these regimes**" in said
 
 
 def test_equals_share_the_best_mean_rank(tmp_path: Path) -> None:
@@ -170,4 +181,5 @@ def test_equals_share_the_best_mean_rank(tmp_path: Path) -> None:
     found = judge(study, made_up(study, {"a": first, "b": second}))
     assert found.ranks is not None
     assert found.ranks.places() == {"flash": 1, "powd": 1, "random": 3}
-    assert rank_methods(study, found)[0].startswith("Over 2 regimes flash and powd share the best mean rank, but ")
+    (line,) = rank_methods(study, found, unit_of_study("test/acc"))
+    assert line.startswith("Over 2 regimes flash and powd share the best mean rank. ")

@@ -19,7 +19,8 @@ def test_the_page_opens_with_the_answer(tmp_path: Path) -> None:
     text = (tmp_path / "README.md").read_text()
     opening = text[: text.index("![")]
     assert (
-        "**A method beats random in 1 of 2 regimes** (1 of them after Holm over all 4 tests). "
+        "**A method is significantly better than random in 1 of 2 regimes** after one Holm correction over all 4 tests "
+        "(1 after Holm over each method's own regimes). "
         "In 1 a yardstick beats it, and no method does" in opening
     )
     assert (

@@ -41,9 +41,9 @@ def test_the_page_has_a_table_a_unit(study: Study) -> None:
     assert rows_of(path) == [
         ["selector", "equal", "noisy"],
         ["random", "2 h 0 min", "0 of 6"],
-        ["flash", "2.00▲", "–"],
-        ["powd", "0.90▼", "alone▲"],
-        ["oracle_clean ‡", "4.00▲", "–"],
+        ["flash", "2.00▲ (1.0, 1.0)", "–"],
+        ["powd", "0.90▼ (1.0, 1.0)", "alone▲ (1.0, 1.0)"],
+        ["oracle_clean ‡", "4.00▲ (1.0, 1.0)", "–"],
     ]
     assert rows_of(path.with_name("speed_rounds.csv"))[1] == ["random", "7200 rounds", "0 of 6"]
 
@@ -59,7 +59,7 @@ def test_that_nobody_is_sooner_is_said(tmp_path: Path) -> None:
     # of a row in two regimes 2 2 / 2^6 = .06 and 2 2 / 2^7 = .03: seven seeds
     few = "12 of the 12 comparisons have too few seeds for a mark, however clear they are: it takes 7."
     assert f"no method is shown to be sooner there than random. {few}\n" in text
-    assert "| powd | 1.00 (n=3) | 1.00 (n=3) |" in text
+    assert "| powd | 1.00 (1.0, 1.0) (n=3) | 1.00 (1.0, 1.0) (n=3) |" in text
 
 
 def test_one_regime_has_no_numbers_of_regimes(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_page_of_all_studies_names_who_is_sooner(study: Study) -> None:
     took = {"random": [8.0] * 6, "flash": [2.0] * 6, "powd": [1.0] * 6, "oort": [4.0] * 6}
     report.write(more, timed(more, {"equal": took}, ["bytes"]))
     text = overview.write(study.folder.parent).read_text()
-    assert "| bytes: powd 8.00, flash 4.00 and 1 more |" in text
+    assert "| bytes: powd 8.00 (1.0, 1.0), flash 4.00 (1.0, 1.0) and 1 more |" in text
 
 
 def test_a_page_without_targets_has_a_dash(tmp_path: Path) -> None:

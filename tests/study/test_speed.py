@@ -9,6 +9,7 @@ import pytest
 
 from fedcohort.study.definition import Study
 from fedcohort.study.results import Results
+from fedcohort.study.sooner import spell_costs
 from fedcohort.study.speed import UNITS, Speed, measure_speeds
 from study.tiny import made_up, write
 
@@ -71,6 +72,17 @@ def test_times_p_and_sign(
     assert found.times == pytest.approx(times)
     assert found.p == pytest.approx(p)
     assert found.sign == sign
+
+
+def test_what_a_speed_up_costs(tmp_path: Path) -> None:
+    """A method was 3.6 times as fast, and nothing beside it said that it took 7.6 times the computation."""
+    study = write(tmp_path, **SIX)
+    found = timed(study, {"equal": {"random": [100] * 3, "flash": [50] * 3}}, ends={"random": 4e9, "flash": 6e9})
+    for (_, row, seed), facts in found.rows.items():
+        facts["client_flops"] = (1.0 + seed) * (3.0 if row == "flash" else 2.0)
+    speed = measure_speeds(study, found)["virtual_s"]["equal", "flash"]
+    assert speed.costs == {"client_flops": 1.5, "bytes": 1.5}
+    assert spell_costs(speed) == "(1.5, 1.5)"
 
 
 def test_p_is_corrected_over_a_rows_regimes(tmp_path: Path) -> None:

@@ -1,10 +1,7 @@
-"""Tests over many comparisons: Holm's correction, Friedman's, Nemenyi's and Wilcoxon's tests, the seeds a test needs.
+"""Tests over many comparisons: Holm's correction, Wilcoxon's test, the seeds a test needs.
 
 Holm (1979)      sort p_(1) <= ... <= p_(m); adjusted p_(i) = max over j <= i of min(1, (m - j + 1) p_(j))
-Friedman (1937)  N blocks rank k treatments, ties share their mean rank; scipy's statistic, with its correction of ties
-Nemenyi (1963)   two mean ranks differ where |R_a - R_b| >= q_alpha sqrt(k (k + 1) / (6 N)), q_alpha the quantile of the
-                 studentized range of k means with infinite degrees of freedom over sqrt(2) (Demsar, JMLR 2006)
-Wilcoxon (1945)  of N blocks' differences d_i, T+ is the sum of the ranks of |d_i| where d_i > 0, ties sharing their
+Wilcoxon (1945)  of N seeds' differences d_i, T+ is the sum of the ranks of |d_i| where d_i > 0, ties sharing their
                  mean rank and those of zeros split evenly (Demsar, section 3.1.3); two-sided, exact for few blocks.
                  Its p is 2 / 2^N at least
 seeds            paired differences have mean delta and deviation s, and the statistic is delta sqrt(n) / s. It passes
@@ -68,17 +65,6 @@ def _known(values: Float64[np.ndarray, "blocks treatments"]) -> Float64[np.ndarr
     return np.where(np.isnan(values), -np.inf, values)
 
 
-def friedman_p(values: Float64[np.ndarray, "blocks treatments"]) -> float:
-    """Return the p-value that all treatments are alike; NaN for fewer than three treatments or two blocks."""
-    from scipy.stats import friedmanchisquare
-
-    blocks, treatments = values.shape
-    known = _known(values)
-    if treatments < 3 or blocks < 2 or (known == known[:, :1]).all():
-        return math.nan
-    return float(friedmanchisquare(*known.T).pvalue)
-
-
 def bound_gaps(
     values: Float64[np.ndarray, "blocks"], base: Float64[np.ndarray, "blocks"]
 ) -> Float64[np.ndarray, "blocks"]:
@@ -124,11 +110,3 @@ def lean(gaps: Float64[np.ndarray, "blocks"]) -> int:
 def least_blocks(tests: int, alpha: float) -> int:
     """Return how many blocks Wilcoxon's test needs at least to pass `alpha` after Holm's correction for `tests`."""
     return math.floor(1 - math.log2(alpha / tests)) + 1
-
-
-def critical_distance(treatments: int, blocks: int, alpha: float) -> float:
-    """Return how far apart two mean ranks must be."""
-    from scipy.stats import studentized_range
-
-    q = float(studentized_range.ppf(1 - alpha, treatments, np.inf)) / math.sqrt(2)
-    return q * math.sqrt(treatments * (treatments + 1) / (6 * blocks))

@@ -1,14 +1,14 @@
 """The answer of a study in words: where selection pays, what there is to win, who wins it, what isn't known."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from fedcohort.maths.many_tests import least_blocks
 from fedcohort.observe.comparison.shown import MetricUnit
+from fedcohort.observe.comparison.table import Mean
 from fedcohort.study.definition import BESIDE, BOUND, LIMIT, YARDSTICK, Study
 from fedcohort.study.ranking import Ranks
 from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
-from fedcohort.study.wording import count, points, spell_mean, spell_worth
+from fedcohort.study.wording import count, points, spell_mean, spell_p, spell_worth
 
 WON, UNUSED, NOTHING, OPEN = KINDS = ("won", "unused", "nothing", "open")
 
@@ -25,7 +25,7 @@ def answer(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     return [
         count_regimes(study, verdict, u) + _so_far(study, cells),
         "\n".join(lines),
-        *rank_methods(study, verdict),
+        *rank_methods(study, verdict, u),
     ]
 
 
@@ -96,8 +96,8 @@ def count_regimes(study: Study, verdict: Verdict, u: MetricUnit) -> str:
     if counts[WON]:
         left = sum(cell.wins_after_all(study.alpha) for cell in by_kind[WON])
         parts = [
-            f"**A method beats {base} in {counts[WON]} of {n} regimes** "
-            f"({left} of them after Holm over all {verdict.tests} tests)."
+            f"**A method is significantly better than {base} in {left} of {n} regimes** after one Holm correction over "
+            f"all {verdict.tests} tests ({counts[WON]} after Holm over each method's own regimes)."
         ]
     else:
         parts = [f"**In none of the {n} regimes a method is shown to beat {base}.**"]
@@ -170,38 +170,61 @@ def _losers(cell: CellVerdict, base: str, u: MetricUnit) -> str:
     return f"; worse than {base}: {', '.join(lost)}" if lost else ""
 
 
-def rank_methods(study: Study, verdict: Verdict) -> list[str]:
-    """Say who ranks best over the regimes, and whether the baseline is beaten."""
+def rank_methods(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
+    """Say which method ranks best over the regimes, and which are better or worse than the baseline over them."""
     ranks, base = verdict.ranks, study.baseline
-    if ranks is None or base not in ranks.mean:
+    if ranks is None or base not in ranks.mean or not ranks.contests:
         return []
     first = [f"{row} itself" if row == base else row for row, place in ranks.places().items() if place == 1]
     who = f"{first[0]} has" if len(first) == 1 else f"{', '.join(first[:-1])} and {first[-1]} share"
-    opening = f"Over {len(ranks.cells)} regimes {who} the best mean rank"
-    if not ranks.p < study.alpha:
-        test = f"p = {ranks.p:.2f}" if math.isfinite(ranks.p) else "no test"
-        opening += f", but Friedman's test doesn't tell the methods apart ({test})"
-    return [f"{opening}. {_beat(study, ranks)}{_trail(study, ranks)}"]
+    opening = f"Over {len(ranks.cells)} regimes {who} the best mean rank."
+    return [" ".join([opening, *_tell_these(study, ranks, u), *_tell_others(study, ranks, u)])]
 
 
-def _beat(study: Study, ranks: Ranks) -> str:
-    """Say who beats the baseline over the regimes, or that nobody is shown to."""
-    base, n, m = study.baseline, len(ranks.cells), len(ranks.contests)
-    test = f"Wilcoxon's signed ranks of the regimes' differences, corrected by Holm for {count(m, 'method')}"
-    ahead = {row: each.p for row, each in ranks.contests.items() if each.ahead}
-    if better := [row for row, each in ranks.contests.items() if each.sign(study) > 0]:
-        return f"**{', '.join(better)} {'beat' if len(better) > 1 else 'beats'} {base}** over them ({test})."
-    none = f"**{base} isn't shown to be beaten**"
-    if n < (need := least_blocks(m, study.alpha)):
-        return f"{none}: {count(n, 'regime')} are too few for a test to show it, which takes {need} ({test})."
-    if not ahead:
-        return f"{none}: no method is ahead of it in the median regime."
-    clearest = min(ahead, key=lambda row: ahead[row])
-    little = ", whose lead in the median regime is less than counts" if ahead[clearest] < study.alpha else ""
-    return f"{none}: the clearest is {clearest}{little} (p = {ahead[clearest]:.3f}; {test})."
+def _tell_these(study: Study, ranks: Ranks, u: MetricUnit) -> list[str]:
+    """Say which methods are better or worse than the baseline over these regimes, by the mean of each seed."""
+    base, contests = study.baseline, ranks.contests
+    n = next(iter(contests.values())).seeds.over.n
+    test = (
+        f"paired t-test over {count(n, 'common seed')} of each seed's mean difference over the regimes, corrected by "
+        f"Holm for {count(len(contests), 'method')}"
+    )
+    if n < study.enough:
+        return [f"**No method is shown to be better than {base} over them**: {n} common seeds are too few for a test."]
+    signs = {row: each.sign(study) for row, each in contests.items()}
+    means = {row: each.seeds.over for row, each in contests.items()}
+    better, worse = ([row for row in _sort(means) if signs[row] == side] for side in (1, -1))
+    if better:
+        lines = [f"**Better than {base} on average over these regimes: {_name(better, means, u)}** ({test})."]
+    else:
+        first = _sort(means)[0]
+        p = f"p = {spell_p(contests[first].seeds.p)}".replace("= <", "<")
+        p = p if math.isfinite(contests[first].seeds.p) else "no test"
+        largest = f"; the largest mean difference is that of {_name([first], means, u)}, {p}"
+        lines = [
+            f"**No method is shown to be better than {base} on average over these regimes**"
+            f"{largest if means[first].mean > 0 else ', and none has a larger mean'} ({test})."
+        ]
+    return [*lines, *([f"Worse on average: {_name(worse[::-1], means, u)}."] if worse else [])]
 
 
-def _trail(study: Study, ranks: Ranks) -> str:
-    """Name those whom the same test shows to be behind the baseline over the regimes; "" for nobody."""
-    behind = [row for row, each in ranks.contests.items() if each.sign(study) < 0]
-    return f" Shown to be behind it: {', '.join(behind)}." if behind else ""
+def _tell_others(study: Study, ranks: Ranks, u: MetricUnit) -> list[str]:
+    """Say what these regimes show of others like them, by the mean of each family of regimes."""
+    means = {row: each.families.over for row, each in ranks.contests.items() if each.families}
+    if not means:
+        return ["There are too few families of regimes to generalise from them."]
+    both = {row: (each.sign(study), each.sign_elsewhere(study)) for row, each in ranks.contests.items()}
+    better = [row for row in _sort(means) if both[row] == (1, 1)]
+    test = f"t-test over {means[_sort(means)[0]].n} families of regimes, each one value, with the same correction"
+    if better:
+        return [f"In general, over regimes like these, better as well: {_name(better, means, u)} ({test})."]
+    return [f"For regimes like these in general no method is shown to be better ({test})."]
+
+
+def _sort(means: Mapping[str, Mean]) -> list[str]:
+    """Return the rows by their mean differences, the largest first, those without one last."""
+    return sorted(means, key=lambda row: -means[row].mean if math.isfinite(means[row].mean) else math.inf)
+
+
+def _name(rows: Sequence[str], means: Mapping[str, Mean], u: MetricUnit) -> str:
+    return ", ".join(f"{row} {spell_mean(means[row], u, sign=True)}" for row in rows)

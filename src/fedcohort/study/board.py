@@ -12,7 +12,7 @@
 
 A row that is none of the main ones, as a method of one's own that was just run in two regimes, stands on a board of its
 own: the main rows and it, in its regimes, on its seeds. The intervals say what other seeds would give here, not what
-other regimes would: that is asked by Friedman's, Nemenyi's and Wilcoxon's tests.
+other regimes would.
 """
 
 import math

@@ -42,10 +42,11 @@ def tell_regimes(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
     if verdict.ranks is None:
         return []
     return [
-        "The test over the regimes takes them as drawn at random, each by itself. Those of one study share their "
-        "data, and some differ in a number alone: its p is smaller than it should be. A method beats "
-        f"{study.baseline} over them where it is ahead by {study.least * u.factor:g} "
-        f"{points(u, study.least * u.factor)} or more in the median regime, too."
+        "The test over these regimes takes the seed as its unit, as regimes of one study share seeds and partitions: "
+        "each seed's mean difference over the families of regimes, and over the regimes of a family. A method is "
+        f"better than {study.baseline} over them where p is below {study.alpha:g} after Holm over the methods, and the "
+        f"mean is {study.least * u.factor:g} {points(u, study.least * u.factor)} or more. This holds for these "
+        "regimes. For others like them the test takes the family as its unit, with one mean difference each."
     ]
 
 

@@ -7,7 +7,8 @@
     yardsticks        the same, of those that read what no server can know: the best of them says what there is to win
     beside            the same, shown but no part of that: `full` trains everybody, `worst` chooses badly
     cells             regimes in their order: label, axis, words, bounds (overrides by name), target, rows (those that
-                        the regime is asked for, all where it doesn't say, unless `selectors` names them)
+                        the regime is asked for, all where it doesn't say, unless `selectors` names them), family (a
+                        name of regimes that differ in cohort size or level only: they weigh as one in means over all)
     seeds, metric, late, target, win.alpha, win.least, win.seeds, win.worth
     few                 {oracle_greedy: 3}: rows that are run on the first so many seeds, unless `selectors` names them
     variants            {repairs: [flash_whitened, flash_progress]}: tries of one idea, whose p is corrected together
@@ -61,7 +62,6 @@ class Regime:
     Attributes:
         label: how tables call it.
         axis: what it is a point of, as "label noise".
-        words: overrides.
         bounds: overrides by name of the same federation without the heterogeneity: instead of `words`.
         target: of the metric, whose time is measured; None for none.
         rows: those that are run there beside the baseline and the bounds; None for all.
@@ -73,7 +73,8 @@ class Regime:
     words: Words
     bounds: Mapping[str, Words]
     target: float | None
-    rows: Sequence[str] | None = None
+    rows: Sequence[str] | None
+    family: str
 
 
 @dataclass(frozen=True)
@@ -81,11 +82,9 @@ class Study:
     """What `study.yaml` says.
 
     Attributes:
-        folder: of the study.
         words: of each row, by its name; those of the bounds are in the cells.
         roles: of each row: method, yardstick, beside or baseline.
-        late: evaluated rounds at a run's end whose mean is its result; where `until.virtual_s` ends it, the mean is
-            over the last sixth of that time instead (`measure.mean_over_time`).
+        late: evaluated rounds at a run's end whose mean is its result; by a clock, see `measure.mean_over_time`.
         alpha: the level at which a difference counts, after Holm.
         least: a difference that is smaller doesn't count, however sure it is; in the metric's own unit.
         enough: paired seeds below which nothing is said: two that happen to be alike have no spread.
@@ -221,7 +220,7 @@ def _row(key: str, given: object, allowed: str) -> tuple[str, Words]:
 
 
 def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
-    known = ("label", "axis", "words", "bounds", "target", "rows")
+    known = ("label", "axis", "words", "bounds", "target", "rows", "family")
     found = {}
     for name, value in nodes.items():
         where, node = f"cells.{name}", mapping(f"cells.{name}", value)
@@ -229,7 +228,7 @@ def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
             raise unknown(where, strange[0], known)
         if "words" not in node:
             raise OptionError(f"{where}.words is missing")
-        for key in ("label", "axis"):
+        for key in ("label", "axis", "family"):
             ranges.text(f"{where}.{key}", node.get(key), optional=True)
         ranges.number(f"{where}.target", node.get("target"), "(-inf, inf)", optional=True)
         bounds = by_name(f"{where}.bounds", node.get("bounds") or {})
@@ -241,6 +240,7 @@ def _cells(nodes: Mapping[str, Any], target: float | None) -> dict[str, Regime]:
             {bound: read_words(f"{where}.bounds.{bound}", words) for bound, words in bounds.items()},
             node.get("target", target),
             node.get("rows"),
+            node.get("family") or name,
         )
     if not found:
         raise ranges.refuse("cells", "one cell or more", nodes)

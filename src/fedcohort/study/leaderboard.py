@@ -125,7 +125,8 @@ def _join_variants(studies: Iterable[Study]) -> dict[str, list[str]]:
 
 
 def _call(regime: Regime, name: str, called: str) -> Regime:
-    return replace(regime, name=name, label=f"{called}: {regime.label}")
+    study = name.partition("/")[0]
+    return replace(regime, name=name, label=f"{called}: {regime.label}", family=f"{study}/{regime.family}")
 
 
 def _join(folder: Path, found: Mapping[str, Results]) -> Results:

@@ -7,11 +7,12 @@ all studies, so that it is written without judging any of them again.
 import csv
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import mode
 
 from fedcohort.errors import OptionError
+from fedcohort.maths.many_tests import adjust_holm
 from fedcohort.observe.comparison.sheet import NONE, Sheet, write_csv
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.record.folder import write_atomically
@@ -25,9 +26,11 @@ from fedcohort.study.speed import Speeds
 from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
 from fedcohort.study.wording import count, spell_gap, spell_win
 
-TABLE, PAGE = "tables/overview.csv", "README.md"
+TABLE, NUMBERS, PAGE = "tables/overview.csv", "tables/numbers.csv", "README.md"
+LEVEL = 0.05  # of the one correction over all studies
+Place = tuple[str, str]  # study, cell
 SHOWN_FACTS = ("metric", "seeds", "to win", "won by", "worse", "sooner")
-FACTS = ("kind", "most", "regime", *SHOWN_FACTS, "federation")
+FACTS = ("kind", "most", "regime", *SHOWN_FACTS, "federation", "cell", "headroom")
 HEAD = ("regime", "study", "metric", "seeds", "to win", "won by", "worse", "sooner at the target")
 SHOWN = 4  # methods that a line names
 LEGEND = (
@@ -37,7 +40,8 @@ LEGEND = (
     "over its regimes there, in bold face where it is after Holm over all of the study's tests, too. Who isn't named "
     "may still win or lose: the seeds don't show it. *Sooner at the target*: how many times as fast as random "
     "selection a method first meets the value that its study asks for, by virtual time, bytes and rounds, each by "
-    "itself; whoever is named only there isn't shown to be better in the end."
+    "itself, and in brackets the client FLOPs and the bytes of its whole runs over those of random selection; a method "
+    "that is named only there isn't shown to be better in the end."
 )
 HEADINGS = {
     WON: "A method is shown to win",
@@ -55,7 +59,13 @@ def csv_of(study: Study, found: Results, verdict: Verdict, speeds: Speeds, u: Me
     for cell in verdict.cells.values():
         federation = known.get(cell.cell, f"{study.name} {cell.cell}")
         sooner = spell_sooner(study, cell.cell, speeds)
-        rows.append({**_line(study, cell, u), "sooner": sooner, "federation": federation})
+        facts = {
+            "sooner": sooner,
+            "federation": federation,
+            "cell": cell.cell,
+            "headroom": "yes" if cell.pays else "no",
+        }
+        rows.append({**_line(study, cell, u), **facts})
     return write_csv([FACTS, *([line[name] for name in FACTS] for line in rows)])
 
 
@@ -105,7 +115,7 @@ def page_of(studies: Path) -> str:
             bare.append(f"- [{folder.name}]({folder.name}/{NAME}): {title}")
     of = {kind: [each for each in lines if each[1]["kind"] == kind] for kind in KINDS}
     parts = ["# Where selection pays", "*All regimes of all studies, by what there is to win and who wins it.*"]
-    parts += [_count(of), LEGEND]
+    parts += [_count(lines, _find_strict(studies, {name for name, _ in lines})), LEGEND]
     for kind, heading in HEADINGS.items():
         found = sorted(of[kind], key=lambda each: -_number(each[1]["most"]))
         rows = [
@@ -125,25 +135,55 @@ def _title_of(folder: Path) -> str:
         return f"its {NAME} can't be read"
 
 
-def _count(of: Mapping[str, Sequence[tuple[str, Line]]]) -> str:
-    """Count the regimes of each kind; a federation that several studies have counts once, as the best said of it."""
-    kinds: dict[str, list[str]] = {}
-    for kind, found in of.items():  # the best first
-        for _, line in found:
-            kinds.setdefault(line.get("federation", line["regime"]), []).append(kind)
-    n = Counter(said[0] for said in kinds.values())
-    studies = {name for found in of.values() for name, _ in found}
-    many = [said for said in kinds.values() if len(said) > 1]
-    differ = sum(len(set(said)) > 1 for said in many)
-    several = f"{len(many)} {'is' if len(many) == 1 else 'are'} in two studies or more, which don't say the same"
-    once = f"{several} of {differ}: each counts once, as the best that is said of it"
-    twice = f", {len(kinds)} different ones ({once})" if many else ""
-    return (
-        f"Of {count(sum(map(len, of.values())), 'regime')}{twice}, **a method is shown to win in {n[WON]}**; in "
-        f"{n[UNUSED]} a yardstick wins and no method is shown to, in {n[OPEN]} the seeds don't settle it, and in "
-        f"{n[NOTHING]} the yardsticks that were run there win nothing, or less than a difference is worth. "
-        f"Pages: {', '.join(f'[{name}]({name}/{PAGE})' for name in sorted(studies))}."
+def _find_strict(studies: Path, names: Collection[str]) -> tuple[Counter[Place], set[Place]]:
+    """Correct the p-values of all methods in all regimes of these studies by one Holm.
+
+    Returns how many tests each regime has, and the regimes where a method is still better.
+    """
+    tests: list[tuple[float, bool, Place]] = []
+    for name in sorted(names):
+        with (studies / name / NUMBERS).open(newline="") as file:
+            rows = [row for row in csv.DictReader(file) if row["role"] == METHOD and row["diff_p"]]
+        tests += [(float(row["diff_p"]), row["sign"] == "1", (name, row["cell"])) for row in rows]
+    tests = [each for each in tests if math.isfinite(each[0])]
+    ps = adjust_holm([p for p, _, _ in tests])
+    won = {place for p, (_, wins, place) in zip(ps, tests, strict=True) if wins and p < LEVEL}
+    return Counter(place for _, _, place in tests), won
+
+
+def _count(lines: Sequence[tuple[str, Line]], strict: tuple[Counter[Place], Collection[Place]]) -> str:
+    """Count the regimes of each kind; of several studies of one regime the largest counts, whatever it says."""
+    tests, won = strict
+    regimes: dict[str, list[tuple[str, Line]]] = {}
+    for name, line in lines:
+        regimes.setdefault(line.get("federation") or f"{name} {line['regime']}", []).append((name, line))
+    counted = [max(same, key=lambda each: _size(each, tests)) for same in regimes.values()]
+    n = Counter(line["kind"] for _, line in counted)
+    sure = sum((name, line.get("cell", "")) in won for name, line in counted)
+    beyond = sum(line["kind"] == WON and line.get("headroom") == "no" for _, line in counted)
+    many = [same for same in regimes.values() if len(same) > 1]
+    differ = sum(len({line["kind"] for _, line in same}) > 1 for same in many)
+    rule = (
+        f"{len(many)} {'is' if len(many) == 1 else 'are'} in two studies or more, of which the one with the most seeds "
+        f"counts, of equals the one with the most methods; in {differ} another study says something else"
     )
+    once = f", {len(regimes)} different ones ({rule})" if many else ""
+    return (
+        f"Of {count(len(lines), 'regime')}{once}, **a method is significantly better in {sure}** after one Holm "
+        f"correction over all {tests.total()} tests of methods on this page. Each study's own correction, over the "
+        f"regimes of a method, leaves {n[WON]}; in {beyond} of these no yardstick is significantly better, so that the "
+        f"win is no share of a headroom. In {n[UNUSED]} a yardstick is better and no method is, in {n[OPEN]} the seeds "
+        f"don't settle it, and in {n[NOTHING]} the yardsticks that were run there win nothing, or less than a "
+        "difference is worth. "
+        f"Pages: {', '.join(f'[{name}]({name}/{PAGE})' for name in sorted({name for name, _ in lines}))}."
+    )
+
+
+def _size(each: tuple[str, Line], tests: Counter[Place]) -> tuple[int, int, int]:
+    """Return what decides which study of a regime counts: seeds, methods, and, of equals, what says the least."""
+    name, line = each
+    seeds = int(line["seeds"]) if line["seeds"].isdigit() else 0
+    return seeds, tests[name, line.get("cell", "")], KINDS.index(line["kind"])
 
 
 def _number(text: str) -> float:

@@ -8,32 +8,29 @@
     shared    the regimes that all rows have, and in each the seeds that all of them have there
     R(a)      mean over the shared regimes of row a's rank among the rows, by late means over the shared seeds; 1 is
               best
-    contest   of a row with the baseline: Wilcoxon's signed ranks of their differences in the shared regimes, means over
-              the shared seeds, whose p Holm corrects for the number of rows
+    contest   of a row with the baseline. The unit is the seed: regimes of a study share seeds and partitions, and are
+              no replicates. g(s) is the mean over families of the mean over a family's regimes of the paired
+              difference on seed s, over the seeds that all shared regimes have; t-test of g over the seeds. What
+              other regimes would give is another question: t-test of the families' mean differences over the
+              families. Holm corrects the p of either for the number of rows
 
 Of the baseline's runs and seeds no more count than the study's own: beside a method of one's own on many seeds, of
 which the others have none, these stay where they are. Nobody's own row takes a regime from the others.
 """
 
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.maths.many_tests import (
-    adjust_holm,
-    bound_gaps,
-    critical_distance,
-    friedman_p,
-    lean,
-    rank_rows,
-    signed_ranks_p,
-)
+from fedcohort.maths.many_tests import adjust_holm, rank_rows
+from fedcohort.observe.comparison.table import Difference, difference
 from fedcohort.study.definition import BASELINE, METHOD, Study
 from fedcohort.study.results import Results
 
 RANKED = (METHOD, BASELINE)
+FAMILIES = 6  # families of regimes below which nothing is said of other regimes
 Late = Mapping[str, Mapping[str, Mapping[int, float]]]  # of a regime: by row and seed
 Shared = dict[str, list[int]]  # by regime, seeds
 
@@ -43,24 +40,24 @@ class Contest:
     """A method against the baseline over the regimes.
 
     Attributes:
-        p: of Wilcoxon's signed ranks, corrected by Holm for the number of methods.
-        median: of the regimes' differences, in the metric's unit.
-        side: 1 where their signed ranks are above 0, which is what p says, -1 below.
+        seeds: the mean difference over these regimes, its interval and p over the common seeds.
+        families: the same over families of regimes; None below FAMILIES of them.
     """
 
-    p: float
-    median: float
-    side: int
-
-    @property
-    def ahead(self) -> bool:
-        """Whether the method is better in the median regime, and in the ranks of all."""
-        return self.median > 0 and self.side > 0
+    seeds: Difference
+    families: Difference | None
 
     def sign(self, study: Study) -> int:
-        """1 for a method that is shown to beat the baseline over the regimes, -1 for one behind it, 0 for neither."""
-        counts = self.p < study.alpha and abs(self.median) >= study.least
-        return self.side if counts and self.median * self.side > 0 else 0
+        """Return 1 for a method that is significantly better over these regimes, -1 for a worse one, else 0."""
+        return _sign(study, self.seeds) if self.seeds.over.n >= study.enough else 0
+
+    def sign_elsewhere(self, study: Study) -> int:
+        """Return the same over regimes like these, 0 where there are too few families."""
+        return _sign(study, self.families) if self.families else 0
+
+
+def _sign(study: Study, found: Difference) -> int:
+    return int(np.sign(found.over.mean)) if found.p < study.alpha and abs(found.over.mean) >= study.least else 0
 
 
 @dataclass(frozen=True)
@@ -69,15 +66,11 @@ class Ranks:
 
     Attributes:
         mean: rank of each row over the cells, 1 is best, best first.
-        p: Friedman's.
-        distance: two mean ranks that are this far apart differ (Nemenyi).
         cells: that have all of these rows.
         contests: of each row with the baseline, in the order of `mean`; empty where that isn't ranked.
     """
 
     mean: Mapping[str, float]
-    p: float
-    distance: float
     cells: Sequence[str]
     contests: Mapping[str, Contest]
 
@@ -166,21 +159,56 @@ def rank(study: Study, late: Late, rows: Sequence[str]) -> Ranks | None:
     means = mean_over_seeds(late, rows, shared)
     overall = dict(zip(rows, rank_rows(means).mean(axis=0).tolist(), strict=True))
     overall = dict(sorted(overall.items(), key=lambda each: each[1]))
-    return Ranks(
-        mean=overall,
-        p=friedman_p(means),
-        distance=critical_distance(len(rows), len(shared), study.alpha),
-        cells=list(shared),
-        contests=_contest({row: means[:, rows.index(row)] for row in overall}, study.baseline),
+    methods = [row for row in overall if row != study.baseline] if study.baseline in rows else []
+    return Ranks(overall, list(shared), _compare(study, late, methods, shared))
+
+
+def _compare(study: Study, late: Late, rows: Sequence[str], shared: Shared) -> dict[str, Contest]:
+    """Compare each row with the baseline over the shared regimes."""
+    families: dict[str, list[str]] = {}
+    for cell in shared:
+        families.setdefault(study.cells[cell].family, []).append(cell)
+    common = sorted(set.intersection(*map(set, shared.values())))
+    over_seeds = {row: _over_seeds(late, (row, study.baseline), families, common) for row in rows}
+    over_families = {row: _over_families(late, (row, study.baseline), families, shared) for row in rows}
+    corrected = [_correct(each) for each in (over_seeds, over_families)]
+    enough = len(families) >= FAMILIES
+    return {row: Contest(corrected[0][row], corrected[1][row] if enough else None) for row in rows}
+
+
+def _over_seeds(
+    late: Late, pair: tuple[str, str], families: Mapping[str, Sequence[str]], seeds: Sequence[int]
+) -> Difference:
+    """Compare a pair of rows by their means over families and regimes, seed by seed."""
+    own, base = (
+        {
+            seed: _mean([_mean([late[cell][row][seed] for cell in cells]) for cells in families.values()])
+            for seed in seeds
+        }
+        for row in pair
     )
+    return difference(own, base)
 
 
-def _contest(means: Mapping[str, Float64[np.ndarray, "cells"]], baseline: str) -> dict[str, Contest]:
-    """Compare each row's means with the baseline's."""
-    if baseline not in means:
-        return {}
-    gaps = {row: bound_gaps(each, means[baseline]) for row, each in means.items() if row != baseline}
-    ps = adjust_holm([signed_ranks_p(each) for each in gaps.values()])
-    return {
-        row: Contest(p, float(np.median(each)), lean(each)) for (row, each), p in zip(gaps.items(), ps, strict=True)
-    }
+def _over_families(
+    late: Late, pair: tuple[str, str], families: Mapping[str, Sequence[str]], shared: Shared
+) -> Difference:
+    """Compare a pair of rows by their means over seeds, family by family."""
+    own, base = (
+        {
+            i: _mean([_mean([late[cell][row][seed] for seed in shared[cell]]) for cell in cells])
+            for i, cells in enumerate(families.values())
+        }
+        for row in pair
+    )
+    return difference(own, base)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values))
+
+
+def _correct(found: Mapping[str, Difference]) -> dict[str, Difference]:
+    """Correct the p-values by Holm for the number of rows."""
+    ps = adjust_holm([each.p for each in found.values()])
+    return {row: replace(each, p=p) for (row, each), p in zip(found.items(), ps, strict=True)}

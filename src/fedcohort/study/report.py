@@ -20,7 +20,7 @@ from fedcohort.study.missing import list_changed, list_missing
 from fedcohort.study.results import DONE, Results, Row, list_runs, with_roles
 from fedcohort.study.speed import measure_speeds
 from fedcohort.study.verdict import Verdict, over_of
-from fedcohort.study.wording import points, spell_p, unit_of_study
+from fedcohort.study.wording import points, unit_of_study
 
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
 MANY = ("cell", "speed", "among", "ranks", "differences")  # kinds of tables of which a study may have some
@@ -122,10 +122,8 @@ def draw(study: Study, verdict: Verdict, u: MetricUnit) -> list[tuple[str, str]]
         draw_map(picture, study.folder / MAP)
         drawn.append((MAP, f"difference to {study.baseline} of each selector in each regime"))
     if verdict.ranks is not None:
-        p = verdict.ranks.p
-        test = f"Friedman p = {spell_p(p)}".replace("= <", "<") if math.isfinite(p) else "no test"
-        note = f"{len(verdict.ranks.cells)} regimes, {test}; a bar joins those that Nemenyi's test can't tell apart"
-        draw_ranks(verdict.ranks.mean, verdict.ranks.distance, study.baseline, note, study.folder / RANKS)
+        note = f"{len(verdict.ranks.cells)} regimes; a rank doesn't say how far apart the results are"
+        draw_ranks(verdict.ranks.mean, study.baseline, note, study.folder / RANKS)
         drawn.append((RANKS, "mean ranks of the methods over the regimes"))
     for name in {MAP, RANKS} - {name for name, _ in drawn}:
         (study.folder / name).unlink(missing_ok=True)

@@ -9,10 +9,12 @@ from fedcohort.observe.comparison.sheet import NONE, Sheet, exact, write_csv
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.comparison.table import Mean
 from fedcohort.study.definition import BOUND, YARDSTICK, Study
+from fedcohort.study.ranking import Ranks
 from fedcohort.study.verdict import COSTS, TO_TARGET, CellVerdict, RowVerdict, Verdict, over_of
 from fedcohort.study.wording import count, spell_gap, spell_mean, spell_p, spell_win, tell_power
 
 HEAD = ("selector", "late mean", "difference", "Holm's p", "gap closed", "rank", "virtual time", "bytes", "to target")
+MEAN_DIFFERENCE = "mean difference [95 %]"  # the heading of what `spell_contest` says
 MARK = {1: "▲", -1: "▼", 0: ""}
 OTHER_CODE = "§"
 
@@ -112,13 +114,23 @@ def sheet_of_ranks(study: Study, verdict: Verdict, u: MetricUnit) -> Sheet:
         (
             name,
             f"{rank:.2f}",
+            spell_contest(study, known, name, u),
             str(sum(cell.rows[name].sign > 0 for cell in per_cell.values())),
             str(sum(cell.rows[name].sign < 0 for cell in per_cell.values())),
         )
         for name, rank in known.mean.items()
     ]
-    head, title = ("selector", "mean rank", "wins", "losses"), f"mean ranks over {count(len(known.cells), 'regime')}"
+    head = ("selector", "mean rank", MEAN_DIFFERENCE, "wins", "losses")
+    title = f"mean ranks over {count(len(known.cells), 'regime')}"
     return Sheet("leaderboard", title, head, rows, note=tell_power(study, list(per_cell.values()), u))
+
+
+def spell_contest(study: Study, ranks: Ranks, row: str, u: MetricUnit) -> str:
+    """`+4.0▲ [+3.4, +4.6]`: a row's mean difference over the ranked regimes, marked where that is significant."""
+    if row not in ranks.contests:
+        return NONE
+    contest = ranks.contests[row]
+    return spell_mean(contest.seeds.over, u, sign=True) + MARK[contest.sign(study)]
 
 
 def sheet_of_cell(study: Study, cell: CellVerdict, u: MetricUnit) -> Sheet:

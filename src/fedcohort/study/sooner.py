@@ -17,9 +17,10 @@ LEGEND = (
     "Times as fast to the target: what it took the baseline over what it took the row until the first round that was "
     "at the target, the median over seeds, of an even number of them what claims the less. *alone*: the baseline never "
     "was there, though it had spent as much by then, *never*: the row wasn't; seeds on which one run ended before the "
-    "other was there tell nothing. \u25b2 and \u25bc: p of Wilcoxon's signed ranks over seeds is below the level after "
-    f"Holm over the row's regimes, and the ratio is {LEAST:g} or more, or its inverse or less; each unit by itself, "
-    "and no more corrected for the number of methods than other marks."
+    "other was there tell nothing. In brackets, the client FLOPs and the bytes of the row's whole runs over those of "
+    "the baseline's: a method may be sooner and spend more. \u25b2 and \u25bc: p of Wilcoxon's signed ranks over "
+    f"seeds is below the level after Holm over the row's regimes, and the ratio is {LEAST:g} or more, or its inverse "
+    "or less; each unit by itself, and no more corrected for the number of methods than other marks."
 )
 
 
@@ -51,7 +52,7 @@ def _spell_target(row: RowVerdict, unit: str) -> str:
 
 
 def _spell(speed: Speed | None, cell: CellVerdict, baseline: str) -> str:
-    return NONE if speed is None else spell_speed(speed) + spell_few(speed.n, cell, baseline)
+    return NONE if speed is None else f"{spell_speed(speed)} {spell_costs(speed)}{spell_few(speed.n, cell, baseline)}"
 
 
 def spell_speed(speed: Speed) -> str:
@@ -61,23 +62,30 @@ def spell_speed(speed: Speed) -> str:
     return f"{speed.times:.2f}{MARK[speed.sign]}" if math.isfinite(speed.times) else f"alone{MARK[speed.sign]}"
 
 
+def spell_costs(speed: Speed) -> str:
+    """`(7.6, 2.8)`: client FLOPs and bytes by the end of the runs, over the baseline's."""
+    return f"({', '.join(f'{cost:.1f}' if math.isfinite(cost) else NONE for cost in speed.costs.values())})"
+
+
 def tell_legend(speeds: Speeds) -> list[str]:
     """Say how the tables are read; nothing where there are none."""
     return [LEGEND] if any(speeds.values()) else []
 
 
 def list_sooner(study: Study, cell: str, speeds: Speeds) -> dict[str, list[str]]:
-    """Return by unit the methods that are sooner in the cell, the soonest first, as `fedcbs 1.91`."""
+    """Return by unit the methods that are sooner in the cell, the soonest first, as `fedcbs 1.91 (1.0, 1.2)`."""
     found = {}
     for unit, of in speeds.items():
         sooner = [(row, of[where, row]) for where, row in of if where == cell and of[where, row].sign > 0]
         methods = sorted((each for each in sooner if study.role_of(each[0]) == METHOD), key=lambda each: -each[1].times)
-        found[unit] = [f"{row} {spell_speed(speed).removesuffix(MARK[1])}" for row, speed in methods]
+        found[unit] = [
+            f"{row} {spell_speed(speed).removesuffix(MARK[1])} {spell_costs(speed)}" for row, speed in methods
+        ]
     return found
 
 
 def spell_sooner(study: Study, cell: str, speeds: Speeds) -> str:
-    """`virtual time: fedcbs 1.86, oort 1.68; bytes: fedcbs 1.30`."""
+    """`virtual time: fedcbs 1.86 (1.0, 1.2), oort 1.68 (1.6, 1.1); bytes: fedcbs 1.30 (1.0, 1.2)`."""
     parts = []
     for unit, methods in list_sooner(study, cell, speeds).items():
         more = f" and {len(methods) - SHOWN} more" if len(methods) > SHOWN else ""

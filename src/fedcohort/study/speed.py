@@ -8,6 +8,8 @@
     p       of Wilcoxon's signed ranks of log t over all seeds, on which never is later than anything else, and those
             that are left out above have no difference; Holm's, over the row's cells, those of variants over the cells
             of all of them
+    costs   client FLOPs and bytes of the row's whole runs over those of the baseline's, means over the same seeds: a
+            method that is sooner may have spent more by the end of the clock
     sign    1 sooner, -1 later, where p is below win.alpha, times is LEAST or more, or 1 / LEAST or less, most of the
             ranks are on that side, too, and there are win.seeds of them
 
@@ -29,6 +31,7 @@ from fedcohort.study.results import Results, Row
 from fedcohort.types import Values
 
 LEAST = 1.05  # times as fast: less doesn't count, however sure it is
+SPENT = ("client_flops", "bytes")  # what a speed-up costs, by the end of the runs
 TINY = 1e-9  # seconds, bytes, rounds
 SINGLE = 1e-6  # of what a run spent: less is the rounding of curves, which are kept in single precision
 UNITS = ("virtual_s", "bytes", "rounds")
@@ -36,7 +39,7 @@ UNITS = ("virtual_s", "bytes", "rounds")
 
 @dataclass(frozen=True)
 class Speed:
-    """How soon a row meets a regime's target, beside the baseline. times, p and sign are the module's.
+    """How soon a row meets a regime's target, beside the baseline. times, p, sign and costs are the module's.
 
     Attributes:
         n: paired seeds.
@@ -48,6 +51,7 @@ class Speed:
     sign: int
     n: int
     need: int
+    costs: Mapping[str, float]
 
 
 Speeds = Mapping[str, Mapping[Place, Speed]]
@@ -60,7 +64,7 @@ def measure_speeds(study: Study, found: Results) -> Speeds:
 
 
 def _measure(study: Study, runs: Mapping[str, Runs], unit: str) -> dict[Place, Speed]:
-    times, gaps = {}, {}
+    times, gaps, costs = {}, {}, {}
     for cell, of in runs.items():
         base = of.get(study.baseline, {})
         for row, done in of.items():
@@ -70,6 +74,7 @@ def _measure(study: Study, runs: Mapping[str, Runs], unit: str) -> dict[Place, S
             own, others = _read_costs(done, base, seeds, unit)
             if not (np.isnan(own) & np.isnan(others)).all():
                 times[cell, row] = middle_ratio(others, own)
+                costs[cell, row] = {name: _relate(done, base, seeds, name) for name in SPENT}
                 # equal ratios are ties, however their logarithms are rounded
                 gaps[cell, row] = np.round(bound_gaps(-np.log(own), -np.log(others)), 9)
     ps = adjust(study, {place: signed_ranks_p(each) for place, each in gaps.items()})
@@ -78,8 +83,15 @@ def _measure(study: Study, runs: Mapping[str, Runs], unit: str) -> dict[Place, S
     for place, p in ps.items():
         n, need = len(gaps[place]), least_blocks(sizes[family_of(study, place[1])], study.alpha)
         side = lean(gaps[place]) if p < study.alpha and n >= study.enough else 0
-        speeds[place] = Speed(times[place], p, side if _counts(times[place], side) else 0, n, need)
+        sign = side if _counts(times[place], side) else 0
+        speeds[place] = Speed(times[place], p, sign, n, need, costs[place])
     return speeds
+
+
+def _relate(runs: Mapping[int, Row], base: Mapping[int, Row], seeds: list[int], name: str) -> float:
+    """Return what the runs spent over what the baseline's did; NaN where that spent nothing."""
+    own, other = (float(np.mean([of[seed][name] for seed in seeds])) for of in (runs, base))
+    return own / other if other > 0 else math.nan
 
 
 def _read_costs(runs: Mapping[int, Row], base: Mapping[int, Row], seeds: list[int], unit: str) -> tuple[Values, Values]:

@@ -80,12 +80,13 @@ def sheet_of_board(known: Leaderboard, main: Board, verdict: Verdict, u: MetricU
             (
                 f"{places[row]}. {row}",
                 spell_rank(mean, main.spread[row]),
+                sheets.spell_contest(study, main.ranks, row, u),
                 *map(_spell_place, means),
                 *_count_wins(study, row, main, verdict, u),
             )
         )
     columns = (f"{known.called[name]} ({len(cells)})" for name, cells in groups.items())
-    head = ("selector", "mean rank [95 %]", *columns, *_head_of_wins(study))
+    head = ("selector", "mean rank [95 %]", sheets.MEAN_DIFFERENCE, *columns, *_head_of_wins(study))
     strong = frozenset(i for i, row in enumerate(main.ranks.mean) if row == study.baseline)
     title = f"leaderboard: mean ranks over {count(len(main.places), 'regime')}"
     return Sheet(
@@ -98,9 +99,9 @@ def sheet_of_others(study: Study, boards: Mapping[str, Board], verdict: Verdict,
     rows = []
     for row, own in sorted(boards.items(), key=lambda each: each[1].ranks.mean[each[0]] / len(each[1].ranks.mean)):
         place, mean = own.ranks.places()[row], spell_rank(own.ranks.mean[row], own.spread[row])
-        where = (f"{place} of {len(own.ranks.mean)}", mean, str(len(own.places)))
-        rows.append((row, *where, *_count_wins(study, row, own, verdict, u)))
-    head = ("selector", "place", "mean rank [95 %]", "regimes", *_head_of_wins(study))
+        where = (f"{place} of {len(own.ranks.mean)}", mean, sheets.spell_contest(study, own.ranks, row, u))
+        rows.append((row, *where, str(len(own.places)), *_count_wins(study, row, own, verdict, u)))
+    head = ("selector", "place", "mean rank [95 %]", sheets.MEAN_DIFFERENCE, "regimes", *_head_of_wins(study))
     cells = {cell for own in boards.values() for cell in own.places}
     power = tell_power(study, [verdict.cells[cell] for cell in study.cells if cell in cells], u)
     return Sheet("others", "each of the others among them, in the regimes that it has", head, rows, note=power)
@@ -163,7 +164,7 @@ def _open(study: Study, verdict: Verdict, main: Board | None, u: MetricUnit) -> 
     span = f"{seeds[0]} to {count(seeds[-1], 'seed')}" if len(seeds) > 1 else count(seeds[0], "seed")
     lines = [
         f"{count(len(main.ranks.mean), 'selector')}, {count(len(main.places), 'regime')}, {span} in each.",
-        *answer.rank_methods(study, verdict),
+        *answer.rank_methods(study, verdict, u),
         answer.count_regimes(study, verdict, u),
     ]
     return (
@@ -179,8 +180,8 @@ def _cautions(study: Study, verdict: Verdict, u: MetricUnit) -> list[str]:
         "comes from weighing the seeds at random (Bayesian bootstrap, 2000 draws), those of a study alike "
         "in all of its regimes, and is widened as that of t is for few seeds: what other seeds would give here. "
         "At both ends of the table it is too narrow, as noise pulls ranks to the middle: it covers some 70 to 80 %. "
-        "Friedman's test, Wilcoxon's, and the picture's bars, Nemenyi's distance, say what other regimes would, as if "
-        "these had been drawn from them at random.",
+        "It doesn't say what other regimes would give.",
+        *cautions.tell_regimes(study, verdict, u),
         f"▲ and ▼, beats and loses: a difference to {study.baseline} on the same seeds whose p, corrected by Holm for "
         f"all regimes of this page, is below {study.alpha:g}, of {least:g} {points(u, least)} or more, over "
         f"{study.enough} seeds or more. {cautions.warn_of_many(study, verdict)}",

@@ -1,4 +1,4 @@
-"""The two pictures of a study: the map of regimes and selectors, and mean ranks with Nemenyi's critical distance."""
+"""The two pictures of a study: the map of regimes and selectors, and the methods' mean ranks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -83,45 +83,27 @@ def draw_map(shown: RegimeMap, path: Path) -> None:
     style.save(canvas, path)
 
 
-def draw_ranks(ranks: Mapping[str, float], distance: float, baseline: str, note: str, path: Path) -> None:
-    """Draw mean ranks on a line, best at the left; a bar joins those that can't be told apart."""
+def draw_ranks(ranks: Mapping[str, float], baseline: str, note: str, path: Path) -> None:
+    """Draw mean ranks on a line, best at the left."""
     names = sorted(ranks, key=lambda name: ranks[name])
-    groups = list_alike([ranks[name] for name in names], distance)
     half = (len(names) + 1) // 2
-    height = 2.0 + 0.26 * half + 0.14 * len(groups)
+    height = 1.8 + 0.26 * half
     canvas = _canvas("Mean rank over regimes, 1 is best", note, 8.0, height)
     axes = canvas.subplots()
     low, high = 1, len(names)
     axes.set_xlim(low - 0.30 * (high - low), high + 0.30 * (high - low))
-    first = 0.5 + 0.22 * len(groups)
-    axes.set_ylim(first + 0.5 * half + 0.2, -1.35)
+    first = 0.5
+    axes.set_ylim(first + 0.5 * half + 0.2, -0.8)
     axes.hlines(0, low, high, color=style.BLACK, linewidth=1.0)
     step = 1 if high <= CLOSE else 5
     for tick in range(low, high + 1):
         axes.vlines(tick, -0.12, 0, color=style.BLACK, linewidth=1.0)
         if tick == low or tick % step == 0:
             axes.text(tick, -0.2, str(tick), ha="center", va="bottom", fontsize=style.SMALL)
-    shown = min(distance, high - low)
-    axes.plot([low, low + shown], [-0.95, -0.95], color=style.GREY, linewidth=2.0, marker="|", markersize=8)
-    more = "" if shown == distance else ", longer than the scale"
-    axes.text(low, -1.08, f"critical distance {distance:.2f}{more}", fontsize=style.SMALL, color="#555555")
     for place, name in enumerate(names):
         _label(axes, name, ranks[name], (place, half, len(names)), first, name == baseline)
-    for i, (start, end) in enumerate(groups):
-        span = [ranks[names[start]] - 0.05, ranks[names[end]] + 0.05]
-        axes.plot(span, [0.25 + 0.22 * i] * 2, color=style.BLUE, linewidth=3.5, solid_capstyle="butt")
     axes.set_axis_off()
     style.save(canvas, path)
-
-
-def list_alike(ranks: Sequence[float], distance: float) -> list[tuple[int, int]]:
-    """List the longest runs (first, last) of sorted ranks that lie within `distance`, of two or more."""
-    found: list[tuple[int, int]] = []
-    for start in range(len(ranks)):
-        end = max(i for i in range(start, len(ranks)) if ranks[i] - ranks[start] < distance or i == start)
-        if end > start and (not found or end > found[-1][1]):
-            found.append((start, end))
-    return found
 
 
 def _label(axes: "Axes", name: str, rank: float, place: tuple[int, int, int], first: float, base: bool) -> None:

@@ -1,0 +1,145 @@
+"""README's numbers on client selection and on speed are those of the committed results."""
+
+import math
+import re
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from whole import claims
+from whole.claims import ROOT
+
+README = (ROOT / "README.md").read_text()
+SECTION = README.partition("### When does client selection pay?")[2].partition("\nA study asks one question")[0]
+FLAT = " ".join(SECTION.split())
+# what the studies' definitions say, and which isn't computed
+GIVEN: tuple[str, ...] = (
+    "95 % intervals",
+    "10 paired seeds",
+    "10 of 50 clients",
+    "learning rate of 0.1",
+    "60 rounds",
+    "rounds 51 to 60",
+    "one Holm",
+)
+GIVEN += ("50 rounds and the mean of the last three evaluations", "9 of 24 clients a round, 25 rounds", "rate of 0.01")
+TESTS, SETTINGS, BETTER, WORSE = claims.counts()
+OVER = {name: claims.over_settings(name) for name in ("cohorts_digits", "regimes_digits")}
+
+
+@cache
+def robust() -> dict[str, dict[str, list[float]]]:
+    """Return of each setting of studies/robust_loss three differences over common seeds, in points.
+
+    loss: random selection with FLASH's loss, minus with cross-entropy. selection: FLASH, minus random selection. both:
+    FLASH with its loss, minus random selection with that loss.
+    """
+    found = {}
+    rows = ("random", "random_robust", "flash", "flash_robust")
+    for cell in claims.study("robust_loss")["cells"]:
+        late = claims.runs("robust_loss", cell)
+        common = sorted(set.intersection(*(set(late[row]) for row in rows)))
+        pairs = {"loss": rows[1::-1], "selection": rows[2::-2], "both": rows[3:0:-2]}
+        found[cell] = {name: [late[a][s] - late[b][s] for s in common] for name, (a, b) in pairs.items()}
+    return found
+
+
+def tell_loss() -> str:
+    """What studies/robust_loss says, in a sentence for each comparison; Holm's correction is over all of them."""
+    known = [(cell, kind, d) for cell, of in robust().items() for kind, d in of.items()]
+    ps = claims.holm([claims.p_of(d) for _, _, d in known])
+    sure = {(cell, kind): np.sign(np.mean(d)) for (cell, kind, d), p in zip(known, ps, strict=True) if p < claims.ALPHA}
+    count = {
+        (kind, side): sum(sign == side for (_, each), sign in sure.items() if each == kind)
+        for kind in ("loss", "selection", "both")
+        for side in (1, -1)
+    }
+    gains = [float(np.mean(of["loss"])) for of in robust().values()]
+    seeds = sorted({len(of["loss"]) for of in robust().values()})
+    span = f"{seeds[0]} to {seeds[-1]} seeds" if len(seeds) > 1 else f"{seeds[0]} seeds"
+    noisy = {kind: claims.spell(d) for kind, d in robust()["bimodal70"].items()}
+    return (
+        f"In {len(gains)} settings with label noise (digits, {span}) random selection gains {min(gains):.1f} to "
+        f"{max(gains):.1f} points with FLASH's loss instead of cross-entropy, significantly in {count['loss', 1]} "
+        f"after Holm over {len(known)} comparisons. FLASH's selection with cross-entropy is significantly better than "
+        f"random selection in {count['selection', 1]} of them. With FLASH's loss in both, it is significantly better "
+        f"in {count['both', 1]} and worse in {count['both', -1]}. "
+        f"With 70 % noisy clients the loss gains {noisy['loss']}, the selection {noisy['selection']}, and the "
+        f"selection on top of the loss {noisy['both']}."
+    )
+
+
+def said() -> list[str]:
+    """The parts of the section that hold computed numbers."""
+    skew, other = OVER["cohorts_digits"], OVER["regimes_digits"]
+    lines = [tell_loss(), *(claims.line(*setting) for setting in claims.SETTINGS)]
+    lines += [
+        f"the best of up to {max(len(claims.methods(name)) for name in ('regimes_digits', 'spurious_cmnist')) - 10}"
+    ]
+    lines += [f"all {TESTS} comparisons of methods with random selection in the {SETTINGS} settings of four studies"]
+    lines += [f"**{BETTER} of the {SETTINGS} settings**", f"significantly worse in {WORSE}"]
+    lines += [f"{skew[0]} settings with label skew", f"{len(skew[3])} of {skew[2]} methods are better"]
+    lines += [
+        f"Fed-CBS by the most ({skew[3][0][1]})",
+        f"over the {skew[1]} seeds",
+        f"{other[0]} settings with up to three kinds",
+    ]
+    lines += [f"only FedPNS with tuned options is ({other[3][0][1]}; {other[2]} methods)"]
+    return lines
+
+
+@pytest.mark.parametrize("text", said())
+def test_a_number_is_what_the_results_come_to(text: str) -> None:
+    assert text in FLAT
+
+
+def test_no_other_number_is_there() -> None:
+    """A number that is added to the section needs a line above."""
+    rest = re.sub(r"\]\([^)]*\)", "]", FLAT)
+    for text in sorted((*said(), *GIVEN), key=len, reverse=True):
+        rest = rest.replace(re.sub(r"\]\([^)]*\)", "]", text), "")
+    assert re.findall(r"\S*\d\S*", rest) == []
+
+
+@pytest.mark.parametrize("setting", claims.JUDGED, ids=lambda setting: f"{setting[1]}-{setting[2]}")
+def test_a_row_of_the_documents_table_is_what_its_study_marks(setting: tuple[str, str, str]) -> None:
+    assert claims.judged(*setting) in (ROOT / "docs" / "where_selection_pays.md").read_text().splitlines()
+
+
+def test_the_documents_say_the_same_of_the_loss() -> None:
+    assert tell_loss() in " ".join((ROOT / "docs" / "where_selection_pays.md").read_text().split())
+
+
+def test_the_names_are_those_of_the_results() -> None:
+    assert OVER["cohorts_digits"][3][0][0] == "fedcbs"
+    assert [row for row, _ in OVER["regimes_digits"][3]] == ["fedpns_tuned"]
+
+
+def test_the_studies_are_what_the_section_says() -> None:
+    for name in ("regimes_digits", "cohorts_digits"):
+        found = claims.study(name)
+        assert {"dataset=digits", "model=mlp", "clients=50", "rounds=60", "client.epochs=2"} <= set(found["common"])
+        assert (found["late"], len(found["seeds"])) == (10, 10)
+    assert claims.study("regimes_fashion")["late"] == 3
+    assert "\nlr: 0.1 " in (ROOT / "configs/client/sgd.yaml").read_text()
+
+
+def test_fedbalancers_speed_is_that_of_its_table() -> None:
+    found = pd.read_csv(ROOT / "benchmarks/papers/fedbalancer_har/har_cnn/target.csv")
+    found = found[found["axis"] == "virtual_s"]
+    total = found[found["seed"].isna() & found["baseline"].fillna("").str.startswith("best_of")].set_index("name")
+    by_seed = found[found["seed"].notna()].pivot_table(index="seed", columns="name", values=["reached", "low"])
+    times = by_seed["low"].where(by_seed["reached"] == 1)
+    ratio = pd.DataFrame(times)[["avg_1t", "avg_2t", "spc", "wfa"]].min(axis=1) / times["fedbalancer"]
+    middle = np.sort(ratio.fillna(0.0).to_numpy())[4:6]
+    whole = total.loc["fedbalancer"]
+    text = " ".join(README.split())
+    assert (
+        f"{whole['speedup_low']:.2f} times as fast as that variant (median; {whole['reached']:.0f} of 10 seeds" in text
+    )
+    assert f"of each seed it is {middle[0]:.2f} to {middle[1]:.2f} times as fast" in text
+    released = total.loc["released"]
+    assert f"is {released['speedup_low']:.2f} times as fast on the {released['reached']:.0f} of 10 seeds" in text
+    assert math.isclose(np.sort(ratio.fillna(0.0).to_numpy())[1], 1.2, abs_tol=0.05), "the second of ten"
