@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import forked_command
+from hostile import forked
 from hostile.harness import Answer, Case
 
 BASE = ("rounds=1", "clients=10", "cohort=2", "model=logreg", "logger=none", "callback=none")
@@ -489,14 +489,12 @@ def _train(words: str, text: str, *more: str) -> Case:
     sweep = words.startswith("-m")
     split = [words] if " = " in words or "'a b'" in words else words.split(" ")
     typed = [*(["-m"] if sweep else []), *BASE, *split[int(sweep) :], *more]
-    return Case(
-        f"train.py {words!r}", lambda folder: forked_command.train(_prepare(folder), typed), (text,), check=_damage
-    )
+    return Case(f"train.py {words!r}", lambda folder: forked.train(_prepare(folder), typed), (text,), check=_damage)
 
 
 def _verb(words: str, text: str) -> Case:
     typed = words.split(" ") if words else []
-    return Case(f"fedcohort {words}", lambda f: forked_command.fedcohort(_prepare(f), typed), (text,), check=_damage)
+    return Case(f"fedcohort {words}", lambda f: forked.fedcohort(_prepare(f), typed), (text,), check=_damage)
 
 
 def _prepare(folder: Path) -> Path:
@@ -538,7 +536,7 @@ def _malicious() -> Iterator[Case]:
 
 
 def _run_train(words: list[str], folder: Path) -> Answer:
-    return forked_command.train(_prepare(folder), words)
+    return forked.train(_prepare(folder), words)
 
 
 def _foreign() -> Iterator[Case]:
@@ -559,7 +557,7 @@ def _foreign() -> Iterator[Case]:
 def _replay(group: str, node: Mapping[str, object], folder: Path) -> Answer:
     """Train a small run, put `node` into its folder, and replay it."""
     words = [*BASE[:-1], "rounds=2", "callback.figures=null", "callback.progress=null", "callback.summary=null"]
-    trained = forked_command.train(_prepare(folder), words)
+    trained = forked.train(_prepare(folder), words)
     if trained.code:
         raise RuntimeError(trained.text)
     (run,) = (folder / "logs" / "runs").iterdir()
@@ -568,7 +566,7 @@ def _replay(group: str, node: Mapping[str, object], folder: Path) -> Answer:
     card["info"]["config"][group] = node
     (folder / "received" / "info.json").write_text(json.dumps(card))
     (folder / "mine.py").write_text(f"import pathlib\npathlib.Path({TOUCHED!r}).touch()\n")
-    answer = forked_command.fedcohort(folder, ["replay", "received"])
+    answer = forked.fedcohort(folder, ["replay", "received"])
     (folder / "mine.py").unlink()
     return answer
 
@@ -603,6 +601,6 @@ def _run_study(changes: dict[str, object], folder: Path) -> Answer:
         (folder / "studies" / "bad").mkdir()
         content = {"title": "t", "question": "q", **changes}
         (folder / "studies" / "bad" / "study.yaml").write_text(json.dumps(content))
-        return forked_command.fedcohort(folder, ["study", "report", "bad"])
+        return forked.fedcohort(folder, ["study", "report", "bad"])
     _write_study(folder, "bad", **changes)
-    return forked_command.fedcohort(folder, ["study", "run", "bad"])
+    return forked.fedcohort(folder, ["study", "run", "bad"])

@@ -4,15 +4,13 @@ Each case writes a module `mine.py`, as a user would, and trains with it in a fo
 `components.txt` have the source of a class body; the others are made for each method of each contract.
 """
 
-import os
 import sys
-import time
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from hostile.forked import fork
 from hostile.harness import Answer, Case
 
 SOURCE = Path(__file__).with_suffix(".txt")
@@ -200,43 +198,15 @@ def train(misuse: Misuse, folder: Path) -> Answer:
 
     write(misuse, folder)
     words = [*RUN, *words_of(misuse), f"paths.logs={folder / 'logs'}"]
-    output = folder / "output"
-    sys.stdout.flush()
-    child = os.fork()
-    if not child:
-        os._exit(_run(words, folder, output))
-    end = time.monotonic() + LIMIT_S
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return Answer(os.waitstatus_to_exitcode(status), output.read_text(errors="replace"))
-        time.sleep(0.01)
-    os.kill(child, 9)
-    os.waitpid(child, 0)
-    return Answer(None, output.read_text(errors="replace"))
+    return fork(lambda: _run(words, folder), LIMIT_S)
 
 
-def _run(words: Sequence[str], folder: Path, output: Path) -> int:
-    """Do what `train.py` does from the composed config on; return its exit code."""
-    from fedcohort.errors import FedcohortError  # noqa: PLC0415
+def _run(words: Sequence[str], folder: Path) -> None:
+    """Do what `train.py` does from the composed config on."""
     from fedcohort.host import messages  # noqa: PLC0415
     from fedcohort.startup.run import run  # noqa: PLC0415
     from run_harness import compose_words  # noqa: PLC0415
 
-    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
-    sys.stderr = os.fdopen(2, "w", buffering=1)
     sys.path.insert(0, str(folder))
     messages.to_terminal()
-    try:
-        run(compose_words(*words))
-    except FedcohortError as error:
-        os.write(2, f"{error}\n".encode())
-        return 2
-    except SystemExit as error:
-        return error.code if isinstance(error.code, int) else 1
-    except BaseException:
-        os.write(2, traceback.format_exc().encode())
-        return 1
-    return 0
+    run(compose_words(*words))

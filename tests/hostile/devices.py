@@ -4,10 +4,7 @@ Each case is a run of one round, in a fork of a process that has imported everyt
 """
 
 import os
-import signal
-import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -17,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fedcohort.errors import FedcohortError
+from hostile.forked import fork
 from hostile.harness import Answer, Case
 from run_harness import compose_words, play
 
@@ -43,25 +40,13 @@ def import_everything() -> None:
 def train(folder: Path, *words: str) -> Answer:
     """Run what `python train.py <words>` runs, in a fork of this process, with a time limit."""
     import_everything()
-    output = folder / "output"
-    child = os.fork()
-    if not child:
-        signal.alarm(LIMIT_S)
-        for stream in (1, 2):
-            os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
-        try:
-            play(compose_words(*RUN, *words, f"paths.logs={folder / 'logs'}"))
-        except FedcohortError as error:
-            print(error, file=sys.stderr, flush=True)
-            os._exit(2)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    def action() -> None:
+        play(compose_words(*RUN, *words, f"paths.logs={folder / 'logs'}"))
+
+    answer = fork(action, LIMIT_S)
     logs = (folder / "logs").glob("runs/*/run.log")  # without Hydra's console, notices of a run are there
-    text = "".join(path.read_text(errors="replace") for path in (output, *logs))
-    return Answer(None if code == -signal.SIGALRM else code, text)
+    return Answer(answer.code, answer.text + "".join(path.read_text(errors="replace") for path in logs))
 
 
 def option_case(name: str, words: Sequence[str], *expected: str, accepted: bool = False) -> Case:

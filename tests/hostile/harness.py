@@ -103,12 +103,13 @@ def run_cases(kind: str, cases: Sequence[Case]) -> Counter[str]:
     if repeated:
         raise ValueError(f"two cases of {kind} share a name: {repeated[0]}")
     verdicts: Counter[str] = Counter()
-    for case in cases:
+    for number, case in enumerate(cases, 1):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             answer = case.run(folder)
             verdict = judge(case, answer, folder)
         verdicts[verdict if verdict in PASSED else "failed"] += 1
+        print(f"{kind} {number}/{len(cases)} {case.name}: {verdict}", file=sys.stderr, flush=True)
         if verdict not in PASSED:
             print(f"\nFAILED {kind}: {case.name}: {verdict}\n{answer.text[-1500:]}", flush=True)
     print(

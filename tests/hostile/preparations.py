@@ -16,7 +16,7 @@ from typing import Any
 from PIL import Image
 
 from fedcohort.command import line
-from forked import forked
+from hostile.forked import fork
 from hostile.harness import Answer, Case
 from raw_toy import celeba, save, waterbirds
 
@@ -30,7 +30,7 @@ def prepare(kind: str, folder: Path, build: Build, *options: str, source: str = 
     build(folder / "raw")
     (folder / ".before").write_text(json.dumps(snapshot(folder)))
     words = ["prepare", kind, str(folder / source) if source else "", str(folder / target) if target else "", *options]
-    return forked(lambda: line.main(words), LIMIT_S)
+    return fork(lambda: line.main(words), LIMIT_S)
 
 
 def snapshot(folder: Path) -> dict[str, str]:

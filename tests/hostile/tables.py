@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from fedcohort.command.data import look
 from fedcohort.startup.refusals import in_one_line
 from folder_toy import at
-from forked import forked
+from hostile.forked import fork
 from hostile.harness import Answer, Case
 from pictures_toy import encode, noise
 from run_harness import compose_words, go
@@ -48,7 +48,7 @@ def load(folder: Path, build: Callable[[Path], object], words: Sequence[str]) ->
     path = () if "dataset.path" in chosen else (f"dataset.path={data}",)
     base = (*(word for word in SMALL if word.split("=")[0] not in chosen), "dataset=folder", *path, *words)
     act = partial(run, folder / "logs", base)
-    return forked(lambda: in_one_line(act, base, CONFIGS), LIMIT_S)
+    return fork(lambda: in_one_line(act, base, CONFIGS), LIMIT_S)
 
 
 def run(logs: Path, words: Sequence[str]) -> None:
