@@ -341,7 +341,8 @@ def _results() -> Iterator[Case]:
     for name, (what, damage) in product((RESULTS, CURVES, "manifest.json"), DAMAGES.items()):
         if name != "manifest.json" or what not in ("missing", "without its last byte"):  # that is a line end
             yield case(f"{name}: {what}", on(name, damage), name)
-    silent = ("a bit of its header", "a bit of its footer", "a byte more")  # older files have no check of these
+    # Without a manifest only the content of pages is checked: in a file this small the middle is a header of one.
+    silent = ("a bit of its header", "a bit of its middle", "a bit of its footer", "a byte more")
     for name, (what, damage) in product((RESULTS, CURVES), DAMAGES.items()):
         if what not in silent:
             yield case(f"without a manifest, {name}: {what}", bare(on(name, damage)), name)
