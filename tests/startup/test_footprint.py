@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 from fedcohort.errors import OptionError
 from fedcohort.host import memory
@@ -16,6 +17,17 @@ def test_a_network_is_measured_without_storage(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(memory, "available", lambda: 1e9)
     with pytest.raises(OptionError, match=r"model=mlp with 75,000,010 parameters for 10 classes needs at least 1.8 GB"):
         footprint.check_network(Mlp([1_000_000]), "mlp", (64,), 10)
+
+
+class Lazy(Mlp):
+    """A model whose parameters have no shape before the first forward pass."""
+
+    def build(self, shape: tuple[int, ...], n_classes: int) -> nn.Module:
+        return nn.LazyLinear(n_classes)
+
+
+def test_a_network_that_has_no_shapes_yet_is_left_to_the_probe() -> None:
+    footprint.check_network(Lazy([4]), "lazy", (64,), 10)
 
 
 @pytest.mark.parametrize(

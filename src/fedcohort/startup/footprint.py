@@ -29,11 +29,11 @@ def check_network(model: "Model", word: str, shape: tuple[int, ...], n_classes: 
     try:
         with torch.device("meta"):
             network = model.build(shape, n_classes)
+        n_params = sum(parameter.numel() for parameter in network.parameters())
     except FedcohortError:
         raise
-    except Exception:  # the real build reports what is wrong with the model
+    except Exception:  # the real build and the probe report what is wrong with the model, such as a lazy layer
         return
-    n_params = sum(parameter.numel() for parameter in network.parameters())
     what = f"model={word} with {n_params:,} parameters for {n_classes:,} classes"
     memory.require(MODEL_BYTES * n_params, what, "choose a smaller model (model.width), or reduce dataset.n_classes")
 
