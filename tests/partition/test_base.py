@@ -18,4 +18,4 @@ def test_what_nobody_knows_is_none_and_nothing_is_copied_without_need() -> None:
     labels = np.arange(6)
     stock = Stock(labels, 6)
     assert (len(stock), stock.owner, stock.attribute) == (6, None, None)
-    assert stock.labels is labels
+    assert np.shares_memory(stock.labels, labels)

@@ -50,13 +50,13 @@ def test_bytes_beside_numbers_are_refused() -> None:
         r"source=given\): the inputs are uint8, those of the run's dataset=toy are float32; say dataset.pixels=float32"
     )
     with pytest.raises(DataError, match=line):
-        OtherDataset(Given(np.zeros((8, 5), np.uint8)), None).inputs(federation_of(), 0)
+        OtherDataset(Given(np.arange(40, dtype=np.uint8).reshape(8, 5)), None).inputs(federation_of(), 0)
 
 
 def test_another_shape() -> None:
     line = r"source=given\): a sample has the shape \[2, 4\], one of the run's dataset=toy has \[5\]"
     with pytest.raises(DataError, match=line):
-        OtherDataset(Given(np.zeros((3, 2, 4), np.float32)), None).inputs(federation_of(), 0)
+        OtherDataset(Given(np.arange(24, dtype=np.float32).reshape(3, 2, 4)), None).inputs(federation_of(), 0)
 
 
 def test_the_test_set() -> None:

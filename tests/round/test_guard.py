@@ -10,10 +10,12 @@ from fedcohort.agg.base import Aggregator, Arrived, Direction
 from fedcohort.agg.fedavg import FedAvg
 from fedcohort.availability.base import Availability
 from fedcohort.availability.bernoulli import Bernoulli
+from fedcohort.client.base import Client
 from fedcohort.errors import ComponentError, UndeclaredSignal
 from fedcohort.rng import Draws
 from fedcohort.round.guard import blame, guard, owners_of, prefixed
 from fedcohort.types import Ids, RoundOutcome, Selection, Values
+from yaml_words import make
 
 OUTCOME = RoundOutcome(0, Selection(np.arange(2)), np.arange(2), np.empty(0, np.int64), {}, {}, 1.0)
 
@@ -68,6 +70,12 @@ def test_attributes_have_the_types_of_the_contract() -> None:
         guarded(None, "other", needs="loss")
     with pytest.raises(ComponentError, match="broadcast must be a method, got None"):
         guarded(None, "broadcast")
+
+
+@pytest.mark.parametrize("clip", [5, 5.0, None])
+def test_a_whole_number_fits_an_optional_float(clip: float | None) -> None:
+    """`client.clip=5` is typed without a point, and the contract says `float | None`."""
+    assert guard(make("client", "sgd", clip=clip), "client", "client=sgd", Client).clip == clip
 
 
 def test_a_method_without_arguments_is_named() -> None:

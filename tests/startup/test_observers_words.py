@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from yaml_words import CONFIGS
 
-OPTION = re.compile(r"^ *\w+: *\S+ +# ((integer|number) in \[\d, inf\)|text( or null)?|true or false);")
+OPTION = re.compile(r"^ *\w+: *\S+ +# ((integer|number) in [\[(]\d, inf\)|text( or null)?|true or false);")
 
 
 def nodes() -> list[tuple[str, dict[str, Any]]]:

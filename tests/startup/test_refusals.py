@@ -89,7 +89,10 @@ CASES = [
         "must be such that 100000000 clients of about 453 samples come to 50000000",
     ),
     ("dataset=synthetic dataset.beta=1e308", "dataset.beta must be a number in [0, 1e9], got 1e+308"),
-    ("model=mlp model.hidden=[1000000000000]", "model=mlp: there is no memory for so large a network"),
+    (
+        "model=mlp model.hidden=[1000000000000]",
+        "model=mlp with 75,000,000,000,010 parameters for 10 classes needs at least 1800000.0 GB",
+    ),
     ("engine.slices=99999999999", "engine.slices must be an integer in [1, 100000], got 99999999999"),
     # a user's own data
     ("dataset=folder dataset.path='~nobody-here/x'", "dataset.path=~nobody-here/x can't be read"),

@@ -107,6 +107,8 @@ def starts_ms(folder: Path) -> list[int]:
 
 def _read(folder: Path) -> dict[str, Any]:
     path = folder / NAME
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder} is not the folder of a run")
     check_kinds(folder)
     manifest.check(path)
     if not path.exists():

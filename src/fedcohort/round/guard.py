@@ -129,7 +129,8 @@ def _check_attributes(part: object, contract: type, who: str) -> None:
         with named(f"{who}: {name}", type(part).__module__):
             value = getattr(part, name)
         kind: Hint = hint if isinstance(hint, UnionType) else get_origin(hint) or hint
-        if isinstance(kind, type | UnionType) and not isinstance(value, kind | int if kind is float else kind):
+        accepted = kind | int if float in (get_args(kind) or (kind,)) else kind  # 5 is a float's value, too
+        if isinstance(kind, type | UnionType) and not isinstance(value, accepted):
             raise ComponentError(f"{who}: {broken(name, str(getattr(kind, '__name__', kind)), value)}")
     for hook in getattr(part, "hooks", ()):
         for name in ("begin", "downloads", "uploads", "remembers"):
