@@ -220,8 +220,8 @@ def trained_again(file: str, what: str, damage: Damage) -> Case:
 def _finished() -> Iterator[Case]:
     from_other: dict[str, Damage] = {"another run's": lambda path: take_from(run_of(templates() / "other"), path)}
     for file, (what, damage) in product((*SEALED, "manifest.json"), {**DAMAGES, **from_other}.items()):
-        if (file, what) == ("manifest.json", "missing"):  # as in a run of an older version
-            continue
+        if (file, what) in (("manifest.json", "missing"), ("manifest.json", "without its last byte")):
+            continue  # as in a run of an older version; a line end
         yield refused("finished", file, what, damage, "resume")
     read: dict[str, tuple[str, ...]] = {"replay": ("journal.jsonl", "info.json", "info.npz", "clients.parquet")}
     read |= {"figures": (*read["replay"], "summary.json"), "sync": SEALED}

@@ -91,7 +91,7 @@ CASES = [
     ("dataset=synthetic dataset.beta=1e308", "dataset.beta must be a number in [0, 1e9], got 1e+308"),
     (
         "model=mlp model.hidden=[1000000000000]",
-        "model=mlp with 75,000,000,000,010 parameters for 10 classes needs at least 1800000.0 GB",
+        "75,000,000,000,010 parameters for 10 classes needs at least",
     ),
     ("engine.slices=99999999999", "engine.slices must be an integer in [1, 100000], got 99999999999"),
     # a user's own data
