@@ -1,6 +1,7 @@
 """Class-conditional label noise: a wrong label is its class's partner, and nothing else."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,14 @@ def test_the_same_labels_are_wrong_as_under_symmetric_noise() -> None:
     symmetric = NoNoise().flip(LABELS, 0.4, 5, np.random.default_rng(3))
     np.testing.assert_array_equal(flipped(0.4) != LABELS, symmetric != LABELS)
     assert (flipped(0.4) != symmetric).any()
+
+
+def test_a_label_is_wrong_below_the_rate_and_not_at_it() -> None:
+    """The rate 0 changes no label, not even one whose uniform number is exactly 0."""
+    draws: Any = SimpleNamespace(random=lambda size: np.array([0.0, 0.25, 0.5, 0.75]))
+    for rate, wrong in ((0.0, 0), (0.5, 2), (1.0, 4)):
+        labels = make("label_noise", "asymmetric").flip(np.array([0, 1, 2, 3]), rate, 5, draws)
+        assert (labels != np.array([0, 1, 2, 3])).sum() == wrong
 
 
 @pytest.mark.parametrize("word", ["none", "beta", "bimodal"])
