@@ -23,7 +23,7 @@ SHOWN = 60  # characters of a value
 
 
 def broken(what: str, expected: str, value: object) -> ComponentError:
-    """Return the error for a value; expected: completes the words "must be"."""
+    """Return the error for a value; expected: completes "must be"."""
     return ComponentError(f"{what} must be {expected}, got {show(value)}")
 
 

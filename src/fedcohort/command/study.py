@@ -22,9 +22,9 @@ cells=null           all
 selectors=null       all; the baseline and the bounds are always run with them
 n_jobs=1             processes
 keep_runs=false      true keeps the folders of the runs, in logs/studies/<name>/runs
-again=false          true does again what another commit ran, or code that wasn't committed: after a bug is mended.
-                     Broken off, the same command goes on. What it runs itself must be committed. changed does again
-                     what `check` found to be computed by code that behaves differently.
+again=false          true runs again what another commit computed, or code that was not committed: after a fix. The
+                     code must be committed. If the command is interrupted, repeat it and it continues. changed runs
+                     again what `check` found to be computed by code that behaves differently.
 """
 
 import sys

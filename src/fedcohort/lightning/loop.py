@@ -65,7 +65,7 @@ class FederatedLoop(pl.Callback):
         self.new_folder = False  # made by this process: it goes where no round was trained
         self.last_reported = 0  # the last round that was reported by this process
         self.asked_to_stop = False
-        self.owners: Mapping[str, str] = {}  # of the parts' modules, for what is said of an exception
+        self.owners: Mapping[str, str] = {}  # option by module, to name the component that raised an exception
         self.ends_early: Sequence[Any] = ()  # the configs of the callbacks that may end the run
         self.halted = False  # by one of them
         self.started = False  # in the process whose observers watch: rank 0, which may be a child of this one

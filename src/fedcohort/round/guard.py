@@ -111,7 +111,7 @@ def owners_of(code: Mapping[str, Iterable[object]], signals: Iterable[str]) -> d
 
     Args:
         code: the objects that an option has made, by the option as typed: a part, its hooks, the modules of a network.
-        signals: the words of all signals that the run reads.
+        signals: names of all signals that the run reads.
     """
     options: dict[str, list[str]] = defaultdict(list)
     for option, objects in code.items():

@@ -38,7 +38,7 @@ class Restart:
 
 
 def find(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.Start) -> Restart:
-    """Find what the run in `home` goes on from: its newest sound checkpoint, the newest file afterwards.
+    """Find the newest sound checkpoint of the run in `home`, from which the run resumes.
 
     The journal and the per-client tables must be sound up to its round, and so must all that the manifest has.
 

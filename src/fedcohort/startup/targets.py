@@ -33,7 +33,7 @@ class Contract:
     """What a class must be to stand in a place of the config.
 
     Attributes:
-        allowed: completes the words "must be".
+        allowed: completes "must be".
         accepts: whether a class fulfils the contract.
     """
 

@@ -30,7 +30,7 @@ from fedcohort.study.definition import BASELINE, METHOD, Study
 from fedcohort.study.results import Results
 
 RANKED = (METHOD, BASELINE)
-FAMILIES = 6  # families of regimes below which nothing is said of other regimes
+FAMILIES = 6  # least number of families of settings for a statement on other settings
 Late = Mapping[str, Mapping[str, Mapping[int, float]]]  # of a regime: by row and seed
 Shared = dict[str, list[int]]  # by regime, seeds
 
