@@ -27,11 +27,12 @@ demo: $(VENV)/.installed  ## FLASH and random on digits, same seed
 test: $(VENV)/.installed-test  ## the whole suite, in two processes of one thread; make test T="tests/laws -k mine" for a part
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(T)
 
-check: $(VENV)/.installed-test  ## style, types, import rules
+check: $(VENV)/.installed-test  ## style, types, import rules, language and size (see tests/lints)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m lints
 
 mutants: $(VENV)/.installed-mutants  ## do the tests notice planted faults? F: files or folders (else those changed since main), N=100 SEED=0: a sample
 	OMP_NUM_THREADS=1 nice $(BIN)/python tests/mutants.py --number $(or $(N),0) --seed $(or $(SEED),0) $(F)
