@@ -298,8 +298,10 @@ def tracked() -> Path:
 
 
 def _compared() -> Iterator[Case]:
-    for what in ("truncated", "a bit of its header", "emptied", "a folder"):
+    for what in ("truncated", "a bit of its header", "a folder"):
         yield Case(f"compare: mlflow.db {what}", partial(_database, DAMAGES[what]), ("mlflow.db",))
+    emptied = partial(_database, DAMAGES["emptied"])  # an empty file is a database without experiments
+    yield Case("compare: mlflow.db emptied", emptied, ("experiment must be one of Default",))
 
 
 def cases() -> list[Case]:

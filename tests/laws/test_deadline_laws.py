@@ -51,6 +51,11 @@ def test_announced_and_closed_after_the_start(deadline: Any) -> None:
         assert 0 < close < np.inf
 
 
+def test_a_deadline_says_that_it_announces_one_exactly_where_clients_get_a_finite_one(deadline: Any) -> None:
+    announced = deadline.announce(deadline.init(POPULATION), context())
+    assert deadline.announces == bool(np.isfinite(announced))
+
+
 def test_nobody_is_waited_for_longer_than_announced_or_than_the_slowest_takes(deadline: Any) -> None:
     for seed in range(20):
         ctx = context(seed)
