@@ -305,7 +305,7 @@ def _small_disk(home: Path) -> Answer:
                 rest.write(b"\0" * 4096)
         return _run(home, PATIENT, f"sqlite:///{disk / 'mlflow.db'}")
     finally:
-        subprocess.run(["umount", str(disk)], check=True)
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)  # a process may still have the file
 
 
 HTML = _answer("200 OK", b"<html><body>Welcome to nginx!</body></html>", "Content-Type: text/html")
@@ -333,7 +333,6 @@ DATABASES: dict[str, Callable[[Path], object]] = {
     "is no database": lambda path: path.write_bytes(b"not SQLite at all\n" * 500),
     "is cut off": lambda path: path.write_bytes(template()[: len(template()) // 2]),
     "is another program's": _of_another_program,
-    "has a deleted experiment": _deleted,
     "has a file for its artifacts": _no_artifacts,
 }
 
