@@ -32,7 +32,7 @@ PLANTED = {  # a line at the end of a module -> the contract that it breaks, and
     ("startup/jobs.py", "import mlflow"): ("MLflow has a room of its own", "fedcohort.startup.jobs -> mlflow"),
     ("host/disk.py", "import matplotlib"): ("matplotlib has a room of its own", "fedcohort.host.disk -> matplotlib"),
 }
-WHOLE = {"laws", "whole", "heterogeneity"}  # tests of groups, of the program, of presets that are yaml alone
+WHOLE = {"lints", "laws", "whole", "heterogeneity"}  # tests of groups, of the program, of presets that are yaml alone
 
 
 def lint(copy: Path) -> str:
