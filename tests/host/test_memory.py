@@ -109,7 +109,9 @@ def test_a_need_beyond_the_address_space_is_rejected_with_numbers() -> None:
         limit = pages * os.sysconf("SC_PAGE_SIZE") + 2**30
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         memory.require(1e8, "a table", "use fewer rows")
-        with pytest.raises(OptionError, match=r"a table needs at least 40.0 GB, 1.\d GB are available: use fewer rows"):
+        with pytest.raises(
+            OptionError, match=r"a table needs at least 40.0 GB of memory, 1.\d GB are available: use fewer rows"
+        ):
             memory.require(4e10, "a table", "use fewer rows")
 
     assert in_a_child(limited) == 0

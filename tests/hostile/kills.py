@@ -299,7 +299,7 @@ def cases() -> list[Case]:
     """Kills of runs, then of sweeps and studies."""
     local = ("hydra/launcher=local", "hydra.launcher.n_jobs=2")
     sweeps = [
-        (signal.SIGKILL, "parent", 0, local),
+        (signal.SIGKILL, "parent", 1, local),
         (signal.SIGKILL, "parent", 40, local),
         (signal.SIGKILL, "parent", 650, local),
         (signal.SIGKILL, "worker", 40, local),
