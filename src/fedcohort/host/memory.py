@@ -122,6 +122,5 @@ def require(needed: float, what: str, cure: str) -> None:
         cure: what the user can change.
     """
     if needed > SMALL and needed > (free := available()):
-        raise OptionError(
-            f"{what} needs at least {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are available: {cure}"
-        )
+        needs = f"{what} needs at least {needed / 1e9:.1f} GB of memory"
+        raise OptionError(f"{needs}, {free / 1e9:.1f} GB are available: {cure}")
