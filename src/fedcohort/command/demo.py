@@ -78,8 +78,8 @@ def main(words: Sequence[str] = ()) -> int:
     console.print()
     console.print(table)
     for line in (
-        "Where clients differ little nobody beats random, and whoever seeks high losses loses where labels are wrong: "
-        "studies/regimes_digits/README.md",
+        "With identical clients no method is significantly better than random selection, and with label noise methods "
+        "that prefer high losses are far worse: studies/regimes_digits/README.md",
         f"One seed says little: {command('python')} train.py -m selector={names} {' '.join(others)} seed=0,1,2",
         f"See them all: {command('mlflow')} ui --backend-store-uri sqlite:///logs/mlflow.db",
     ):
