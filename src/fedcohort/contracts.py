@@ -89,8 +89,8 @@ def ids(what: str, value: object, n: int, least: int = 0) -> None:
     if good and isinstance(value, np.ndarray) and len(value):
         good = bool(value[0] >= 0 and value[-1] < n and (value[1:] > value[:-1]).all())
     if not good:
-        some = f", at least {least}" if least else ""
-        raise broken(what, f"an integer array of sorted distinct numbers in [0, {n - 1}]{some}", value)
+        minimum = f", at least {least}" if least else ""
+        raise broken(what, f"an integer array of sorted distinct numbers in [0, {n - 1}]{minimum}", value)
 
 
 def number(

@@ -156,15 +156,15 @@ def _holds_integers(values: object) -> bool:
 def _convert(raw: Raw) -> dict[str, Any]:
     """Return the fields that need other types: float32 inputs, int64 labels, owners and attributes."""
     arrays = {name: values for name, values in vars(raw).items() if isinstance(values, np.ndarray)}
-    wanted = {name: _type_of(name, values) for name, values in arrays.items()}
-    found: dict[str, Any] = {n: x.astype(wanted[n]) for n, x in arrays.items() if x.dtype != wanted[n]}
+    dtypes = {name: _type_of(name, values) for name, values in arrays.items()}
+    converted: dict[str, Any] = {n: x.astype(dtypes[n]) for n, x in arrays.items() if x.dtype != dtypes[n]}
     if raw.valid is not None:
         x, y = raw.valid
-        found["valid"] = x.astype(_type_of("x", x), copy=False), y.astype(np.int64, copy=False)
-    changed = [f"{name} from {arrays[name].dtype} to {found[name].dtype}" for name in found if name in arrays]
+        converted["valid"] = x.astype(_type_of("x", x), copy=False), y.astype(np.int64, copy=False)
+    changed = [f"{name} from {arrays[name].dtype} to {converted[name].dtype}" for name in converted if name in arrays]
     if changed:
         log.warning("dataset=%s: converted %s", raw.name, ", ".join(changed))
-    return found
+    return converted
 
 
 def _type_of(name: str, values: np.ndarray) -> np.dtype[Any]:

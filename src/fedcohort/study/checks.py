@@ -8,8 +8,8 @@ from typing import Any
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.startup.options import unknown
+from fedcohort.startup.targets import TARGET
 
-TARGET = "_target_"
 WIN = {"alpha": 0.05, "least": 0.0, "seeds": 3, "worth": 0.01}
 
 
