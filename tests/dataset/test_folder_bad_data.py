@@ -164,6 +164,6 @@ def test_large_images_are_rejected_before_they_are_decoded(tmp_path: Path, monke
     monkeypatch.setattr(memory, "available", lambda: 5119.0)
     table(tmp_path, N, image=IMAGES)
     with pytest.raises(
-        OptionError, match=r"40 images of 1 x 8 x 8 needs at least 0.0 GB, .* size=64 makes them smaller"
+        OptionError, match=r"40 images of 1 x 8 x 8 needs at least 0.0 GB of memory, .* size=64 makes them smaller"
     ):
         folder(tmp_path, features="image").load(0)
