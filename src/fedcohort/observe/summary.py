@@ -15,7 +15,7 @@ from fedcohort.observe import reached, troubles, units
 from fedcohort.observe.console import console
 from fedcohort.record import card
 from fedcohort.record.folder import write_atomically
-from fedcohort.record.history import History, expect, read, wall_s
+from fedcohort.record.history import HEADLINE, History, expect, read, wall_s
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.provenance import list_forced
 from fedcohort.round.budget import Spent
