@@ -14,7 +14,6 @@ from mlflow.exceptions import MlflowException
 
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.observe import mlflow as tracker_module
-from fedcohort.observe.figures import Figures
 from fedcohort.observe.mlflow import MlflowTracker
 from fedcohort.observe.summary import Summary
 from fedcohort.observe.tracking import courier as courier_module
@@ -23,10 +22,11 @@ from fedcohort.observe.tracking.courier import Courier
 from fedcohort.observe.tracking.feed import open_feed
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
+from fedcohort.report.run_figures import Figures
 from known import known
 from observe.databases import EXPERIMENT, Logs
-from observe.made_up import info, play, report
 from observe.tracked import DEAD, check, run_info, watchers
+from record.made_up import info, play, report
 
 
 def test_the_seeds_of_a_config_are_alike_and_no_other_runs(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_equal_partitions_are_equal_datasets(logs: Logs) -> None:
 
 
 def test_nothing_slow_is_imported_before_a_run_starts() -> None:
-    modules = "fedcohort.observe.mlflow, fedcohort.record.journal, fedcohort.observe.figures, "
+    modules = "fedcohort.observe.mlflow, fedcohort.record.journal, fedcohort.report.run_figures, "
     modules += "fedcohort.observe.progress, fedcohort.observe.summary"
     slow = "{'mlflow', 'matplotlib', 'pandas', 'rich', 'pyarrow', 'torch', 'sqlalchemy'}"
     code = f"import sys, {modules}; found = {slow} & sys.modules.keys(); assert not found, found"

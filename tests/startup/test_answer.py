@@ -14,7 +14,7 @@ from fedcohort.record import card
 from fedcohort.startup import answer
 from known import known
 from observe.databases import Logs, logs, said  # noqa: F401
-from observe.made_up import info
+from record.made_up import info
 
 
 @pytest.fixture(autouse=True)

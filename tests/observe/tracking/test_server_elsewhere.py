@@ -16,7 +16,7 @@ from fedcohort.record.journal import Journal
 from fedcohort.startup import answer as sweep_answer
 from known import known
 from observe.databases import EXPERIMENT, Logs, logs, said  # noqa: F401
-from observe.made_up import info, play
+from record.made_up import info, play
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from fedcohort.record.journal import Journal
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.types import RoundReport
 from observe.databases import EXPERIMENT, Logs
-from observe.made_up import play, report
 from observe.tracked import DEAD, check, run_info
+from record.made_up import play, report
 
 
 @pytest.fixture(scope="module", autouse=True)

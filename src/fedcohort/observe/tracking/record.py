@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.errors import DamagedFile
 from fedcohort.host.disk import is_file
-from fedcohort.observe import population
-from fedcohort.record import manifest, provenance
+from fedcohort.record import manifest, population, provenance
 from fedcohort.record.observer import RunInfo
 from fedcohort.roles import flat, role_of
 from fedcohort.round.budget import OPTIONS
