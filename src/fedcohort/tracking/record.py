@@ -4,13 +4,10 @@ import getpass
 import hashlib
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.errors import DamagedFile
-from fedcohort.host.disk import is_file
-from fedcohort.observe import population
-from fedcohort.record import manifest, provenance
+from fedcohort.record import provenance
+from fedcohort.record.heterogeneity import name_heterogeneity
 from fedcohort.record.observer import RunInfo
 from fedcohort.roles import flat, role_of
 from fedcohort.round.budget import OPTIONS
@@ -89,20 +86,8 @@ def dataset(info: RunInfo) -> "DatasetInput":
     source = json.dumps(info.config.get("dataset", {}), default=str)
     return DatasetInput(
         Dataset(info.choices.get("dataset", "data"), digest, "fedcohort", source, profile=json.dumps(profile)),
-        tags=[InputTag("mlflow.data.context", population.heterogeneity(info))],
+        tags=[InputTag("mlflow.data.context", name_heterogeneity(info))],
     )
-
-
-def summary(folder: Path) -> dict[str, Any]:
-    """Return the folder's `summary.json`, {} where the run has none yet. Raises `DamagedFile`."""
-    path = folder / "summary.json"
-    manifest.check(path)
-    if not is_file(path):
-        return {}
-    try:
-        return dict(json.loads(path.read_text()))
-    except (ValueError, TypeError) as error:
-        raise DamagedFile(f"{path} is damaged: it is no JSON ({error}). Restore it from a copy") from error
 
 
 def note(summary: Mapping[str, Any]) -> str:
@@ -117,7 +102,7 @@ def note(summary: Mapping[str, Any]) -> str:
 
 def _choices(info: RunInfo) -> dict[str, str]:
     words = {group: word for group, word in info.choices.items() if role_of(group).tracked}
-    return {**words, "heterogeneity": population.heterogeneity(info)}
+    return {**words, "heterogeneity": name_heterogeneity(info)}
 
 
 def _alike(info: RunInfo, ends: Mapping[str, str]) -> str:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from mlflow.entities import Run
 
-from fedcohort.observe.tracking import report, view
-from fedcohort.observe.tracking.report import Report, publish
-from fedcohort.observe.tracking.server import experiment_id
+from fedcohort.tracking import report, view
+from fedcohort.tracking.report import Report, publish
+from fedcohort.tracking.server import experiment_id
 from known import known
 from observe.databases import EXPERIMENT, Logs, logs  # noqa: F401
 

@@ -10,10 +10,10 @@ from werkzeug.serving import make_server
 
 from fedcohort.observe.comparison import fetch
 from fedcohort.observe.comparison.question import Question, answer
-from fedcohort.observe.tracking.comparison import Run
-from fedcohort.observe.tracking.server import QUIET_AND_QUICK
 from fedcohort.record.journal import Journal
 from fedcohort.startup import answer as sweep_answer
+from fedcohort.tracking.comparison import Run
+from fedcohort.tracking.server import QUIET_AND_QUICK
 from known import known
 from observe.databases import EXPERIMENT, Logs, logs, said  # noqa: F401
 from observe.made_up import info, play

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from fedcohort.errors import TrackingError
 from fedcohort.host.lock import exclusive
-from fedcohort.observe.tracking import record
-from fedcohort.observe.tracking.server import Place, experiment_id
 from fedcohort.record import card
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import RunInfo
+from fedcohort.tracking import record
+from fedcohort.tracking.server import Place, experiment_id
 
 if TYPE_CHECKING:
     from pathlib import Path

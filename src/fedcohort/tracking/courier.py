@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from fedcohort.host.commands import fedcohort
 from fedcohort.host.time_limit import time_limit
-from fedcohort.observe.tracking import server
-from fedcohort.observe.tracking.feed import Feed, open_feed
-from fedcohort.observe.tracking.identity import complete, register
 from fedcohort.record import history
 from fedcohort.record.observer import RunInfo
+from fedcohort.tracking import server
+from fedcohort.tracking.feed import Feed, open_feed
+from fedcohort.tracking.identity import complete, register
 
 log = logging.getLogger("fedcohort")
 SHARE = 0.05  # of the time at most goes into sending, however slow the server

@@ -12,11 +12,11 @@ import pytest
 from mlflow.exceptions import MlflowException
 
 from fedcohort.errors import TrackingError
-from fedcohort.observe.tracking import feed, identity, server
-from fedcohort.observe.tracking.courier import Courier
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
+from fedcohort.tracking import feed, identity, server
+from fedcohort.tracking.courier import Courier
 from killing import in_a_child, kill_at
 from observe.databases import Logs, template
 from observe.made_up import info, play, report

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, TypeVar
 from fedcohort.errors import TrackingError
 from fedcohort.host.lock import exclusive
 from fedcohort.host.secrets import has_password, refusal
-from fedcohort.observe.compat import is_locked, let_go
-from fedcohort.observe.tracking import view
 from fedcohort.ranges import refuse
+from fedcohort.tracking import view
+from fedcohort.tracking.compat import is_locked, let_go
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -13,16 +13,16 @@ import pytest
 from mlflow.exceptions import MlflowException
 
 from fedcohort.errors import OptionError, TrackingError
-from fedcohort.observe import mlflow as tracker_module
 from fedcohort.observe.figures import Figures
-from fedcohort.observe.mlflow import MlflowTracker
 from fedcohort.observe.summary import Summary
-from fedcohort.observe.tracking import courier as courier_module
-from fedcohort.observe.tracking import record, server
-from fedcohort.observe.tracking.courier import Courier
-from fedcohort.observe.tracking.feed import open_feed
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
+from fedcohort.tracking import courier as courier_module
+from fedcohort.tracking import record, server
+from fedcohort.tracking import tracker as tracker_module
+from fedcohort.tracking.courier import Courier
+from fedcohort.tracking.feed import open_feed
+from fedcohort.tracking.tracker import MlflowTracker
 from known import known
 from observe.databases import EXPERIMENT, Logs
 from observe.made_up import info, play, report
@@ -234,7 +234,7 @@ def test_equal_partitions_are_equal_datasets(logs: Logs) -> None:
 
 
 def test_nothing_slow_is_imported_before_a_run_starts() -> None:
-    modules = "fedcohort.observe.mlflow, fedcohort.record.journal, fedcohort.observe.figures, "
+    modules = "fedcohort.tracking.tracker, fedcohort.record.journal, fedcohort.observe.figures, "
     modules += "fedcohort.observe.progress, fedcohort.observe.summary"
     slow = "{'mlflow', 'matplotlib', 'pandas', 'rich', 'pyarrow', 'torch', 'sqlalchemy'}"
     code = f"import sys, {modules}; found = {slow} & sys.modules.keys(); assert not found, found"
@@ -246,7 +246,7 @@ def test_mlflow_says_nothing_by_itself(tmp_path: Path) -> None:
     code = f"""
 import logging
 logging.basicConfig(level=logging.INFO)
-from fedcohort.observe.tracking import server
+from fedcohort.tracking import server
 where = server.place(None, "x", __import__("pathlib").Path({str(tmp_path)!r}))
 server.experiment_id(server.connect(where), where)
 """

@@ -13,13 +13,13 @@ import pytest
 
 from fedcohort.command.sync import sync
 from fedcohort.errors import TrackingError
-from fedcohort.observe.mlflow import MlflowTracker
-from fedcohort.observe.tracking import worker as module
-from fedcohort.observe.tracking.courier import Courier
-from fedcohort.observe.tracking.worker import Desk, Worker, finish_message, start_message
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import Observer, RunInfo
+from fedcohort.tracking import worker as module
+from fedcohort.tracking.courier import Courier
+from fedcohort.tracking.tracker import MlflowTracker
+from fedcohort.tracking.worker import Desk, Worker, finish_message, start_message
 from fedcohort.types import RoundReport
 from observe.databases import EXPERIMENT, Logs
 from observe.made_up import play, report

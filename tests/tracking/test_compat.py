@@ -10,7 +10,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Metric
 
 from fedcohort.errors import ForeignChange
-from fedcohort.observe import compat
+from fedcohort.tracking import compat
 
 
 def test_a_database_is_let_go(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from typing import ClassVar
 from fedcohort import ranges
 from fedcohort.errors import TrackingError
 from fedcohort.host.commands import command, fedcohort
-from fedcohort.observe.tracking import server, worker
-from fedcohort.observe.tracking.identity import is_complete, register
 from fedcohort.record import card
 from fedcohort.record.history import expect
 from fedcohort.record.observer import Observer, RunInfo
+from fedcohort.tracking import server, worker
+from fedcohort.tracking.identity import is_complete, register
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fedcohort.observe.tracking.record import ALIKE, ASKED, FIRST
+from fedcohort.tracking.record import ALIKE, ASKED, FIRST
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

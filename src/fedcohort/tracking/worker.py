@@ -25,9 +25,9 @@ from typing import Any
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host.commands import fedcohort
-from fedcohort.observe.tracking.courier import Courier
-from fedcohort.observe.tracking.server import Place, preload
 from fedcohort.record import card
+from fedcohort.tracking.courier import Courier
+from fedcohort.tracking.server import Place, preload
 
 Message = Mapping[str, Any]
 BYTES = 65_536

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedcohort.observe.tracking import membership, server, view
-from fedcohort.observe.tracking.record import LONGEST_TAG, REPORT
-from fedcohort.observe.tracking.server import Place, connect, patient
+from fedcohort.tracking import membership, server, view
+from fedcohort.tracking.record import LONGEST_TAG, REPORT
+from fedcohort.tracking.server import Place, connect, patient
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

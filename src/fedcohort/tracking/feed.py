@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedcohort.observe.reached import HEADLINE
-from fedcohort.observe.tracking import identity, record
-from fedcohort.observe.tracking.server import Place, connect, patient
 from fedcohort.record import history, manifest
-from fedcohort.record.history import Line
+from fedcohort.record.history import HEADLINE, Line
 from fedcohort.record.observer import RunInfo
+from fedcohort.record.summary import read_summary
+from fedcohort.tracking import identity, record
+from fedcohort.tracking.server import Place, connect, patient
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -68,7 +68,7 @@ class Feed:
         if status == "finished":
             spent = history.count_spent(history.lines(self._journal)[0])
             tags[record.ENDED_BY] = ", ".join(info.budget.list_reached(spent))
-        if summary := record.summary(info.folder):
+        if summary := read_summary(info.folder):
             tags["mlflow.note.content"] = record.note(summary)
         self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in tags.items()])
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from fedcohort.errors import CheckpointError
 from fedcohort.host.time_limit import time_limit
-from fedcohort.observe.tracking import identity, server
 from fedcohort.record import card
 from fedcohort.record.observer import RunInfo
+from fedcohort.tracking import identity, server
 
 log = logging.getLogger("fedcohort")
 TAG = "sweep_id"

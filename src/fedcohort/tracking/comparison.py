@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fedcohort.host.commands import fedcohort
-from fedcohort.observe.tracking import identity, record, server
 from fedcohort.record.observer import RunInfo
 from fedcohort.roles import Identity, role_of
+from fedcohort.tracking import identity, record, server
 
 FIRST = {"selector": "random", "agg": "fedavg"}  # what is compared before anything else, and to which baseline
 COMPARE_READS = ("sqlite:///logs/mlflow.db", "fedcohort")  # the database and the experiment, where it is told of none
