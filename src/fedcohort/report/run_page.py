@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from fedcohort.observe.summary import cost_rows, summarise
-from fedcohort.observe.tracking import record
 from fedcohort.record.folder import status_of, write_atomically
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import list_run_facts
+from fedcohort.record.summary import read_summary
 from fedcohort.report.figure import style
 from fedcohort.report.figure.correlations import FACTS, PREFIX, list_facts
 from fedcohort.report.picture import Picture
@@ -109,7 +109,7 @@ def list_sections(figures: Sequence[Path], correlations: Mapping[str, float]) ->
 def _summarise(info: RunInfo, history: History, status: str) -> Mapping[str, Any]:
     """Return the summary with the wall time of `summary.json`, which was written later, if it is of the same rounds."""
     summary = summarise(info, history, status, now_ms=history.times[-1] if history.times else None)
-    written = record.summary(info.folder)
+    written = read_summary(info.folder)
     same = written.get("rounds") == summary["rounds"]
     return {**summary, "wall_s": written["wall_s"]} if same and "wall_s" in written else summary
 
