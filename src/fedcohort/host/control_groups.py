@@ -1,4 +1,4 @@
-"""Limits of the Linux control groups around this process, as a container or a SLURM job sets them (versions 1 and 2)."""
+"""Limits of the Linux control groups around this process, in versions 1 and 2: a container's, or a SLURM job's."""
 
 import math
 from collections.abc import Iterator
