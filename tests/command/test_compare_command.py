@@ -2,6 +2,7 @@
 # ruff: noqa: F811
 
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -233,6 +234,13 @@ def test_runs_that_are_not_there(logs: Logs) -> None:
     with pytest.raises(OptionError, match=r"filter: MLflow can't read 'what\?'"):
         compare(asked(logs, filter="what?"))
     assert not (logs.path / "out").exists()
+
+
+def test_a_server_that_stalls_is_given_up_with_the_option_and_the_address(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:  # it accepts a connection and never answers
+        uri = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(TrackingError, match=rf"MLflow at {uri} did not send the runs within wait_s=0.2 seconds: .*"):
+            compare(parse([f"tracking_uri={uri}", "wait_s=0.2", f"out={tmp_path}"]))
 
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:

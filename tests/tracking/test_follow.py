@@ -21,8 +21,8 @@ from fedcohort.tracking import follow, identity
 from fedcohort.tracking.feed import open_feed
 from fedcohort.tracking.follow import Channel, Sender
 from observe.databases import EXPERIMENT, Logs
-from observe.made_up import play, report
 from observe.tracked import DEAD, check, run_info, watchers
+from record.made_up import play, report
 
 
 @pytest.mark.parametrize(("status", "theirs"), [("interrupted", "KILLED"), ("failed", "FAILED")])

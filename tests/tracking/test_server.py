@@ -12,8 +12,8 @@ from fedcohort.tracking import server
 from fedcohort.tracking.tracker import MlflowTracker
 from known import known
 from observe.databases import EXPERIMENT, Logs
-from observe.made_up import play, report
 from observe.tracked import run_info, watchers
+from record.made_up import play, report
 
 
 def test_an_experiment_shows_the_columns_that_matter(logs: Logs) -> None:

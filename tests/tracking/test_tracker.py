@@ -22,8 +22,8 @@ from fedcohort.tracking.tracker import MlflowTracker
 from forked_follower import Subprocess, fork_followers
 from killing import die, in_a_child
 from observe.databases import EXPERIMENT, Logs
-from observe.made_up import play, report
 from observe.tracked import DEAD, check, run_info
+from record.made_up import play, report
 
 
 @pytest.fixture(autouse=True)
@@ -245,7 +245,7 @@ def test_the_line_that_opens_the_page(monkeypatch: pytest.MonkeyPatch, uri: str 
 
 def test_nothing_slow_is_imported_before_a_run_starts() -> None:
     modules = "fedcohort.tracking.follow, fedcohort.tracking.tracker, fedcohort.record.journal, "
-    modules += "fedcohort.observe.figures, fedcohort.observe.progress, fedcohort.observe.summary"
+    modules += "fedcohort.report.run_figures, fedcohort.observe.progress, fedcohort.observe.summary"
     slow = "{'mlflow', 'matplotlib', 'pandas', 'rich', 'pyarrow', 'torch', 'sqlalchemy'}"
     code = f"import sys, {modules}; found = {slow} & sys.modules.keys(); assert not found, found"
     subprocess.run([sys.executable, "-c", code], check=True)

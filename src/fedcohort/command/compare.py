@@ -19,6 +19,7 @@ out=logs/compare         the folder for report.html, table.md, table.tex, table.
                          target.csv
 report=false             true: all of it becomes artifacts of a run in MLflow, too, with the tag report; at a sweep's
                          end it does by itself (sweep.report)
+wait_s=120               seconds that MLflow may take to send the runs, and to receive the report
 curves=true              false leaves out curves.png and differences.png; they and a target ask for the history of
                          every run
 
@@ -28,18 +29,22 @@ a bound without an interval.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fedcohort import ranges
-from fedcohort.errors import OptionError
+from fedcohort.command.words import read_number
+from fedcohort.errors import OptionError, TrackingError
+from fedcohort.host.time_limit import time_limit
 from fedcohort.observe.comparison import fetch, files, goals
 from fedcohort.observe.comparison.publish import publish
 from fedcohort.observe.comparison.question import Question, answer
 from fedcohort.observe.comparison.series import AXES
 from fedcohort.startup.options import folder, unknown
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ class Options:
     out: str = "logs/compare"
     curves: str = "true"
     report: str = "false"
+    wait_s: str = "120"
 
     def __post_init__(self) -> None:
         for name in ("rows", "metric", "experiment", "tracking_uri"):
@@ -70,6 +76,7 @@ class Options:
         ranges.choice("curves", self.curves, "true", "false")
         ranges.choice("report", self.report, "true", "false")
         ranges.choice("axis", self.axis, *AXES)
+        read_number("wait_s", self.wait_s, "(0, inf)")
         first, *_ = split_metrics(self.metric)
         if self.target is not None:
             goals.parse(self.target, first)
@@ -110,11 +117,21 @@ def question_of(options: Options) -> Question:
 
 def compare(options: Options) -> tuple[str, list[Path]]:
     """The tables in Markdown, and the files that were written. Raises `OptionError`, `TrackingError`."""
-    found = answer(question_of(options))
+    found = _within(options, "send the runs", lambda: answer(question_of(options)))
     text, paths = files.write(found, Path(options.out).absolute())
     if options.report == "true":
-        text += f"\nMLflow: {publish(found, paths)}\n"
+        text += f"\nMLflow: {_within(options, 'receive the report', lambda: publish(found, paths))}\n"
     return text, paths
+
+
+def _within(options: Options, what: str, action: Callable[[], T]) -> T:
+    """Return what `action` returns. Raises `TrackingError` where MLflow takes longer than `wait_s` seconds."""
+    try:
+        with time_limit(float(options.wait_s), what):
+            return action()
+    except TimeoutError as error:
+        limit = f"MLflow at {options.tracking_uri} did not {what} within wait_s={options.wait_s} seconds"
+        raise TrackingError(f"{limit}: raise wait_s, or look whether the server answers in a browser") from error
 
 
 def main(words: Sequence[str]) -> int:
