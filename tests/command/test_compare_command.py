@@ -239,7 +239,9 @@ def test_runs_that_are_not_there(logs: Logs) -> None:
 def test_a_server_that_stalls_is_given_up_with_the_option_and_the_address(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:  # it accepts a connection and never answers
         uri = f"http://127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(TrackingError, match=rf"MLflow at {uri} did not send the runs within wait_s=0.2 seconds: .*"):
+        with pytest.raises(
+            TrackingError, match=rf"MLflow at {uri} did not send the runs within wait_s=0.2 seconds: .*"
+        ):
             compare(parse([f"tracking_uri={uri}", "wait_s=0.2", f"out={tmp_path}"]))
 
 

@@ -231,16 +231,20 @@ def test_options_out_of_range(tmp_path: Path, every_s: Any, experiment: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("uri", "line"),
+    ("uri", "experiment", "line"),
     [
-        (None, "mlflow ui --backend-store-uri sqlite:////a/logs/mlflow.db"),
-        ("sqlite:////b c/m.db", "mlflow ui --backend-store-uri 'sqlite:////b c/m.db'"),
-        ("https://mlflow.example", "https://mlflow.example"),
+        (None, "x", "fedcohort ui tracking_uri=sqlite:////a/logs/mlflow.db experiment=x"),
+        ("sqlite:////b c/m.db", "fedcohort", "fedcohort ui 'tracking_uri=sqlite:////b c/m.db'"),
+        (f"sqlite:///{Path.cwd()}/logs/mlflow.db", "fedcohort", "fedcohort ui"),
+        ("https://mlflow.example", "x", "https://mlflow.example"),
     ],
 )
-def test_the_line_that_opens_the_page(monkeypatch: pytest.MonkeyPatch, uri: str | None, line: str) -> None:
-    monkeypatch.setattr(module, "command", lambda name: name)
-    assert MlflowTracker(tracking_uri=uri, experiment="x", every_s=1, wait_s=9, logs="/a/logs").opening_line() == line
+def test_the_line_that_opens_the_page(
+    monkeypatch: pytest.MonkeyPatch, uri: str | None, experiment: str, line: str
+) -> None:
+    monkeypatch.setattr(module, "fedcohort", lambda command: f"fedcohort {command}")
+    made = MlflowTracker(tracking_uri=uri, experiment=experiment, every_s=1, wait_s=9, logs="/a/logs")
+    assert made.opening_line() == line
 
 
 def test_nothing_slow_is_imported_before_a_run_starts() -> None:

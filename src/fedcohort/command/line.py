@@ -26,6 +26,7 @@ VERBS = {
     "data": "load a dataset and show it as it is dealt to clients, in a table and a figure, without training",
     "prepare": "raw files (images, LEAF's JSON, CelebA, WaterBirds, Spawrious) as Parquet tables",
     "sync": "send to MLflow what it lacks of a run",
+    "ui": "start MLflow's server, and name the page that shows the runs of the newest sweep",
     "new": "the three files of a new selector, aggregator, signal or dataset, which run as they stand",
     "completion": "the lines that make a shell complete verbs, groups and words",
 }

@@ -23,7 +23,6 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity, server
 from fedcohort.tracking.feed import open_feed
 
-EXPERIMENT = "fedcohort"  # for runs that were not tracked at all
 WAIT_S = 600.0
 EVERY_S = 1.0  # between two sends of a run that is followed
 
@@ -84,7 +83,7 @@ def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> se
         return known.place
     if tracking_uri is None and known is None:
         raise TrackingError(f"{folder} was never tracked: name the server with tracking_uri=")
-    name = experiment or (known.experiment if known else EXPERIMENT)
+    name = experiment or (known.experiment if known else server.EXPERIMENT)
     return server.place(tracking_uri or (known.tracking_uri if known else None), name, folder.parent)
 
 

@@ -12,10 +12,10 @@ from fedcohort.errors import CheckpointError
 from fedcohort.host.time_limit import time_limit
 from fedcohort.record import card
 from fedcohort.record.observer import RunInfo
-from fedcohort.tracking import identity, server
+from fedcohort.tracking import identity, record, server
 
 log = logging.getLogger("fedcohort")
-TAG = "sweep_id"
+TAG = record.SWEEPS
 SEP = ", "
 
 

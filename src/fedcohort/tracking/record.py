@@ -21,6 +21,7 @@ LONGEST_KEY = 250
 NOT_SHOWN = {"tracking"}  # a line for the start-up table, not a fact of the run
 OURS = "fedcohort."
 NAME = "name"  # tag: what a user calls the run, none where it has the name of its words
+SWEEPS = "sweep_id"  # tag: the sweeps that the run was in, the earliest first
 FOLDER = "folder"  # tag: where the run is on the disk of its machine
 COMMITS, FORCED = "commits", "forced"  # tags: of all starts
 ALIKE = "alike"  # tag: equal for the runs that differ in nothing but their seeds

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from fedcohort import ranges
 from fedcohort.errors import TrackingError
-from fedcohort.host.commands import command
+from fedcohort.host.commands import fedcohort
 from fedcohort.record import card
 from fedcohort.record.history import expect
 from fedcohort.record.observer import Observer, RunInfo
@@ -73,7 +73,8 @@ class MlflowTracker(Observer):
         """Return the command or the address that shows the runs."""
         if self._place.uri.startswith("http"):
             return self._place.uri
-        return f"{command('mlflow')} ui --backend-store-uri {shlex.quote(self._place.uri)}"
+        options = server.options_of(self._place)
+        return shlex.join([*fedcohort("ui").split(), *(f"{name}={value}" for name, value in options.items())])
 
     def prepare(self) -> None:
         """Start the follower, which imports MLflow while this process imports torch."""
