@@ -15,8 +15,8 @@ from omegaconf import OmegaConf
 from scipy import stats
 
 from fedcohort.data import skew
-from fedcohort.startup import assemble, run
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup import components, load
+from fedcohort.startup.compose import Composed
 
 NAMES = ("class imbalance", "attribute imbalance", "spurious correlation")
 
@@ -24,8 +24,7 @@ NAMES = ("class imbalance", "attribute imbalance", "spurious correlation")
 def truth(config: dict[str, Any], choices: dict[str, str]) -> np.ndarray:
     """The true triplets of a run's clients, [K, 3]."""
     made = Composed(config, choices, ())
-    objects = {group: assemble.part(made, group) for group in (*assemble.LIGHT, *assemble.HEAVY)}
-    federation = run._federation(made, objects, run._parts(made, objects))
+    federation = load.deal(made, {group: components.make(made, group) for group in load.PARTS})
     counts = federation.group_counts
     assert counts is not None, "these data have attributes"
     return skew.triplets(counts.reshape(len(counts), federation.n_classes, -1))

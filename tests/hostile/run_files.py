@@ -14,7 +14,7 @@ from fedcohort.host import messages
 from fedcohort.record import history, journal
 from fedcohort.record.folder import SEALED
 from fedcohort.startup import refusals, run
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup.compose import Composed
 from fedcohort.types import RoundReport
 from hostile.forked import fork
 from hostile.harness import Answer, Case

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.command.line import VERBS
-from fedcohort.startup.run import check
+from fedcohort.startup.check import check
 from run_harness import compose_words
 from yaml_words import ROOT
 

@@ -26,8 +26,8 @@ from fedcohort.observe.console import console
 from fedcohort.observe.figure import partition
 from fedcohort.observe.progress import start_rows
 from fedcohort.record.observer import RunInfo
-from fedcohort.startup import assemble, compose, options, refusals
-from fedcohort.startup.dealt import PARTS, data_seed, deal
+from fedcohort.startup import check, components, compose, options, refusals
+from fedcohort.startup.load import PARTS, data_seed, deal
 
 OUT = "out="
 SHOWN = 20  # clients in the table
@@ -82,12 +82,11 @@ def main(words: Sequence[str]) -> int:
     return 0
 
 
-def look(composition: assemble.Composed, typed: Sequence[str]) -> tuple[Federation, RunInfo]:
+def look(composition: compose.Composed, typed: Sequence[str]) -> tuple[Federation, RunInfo]:
     """Deal the data, and tell of them what a run tells of itself at its start. Raises what a run would."""
-    assemble.check_keys(composition)
-    assemble.check_numbers(composition.config)
-    objects = {group: assemble.part(composition, group) for group in PARTS}
-    assemble.check_owners(composition, objects["partition"])
+    check.check_options(composition)
+    objects = {group: components.make(composition, group) for group in PARTS}
+    check.check_owners(composition, objects["partition"])
     federation = deal(composition, objects)
     return federation, RunInfo(
         folder=Path(composition.config["paths"]["logs"]).absolute() / "data",

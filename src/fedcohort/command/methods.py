@@ -18,7 +18,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.signal.base import unknowable
-from fedcohort.startup import assemble, compose
+from fedcohort.startup import components, compose
 
 CONFIGS = Path("configs")
 
@@ -59,7 +59,7 @@ def _base(path: Path, group: str) -> Path | None:
 def _needs(node: Mapping[str, Any], group: str, word: str) -> list[str]:
     module, _, name = str(node["_target_"]).rpartition(".")
     reads = hasattr(getattr(import_module(module), name), "needs")
-    return sorted(assemble.build(node, group, word).needs) if reads else []
+    return sorted(components.build(node, group, word).needs) if reads else []
 
 
 def _spell(needs: Sequence[str]) -> str:

@@ -5,25 +5,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hydra.conf import HydraConf
 from hydra.utils import get_object
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from fedcohort.record.observer import Observer
 from fedcohort.roles import flat, role_of
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup.compose import Composed
+from fedcohort.startup.options import spell
 
 PRESET = "heterogeneity"  # it stands for words of these groups
 STOOD_FOR = ("partition", "label_noise", "feature_noise")
 OVERRIDE = "override /"
 TARGET = "_target_"
 CALLBACK = "callback"  # the group of those who watch, and of Lightning's callbacks
-
-
-def find_configs(hydra: HydraConf | DictConfig) -> Path:
-    """Return the folder of the groups. hydra: the node `hydra` of a composed config."""
-    (found,) = (Path(each.path) for each in hydra.runtime.config_sources if each.provider == "main")
-    return found
 
 
 def differing(composition: Composed) -> dict[str, str]:
@@ -52,9 +46,9 @@ def differing(composition: Composed) -> dict[str, str]:
         plain = option in known and "${" not in str(known[option])
         inside = option.rpartition(".")[0] in known  # of an option that is null, or a mapping
         if value != known[option] if plain else inside or option in named:
-            found[option] = _spell(value)
+            found[option] = spell(value)
     return found | {
-        option: _spell(value)
+        option: spell(value)
         for name, node in config[CALLBACK].items()
         if node and not _only_watches(node)
         for option, value in flat(node, f"{CALLBACK}.{name}.")
@@ -64,10 +58,6 @@ def differing(composition: Composed) -> dict[str, str]:
 def _only_watches(node: Mapping[str, Any]) -> bool:
     made: object = get_object(node[TARGET])
     return isinstance(made, type) and issubclass(made, Observer)
-
-
-def _spell(value: object) -> str:
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @cache

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
-from fedcohort.errors import OptionError
+from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.host import cores, processor
 from fedcohort.round.settings import Check, choice, integer, number, options
 
@@ -102,6 +102,11 @@ CHECKS: Mapping[str, Check] = {  # those that the rounds read stand in `round/se
 }
 
 
+def spell(value: object) -> str:
+    """Return the value as it is typed on the command line."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def list_options(known: Collection[str]) -> str:
     """Say which options there are instead."""
     return f"its options are {', '.join(known)}" if known else "it has none"
@@ -141,4 +146,6 @@ def check(config: Mapping[str, Any]) -> None:
             raise OptionError(f"{option} is missing: leave out ~{option}")
         allowed(option, holder[last])
     one_pool(config["trainer"])
+    if config["clients"] is not None and config["cohort"] > config["clients"]:
+        raise IncompatibleConfig(f"cohort={config['cohort']} exceeds clients={config['clients']}")
     precision(config["engine"], config["trainer"]["accelerator"])

@@ -16,8 +16,8 @@ from fedcohort.record import card
 from fedcohort.record.folder import config_hash, list_runs, log_of
 from fedcohort.record.history import read, wall_s
 from fedcohort.round.budget import Budget
-from fedcohort.startup import compose, refusals, run
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup import overlay, refusals, run
+from fedcohort.startup.compose import Composed
 from fedcohort.study.at_work import WorkerDied
 from fedcohort.study.definition import Words
 from fedcohort.study.measure import Trajectory, measure
@@ -80,7 +80,7 @@ def composed(task: Task) -> Composed:
 @lru_cache(maxsize=1000)
 def _family(words: Words, configs: Path, logs: Path, resume: bool) -> Callable[[int], Composed]:
     refusals.check_words(words, configs)
-    return compose.seeds_of((*words, f"resume={str(resume).lower()}", f"paths.logs={logs}"), configs)
+    return overlay.seeds_of((*words, f"resume={str(resume).lower()}", f"paths.logs={logs}"), configs)
 
 
 def identity_of(task: Task) -> dict[str, str]:

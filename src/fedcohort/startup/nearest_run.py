@@ -16,7 +16,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, whe
 IDENTITY = (Identity.HASH, Identity.SEED)
 
 
-def line(runs: Path, new: Path, config: Mapping[str, Any]) -> str:
+def describe(runs: Path, new: Path, config: Mapping[str, Any]) -> str:
     """`the nearest run, <folder>, differs in client.lr=0.1 (here 0.2)`; "" where there is no other run.
 
     Args:
