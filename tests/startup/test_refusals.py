@@ -176,7 +176,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("agg=fedprox",), "no effect with deadline=wait_for_all, where everybody finishes; agg=fedprox is meant with"),
+        (("agg=fedprox",), "no effect with deadline=wait_for_all, where all clients finish; agg=fedprox is meant with"),
         (("deadline.partial_work=true",), "deadline.partial_work=true has no effect with deadline=wait_for_all"),
         (("agg=fedprox", "deadline=fixed"), None),
         (("agg=fedprox", "deadline=fixed", "client.epochs=1"), "no effect with client.epochs=1, of which no part can"),
