@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.observe.tracking import record
 from fedcohort.selector.backoff import NOBODY
 from fedcohort.selector.oracle_clean import OracleClean
+from fedcohort.tracking import record
 from known import known
 from run_harness import go
 from selector_harness import context, listed

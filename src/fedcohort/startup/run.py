@@ -12,7 +12,6 @@ from pathlib import Path
 from fedcohort.errors import FedcohortError
 from fedcohort.host import disk, memory, slurm, task
 from fedcohort.host.interrupt import interrupts
-from fedcohort.observe.tracking import membership
 from fedcohort.record import folder, manifest
 from fedcohort.round.budget import Budget
 from fedcohort.startup import build, load, nearest_run
@@ -20,6 +19,7 @@ from fedcohort.startup.check import make_light, make_parts
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.observers import Watchers, watchers_of
+from fedcohort.tracking import membership
 
 log = logging.getLogger("fedcohort")
 

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedcohort.observe.tracking import membership
 from fedcohort.record import folder, provenance
 from fedcohort.record.observer import RunInfo
 from fedcohort.signal.base import unknowable
 from fedcohort.startup import defaults
 from fedcohort.startup.compose import Composed
+from fedcohort.tracking import membership
 
 if TYPE_CHECKING:
     from torch import nn
