@@ -16,7 +16,7 @@ from typing import Any
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import command
 from fedcohort.observe import units
-from fedcohort.startup.refusals import environment
+from fedcohort.startup.command_line import environment
 
 SETTING = ("heterogeneity=noise_bimodal", "label_noise.share=0.7")
 SAID = "35 of 50 clients have 90 % wrong labels"

@@ -34,7 +34,7 @@ def test_what_is_refused_first_imports_nothing_slow() -> None:
     code = f"""
 import sys
 from hydra import compose, initialize_config_dir
-from fedcohort.startup import components, compose, refusals
+from fedcohort.startup import components, compose, command_line
 from fedcohort.startup import run
 with initialize_config_dir({str(CONFIGS)!r}, version_base="1.3"):
     cfg = compose("train", return_hydra_config=True)
