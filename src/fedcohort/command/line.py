@@ -1,9 +1,9 @@
 """The command line `fedcohort COMMAND ...`. Each command is a module of this package with a function `main(words)`.
 
-Options are typed as name=value, as in Hydra. Typer serves help and completion, and answers a command that there isn't:
-it is imported for these alone.
+Options are typed as name=value, as in Hydra. Typer serves help and completion, and is imported for these alone.
 """
 
+import ast
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from fedcohort.host import interrupt
+from fedcohort.ranges import closest
 
 if TYPE_CHECKING:
     import typer
@@ -47,6 +48,11 @@ def main(words: Sequence[str] | None = None) -> int:
         return _train(arguments)
     if name in COMMANDS and not HELP & set(arguments):
         return _run_command(name, arguments)
+    if name and not name.startswith("-") and name not in (*COMMANDS, *HELP):
+        near = closest(name, COMMANDS)
+        guess = f"did you mean {near}? " if near else ""
+        sys.stderr.write(f"there is no command {name!r}: {guess}fedcohort --help lists the commands\n")
+        return 2
     try:
         _describe(name)(["--help"] if name in HELP else typed, prog_name="fedcohort")
     except SystemExit as end:
@@ -87,17 +93,23 @@ def _describe(chosen: str) -> "typer.Typer":
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    Words = Annotated[list[str] | None, typer.Argument(metavar="NAME=VALUE", autocompletion=candidates)]
+    Words = Annotated[list[str] | None, typer.Argument(metavar="NAME=VALUE", hidden=True, autocompletion=candidates)]
 
     def describe(name: str, summary: str) -> Callable[..., None]:
         def command(words: Words = None) -> None:  # type: ignore[valid-type]
             """Be described: `main` runs the command."""
 
-        help_text = import_module(f"fedcohort.command.{name}").__doc__ if name == chosen else summary
-        kept_as_typed = "\b\n" + (help_text or summary).replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph
+        help_text = _read_docstring(name) if name == chosen else summary
+        kept_as_typed = "\b\n" + help_text.replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph
         app.command(name, help=kept_as_typed, short_help=summary)(command)
         return command
 
     for name, summary in COMMANDS.items():
         describe(name, summary)
     return app
+
+
+def _read_docstring(name: str) -> str:
+    """Return the help of a command, its module's docstring, without the import, which takes seconds."""
+    source = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+    return ast.get_docstring(ast.parse(source)) or COMMANDS[name]
