@@ -1,23 +1,23 @@
-"""Who fails again and again rests: when, how long, and when not; and the share of many who never arrive."""
+"""Back-off: when a client is withheld, for how long, and the share of many clients that never arrive."""
 
 import numpy as np
 import pytest
 
-from fedcohort.selector import backoff
-from fedcohort.selector.backoff import NOBODY, Backoff
+from fedcohort.round import backoff
+from fedcohort.round.backoff import NO_FAILURES, Backoff
 from saving import restore
 from selector_harness import context, ids, listed, outcome
 
 
 def failed(times: int, clients: list[int], start: int = 0) -> Backoff:
-    past = NOBODY
+    past = NO_FAILURES
     for round in range(start, start + times):
-        past = backoff.after(past, outcome(round, [], failed=clients))
+        past = backoff.update(past, outcome(round, [], failed=clients))
     return past
 
 
 def here(past: Backoff, round: int, cohort: int = 2, n: int = 8, available: list[int] | None = None) -> list[int]:
-    return listed(backoff.ready(past, context(round, cohort, n, available)).available)
+    return listed(backoff.withhold(past, context(round, cohort, n, available), cohort).available)
 
 
 def test_two_failures_are_chance() -> None:
@@ -33,15 +33,15 @@ def test_rests_double_from_one_lap_to_eight(times: int, rest: int) -> None:
 
 
 def test_an_arrival_clears_the_slate() -> None:
-    past = backoff.after(failed(6, [1, 2]), outcome(6, [1]))
+    past = backoff.update(failed(6, [1, 2]), outcome(6, [1]))
     assert here(past, 7) == [0, 1, 3, 4, 5, 6, 7]
     assert past.clients.tolist() == [2]
-    assert backoff.after(past, outcome(8, [2])) is NOBODY
+    assert backoff.update(past, outcome(8, [2])) is NO_FAILURES
 
 
 def test_nobody_rests_where_too_few_are_left() -> None:
     """Those come back whose rest ends first, equals together; whoever is away stays away."""
-    past = backoff.after(failed(3, [1, 2, 3], start=0), outcome(3, [0], failed=[3]))
+    past = backoff.update(failed(3, [1, 2, 3], start=0), outcome(3, [0], failed=[3]))
     assert here(past, 4, available=[1, 2, 3]) == [1, 2]
     assert here(past, 4, available=[0, 1, 2, 3]) == [0, 1, 2]
     assert here(past, 4, available=[0, 3]) == [0, 3]
@@ -57,12 +57,12 @@ def test_it_is_stored() -> None:
 
 def test_many_who_never_arrive_take_no_more_than_a_part_of_their_share() -> None:
     """900 of 3,000 clients, ten a round, preferred to all others."""
-    past, lost = NOBODY, 0
+    past, lost = NO_FAILURES, 0
     absent = np.arange(3000) % 10 < 3
     for round in range(800):
-        there = backoff.ready(past, context(round, 10, 3000)).available
+        there = backoff.withhold(past, context(round, 10, 3000), 10).available
         chosen = there[np.argsort(~absent[there], kind="stable")[:10]]
         failed = chosen[absent[chosen]]
-        past = backoff.after(past, outcome(round, chosen[~absent[chosen]].tolist(), failed=failed.tolist()))
+        past = backoff.update(past, outcome(round, chosen[~absent[chosen]].tolist(), failed=failed.tolist()))
         lost += len(failed) if round >= 400 else 0
     assert lost <= 0.3 * 10 * 400
