@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from typer.completion import get_completion_script
+from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError

@@ -96,7 +96,7 @@ def _describe(chosen: str) -> "typer.Typer":
     Words = Annotated[list[str] | None, typer.Argument(metavar="NAME=VALUE", hidden=True, autocompletion=candidates)]
 
     def describe(name: str, summary: str) -> Callable[..., None]:
-        def command(words: Words = None) -> None:  # type: ignore[valid-type]
+        def command(words: Words = None) -> None:
             """Be described: `main` runs the command."""
 
         help_text = _read_docstring(name) if name == chosen else summary
