@@ -26,7 +26,7 @@ from fedcohort.observe.console import console
 from fedcohort.observe.figure import partition
 from fedcohort.observe.progress import start_rows
 from fedcohort.record.observer import RunInfo
-from fedcohort.startup import check, components, compose, options, refusals
+from fedcohort.startup import check, command_line, components, compose, options
 from fedcohort.startup.load import PARTS, data_seed, deal
 
 OUT = "out="
@@ -48,7 +48,7 @@ def main(words: Sequence[str]) -> int:
     if out_folder is not None:
         options.folder("out", out_folder)
     configs = Path.cwd() / "configs"
-    refusals.check_words(typed, configs)
+    command_line.check_words(typed, configs)
     composition = compose.run_of([*typed[:1], "cohort=1", *typed[1:]], configs)
     federation, info = look(composition, typed)
     info = info if out_folder is None else replace(info, name=scenario.name_of(typed))

@@ -21,9 +21,9 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import cards, compat, objective_metric, options, sweep
 from fedcohort.startup.check import check
 from fedcohort.startup.compose import find_configs
+from fedcohort.startup.hydra_errors import explain
 from fedcohort.startup.outlook import vary
 from fedcohort.startup.overlay import Overlay
-from fedcohort.startup.refusals import explain
 from fedcohort.startup.sweep import GRID, split_jobs
 
 log = logging.getLogger("fedcohort")

@@ -11,9 +11,9 @@ from fedcohort.errors import OptionError
 from fedcohort.record.observer import Observer
 from fedcohort.record.status import RunStatus
 from fedcohort.startup import components
+from fedcohort.startup.command_line import is_inside
 from fedcohort.startup.components import CALLBACK, Component
 from fedcohort.startup.compose import Composed
-from fedcohort.startup.hydra_options import is_inside
 
 FOLDERS = frozenset({"dirpath", "save_dir", "root_dir", "logs"})  # options of callbacks and trackers that name a folder
 

@@ -1,6 +1,5 @@
 """The options that belong to no part (configs/train.yaml, engine and trainer), with their ranges."""
 
-import difflib
 import re
 import tempfile
 from collections.abc import Collection, Mapping
@@ -117,8 +116,8 @@ def unknown(where: str, option: str, known: Collection[str]) -> OptionError:
 
     where: a node's path or group=word; "" for the top level.
     """
-    near = difflib.get_close_matches(option, sorted(known), 1)
-    guess = f"; did you mean {near[0]}?" if near else ""
+    near = ranges.closest(option, known)
+    guess = f"; did you mean {near}?" if near else ""
     if where:
         return OptionError(f"{where} has no option {option!r}; {list_options(known)}{guess}")
     return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(known))}{guess}")

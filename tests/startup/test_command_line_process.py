@@ -34,11 +34,11 @@ def test_what_is_refused_first_imports_nothing_slow() -> None:
     code = f"""
 import sys
 from hydra import compose, initialize_config_dir
-from fedcohort.startup import components, compose, refusals
-from fedcohort.startup import run
+from fedcohort.startup import command_line, components, run
+from fedcohort.startup.compose import compose_config
 with initialize_config_dir({str(CONFIGS)!r}, version_base="1.3"):
     cfg = compose("train", return_hydra_config=True)
-made = compose.compose_config(cfg, cfg.hydra.runtime.choices, ())
+made = compose_config(cfg, cfg.hydra.runtime.choices, ())
 for group in {LIGHT}:
     components.make(made, group)
 run.watchers_of(made)
