@@ -28,6 +28,7 @@ from fedcohort.record.overview import list_run_facts
 from fedcohort.report.figure import partition
 from fedcohort.startup import check, command_line, components, compose, options
 from fedcohort.startup.load import PARTS, data_seed, deal
+from fedcohort.startup.run_info import describe_data
 
 OUT = "out="
 SHOWN = 20  # clients in the table
@@ -99,17 +100,11 @@ def look(composition: compose.Composed, typed: Sequence[str]) -> tuple[Federatio
         dirty=False,
         versions={},
         tags={"hub": federation.revision, "inputs": federation.inputs},
-        n_train=federation.n_train,
-        class_counts=federation.class_counts,
-        noise_rate=federation.noise_rate,
         expected_s=np.zeros(federation.n_clients),
         n_params=0,
         rounds=0,
         start=0,
-        skew=federation.skew,
-        labels={str(c): name for c, name in enumerate(federation.class_names)},
-        feature_noise=federation.feature_noise,
-        client_names=federation.client_names,
+        **describe_data(federation),
     )
 
 

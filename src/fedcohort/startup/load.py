@@ -23,12 +23,21 @@ def data_seed(config: Mapping[str, Any]) -> int:
 
 def deal(composition: Composed, objects: Mapping[str, Any]) -> "Federation":
     """Load the data and split them. objects: the components of PARTS at least. Raises `OptionError` or `DataError`."""
+    from fedcohort.dataset.base import check
+    from fedcohort.startup.requirements import check_targets
     from fedcohort.startup.split import build
 
     config = composition.config
     seed = data_seed(config)
+
+    def read() -> "Raw":
+        raw: Raw = check(objects["dataset"].load(seed))
+        memory.give_back()
+        check_targets({group: objects[group] for group in PARTS}, composition.choices, raw)
+        return raw
+
     return build(
-        _read(composition, objects, seed),  # no other reference is kept: `build` frees what it has used
+        read(),  # no other reference is kept: `build` frees what it has used
         objects["partition"],
         objects["label_noise"],
         seed=seed,
@@ -69,13 +78,3 @@ def load(composition: Composed, objects: Mapping[str, Any], parts: "Parts") -> "
     requirements.check_population(composition.choices, facts)
     proxy = parts.proxy.inputs(federation, data_seed(composition.config))
     return replace(facts, federation=replace(federation, proxy=proxy))
-
-
-def _read(composition: Composed, objects: Mapping[str, Any], seed: int) -> "Raw":
-    from fedcohort.dataset.base import check
-    from fedcohort.startup import requirements
-
-    raw: Raw = check(objects["dataset"].load(seed))
-    memory.give_back()
-    requirements.check_targets({group: objects[group] for group in PARTS}, composition.choices, raw)
-    return raw

@@ -1,4 +1,4 @@
-"""The run that a resume might have meant: the one whose options differ in the fewest from those that were typed."""
+"""Describe the run that a resume may have meant: the one whose options differ least from those that were typed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,77 +8,62 @@ import yaml
 
 from fedcohort.record.folder import config_hash
 from fedcohort.roles import Identity, select_options
+from fedcohort.startup.options import spell
 
-LOOKED_AT = 50  # of the newest runs: each is a file of 200 lines to read
-SAID = 4  # differences
+MOST_RUNS = 50  # the newest ones: each is a file of 200 lines to read
+MOST_DIFFERENCES = 4  # in the message
 TARGET = "_target_"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where there is libyaml
 IDENTITY = (Identity.HASH, Identity.SEED)
 
 
 def describe(runs: Path, new: Path, config: Mapping[str, Any]) -> str:
-    """`the nearest run, <folder>, differs in client.lr=0.1 (here 0.2)`; "" where there is no other run.
+    """Return `the nearest run, <folder>, differs in client.lr=0.1 (here 0.2)`; "" where there is no other run.
 
     Args:
         runs: the folder of all runs.
         new: the folder that was made now.
-        config: what was typed, composed.
+        config: composed of what was typed.
     """
-    wanted = select_options(config, *IDENTITY)
+    here = select_options(config, *IDENTITY)
     paths = [path for path in runs.glob("*/config.yaml") if path.parent != new]
-    newest = sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)[:LOOKED_AT]
-    found = {path.parent: other for path in newest if (other := _read_options(path)) is not None}
-    if not found:
+    newest = sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)[:MOST_RUNS]
+    there = {path.parent: options for path in newest if (options := _read_options(path)) is not None}
+    if not there:
         return ""
-    differing = {folder: _differing(other, wanted) for folder, other in found.items()}
-    folder = min(differing, key=lambda path: len(differing[path]))
-    return f"the nearest run, {folder}, {_say(folder, found[folder], wanted, differing[folder], config)}"
+    names_by_run = {folder: _list_differing(options, here) for folder, options in there.items()}
+    folder, names = min(names_by_run.items(), key=lambda item: len(item[1]))
+    differences = [
+        f"{name.removesuffix(TARGET).removesuffix('.')}={_spell(name, there[folder])} (here {_spell(name, here)})"
+        for name in names[:MOST_DIFFERENCES]
+    ]
+    more = f" and {len(names) - MOST_DIFFERENCES} more" if len(names) > MOST_DIFFERENCES else ""
+    how = f"differs in {', '.join(differences)}{more}"
+    if not names and f"-{config_hash(config)}-s" in folder.name:
+        how = "has more rounds, or other callbacks of Lightning's"
+    elif not names:
+        how = "is of a version of fedcohort that named runs otherwise"
+    return f"the nearest run, {folder}, {how}"
 
 
 def _read_options(path: Path) -> dict[str, Any] | None:
-    """Read the options of a run that make it another run; None where its config can't be read."""
+    """Return the options of a run that make it another run; None where its config can't be read."""
     try:
         config = yaml.load(path.read_text(), LOADER)
     except (OSError, ValueError, yaml.YAMLError):
         return None
-    return (
-        select_options({str(key): value for key, value in config.items()}, *IDENTITY)
-        if isinstance(config, dict)
-        else None
-    )
+    return select_options({str(k): v for k, v in config.items()}, *IDENTITY) if isinstance(config, dict) else None
 
 
-def _differing(other: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Return the names of the options that differ, sorted.
-
-    Where the word of a group is another, its options are no differences of their own.
-    """
-    names = sorted(name for name in other.keys() | wanted.keys() if other.get(name) != wanted.get(name))
-    words = tuple(name.removesuffix(TARGET) for name in names if name.endswith(TARGET))
-    return [name for name in names if name.endswith(TARGET) or not name.startswith(words)]
+def _list_differing(other: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """Return the names of the options that differ, sorted; without those of a component that is another one."""
+    names = sorted(name for name in other.keys() | here.keys() if other.get(name) != here.get(name))
+    components = tuple(name.removesuffix(TARGET) for name in names if name.endswith(TARGET))
+    return [name for name in names if name.endswith(TARGET) or not name.startswith(components)]
 
 
-def _say(
-    folder: Path, other: Mapping[str, Any], wanted: Mapping[str, Any], names: list[str], config: Mapping[str, Any]
-) -> str:
-    if not names:
-        same = f"-{config_hash(config)}-s" in folder.name
-        if same:
-            return "has more rounds, or other callbacks of Lightning's"
-        return "is of a version of fedcohort that named runs otherwise"
-    differences = [f"{_spell(name, other.get(name))} (here {_value(name, wanted.get(name))})" for name in names[:SAID]]
-    more = f" and {len(names) - SAID} more" if len(names) > SAID else ""
-    return f"differs in {', '.join(differences)}{more}"
-
-
-def _spell(name: str, value: object) -> str:
-    """Spell an option as `client.lr=0.1`, or as `selector=random` for the class behind a word."""
-    return f"{name.removesuffix(TARGET).removesuffix('.')}={_value(name, value)}"
-
-
-def _value(name: str, value: object) -> object:
-    """Return the value as it was typed; for a class of ours the word that it stands behind."""
+def _spell(name: str, options: Mapping[str, Any]) -> str:
+    """Return the option's value as it is typed: for a class of fedcohort's the choice behind which it is."""
+    value = options.get(name)
     parts = str(value).split(".")
-    if name.endswith(TARGET) and parts[0] == "fedcohort" and len(parts) > 2:
-        return parts[-2]
-    return "null" if value is None else value
+    return parts[-2] if name.endswith(TARGET) and parts[0] == "fedcohort" and len(parts) > 2 else spell(value)

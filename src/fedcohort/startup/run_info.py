@@ -1,7 +1,7 @@
 """What observers are told of a run before its first round: components, config, data, code and versions."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedcohort.record import folder, provenance
 from fedcohort.record.observer import RunInfo
@@ -13,9 +13,12 @@ from fedcohort.tracking import membership
 if TYPE_CHECKING:
     from torch import nn
 
+    from fedcohort.data.federation import Federation
     from fedcohort.lightning.loop import FederatedLoop
     from fedcohort.startup.restart import Restart
     from fedcohort.types import Values
+
+OF_DATA = ("n_train", "class_counts", "noise_rate", "skew", "feature_noise", "client_names")
 
 
 def describe_run(
@@ -40,12 +43,12 @@ def describe_run(
     """
     starts = provenance.starts(path)
     federation, config = loop.federation, composition.config
+    texts = {"hub": federation.revision, "inputs": federation.inputs}
     tags = {
         "tracking": "".join([observer.opening_line() for observer in loop.observers]),
         "engine": loop.reason,
         "data": federation.checksum,
-        **({"hub": federation.revision} if federation.revision else {}),
-        **({"inputs": federation.inputs} if federation.inputs else {}),
+        **{name: text for name, text in texts.items() if text},
         **membership.sweeps_tag(path, sweep),
     }
     if oracle := unknowable(loop.parts.needs()):
@@ -61,18 +64,20 @@ def describe_run(
         dirty=starts[-1]["dirty"],
         versions=starts[-1]["versions"],
         tags=tags,
-        n_train=federation.n_train,
-        class_counts=federation.class_counts,
-        noise_rate=federation.noise_rate,
         expected_s=expected_s,
         n_params=sum(p.numel() for p in network.parameters() if p.requires_grad),
         rounds=config["rounds"],
         start=restart.rounds,
         spent=restart.spending.pack() if restart.rounds else {},
-        skew=federation.skew,
         starts=starts,
-        labels={str(c): name for c, name in enumerate(federation.class_names)},
-        feature_noise=federation.feature_noise,
-        client_names=federation.client_names,
         changed=defaults.differing(composition),
+        **describe_data(federation),
     )
+
+
+def describe_data(federation: "Federation") -> dict[str, Any]:
+    """Return the fields of `RunInfo` that describe the data and who holds them."""
+    return {
+        **{name: getattr(federation, name) for name in OF_DATA},
+        "labels": {str(number): name for number, name in enumerate(federation.class_names)},
+    }
