@@ -74,7 +74,7 @@ def main(words: Sequence[str]) -> int:
     with disk.in_one_line(home):
         if out_folder is not None:
             written = home / "README.md"
-            scenario.write(home, federation, info, lines, clients(federation, scenario.ROWS), configs)
+            scenario.write(home, federation, info, lines, clients(federation, scenario.MAX_CLIENTS), configs)
         else:
             home.mkdir(parents=True, exist_ok=True)
             written = home / f"{words[0]}.png"
