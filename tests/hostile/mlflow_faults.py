@@ -26,11 +26,11 @@ from mlflow import MlflowClient
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import messages
-from fedcohort.observe.mlflow import MlflowTracker
-from fedcohort.observe.tracking import worker
-from fedcohort.observe.tracking.server import QUIET_AND_QUICK, preload
 from fedcohort.record.folder import status_of
 from fedcohort.record.journal import Journal
+from fedcohort.tracking import worker
+from fedcohort.tracking.server import QUIET_AND_QUICK, preload
+from fedcohort.tracking.tracker import MlflowTracker
 from hostile.harness import Answer, Case
 from observe.databases import template
 from observe.made_up import info, play

@@ -1,12 +1,9 @@
 """Which clients are skewed, judged against what chance would do."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from fedcohort.observe import population, units
-from observe.made_up import info
 
 
 @pytest.mark.parametrize("size", [20, 60, 2000])
@@ -68,29 +65,6 @@ def test_shares_and_classes() -> None:
 )
 def test_numbers_as_people_read_them(text: str, expected: str) -> None:
     assert text == expected
-
-
-@pytest.mark.parametrize(
-    ("choices", "config", "said"),
-    [
-        ({"heterogeneity": "noise15", "partition": "iid", "label_noise": "beta"}, {}, "noise15"),
-        ({"partition": "iid", "label_noise": "none"}, {}, "iid + no label noise"),
-        (
-            {"partition": "dirichlet", "label_noise": "beta"},
-            {"partition": {"_target_": "x", "alpha": 0.1}, "label_noise": {"_target_": "y", "a": 15}},
-            "dirichlet(alpha=0.1) + beta(a=15)",
-        ),
-        (
-            {"partition": "quantity", "partition.base": "iid", "label_noise": "none", "feature_noise": "blur"},
-            {"partition": {"_target_": "x", "base": {"_target_": "y"}, "law": "z"}, "feature_noise": {"sigma": 2}},
-            "quantity(iid, law=z) + no label noise + blur(sigma=2) in inputs",
-        ),
-    ],
-)
-def test_heterogeneity_is_called_what_it_is(
-    choices: dict[str, str], config: dict[str, dict[str, object]], said: str
-) -> None:
-    assert population.heterogeneity(info(Path("run"), choices=choices, config=config)) == said
 
 
 def test_rare_classes_are_not_taken_for_skew() -> None:

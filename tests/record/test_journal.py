@@ -16,12 +16,12 @@ import pytest
 
 from fedcohort.errors import CheckpointError, DamagedFile, IncompatibleConfig
 from fedcohort.observe.figures import Figures
-from fedcohort.observe.mlflow import MlflowTracker
 from fedcohort.observe.summary import Summary
 from fedcohort.record import card, client_files, client_table, history, journal
 from fedcohort.record.history import Line, wall_s
 from fedcohort.record.journal import Journal, read
 from fedcohort.record.observer import Observer
+from fedcohort.tracking.tracker import MlflowTracker
 from fedcohort.types import RoundReport
 from killing import kill_at
 from observe.made_up import info, play, report

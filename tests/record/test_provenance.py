@@ -28,7 +28,7 @@ def git(where: Path, *words: str) -> None:
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with a package, an option and a table; `provenance` lies in it."""
-    for name in ("src/pack/a.py", "configs/selector/a.yaml", "benchmarks/papers/a/table.md", "README.md"):
+    for name in ("src/pack/a.py", "configs/selector/a.yaml", "docs/a/table.md", "README.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("a")
     git(tmp_path, "init", "--quiet")
@@ -45,7 +45,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("src/pack/new.py", True),
         ("configs/selector/new.yaml", True),
         ("train.py", True),
-        ("benchmarks/papers/a/table.md", False),
+        ("docs/a/table.md", False),
         ("README.md", False),
         ("logs/run.log", False),
     ],

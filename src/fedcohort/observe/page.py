@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.observe import html, progress, reached, units
+from fedcohort.observe import html, progress, units
 from fedcohort.observe.figure import style
 from fedcohort.observe.figure.following import FACTS, PREFIX, list_facts
 from fedcohort.observe.summary import WORST, cost_rows, date, summarise
-from fedcohort.observe.tracking import record
 from fedcohort.record.folder import status_of, write_atomically
-from fedcohort.record.history import History
+from fedcohort.record.history import HEADLINE, History
 from fedcohort.record.observer import RunInfo
+from fedcohort.record.summary import read_summary
 
 NAME = "report.html"
 FOLLOWS = "What its scores follow"
@@ -50,9 +50,9 @@ def write(info: RunInfo, history: History, drawn: Sequence[Path], status: str | 
 
 def verdict(summary: Mapping[str, Any]) -> str:
     """`**93.3 %** test accuracy; best 95.3 % at round 49; ... Finished after 50 of 50 rounds: ...`, in Markdown."""
-    final, best = summary["final"], summary["best"].get(reached.HEADLINE)
-    of, worst_of = (date(summary, name).replace(",", "") for name in (reached.HEADLINE, WORST))
-    said = [f"**{units.percent(final[reached.HEADLINE])}** test accuracy{of}"] if reached.HEADLINE in final else []
+    final, best = summary["final"], summary["best"].get(HEADLINE)
+    of, worst_of = (date(summary, name).replace(",", "") for name in (HEADLINE, WORST))
+    said = [f"**{units.percent(final[HEADLINE])}** test accuracy{of}"] if HEADLINE in final else []
     said += [f"best {units.percent(best['value'])} at round {best['round']}"] if best else []
     said += [f"worst 5 % of clients {units.percent(w)}{worst_of}"] if (w := final.get(WORST)) is not None else []
     said += [f"{units.seconds(clock)} of virtual time"] if (clock := summary.get("virtual_s")) else []
@@ -80,7 +80,7 @@ def follows(info: RunInfo, history: History) -> str:
 def _summary(info: RunInfo, history: History, status: str) -> Mapping[str, Any]:
     """Sum the run up; its wall time is that of `summary.json` where that is of the same rounds: it ended later."""
     fresh = summarise(info, history, status, now_ms=history.times[-1] if history.times else None)
-    found = record.summary(info.folder)
+    found = read_summary(info.folder)
     same = found.get("rounds") == fresh["rounds"]
     return {**fresh, "wall_s": found["wall_s"]} if same and "wall_s" in found else fresh
 

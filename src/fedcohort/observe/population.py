@@ -1,8 +1,7 @@
 """What the clients look like before anything is trained: the facts of the start-up table and the partition's figure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -88,30 +87,6 @@ def _find_size(info: RunInfo) -> Fact:
     each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     alike = f"{each} samples each (training and validation)"
     return Fact("samples", "samples, training\nand validation", sizes, _is_unlike(sizes), alike)
-
-
-def heterogeneity(info: RunInfo) -> str:
-    """The preset's word while it is true, else what takes its place: `dirichlet(alpha=0.5) + no label noise`."""
-    if "heterogeneity" in info.choices:
-        return info.choices["heterogeneity"]
-    noise = "no label noise" if info.choices.get("label_noise") == "none" else _spell_word(info, "label_noise")
-    found = f"{_spell_word(info, 'partition')} + {noise}"
-    if info.choices.get("feature_noise", "none") == "none":
-        return found
-    return f"{found} + {_spell_word(info, 'feature_noise')} in inputs"
-
-
-def _spell_word(info: RunInfo, group: str) -> str:
-    """Spell a word with its options, `beta(a=15)`; group: or the path of a part inside another, `partition.base`."""
-    node: Any = info.config
-    for name in group.split("."):
-        node = node.get(name, {})
-    options = {name: value for name, value in node.items() if name != "_target_"}
-    pairs = ", ".join(
-        _spell_word(info, f"{group}.{name}") if isinstance(value, Mapping) else f"{name}={value}"
-        for name, value in options.items()
-    )
-    return info.choices.get(group, "?") + (f"({pairs})" if pairs else "")
 
 
 def shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:

@@ -23,7 +23,8 @@ def pooled_skew(differences: Iterable[Difference]) -> float:
     """Return the skew of a method's residuals over its settings; NaN below ten settings of ten seeds each."""
     from scipy.stats import skew
 
-    residuals = [(each.values - each.mean) / each.std for each in differences if each.n >= SEEDS and not each.reason]
+    testable = [setting for setting in differences if setting.n >= SEEDS and not setting.reason]
+    residuals = [(setting.values - setting.mean) / setting.std for setting in testable]
     return float(skew(np.concatenate(residuals))) if len(residuals) >= SETTINGS else math.nan
 
 

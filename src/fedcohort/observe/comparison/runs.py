@@ -15,8 +15,8 @@ from fedcohort.observe.comparison.cells import ONE, Cell, comes_along, find_mino
 from fedcohort.observe.comparison.order import natural
 from fedcohort.observe.comparison.tracked import SEED, Run, commit, differences, label, settings
 from fedcohort.observe.reached import CLOCK
-from fedcohort.observe.tracking.record import ASKED, BUDGET, DONE, FORCED, YARDSTICK
 from fedcohort.ranges import refuse
+from fedcohort.tracking.record import ASKED, BUDGET, DONE, FORCED, YARDSTICK
 
 ALL = ""  # how every setting begins
 STANDS_FOR = {  # what a word may set beside its own options: said, but no reason against a comparison

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from fedcohort.host import disk
-from fedcohort.observe import population
+from fedcohort.record.heterogeneity import name_heterogeneity
 from fedcohort.record.observer import RunInfo
 from fedcohort.types import Ids
 
@@ -59,7 +59,7 @@ def run_words(info: RunInfo) -> str:
     words = info.choices
     whole = f"experiment={words['experiment']}: " if "experiment" in words else ""
     method = whole + " + ".join(words[group] for group in ("selector", "agg") if group in words)
-    data = f"{words.get('dataset', 'data')}, {population.heterogeneity(info)}"
+    data = f"{words.get('dataset', 'data')}, {name_heterogeneity(info)}"
     return f"{method}{' on ' if method else ''}{data}, {len(info.n_train)} clients, seed {info.seed}"
 
 
