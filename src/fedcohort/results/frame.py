@@ -1,26 +1,28 @@
 """Two tidy frames that every reader of results makes: one of runs, one of curves.
 
-runs, one row a run; a reader leaves out what its source does not hold:
-    run            id that joins both frames: the folder's name, MLflow's run id, or study/setting/condition/seed
-    study          name of the study; "" for none
-    setting        partition, cohort size, noise, ...; "" where the source does not group its runs
-    condition      method, or a variant of one; the choice of `selector` where the source names none
-    seed           integer
-    folder         of the run; "" for none
-    status         finished, refused, failed, or what `status.json` says of a run that did not end
-    commit, dirty  code that the run started with last
-    config_hash    of what decides its results, apart from the seed
-    budget         where the run ends, as text
-    oracle         whether the method reads what no server can know
-    rounds         that are done
-    virtual_s, bytes, probe_bytes, client_flops, server_flops     cumulative cost at the end of the run
-    wall_s         seconds of this machine
-    choice.<group> choice of each config group
+Runs have one row a run. A reader leaves out what its source does not hold.
 
-curves, one row an evaluation (a round that measured a metric), ordered by run and round:
-    run, round     0 for the untrained model
-    virtual_s, bytes, client_flops     cumulative cost by then; bytes are down and up, of all clients
-    <metric>       one column for each metric, as the journal names it; NaN where the round did not measure it
+    run             id that joins both frames: name of the folder, MLflow's run id, or study/setting/condition/seed.
+    study           name of the study; "" for none.
+    setting         partition, cohort size, noise and so on; "" where the source does not group its runs.
+    condition       method, or a variant of one; the choice of `selector` where the source names none.
+    seed            integer.
+    folder          of the run; "" for none.
+    status          finished, refused, failed, or what `status.json` says of a run that did not end.
+    commit, dirty   code of the last start.
+    config_hash     of the options that decide results, apart from the seed.
+    budget          where the run ends, in words.
+    oracle          whether the method reads what no server can know.
+    rounds          that are done.
+    virtual_s, bytes, probe_bytes, client_flops, server_flops   cumulative cost at the end of the run.
+    wall_s          seconds of this machine.
+    choice.<group>  choice of each config group.
+
+Curves have one row an evaluation (a round that measured a metric), ordered by run and round.
+
+    run, round      round 0 is the untrained model.
+    virtual_s, bytes, client_flops   cumulative cost by then; bytes are down and up, of all clients.
+    <metric>        one column for each metric. Names are the journal's; NaN where the round did not measure it.
 
 Readers of run folders and of a study's Parquet files are here; that of MLflow lives where MLflow is imported.
 """

@@ -1,7 +1,7 @@
-"""The speed-up to a target beside the baseline: the paired restricted cost on a log scale.
+"""The speed-up to a target over the baseline: the paired restricted cost on a log scale.
 
-    h(s)  smallest C of the runs of the pair that never met the target; infinite if both met it
-    r(s)  log min(T_b, h) - log min(T_m, h);  speed-up = exp(mean r), interval and p of the paired t-test on r
+    h(s)  smallest C of the runs of the pair that never met the target; infinite if both met it.
+    r(s)  log min(T_b, h) - log min(T_m, h);  speed-up = exp(mean r), interval and p of the paired t-test on r.
 
 It is finite for any censoring, and conservative (Royston and Parmar 2013, BMC Med Res Methodol). Signed ranks have no
 power below six seeds, and the log-rank test ignores the pairing.

@@ -1,8 +1,8 @@
 """The cost to a target: rounds, virtual seconds, bytes or client FLOPs until a run is as good as a given value.
 
-    T  cost at the first evaluation at which the mean of the last w evaluations is at least the target, up to 1e-6 of
-       it; w is the number of evaluations that the run's result averages (`run.late_window`), and the window is full
-    C  cost at the end of a run that never met the target: T > C
+    T  cost at the first evaluation at which the mean of the last w evaluations is at least the target, up to 1e-6.
+       The window is full, and w is the number of evaluations that the run's result averages (`run.late_window`).
+    C  cost at the end of a run that never met the target: T > C.
 
 The first crossing of a single noisy evaluation rewards noise: with equal mean curves, and three times the noise, 57 to
 72 % of comparisons were significant. `window=1` is that rule, to reproduce tables of papers.

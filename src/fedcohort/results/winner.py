@@ -1,8 +1,8 @@
 """The winner of a setting, without the bias of choosing the best of many methods.
 
-    naive          mean difference of the method with the largest one, which is biased upward
+    naive          mean difference of the method with the largest one, which is biased upward.
     cross-fitted   each seed in turn is left out, the method is chosen on the others, and e(s) is its difference on the
-                   seed left out; mean of e, with the interval of t over e for five seeds or more
+                   seed left out. The value is the mean of e, with the interval of t over e for five seeds or more.
 
 The cross-fitted value says what choosing by such a table brings, not what the named method does (Efron 2011, JASA;
 Andrews, Kitagawa and McCloskey 2024, QJE).
