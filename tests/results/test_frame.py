@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from observe.made_up import info, report
 
 from fedcohort.errors import CheckpointError
 from fedcohort.record import card, provenance
@@ -14,6 +13,7 @@ from fedcohort.record.journal import Journal
 from fedcohort.results.frame import AXES, COSTS, read_folders, read_study
 from fedcohort.study.measure import measure, summarise
 from fedcohort.study.results import DONE, Results
+from record.made_up import info, report
 from study import tiny
 
 
