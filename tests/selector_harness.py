@@ -9,6 +9,8 @@ import numpy as np
 import torch
 
 from fedcohort import rng
+from fedcohort.round import backoff
+from fedcohort.round.backoff import NO_FAILURES, Backoff
 from fedcohort.signal import base
 from fedcohort.signal.base import Derived, Probed, RawUpdate, Reported, ServerMeasured, Static
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
@@ -166,7 +168,7 @@ for _name in (LAWS + " integers choice permutation").split():
 
 @dataclass(frozen=True)
 class Step:
-    """One round as it went: `before` and `after` are states, `chosen` the one between selection and outcome."""
+    """One round: states `before` and `after`, and `chosen` between selection and outcome; failures: after it."""
 
     before: Any
     ctx: RoundContext
@@ -176,6 +178,7 @@ class Step:
     chosen: Any
     outcome: RoundOutcome
     after: Any
+    failures: Backoff = NO_FAILURES
 
 
 def has_pairs(word: str) -> bool:
@@ -199,24 +202,29 @@ def reorder(word: str, values: np.ndarray, order: Ids) -> np.ndarray:
     return turned
 
 
-def play_round(selector: Any, state: Any, world: World, round: int) -> Step:
+def play_round(selector: Any, state: Any, world: World, round: int, failures: Backoff = NO_FAILURES) -> Step:
     ctx = world.context(round, selector.needs)
+    if selector.backs_off:
+        ctx = backoff.withhold(failures, ctx, selector.shortlist(world.cohort))
     probes = tuple(selector.plan(state, ctx)) if len(ctx.available) else ()
     blocking = {probe.signal: world.answer(probe, round) for probe in probes if not probe.concurrent}
     concurrent = {probe.signal: world.answer(probe, round) for probe in probes if probe.concurrent}
     selection, chosen = selector.select(state, ctx, blocking)
     result = world.outcome(round, selection, concurrent, selector.needs)
     after = selector.observe(chosen, result)[1] if len(selection.clients) else chosen
-    return Step(state, ctx, probes, blocking, selection, chosen, result, after)
+    failures = backoff.update(failures, result)
+    return Step(state, ctx, probes, blocking, selection, chosen, result, after, failures)
 
 
-def play(selector: Any, world: World, rounds: int, state: Any = None, start: int = 0) -> list[Step]:
+def play(
+    selector: Any, world: World, rounds: int, state: Any = None, start: int = 0, failures: Backoff = NO_FAILURES
+) -> list[Step]:
     """`rounds` rounds from `start`, from a new state unless one is given."""
     state = selector.init(world.population(selector.needs)) if state is None else state
     steps: list[Step] = []
     for round in range(start, start + rounds):
-        steps.append(play_round(selector, state, world, round))
-        state = steps[-1].after
+        steps.append(play_round(selector, state, world, round, failures))
+        state, failures = steps[-1].after, steps[-1].failures
     return steps
 
 

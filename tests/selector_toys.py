@@ -6,8 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.selector import backoff
-from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import Selector, top
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -18,12 +16,12 @@ class State:
 
     mean: Values
     count: Ids
-    rests: Backoff = backoff.NOBODY
 
 
 class Toy(Selector[State]):
     """A mean of each client's losses; `scored` is what a bandit makes of it."""
 
+    backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"train_loss"})
 
     def scored(self, state: State, rng: np.random.Generator) -> Values:
@@ -35,7 +33,7 @@ class Toy(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         scores = self.scored(state, ctx.rng)
-        return Selection(top(scores, backoff.ready(state.rests, ctx).available, ctx.cohort, ctx.rng), scores), state
+        return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng), scores), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         loss = outcome.signals["train_loss"]
@@ -43,7 +41,7 @@ class Toy(Selector[State]):
         k, mean, count = outcome.clients[good], state.mean.copy(), state.count.copy()
         count[k] += 1
         mean[k] += (loss[good] - mean[k]) / count[k]
-        return None, replace(state, mean=mean, count=count, rests=backoff.after(state.rests, outcome))
+        return None, replace(state, mean=mean, count=count)
 
 
 @dataclass(frozen=True)

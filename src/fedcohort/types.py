@@ -83,13 +83,14 @@ class Population:
 
 @dataclass(frozen=True)
 class RoundContext(ReadOnly):
-    """What the server knows before it asks anybody.
+    """What the server knows before it queries a client.
 
     Attributes:
-        available: sorted ids of the clients that are ready.
+        available: sorted ids of the clients that may be selected.
         signals: as in `Population`; and the numbers that the server itself has measured of w_t, where declared.
         rng: the method's own generator, keyed by (seed, purpose, round), made afresh each round.
         units: of local work that everybody does unless told otherwise (local epochs, or steps, as in `ClientUpdate`).
+        backed_off: sorted ids of the clients that are ready, but failed repeatedly and may not be selected for a while.
     """
 
     round: int
@@ -99,6 +100,12 @@ class RoundContext(ReadOnly):
     signals: Mapping[str, Any]
     rng: np.random.Generator
     units: int = 1
+    backed_off: Ids = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def ready(self) -> Ids:
+        """Sorted ids of all clients that are ready: a selector may query each of them."""
+        return np.union1d(self.available, self.backed_off) if len(self.backed_off) else self.available
 
 
 @dataclass(frozen=True)

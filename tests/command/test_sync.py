@@ -8,14 +8,14 @@ import pytest
 from fedcohort.command.sync import main, sync
 from fedcohort.errors import CheckpointError, TrackingError
 from fedcohort.observe.summary import Summary
-from fedcohort.observe.tracking import feed
 from fedcohort.record import folder, history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.status import RunStatus
+from fedcohort.tracking import feed
 from killing import die, in_a_child, kill_at
 from observe.databases import Logs, logs  # noqa: F401
-from observe.made_up import info, play, report
+from record.made_up import info, play, report
 
 DEAD = "http://127.0.0.1:9"
 

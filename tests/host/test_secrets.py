@@ -6,9 +6,9 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.host import secrets
-from fedcohort.observe.mlflow import MlflowTracker
-from fedcohort.observe.tracking import server
 from fedcohort.startup.refusals import in_one_line
+from fedcohort.tracking import server
+from fedcohort.tracking.tracker import MlflowTracker
 from run_harness import go
 from yaml_words import CONFIGS
 

@@ -26,14 +26,14 @@ from mlflow import MlflowClient
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import messages
-from fedcohort.observe.mlflow import MlflowTracker
-from fedcohort.observe.tracking import worker
-from fedcohort.observe.tracking.server import QUIET_AND_QUICK, preload
 from fedcohort.record.folder import status_of
 from fedcohort.record.journal import Journal
+from fedcohort.tracking import worker
+from fedcohort.tracking.server import QUIET_AND_QUICK, preload
+from fedcohort.tracking.tracker import MlflowTracker
 from hostile.harness import Answer, Case
 from observe.databases import template
-from observe.made_up import info, play
+from record.made_up import info, play
 from run_harness import go
 
 WORDS = ("rounds=3", "logger=mlflow", "logger.every_s=0", "callback=default", "callback.figures=null")

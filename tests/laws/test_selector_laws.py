@@ -138,7 +138,7 @@ def test_it_reads_exactly_what_it_declares(word: str) -> None:
     world = World()
     steps = play(the(word), world, 1)
     while world.read != the(word).needs and len(steps) < 3 * ROUNDS:  # a warm-up may come first
-        steps += play(the(word), world, 1, steps[-1].after, start=len(steps))
+        steps += play(the(word), world, 1, steps[-1].after, len(steps), steps[-1].failures)
     assert world.read == the(word).needs
 
 
@@ -192,8 +192,8 @@ def test_states_are_never_modified(word: str) -> None:
 @pytest.mark.parametrize("stop", [1, 4])
 def test_resuming_is_continuing(word: str, stop: int) -> None:
     whole = played(word, "coming and going")
-    state = restore(whole[stop - 1].after)
-    rest = play(make("selector", word), WORLDS["coming and going"], ROUNDS - stop, state, start=stop)
+    state, failures = restore(whole[stop - 1].after), restore(whole[stop - 1].failures)
+    rest = play(make("selector", word), WORLDS["coming and going"], ROUNDS - stop, state, stop, failures)
     assert cohorts(rest) == cohorts(whole)[stop:]
     assert same(rest[-1].after, whole[-1].after)
 
@@ -216,13 +216,19 @@ def tempting(absent: Ids, factor: float) -> Callable[[str, np.ndarray], np.ndarr
     return change
 
 
+@cache
+def play_with_absent(word: str, cohort: int, factor: float) -> list[Step]:
+    """Fifty rounds in which three of twenty clients never arrive; `factor` makes the selector prefer them."""
+    change = tempting(ABSENT, factor)
+    world = World(20, cohort, lost=lambda t, asked: np.intersect1d(asked, ABSENT), corrupt=change, facts=change)
+    return play(the(word), world, 50)
+
+
 @every
 @pytest.mark.parametrize(("cohort", "factor"), [(3, 10.0), (5, 1.0)])
 def test_clients_that_never_arrive_do_not_hold_a_runs_places(word: str, cohort: int, factor: float) -> None:
-    """Three of twenty have at most 1.2 times their share of the later 30 of 50 rounds, and nobody waits for them."""
-    change = tempting(ABSENT, factor)
-    world = World(20, cohort, lost=lambda t, asked: np.intersect1d(asked, ABSENT), corrupt=change, facts=change)
-    later = play(the(word), world, 50)[20:]
+    """They have at most 1.2 times their share of the later 30 of 50 rounds, and the run does not stall on them."""
+    later = play_with_absent(word, cohort, factor)[20:]
     places = sum(len(step.selection.clients) for step in later)
     lost = sum(len(step.outcome.failed) for step in later)
     assert lost <= 1.2 * places * len(ABSENT) / 20
@@ -232,14 +238,31 @@ def test_clients_that_never_arrive_do_not_hold_a_runs_places(word: str, cohort: 
 
 
 @every
+def test_a_client_that_failed_repeatedly_is_offered_when_its_back_off_ends(word: str) -> None:
+    """Selectors with `backs_off` are not offered it before; all others are offered every client that is ready."""
+    selector, counts, back = the(word), dict.fromkeys(ABSENT.tolist(), 0), dict.fromkeys(ABSENT.tolist(), 0)
+    lap = -(-20 // selector.shortlist(3))
+    for step in play_with_absent(word, 3, 10.0):
+        offered = np.isin(ABSENT, step.ctx.available)
+        due = [not selector.backs_off or step.ctx.round >= back[k] for k in ABSENT.tolist()]
+        assert offered.tolist() == due
+        assert len(step.ctx.ready) == 20
+        for k in step.outcome.failed.tolist():
+            counts[k] += 1
+            if counts[k] >= 3:
+                back[k] = step.ctx.round + 1 + lap * min(2 ** (counts[k] - 3), 8)
+    assert max(counts.values()) >= (3 if selector.backs_off else 0)
+
+
+@every
 def test_the_order_of_arrival_does_not_matter(word: str) -> None:
     selector, world = the(word), World(lost=half_lost)
     last = played(word, "half lost")[3]
     back = np.arange(len(last.outcome.clients))[::-1]
     signals = {signal: reorder(signal, column, back) for signal, column in last.outcome.signals.items()}
     turned = replace(last.outcome, clients=last.outcome.clients[::-1].copy(), signals=signals)
-    a = play(selector, world, 2, last.after, start=4)
-    b = play(selector, world, 2, selector.observe(last.chosen, turned)[1], start=4)
+    a = play(selector, world, 2, last.after, 4, last.failures)
+    b = play(selector, world, 2, selector.observe(last.chosen, turned)[1], 4, last.failures)
     assert cohorts(a) == cohorts(b)
     for one, other in zip(a, b, strict=True):
         if one.selection.scores is not None:

@@ -11,9 +11,9 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from fedcohort.observe.tracking import server
-from fedcohort.observe.tracking.courier import Courier
 from fedcohort.record.observer import Observer, RunInfo
+from fedcohort.tracking import server
+from fedcohort.tracking.courier import Courier
 from fedcohort.types import RoundReport
 
 EXPERIMENT = "selectors"

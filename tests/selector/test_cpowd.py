@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fedcohort.errors import OptionError
-from fedcohort.selector.backoff import NOBODY
+from fedcohort.selector.base import Stateless
 from fedcohort.selector.cpowd import CPowD
 from fedcohort.types import Population, ProbeResult
 from run_harness import go
@@ -27,7 +27,7 @@ def cpowd(**changes: Any) -> CPowD:
 
 def chosen(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"batch_loss": ProbeResult(ids(*polled), np.array(losses))}
-    return listed(cpowd().select(NOBODY, context(**kwargs), answers)[0].clients)
+    return listed(cpowd().select(Stateless(), context(**kwargs), answers)[0].clients)
 
 
 def test_the_largest_losses_win() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.observe.tracking import record
-from fedcohort.selector.backoff import NOBODY
+from fedcohort.selector.base import Stateless
 from fedcohort.selector.oracle_clean import OracleClean
+from fedcohort.tracking import record
 from known import known
 from run_harness import go
 from selector_harness import context, listed
@@ -18,7 +18,7 @@ RATE = {"noise_rate": np.array([0.4, 0.0, 0.2, 0.1, 0.3])}
 
 def chosen(share: float, rates: dict[str, np.ndarray] = RATE, seed: int = 0, **ctx: object) -> list[int]:
     made = context(signals=rates, seed=seed, **ctx)  # type: ignore[arg-type]
-    return listed(OracleClean(share).select(NOBODY, made, {})[0].clients)
+    return listed(OracleClean(share).select(Stateless(), made, {})[0].clients)
 
 
 def test_the_cleanest_and_nobody_else() -> None:
@@ -42,11 +42,11 @@ def test_the_cleanest_and_nobody_else() -> None:
 def test_chances(share: float, rates: np.ndarray, exact: list[float]) -> None:
     """Its probabilities are these, and so are the frequencies, within four standard deviations."""
     ctx = context(signals={"noise_rate": rates})
-    selection = OracleClean(share).select(NOBODY, ctx, {})[0]
+    selection = OracleClean(share).select(Stateless(), ctx, {})[0]
     assert selection.probability is not None
     np.testing.assert_allclose(known(selection.probability), exact, rtol=1e-12)
     np.testing.assert_allclose(known(selection.scores), 1 - rates)
-    picks = [OracleClean(share).select(NOBODY, ctx, {})[0].clients for _ in range(1000)]
+    picks = [OracleClean(share).select(Stateless(), ctx, {})[0].clients for _ in range(1000)]
     found, p = np.bincount(np.concatenate(picks), minlength=5) / 1000, np.array(exact)
     assert (np.abs(found - p) <= 4 * np.sqrt(p * (1 - p) / 1000)).all()
 
@@ -54,7 +54,7 @@ def test_chances(share: float, rates: np.ndarray, exact: list[float]) -> None:
 def test_rounding_does_not_widen_the_pool() -> None:
     """.3 * 10 is 3.0000000000000004 in floats (.1 + .2): the pool is of three."""
     ctx = context(cohort=1, n_clients=10, signals={"noise_rate": np.arange(10) / 10})
-    selection = make("selector", "oracle_clean", share=0.1 + 0.2).select(NOBODY, ctx, {})[0]
+    selection = make("selector", "oracle_clean", share=0.1 + 0.2).select(Stateless(), ctx, {})[0]
     assert np.flatnonzero(selection.probability).tolist() == [0, 1, 2]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedcohort.selector.backoff import NOBODY
+from fedcohort.selector.base import Stateless
 from fedcohort.selector.oracle_diverse import OracleDiverse
 from fedcohort.types import RoundContext
 from known import known
@@ -17,7 +17,7 @@ def made(seed: int, cohort: int, counts: np.ndarray = COUNTS) -> RoundContext:
 
 
 def chosen(seed: int, cohort: int = 3) -> list[int]:
-    return listed(OracleDiverse().select(NOBODY, made(seed, cohort), {})[0].clients)
+    return listed(OracleDiverse().select(Stateless(), made(seed, cohort), {})[0].clients)
 
 
 def test_cohorts_have_all_classes_equally() -> None:
@@ -38,10 +38,12 @@ def test_the_first_is_anybody() -> None:
 
 def test_who_has_nothing_is_last() -> None:
     counts = np.vstack([COUNTS[:3], np.zeros((1, 3), dtype=np.int64)])
-    assert all(listed(OracleDiverse().select(NOBODY, made(s, 3, counts), {})[0].clients) == [0, 1, 2] for s in range(9))
+    assert all(
+        listed(OracleDiverse().select(Stateless(), made(s, 3, counts), {})[0].clients) == [0, 1, 2] for s in range(9)
+    )
 
 
 def test_a_score_is_one_s_own_balance() -> None:
     """A single class is (1 - 1/3)^2 + 2/9 = 2/3 away from balance."""
-    scores = known(OracleDiverse().select(NOBODY, made(0, 2), {})[0].scores)
+    scores = known(OracleDiverse().select(Stateless(), made(0, 2), {})[0].scores)
     np.testing.assert_allclose(scores, [-2 / 3] * 5 + [0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.selector.backoff import NOBODY
+from fedcohort.selector.base import Stateless
 from fedcohort.selector.oracle_greedy import OracleGreedy
 from fedcohort.types import Population, ProbeResult
 from selector_harness import context, ids
@@ -14,21 +14,21 @@ from selector_harness import context, ids
 
 def test_it_asks_everybody_who_is_there_and_takes_those_picked_first() -> None:
     ctx = context(available=[0, 2, 3, 4])
-    (probe,) = OracleGreedy(9).plan(NOBODY, ctx)
+    (probe,) = OracleGreedy(9).plan(Stateless(), ctx)
     assert probe.signal == "greedy_gain"
     assert not probe.concurrent
     assert probe.clients.tolist() == [0, 2, 3, 4]
     assert dict(probe.options) == {"cohort": 2, "direction": "down"}
     answer = ProbeResult(ids(0, 2, 3, 4), np.array([0.0, 1.0, np.nan, 2.0]))
-    selection = OracleGreedy(9).select(NOBODY, ctx, {"greedy_gain": answer})[0]
+    selection = OracleGreedy(9).select(Stateless(), ctx, {"greedy_gain": answer})[0]
     assert selection.clients.tolist() == [2, 4]
     np.testing.assert_array_equal(selection.scores, [0, np.nan, 1, -np.inf, 2])
 
 
 def test_nobody_is_trained_where_there_is_no_choice() -> None:
     ctx = context(available=[1, 4])
-    assert OracleGreedy(9).plan(NOBODY, ctx) == ()
-    assert OracleGreedy(9).select(NOBODY, ctx, {})[0].clients.tolist() == [1, 4]
+    assert OracleGreedy(9).plan(Stateless(), ctx) == ()
+    assert OracleGreedy(9).select(Stateless(), ctx, {})[0].clients.tolist() == [1, 4]
 
 
 def test_too_many_clients_are_refused() -> None:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.selector.backoff import NOBODY
-from fedcohort.selector.base import draw
+from fedcohort.selector.base import Stateless, draw
 from fedcohort.selector.powd import PowD
 from fedcohort.types import Population, ProbeResult
 from selector_harness import World, context, ids, listed, play
@@ -17,7 +16,7 @@ NAN, INF = float("nan"), float("inf")
 
 def chosen(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"loss": ProbeResult(ids(*polled), np.array(losses))}
-    return listed(PowD(None, "size").select(NOBODY, context(**kwargs), answers)[0].clients)
+    return listed(PowD(None, "size").select(Stateless(), context(**kwargs), answers)[0].clients)
 
 
 def test_the_largest_losses_win() -> None:
@@ -88,7 +87,7 @@ def test_candidates_are_drawn_by_size() -> None:
     n = {"n_train": np.array([50, 30, 20])}
     for candidate, chances in (("size", [0.5, 0.3, 0.2]), ("uniform", [1 / 3] * 3)):
         rounds = (context(t, 1, 3, signals=n) for t in range(1000))
-        drawn = [PowD(1, candidate).plan(NOBODY, ctx)[0].clients[0] for ctx in rounds]
+        drawn = [PowD(1, candidate).plan(Stateless(), ctx)[0].clients[0] for ctx in rounds]
         p = np.array(chances)
         assert (np.abs(np.bincount(drawn, minlength=3) / 1000 - p) < 4 * np.sqrt(p * (1 - p) / 1000)).all()
 
@@ -102,5 +101,5 @@ def test_sizes_are_read_only_where_they_count() -> None:
 
 def test_scores_are_the_losses_of_those_who_answered() -> None:
     answers = {"loss": ProbeResult(ids(0, 3), np.array([0.5, NAN]))}
-    scores = PowD(None, "size").select(NOBODY, context(), answers)[0].scores
+    scores = PowD(None, "size").select(Stateless(), context(), answers)[0].scores
     np.testing.assert_array_equal(scores, [0.5, NAN, NAN, -INF, NAN])

@@ -9,12 +9,12 @@ from mlflow.entities import Metric, Param, RunTag
 
 from compare_toy import ACC
 from fedcohort.observe.comparison import draw
-from fedcohort.observe.tracking import comparison, identity, server
 from fedcohort.record import card
 from fedcohort.startup import answer
+from fedcohort.tracking import comparison, identity, server
 from known import known
 from observe.databases import Logs, logs, said  # noqa: F401
-from observe.made_up import info
+from record.made_up import info
 
 
 @pytest.fixture(autouse=True)

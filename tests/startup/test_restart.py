@@ -14,9 +14,9 @@ import torch
 
 from fedcohort.errors import CheckpointError, DamagedCheckpoint, DamagedFile
 from fedcohort.lightning import checkpoint
-from fedcohort.observe.tracking import record
 from fedcohort.record import manifest, provenance
 from fedcohort.startup import nearest, split
+from fedcohort.tracking import record
 from killing import kill_at
 from run_harness import Ran, collect_words, compose_words, go, same_bits
 

@@ -11,13 +11,13 @@ from mlflow.entities import Metric, Param, RunTag
 
 from compare_toy import ACC
 from fedcohort.command.compare import compare, parse
-from fedcohort.observe.tracking import comparison, identity, membership, server
 from fedcohort.record import card
 from fedcohort.startup import jobs
 from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.sweep import Sweep
+from fedcohort.tracking import comparison, identity, membership, server
 from observe.databases import Logs, logs, said  # noqa: F401
-from observe.made_up import info
+from record.made_up import info
 
 GROUPS = ("selector", "agg", "heterogeneity", "client")
 

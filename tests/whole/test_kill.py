@@ -19,8 +19,8 @@ from mlflow import MlflowClient
 
 from command_harness import command
 from fedcohort.lightning import checkpoint
-from fedcohort.observe.tracking import worker
 from fedcohort.record import client_table, journal
+from fedcohort.tracking import worker
 from fedcohort.training.local import LocalTrainer
 from known import known
 from observe.databases import template

@@ -29,7 +29,7 @@ PLANTED = {  # a line at the end of a module -> the contract that it breaks, and
     ),
     ("round/chance.py", "import hydra"): ("Hydra has a room of its own", "fedcohort.round.chance -> hydra"),
     ("record/card.py", "import lightning"): ("Lightning has a room of its own", "fedcohort.record.card -> lightning"),
-    ("startup/jobs.py", "import mlflow"): ("MLflow has a room of its own", "fedcohort.startup.jobs -> mlflow"),
+    ("startup/jobs.py", "import mlflow"): ("MLflow has a package of its own", "fedcohort.startup.jobs -> mlflow"),
     ("host/disk.py", "import matplotlib"): ("matplotlib has a room of its own", "fedcohort.host.disk -> matplotlib"),
 }
 WHOLE = {"lints", "laws", "whole", "heterogeneity"}  # tests of groups, of the program, of presets that are yaml alone

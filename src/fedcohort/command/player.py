@@ -8,6 +8,7 @@ import numpy as np
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.record.replayable import LoggedRound, RunLog
 from fedcohort.rng import Draws
+from fedcohort.round.backoff import NO_FAILURES, update, withhold
 from fedcohort.selector.base import Selector
 from fedcohort.signal.base import Computed, Derived, Measured, RawUpdate, ServerMeasured, Signal, Static, find
 from fedcohort.types import (
@@ -29,6 +30,7 @@ class LoggedSelector:
         self.selector, self.word, self.log, self.cohort = selector, word, log, cohort
         self.fixed = Signals(log.facts, selector.needs, "the selector")
         self.state: Any = None
+        self.failures = NO_FAILURES
         self.pairs: frozenset[str] = frozenset()  # words whose rows are as wide as the round
 
     def start(self, requests: frozenset[str]) -> None:
@@ -65,6 +67,8 @@ class LoggedSelector:
             rng=Draws(log.info.seed, log.n_clients, now.t).generator("selector"),
             units=log.units,
         )
+        if self.selector.backs_off:
+            ctx = withhold(self.failures, ctx, self.selector.shortlist(self.cohort))
         return ctx, list(self.selector.plan(self.state, ctx)) if len(now.available) else []
 
     def select(self, now: LoggedRound, ctx: RoundContext, probes: Sequence[Probe]) -> Selection:
@@ -91,6 +95,7 @@ class LoggedSelector:
             round_s=now.round_s,
         )
         advice, self.state = self.selector.observe(self.state, outcome)
+        self.failures = update(self.failures, outcome)
         return advice
 
     def _answer(self, now: LoggedRound, probe: Probe) -> ProbeResult:

@@ -21,13 +21,13 @@ from fedcohort.command.words import read_number
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import slurm
 from fedcohort.host.lock import is_held
-from fedcohort.observe.tracking import identity
 from fedcohort.ranges import refuse
 from fedcohort.record.folder import status_of
 from fedcohort.startup import jobs, outlook
 from fedcohort.startup.jobs import JobRecord, Plan
 from fedcohort.startup.options import unknown
 from fedcohort.startup.sweep import list_submitted
+from fedcohort.tracking import identity
 
 WHAT = ("status", "cancel")
 POLL_S = 0.2  # seconds between two looks whether the sweep's process has ended

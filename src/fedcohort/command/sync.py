@@ -13,11 +13,11 @@ from fedcohort.errors import TrackingError
 from fedcohort.host.lock import is_held
 from fedcohort.host.time_limit import time_limit
 from fedcohort.observe.console import for_each
-from fedcohort.observe.tracking import identity, server
-from fedcohort.observe.tracking.feed import open_feed
 from fedcohort.record import card, history, manifest
 from fedcohort.record.folder import status_of
 from fedcohort.record.observer import RunInfo
+from fedcohort.tracking import identity, server
+from fedcohort.tracking.feed import open_feed
 
 EXPERIMENT = "fedcohort"  # for runs that were not tracked at all
 WAIT_S = 600.0

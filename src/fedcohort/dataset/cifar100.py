@@ -10,13 +10,10 @@ are those in common use, not checked.
 Departures from the paper: none; the twenty coarse classes aren't read.
 """
 
-from dataclasses import dataclass
-
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import Pictures, check_source, load
-from fedcohort.dataset.source import Columns, frames_of
+from fedcohort.dataset.pictures import Pictures
+from fedcohort.dataset.small_images import SmallImages
 
 NAMES = """
 apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can
@@ -39,26 +36,7 @@ PICTURES = Pictures(
 )
 
 
-@dataclass(frozen=True)
-class Cifar100(Dataset):
-    """The data set, with its options.
+class Cifar100(SmallImages):
+    """The data set."""
 
-    Attributes:
-        path: a local folder, or None for the hub.
-        hub: the name there.
-        columns: what the tables call columns otherwise than here, by the names above, or None.
-        pixels: how they stand in memory, "float32", "uint8" (converted batch by batch), or "auto": uint8 where float32
-            would take more than 2 GB.
-    """
-
-    path: str | None
-    hub: str
-    columns: Columns | None
-    pixels: str
-
-    def __post_init__(self) -> None:
-        check_source(self.path, self.hub, self.columns, self.pixels, PICTURES.image, PICTURES.label)
-
-    def load(self, seed: int) -> Raw:
-        """Images [N, 3, 32, 32], 100 classes, no natural clients; nothing is drawn. Raises `DataError`."""
-        return load(PICTURES, frames_of(PICTURES.name, self.path, self.hub, self.columns), self.pixels)
+    pictures = PICTURES

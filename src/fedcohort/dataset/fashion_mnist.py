@@ -8,13 +8,10 @@ in row-major order or encoded images; `label`.
 Departures from the paper: none.
 """
 
-from dataclasses import dataclass
-
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import Pictures, check_source, load
-from fedcohort.dataset.source import Columns, frames_of
+from fedcohort.dataset.pictures import Pictures
+from fedcohort.dataset.small_images import SmallImages
 
 CLASSES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 PICTURES = Pictures(
@@ -28,26 +25,7 @@ PICTURES = Pictures(
 )
 
 
-@dataclass(frozen=True)
-class FashionMnist(Dataset):
-    """The data set, with its options.
+class FashionMnist(SmallImages):
+    """The data set."""
 
-    Attributes:
-        path: a local folder, or None for the hub.
-        hub: the name there.
-        columns: what the tables call columns otherwise than here, by the names above, or None.
-        pixels: how they stand in memory, "float32", "uint8" (converted batch by batch), or "auto": uint8 where float32
-            would take more than 2 GB.
-    """
-
-    path: str | None
-    hub: str
-    columns: Columns | None
-    pixels: str
-
-    def __post_init__(self) -> None:
-        check_source(self.path, self.hub, self.columns, self.pixels, PICTURES.image, PICTURES.label)
-
-    def load(self, seed: int) -> Raw:
-        """Images [N, 1, 28, 28], 10 classes, no natural clients; nothing is drawn. Raises `DataError`."""
-        return load(PICTURES, frames_of(PICTURES.name, self.path, self.hub, self.columns), self.pixels)
+    pictures = PICTURES

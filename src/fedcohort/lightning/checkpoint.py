@@ -26,8 +26,11 @@ from fedcohort.ranks import reduce_max
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-FORMAT = 2
-READERS = {1: "fedcohort 0.1.0 up to commit 2e9eefb"}  # of the formats that this version doesn't read
+FORMAT = 3
+READERS = {
+    1: "fedcohort 0.1.0 up to commit 2e9eefb",
+    2: "fedcohort 0.1.0 up to commit 656e03a",
+}  # of the formats that this version doesn't read
 OURS = "fedcohort"  # the entry beside Lightning's
 TRAILER = b"\nfedcohort checkpoint, blake2b %b\n"
 TRAILER_BYTES = len(TRAILER % (b"0" * 64))
@@ -171,7 +174,7 @@ def _read(path: Path) -> dict[str, Any]:
     except Exception as error:
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed ({type(error).__name__})") from error
     ours = checkpoint.get(OURS, {}) if isinstance(checkpoint, dict) else {}
-    if not whole and ours.get("format") not in READERS:  # those had no digest
+    if not whole and ours.get("format") != 1:  # which had no digest
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed (its digest is another)")
     return checkpoint
 

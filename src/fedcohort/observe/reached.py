@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.observe import units
-from fedcohort.record.history import History
+from fedcohort import units
+from fedcohort.record.history import HEADLINE, History
 from fedcohort.types import Values
 
-HEADLINE = "test/acc"  # what a run is judged by
 CLOCK, DOWN, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
 SHARES = (0.8, 0.9, 0.95)  # of its best, whose times the summary names
 

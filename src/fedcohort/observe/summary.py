@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort import ranges
-from fedcohort.observe import reached, troubles, units
+from fedcohort import ranges, units
+from fedcohort.observe import reached, troubles
 from fedcohort.observe.console import console
 from fedcohort.record import card
 from fedcohort.record.folder import write_atomically
-from fedcohort.record.history import History, expect, read, wall_s
+from fedcohort.record.history import HEADLINE, History, expect, read, wall_s
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.provenance import list_forced
 from fedcohort.round.budget import Spent
@@ -24,7 +24,7 @@ from fedcohort.types import RoundReport
 log = logging.getLogger("fedcohort")
 
 NAME = "summary.json"
-BEST = (reached.HEADLINE, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
+BEST = (HEADLINE, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
 MORE = "callback.summary.full=true"
 WORST = "clients/acc_worst5"
 SHARE = 0.9  # of its best, whose cost is worth a line at first
@@ -205,7 +205,7 @@ def cost_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _list_reached(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what is said of the shares of its best; nothing where no training has made the model better."""
-    best = summary["best"].get(reached.HEADLINE)
+    best = summary["best"].get(HEADLINE)
     return [] if best is not None and best["round"] == 0 else list(summary["reached"])
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAME = "journal.jsonl"
+HEADLINE = "test/acc"  # the metric that judges a run
 AFRESH = "start the run again with resume=false"
 
 

@@ -17,6 +17,7 @@ from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.ledger import Charge
 from fedcohort.ranks import rank
+from fedcohort.round import backoff
 from fedcohort.round.collected import Collected, fill_unsent, reweight
 from fedcohort.round.guard import prefixed
 from fedcohort.round.hearing import ClientClaims
@@ -112,6 +113,8 @@ class ServerStep:
         outcome = self._outcome(planned, collected, "the selector", self.parts.selector.needs)
         advice, selector = self.parts.selector.observe(state.selector, outcome)
         state = replace(state, selector=selector)
+        if self.parts.selector.backs_off:
+            state = replace(state, failures=backoff.update(state.failures, outcome))
         with prefixed(self.parts.selector):
             verify_advice(advice, self.parts.selector)
         weighing = apply_advice(collected, advice)

@@ -23,6 +23,7 @@ from fedcohort.objective.base import Objective
 from fedcohort.part import ANNOUNCED_DEADLINE
 from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
+from fedcohort.round.backoff import NO_FAILURES, Backoff
 from fedcohort.round.chance import Chance
 from fedcohort.round.guard import prefixed
 from fedcohort.samples.base import LOSSES, Samples
@@ -101,6 +102,7 @@ class ServerState:
     spent: Charge = field(default_factory=Charge)
     best_acc: float = float("nan")
     choices: str = ""
+    failures: Backoff = NO_FAILURES
 
     @classmethod
     def fresh(cls, parts: Parts, population: "Populations", n_params: int) -> "ServerState":

@@ -14,6 +14,7 @@ from fedcohort.flat import Layout
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ledger import Charge
 from fedcohort.rng import Draws
+from fedcohort.round.backoff import withhold
 from fedcohort.round.chance import uniform
 from fedcohort.round.clock import Clock, Stretch
 from fedcohort.round.cost import CostModel
@@ -107,6 +108,8 @@ class RoundPlanner:
             rng=draws.generator("selector"),
             units=self.cost_model.units,
         )
+        if self.parts.selector.backs_off:
+            ctx = withhold(state.failures, ctx, self.parts.selector.shortlist(self.asked))
         probes = list(self.parts.selector.plan(state.selector, ctx)) if len(available) else []
         with prefixed(self.parts.selector):
             told = self.hearing.ask_all(probes, available, t)
@@ -120,7 +123,7 @@ class RoundPlanner:
         blocking = {p.signal: answers[p.signal] for p in before}
         selection, selector_state = self.parts.selector.select(state.selector, ctx, blocking)
         with prefixed(self.parts.selector):
-            verify(selection, available, self.asked, self.federation.n_clients, self.parts.codec)
+            verify(selection, ctx.available, self.asked, self.federation.n_clients, self.parts.codec)
         rates = self.cost_model.rates(selection.plain)
         work = ask_work(selection, self.cost_model.units, self.layout, self.parts.codec, rates.beside_bytes, draws)
         has_model = asked_before.total[selection.clients] > 0

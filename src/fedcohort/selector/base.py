@@ -7,7 +7,7 @@ and the signals that it declares, never a model, a dataset or an aggregator. It 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class Selector(Part, Protocol[S]):
     laws relabel such a vector with the clients, and a client's draw doesn't depend on who else is there.
 
     Attributes:
+        backs_off: whether the run withholds clients that failed repeatedly (`round/backoff.py`).
         needs: the words of `fedcohort/signal/` that it reads, static, probed and reported alike. A ClassVar, or a
             property where options decide: nobody is charged for a signal that the chosen options leave unread.
         advises: whether `observe` may return Advice; the matrix of updates is then kept for the aggregation.
@@ -38,6 +39,8 @@ class Selector(Part, Protocol[S]):
         uncapped: whether it asks all who are available in every round.
         robust_loss: the weights alpha, beta and A of the robust loss by which it asks clients; empty if it doesn't.
     """
+
+    backs_off: ClassVar[bool] = False
 
     @property
     def needs(self) -> frozenset[str]:
@@ -63,6 +66,10 @@ class Selector(Part, Protocol[S]):
     def robust_loss(self) -> Mapping[str, float]:
         return {}
 
+    def shortlist(self, cohort: int) -> int:
+        """Return the number of clients that a cohort is chosen from: back-off leaves at least as many."""
+        return cohort
+
     def memory_bytes(self, n_clients: int) -> float:
         """Return a lower bound of the bytes that a choice among `n_clients` takes; 0 for what grows with n_clients."""
         return 0
@@ -72,7 +79,7 @@ class Selector(Part, Protocol[S]):
         """The state before round 0."""
 
     def plan(self, state: S, ctx: RoundContext) -> Sequence[Probe]:
-        """What to ask which clients about w_t; most selectors ask nothing."""
+        """Return the queries about w_t, to clients of `ctx.ready`; most selectors have none."""
         return ()
 
     @abstractmethod
@@ -88,9 +95,8 @@ class Selector(Part, Protocol[S]):
         `outcome.signals[word]` has a number, or a row, for each of `outcome.clients`, in their order. It may be NaN or
         infinite, as the loss of a client that diverged: what is known of the others must not be spoilt by it.
 
-        A round in which nobody was selected isn't told; one in which nobody arrives must teach something, too: no run
-        may hang on clients that never come. Either the method counts failures by itself, or `backoff.py` lets such
-        clients rest.
+        It is not called for a round without a cohort. A round without arrivals must change the state, too: no run may
+        stall on clients that never arrive. Either the method counts failures, or it sets `backs_off`.
         """
         return None, state
 

@@ -19,14 +19,13 @@ from typing import ClassVar
 
 from fedcohort import ranges
 from fedcohort.part import CLEAN_LABELS, Want
-from fedcohort.selector import backoff, candidates
-from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import Selector, answers
-from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
+from fedcohort.selector import candidates
+from fedcohort.selector.base import Selector, Stateless, answers
+from fedcohort.types import Population, Probe, ProbeResult, RoundContext, Selection
 
 
 @dataclass(frozen=True)
-class CPowD(Selector[Backoff]):
+class CPowD(Selector[Stateless]):
     """The clients of largest loss on `batch` samples among `candidates`; null is twice the cohort.
 
     candidate: candidates are drawn by "size" or "uniform".
@@ -36,6 +35,7 @@ class CPowD(Selector[Backoff]):
     candidate: str
     batch: int
 
+    backs_off: ClassVar[bool] = True
     prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
 
     def __post_init__(self) -> None:
@@ -47,17 +47,16 @@ class CPowD(Selector[Backoff]):
     def needs(self) -> frozenset[str]:
         return frozenset({"batch_loss", "n_train"} if self.candidate == "size" else {"batch_loss"})
 
-    def init(self, population: Population) -> Backoff:
+    def init(self, population: Population) -> Stateless:
         """Raises `OptionError` where d is less than m, or more than K."""
         candidates.check(self.candidates, population)
-        return backoff.NOBODY
+        return Stateless()
 
-    def plan(self, state: Backoff, ctx: RoundContext) -> Sequence[Probe]:
-        polled = candidates.draw_candidates(self.candidates, self.candidate, backoff.ready(state, ctx))
+    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
+        polled = candidates.draw_candidates(self.candidates, self.candidate, ctx)
         return (Probe("batch_loss", polled, {"batch": self.batch, "key": int(ctx.rng.integers(2**62))}),)
 
-    def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:
-        return candidates.largest(answers(probes, "batch_loss"), backoff.ready(state, ctx)), state
-
-    def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
-        return None, backoff.after(state, outcome)
+    def select(
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
+        return candidates.largest(answers(probes, "batch_loss"), ctx), state

@@ -3,8 +3,8 @@
     S_1 = a client by chance,   S_{j+1} = S_j + argmin_k sum_c (share of part c in S_j + k, less 1/C)^2
 
 With chance among equals, and a first client that is anybody, cohorts differ from round to round. What the greedy choice
-finds need not be the most balanced cohort there is. A client that fails three times in a row rests for a while
-(`backoff.py`); a client without samples is taken last.
+finds need not be the most balanced cohort there is. Clients that failed three times in a row
+are withheld for a while (`round/backoff.py`). A client without samples is taken last.
 """
 
 from collections.abc import Mapping
@@ -14,14 +14,12 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort.maths.qcid import qcid
-from fedcohort.selector import backoff
-from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import Selector, top
-from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection
+from fedcohort.selector.base import Selector, Stateless, top
+from fedcohort.types import Population, ProbeResult, RoundContext, Selection
 
 
 @dataclass(frozen=True)
-class EvenCohort(Selector[Backoff]):
+class EvenCohort(Selector[Stateless]):
     """A selector that knows how many samples of each part a client has. A score is its own negative imbalance.
 
     Attributes:
@@ -29,12 +27,14 @@ class EvenCohort(Selector[Backoff]):
     """
 
     counts: ClassVar[str]
+    backs_off: ClassVar[bool] = True
 
-    def init(self, population: Population) -> Backoff:
-        return backoff.NOBODY
+    def init(self, population: Population) -> Stateless:
+        return Stateless()
 
-    def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:
-        ctx = backoff.ready(state, ctx)
+    def select(
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
         h = ctx.signals[self.counts].astype(float)
         filled, left, together = h.sum(1) > 0, ctx.available, np.zeros(h.shape[1])
         chosen: list[int] = []
@@ -44,6 +44,3 @@ class EvenCohort(Selector[Backoff]):
             chosen.append(k)
             left, together = left[left != k], together + h[k]
         return Selection(np.sort(np.array(chosen, dtype=np.int64)), -qcid(h)), state
-
-    def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
-        return None, backoff.after(state, outcome)

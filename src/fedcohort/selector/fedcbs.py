@@ -16,7 +16,7 @@ Departures from the paper:
   need not be the likely one: tests/selector/test_fedcbs.py has an example;
 - the paper computes h_k'h_l under encryption; here clients send h_k in the clear, and are charged for it;
 - a client without samples has the imbalance of a client with a single class;
-- a client that fails three times in a row rests for a while (`backoff.py`): only the first draw knows T_k.
+- clients that failed three times in a row are withheld for a while (`round/backoff.py`): only the first draw knows T_k.
 """
 
 from collections.abc import Mapping
@@ -27,8 +27,6 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.maths.qcid import Counts, qcid
-from fedcohort.selector import backoff
-from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import Selector, draw
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -39,11 +37,9 @@ class State:
 
     Attributes:
         rounds: T_k, one more than the number of rounds that each client was selected in.
-        rests: of clients that failed.
     """
 
     rounds: Ids
-    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -60,6 +56,7 @@ class FedCbs(Selector[State]):
     beta: float
     eps: float
 
+    backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
 
     def __post_init__(self) -> None:
@@ -71,7 +68,6 @@ class FedCbs(Selector[State]):
         return State(np.ones(population.n_clients, np.int64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        ctx = backoff.ready(state.rests, ctx)
         h = ctx.signals["label_counts"].astype(float)
         explore = self.lam * np.sqrt(1.5 * np.log(ctx.round + 1) / state.rounds)
         exploit = np.maximum(qcid(h), self.eps) ** -self.beta
@@ -88,7 +84,7 @@ class FedCbs(Selector[State]):
         rounds = state.rounds.copy()
         rounds[outcome.clients] += 1
         rounds[outcome.failed] += 1
-        return None, State(rounds, backoff.after(state.rests, outcome))
+        return None, State(rounds)
 
     def chances(self, h: Counts, chosen: Ids, left: Ids) -> Values:
         """Return each client's chance to be drawn next, out of `left`, after `chosen`, [K].

@@ -25,7 +25,7 @@ Departures from the paper:
   shadow round weighs updates by n;
 - a client that is away, or whose loss is not finite or above 1e12, is missing from that round's dF;
 - clients that fail are discounted as those that arrive (the paper's never fail), and who does so three times in a row
-  rests for a while (`backoff.py`), or those of the largest scores would stall the run;
+  is withheld for a while (`round/backoff.py`), or those of the largest scores would stall the run;
 - a client of variance below 1e-10 comes last.
 """
 
@@ -37,8 +37,6 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
-from fedcohort.selector import backoff
-from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import Selector, answers, draw, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -56,7 +54,6 @@ class State:
         f, p, mu, alpha: see the module; p is n_k / sum n.
         changes: dF by round, NaN where unknown.
         loss: of the last model that everybody was asked about, in round `asked`.
-        rests: of clients that failed.
     """
 
     X: Float64[np.ndarray, "d k"] | None
@@ -67,7 +64,6 @@ class State:
     changes: dict[int, Values]
     loss: Values
     asked: int
-    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -87,6 +83,7 @@ class FedCor(Selector[State]):
     kernel: str
     length: float
 
+    backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "loss", "shadow_loss"})
 
     def __post_init__(self) -> None:
@@ -114,23 +111,21 @@ class FedCor(Selector[State]):
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         if ctx.round <= self.warmup + 1:
-            return (Probe("loss", ctx.available),)
+            return (Probe("loss", ctx.ready),)
         if not self.is_shadow(ctx.round):
             return ()
-        trainers = draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)
-        return Probe("loss", ctx.available), Probe("shadow_loss", ctx.available, {"trainers": tuple(trainers.tolist())})
+        trainers = draw(np.ones(ctx.n_clients), ctx.ready, ctx.cohort, ctx.rng)
+        return Probe("loss", ctx.ready), Probe("shadow_loss", ctx.ready, {"trainers": tuple(trainers.tolist())})
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         state = self._read(state, ctx.round, probes)
-        ready = backoff.ready(state.rests, ctx)
         if ctx.round <= self.warmup:
-            return Selection(draw(np.ones(ctx.n_clients), ready.available, ctx.cohort, ctx.rng)), state
+            return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
         if state.X is None or "shadow_loss" in probes:
             state = self._fit(state, ctx)
-        return self._choose(state, ready), state
+        return self._choose(state, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        state = replace(state, rests=backoff.after(state.rests, outcome))
         if outcome.round <= self.warmup:
             return None, state
         alpha = state.alpha.copy()

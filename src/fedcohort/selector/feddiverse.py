@@ -26,7 +26,8 @@ Departures from the paper:
 - source=known_dht (Table IV) has the true triplets, and is charged as the matrices that they are worked out of;
 - source=known_matrix draws in proportion to w = argmin Var(sum_k w_k N^k) over the simplex (sum w = 1 is not printed,
   but w = 0 would win without it), without putting back; clients of weight zero fill up;
-- a client that fails three times in a row rests for a while (`backoff.py`), as k_c and k_r are often the same ones.
+- clients that failed three times in a row are withheld for a while (`round/backoff.py`): k_c and k_r are often the
+  same ones.
 
 A selection's probability is that of its first draw; role, among its parts, is 0 for a k_p, 1 for a k_c, 2 for a k_r.
 """
@@ -34,6 +35,7 @@ A selection's probability is that of its first draw; role, among its parts, is 0
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -42,10 +44,8 @@ from fedcohort import ranges
 from fedcohort.data import skew
 from fedcohort.maths.simplex import least_variance
 from fedcohort.part import ATTRIBUTES, Want
-from fedcohort.selector import backoff
-from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import Selector, answers, draw, top
-from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, Selection, Values
 
 log = logging.getLogger("fedcohort")
 
@@ -65,14 +65,12 @@ class State:
         asked: who was.
         turn: groups of three so far, of all rounds that select.
         weight: of each client's draw with known_matrix, otherwise zeros.
-        rests: of clients that failed.
     """
 
     delta: Triplets
     asked: Bool[np.ndarray, "clients"]
     turn: int
     weight: Values
-    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -92,6 +90,8 @@ class FedDiverse(Selector[State]):
     epochs: int
     lr: float
     batch: int
+
+    backs_off: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.integer("pretrain", self.pretrain, "[0, inf)")
@@ -125,7 +125,7 @@ class FedDiverse(Selector[State]):
         return replace(blank, delta=skew.triplets(N.reshape(K, population.n_classes, -1)))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        new = ctx.available[~state.asked[ctx.available]]
+        new = ctx.ready[~state.asked[ctx.ready]]
         if self.source != "estimated" or ctx.round < self.pretrain or not len(new):
             return ()
         seed = int(ctx.rng.integers(2**63))  # batch orders follow from it, the round and the client
@@ -136,7 +136,6 @@ class FedDiverse(Selector[State]):
         if "dht" in probes:
             state = self._remember(state, answers(probes, "dht"))
             _warn_of_blind(state.delta)
-        ctx = backoff.ready(state.rests, ctx)
         if ctx.round < self.pretrain:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng), plain=True), state
         if self.source == "known_matrix":
@@ -155,9 +154,6 @@ class FedDiverse(Selector[State]):
             probability=chances(delta[:, first], known, ctx.available) if order else np.zeros(ctx.n_clients),
         )
         return selection, replace(state, turn=state.turn + -(-len(order) // 3))
-
-    def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        return None, replace(state, rests=backoff.after(state.rests, outcome))
 
     def order(self, delta: Triplets, known: Bool[np.ndarray, "_n"], ctx: RoundContext, turn: int) -> list[int]:
         """Return the cohort as it is chosen: k_p, k_c, k_r, k_p, ...

@@ -22,7 +22,7 @@ Departures from the paper:
 - E is their sum over A, not a mean: the mean labels more clients;
 - keep_min is a share of those who arrived, rounded up, 8 of 10 in the code (where that is everybody, nobody is ever
   labelled, and the method draws as `random` does: the start of a run says so); failed clients count as never selected;
-- a client that fails three times in a row rests for a while (`backoff.py`), as it shares what others lose;
+- clients that failed three times in a row are withheld for a while (`round/backoff.py`): they gain what others lose;
 - the clients kept are weighed as the aggregator weighs them, a plain mean in the code;
 - prob is at least 1e-8, so that even a client that lost all comes back where others are away.
 """
@@ -37,8 +37,6 @@ from jaxtyping import Float64
 
 from fedcohort import ranges
 from fedcohort.part import Facts, Want
-from fedcohort.selector import backoff
-from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import TIE, Selector, draw
 from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -57,13 +55,11 @@ class State:
     Attributes:
         prob: sums to 1.
         selected, labelled: how often each client arrived, and how often it was left out then.
-        rests: of clients that failed.
     """
 
     prob: Values
     selected: Ids
     labelled: Ids
-    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -81,6 +77,7 @@ class FedPns(Selector[State]):
     keep: float
     loss_check: bool
 
+    backs_off: ClassVar[bool] = True
     advises: ClassVar[bool] = True
     weighs: ClassVar[bool] = False
 
@@ -111,7 +108,6 @@ class FedPns(Selector[State]):
         return State(np.full(K, 1 / K), np.zeros(K, np.int64), np.zeros(K, np.int64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        ctx = backoff.ready(state.rests, ctx)
         chance = np.zeros(ctx.n_clients)
         chance[ctx.available] = state.prob[ctx.available]
         chance /= max(float(chance.sum()), FLOOR)
@@ -130,7 +126,7 @@ class FedPns(Selector[State]):
         bad = outcome.clients[rows[labels]]
         labelled[bad] += 1
         prob = self.move(state.prob, bad, labelled[bad] / selected[bad])
-        after = State(prob, selected, labelled, backoff.after(state.rests, outcome))
+        after = State(prob, selected, labelled)
         keep = np.ones(len(outcome.clients), bool)
         keep[rows[out]] = False
         return (Advice(keep=keep) if len(out) else None), after

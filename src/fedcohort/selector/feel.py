@@ -25,18 +25,17 @@ Departures from the paper:
 - redraw=resolve solves for q anew among those left before each draw;
 - over available clients only; a norm that is zero or not finite counts as 1e-12 of the largest, and all alike where
   every one is;
-- a client that fails three times in a row rests for a while (`backoff.py`), and isn't polled: where nobody
+- a client that failed three times in a row is withheld for a while (`round/backoff.py`), and isn't polled: where nobody
   trains on its data, its gradient stays large.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector import backoff
-from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import Selector, answers, draw, successive
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -50,12 +49,10 @@ class State:
     Attributes:
         norm: of each client's last update, NaN before.
         weights: Des Raj's of the present cohort, 0 for others.
-        rests: of clients that failed.
     """
 
     norm: Values
     weights: Values
-    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -73,6 +70,8 @@ class Feel(Selector[State]):
     importance: str
     redraw: str
     agg: str
+
+    backs_off: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.number("rho", self.rho, "[0, 1)")
@@ -97,10 +96,9 @@ class Feel(Selector[State]):
         return State(np.full(K, np.nan), np.zeros(K))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        return (Probe("grad_norm", backoff.ready(state.rests, ctx).available),) if self.importance == "grad" else ()
+        return (Probe("grad_norm", ctx.available),) if self.importance == "grad" else ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        ctx = backoff.ready(state.rests, ctx)
         here, n = ctx.available, ctx.signals["n_train"].astype(float)
         norm = (
             answers(probes, "grad_norm").dense(ctx.n_clients) if self.importance == "grad" else fill_lagged(state.norm)
@@ -122,7 +120,7 @@ class Feel(Selector[State]):
         if self.importance == "update_lag":
             norm = norm.copy()
             norm[outcome.clients] = outcome.signals["update_norm"]
-        state = replace(state, norm=norm, rests=backoff.after(state.rests, outcome))
+        state = replace(state, norm=norm)
         weights = state.weights[outcome.clients]
         if self.agg == "fedavg" or not weights.any():
             return None, state

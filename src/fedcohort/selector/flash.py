@@ -22,7 +22,7 @@ Departures from the paper (selector=flash_literal takes back credit and scale, a
 - a context is [1, 1, 0, 0] before anything is measured; a client that was never timed stands at the mean of those
   that were, an absent one keeps its last values, and one that answers NaN or infinity is scored -inf;
 - a row without both losses and a positive duration is left out; a failure teaches nothing, and the third in a row
-  makes a client rest for a while (`backoff.py`).
+  withholds a client for a while (`round/backoff.py`).
 context=lagged is Alg. 1: w_t, probed beside the training of round t, chooses S_{t+1}; fresh asks before choosing S_t.
 
 Repairs, of no paper, each a word of its own: form=whitened (selector=flash_whitened, `contexts.whiten`);
@@ -38,7 +38,7 @@ could not read) and [4] (Yemini et al., which chooses actions).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,8 +46,7 @@ from fedcohort import ranges
 from fedcohort.bandit import ridge
 from fedcohort.bandit.contextual import Bandit, Belief, Calibrated, LinUCB, Neural, Restless, Thompson
 from fedcohort.part import ONE_LOSS, Want
-from fedcohort.selector import backoff, contexts, rewards
-from fedcohort.selector.backoff import Backoff
+from fedcohort.selector import contexts, rewards
 from fedcohort.selector.base import Selector, answers, begins_with_all, top
 from fedcohort.selector.contexts import FEATURES, Contexts, Measurements, Pending
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
@@ -67,7 +66,6 @@ class State:
         round_tau: duration of the last round, seconds.
         server_loss: the server's validation loss of the last model, NaN unless reward=progress.
         pending: rows that wait for their reward.
-        rests: of who failed.
     """
 
     posterior: Belief
@@ -79,7 +77,6 @@ class State:
     round_tau: float = float("nan")
     server_loss: float = float("nan")
     pending: Pending | None = None
-    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -115,6 +112,8 @@ class Flash(Selector[State]):
     fit_lr: float
     states: int
     explore: float
+
+    backs_off: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.choice("context", self.context, "lagged", "fresh")
@@ -183,7 +182,7 @@ class Flash(Selector[State]):
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         lagged = self.context == "lagged"
         asked: tuple[tuple[str, Mapping[str, float]], ...] = (("robust_loss", self.robust_loss), ("val_loss", {}))
-        return [Probe(word, ctx.available, options, lagged) for word, options in asked if word in self.needs]
+        return [Probe(word, ctx.ready, options, lagged) for word, options in asked if word in self.needs]
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.reward == "progress":
@@ -197,14 +196,13 @@ class Flash(Selector[State]):
         gamma = self.gamma_scale * ridge.exploration(ctx.round - 1, ctx.n_clients, d, self.lam, self.delta)
         verdict, posterior = self.estimator.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
         scores = np.where(np.isfinite(verdict.score), verdict.score, -np.inf)
-        clients = top(scores, backoff.ready(state.rests, ctx).available, ctx.cohort, ctx.rng)
+        clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
         posterior = self.estimator.choose(posterior, state.X[clients])
         parts = {"exploit": verdict.exploit, "explore": verdict.explore}
         return Selection(clients, scores, parts, reward=state.gain), replace(state, posterior=posterior)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         arrived, first, chosen_by = outcome.clients, outcome.round == 0, state.X
-        state = replace(state, rests=backoff.after(state.rests, outcome))
         if self.context == "lagged":
             state = self._measure(state, outcome.probes)
         if self.credit == "literal":

@@ -1,7 +1,7 @@
 """What the yardsticks that know the future share: everybody trains from w_t, in secret, before a cohort is chosen.
 
-It trains on what the sample selection takes. Failures are not foreseen; a client that fails three times in a row rests
-for a while (`backoff.py`).
+It trains on what the sample selection takes. Failures are not foreseen; clients that failed three times in a row
+are withheld for a while (`round/backoff.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,12 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector import backoff
-from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import Selector, answers, top
-from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
+from fedcohort.selector.base import Selector, Stateless, answers, top
+from fedcohort.types import Population, Probe, ProbeResult, RoundContext, Selection
 
 
 @dataclass(frozen=True)
-class Foresight(Selector[Backoff]):
+class Foresight(Selector[Stateless]):
     """The selector, with its options.
 
     Attributes:
@@ -29,32 +27,30 @@ class Foresight(Selector[Backoff]):
     limit: int
 
     direction: ClassVar[str]
+    backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"greedy_gain"})
 
     def __post_init__(self) -> None:
         ranges.integer("limit", self.limit, "[1, inf)")
 
-    def init(self, population: Population) -> Backoff:
+    def init(self, population: Population) -> Stateless:
         """Raises `OptionError` where the population exceeds the limit: all of it trains in every round."""
         clients = population.n_clients
         if clients > self.limit:
             allowed = f"an integer of at least {clients}, the clients there are: all of them train every round"
             raise ranges.refuse("limit", allowed, self.limit)
-        return backoff.NOBODY
+        return Stateless()
 
-    def plan(self, state: Backoff, ctx: RoundContext) -> Sequence[Probe]:
+    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
         """Ask nothing where everybody who is available is needed anyway."""
-        ctx = backoff.ready(state, ctx)
         if len(ctx.available) <= ctx.cohort:
             return ()
         return (Probe("greedy_gain", ctx.available, {"cohort": ctx.cohort, "direction": self.direction}),)
 
-    def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:
+    def select(
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
         """Choose those who were picked first."""
-        ctx = backoff.ready(state, ctx)
         scores = answers(probes, "greedy_gain").dense(ctx.n_clients)
         scores[ctx.available] = np.where(np.isfinite(scores[ctx.available]), scores[ctx.available], -np.inf)
         return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng), scores), state
-
-    def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
-        return None, backoff.after(state, outcome)

@@ -24,11 +24,13 @@ Departures from the paper:
 - clients that are away at first are asked when they are there (feddiverse_paper: known by their first update), and
   the strata are formed anew then. One whose answer is not finite, or beyond 1e12, comes last; with feddiverse_paper
   those not known yet are a stratum with draws in proportion to its size;
-- a client that fails three times in a row rests for a while (`backoff.py`): small strata are drawn from in every round.
+- clients that failed three times in a row are withheld for a while (`round/backoff.py`): small strata are drawn from
+  in every round.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -37,8 +39,6 @@ from fedcohort import ranges
 from fedcohort.maths import kmeans, sketch, strata
 from fedcohort.part import Facts, Want
 from fedcohort.rng import generator
-from fedcohort.selector import backoff
-from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import Selector, answers, begins_with_all, draw
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -65,14 +65,12 @@ class State:
         asked: who was, or sent an update, since the last `recluster` rounds were over.
         stratum: of each client, -1 where unknown.
         stale: somebody's sketch is newer than the strata.
-        rests: of those who failed.
     """
 
     X: Float64[np.ndarray, "k d"]
     asked: Bool[np.ndarray, "k"]
     stratum: Ids
     stale: bool
-    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -85,6 +83,8 @@ class HcsFed(Selector[State]):
     compress: str
     agg: str
     recluster: int | None
+
+    backs_off: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.choice("variant", self.variant, *STRATA)
@@ -126,7 +126,7 @@ class HcsFed(Selector[State]):
         return State(np.empty((K, 0)), np.zeros(K, bool), np.full(K, NOBODY), False)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        new = ctx.available if self.due(ctx.round) else ctx.available[~state.asked[ctx.available]]
+        new = ctx.ready if self.due(ctx.round) else ctx.ready[~state.asked[ctx.ready]]
         if not self.probes or not len(new):
             return ()
         return (Probe("compressed_gradient", new, {"rate": self.rate, "way": self.compress, "key": KEY}),)
@@ -141,11 +141,10 @@ class HcsFed(Selector[State]):
             return Selection(ctx.available, uncapped=True), state
         if state.stale:
             state = replace(state, stratum=self._stratify(state, ctx), stale=False)
-        return self._draw(state, backoff.ready(state.rests, ctx)), state
+        return self._draw(state, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
         advice = Advice(weights=shares(state.stratum, outcome.clients)) if self._weighs(state, outcome) else None
-        state = replace(state, rests=backoff.after(state.rests, outcome))
         new = np.flatnonzero(~state.asked[outcome.clients])
         if self.probes or not len(new):
             return advice, state

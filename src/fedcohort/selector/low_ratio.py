@@ -6,7 +6,7 @@
 Of no paper: it learns nothing, and reads one of the four features that FLASH's bandit reads, at FLASH's price: all who
 are available are asked in every round, beside its training. Wrong labels keep a ratio up: where FLASH wins less
 than this rule, it doesn't lack information. The first round is everybody's, as FLASH's is; who never answered is taken
-last, and a client that fails three times in a row rests for a while (`backoff.py`).
+last. Clients that failed three times in a row are withheld for a while (`round/backoff.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector import backoff, pool
-from fedcohort.selector.backoff import Backoff
+from fedcohort.selector import pool
 from fedcohort.selector.base import Selector, answers, begins_with_all
 from fedcohort.selector.contexts import Baseline
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
@@ -29,11 +28,9 @@ class State:
 
     Attributes:
         train: the ratios.
-        rests: of clients that failed.
     """
 
     train: Baseline
-    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -46,6 +43,7 @@ class LowRatio(Selector[State]):
 
     share: float
 
+    backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"loss"})
 
     def __post_init__(self) -> None:
@@ -59,13 +57,13 @@ class LowRatio(Selector[State]):
         return State(Baseline(np.full(K, np.nan), np.full(K, np.nan)))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        return (Probe("loss", ctx.available, concurrent=True),)
+        return (Probe("loss", ctx.ready, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if ctx.round == 0:
             return Selection(ctx.available, uncapped=True), state
-        return pool.choose(-state.train.ratio, self.share, backoff.ready(state.rests, ctx)), state
+        return pool.choose(-state.train.ratio, self.share, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         train = state.train.after(answers(outcome.probes, "loss"))
-        return None, State(train, backoff.after(state.rests, outcome))
+        return None, State(train)

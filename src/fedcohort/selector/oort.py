@@ -28,8 +28,9 @@ Departures from the paper:
 - the code explores by data size and duration (explore=size), among five times as many of the largest as it needs;
 - a cap on a client's rounds (cap) is off, as in the code: with few clients it soon excludes everybody, of whom the code
   never excludes more than three in ten, and each a round later;
-- who fails is as one never asked, but rests for a while after three times in a row (`backoff.py`); the code books it as
-  trained, at the round's mean utility. Who reports nonsense is taken only where too few others are left;
+- a client that fails counts as never asked, and three times in a row withhold it for a while (`round/backoff.py`); the
+  code books it as trained, at the round's mean utility. Who reports nonsense is taken only where too few others are
+  left;
 - asking more clients than needed is the deadline's affair; the pacer moves T, which is no deadline, and goes with any.
 """
 
@@ -72,6 +73,7 @@ class Oort(Selector[State]):
     explore: str
     cap: int | None
 
+    backs_off: ClassVar[bool] = True
     prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
 
     def __post_init__(self) -> None:

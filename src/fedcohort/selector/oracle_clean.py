@@ -5,7 +5,8 @@
 Not a paper's method, as nobody could know it. The pool has its size whoever is clean: with share=.5 and 15 clean of 50
 clients it has 10 noisy ones. share=0 always trains the m cleanest, equals by chance: where labels are either clean or
 wrong it draws from the clean alone, and where rates spread it trains the same few, who may lack whole classes. Without
-label noise it is selector=random. A client that fails three times in a row rests for a while (`backoff.py`).
+label noise it is selector=random. Clients that failed three times in a row are withheld for a while
+(`round/backoff.py`).
 """
 
 from dataclasses import dataclass

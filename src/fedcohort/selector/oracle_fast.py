@@ -4,7 +4,8 @@
 
 It knows what persists, not what this round will draw: where no client is faster than another, it is selector=random,
 and nothing is to be won by speed. share=0 always trains the m fastest, whose data may be nobody else's: it is what
-speed alone can win, not what is best. A client that fails three times in a row rests for a while (`backoff.py`).
+speed alone can win, not what is best. Clients that failed three times in a row are withheld for a while
+(`round/backoff.py`).
 """
 
 from dataclasses import dataclass

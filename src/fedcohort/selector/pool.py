@@ -9,18 +9,17 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector import backoff
-from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import Selector, draw, top
-from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.selector.base import Selector, Stateless, draw, top
+from fedcohort.types import Population, ProbeResult, RoundContext, Selection, Values
 
 
 @dataclass(frozen=True)
-class FromTheBest(Selector[Backoff]):
+class FromTheBest(Selector[Stateless]):
     """A selector that draws from the best by what it is told once.
 
     Attributes:
@@ -29,6 +28,8 @@ class FromTheBest(Selector[Backoff]):
 
     share: float
 
+    backs_off: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         ranges.number("share", self.share, "[0, 1]")
 
@@ -36,15 +37,13 @@ class FromTheBest(Selector[Backoff]):
     def score(self, ctx: RoundContext) -> Values:
         """Score every client, [n_clients]; more is better."""
 
-    def init(self, population: Population) -> Backoff:
-        return backoff.NOBODY
+    def init(self, population: Population) -> Stateless:
+        return Stateless()
 
-    def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:
-        ctx = backoff.ready(state, ctx)
+    def select(
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
         return choose(self.score(ctx), self.share, ctx), state
-
-    def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
-        return None, backoff.after(state, outcome)
 
 
 def choose(scores: Values, share: float, ctx: RoundContext) -> Selection:

@@ -14,7 +14,7 @@ Departures from the paper:
 - a client whose loss is not finite is taken only where too few others answered;
 - a round with fewer than d available clients polls all of them;
 - where fewer than m candidates answer, other available clients fill the cohort, at random;
-- a client that fails three times in a row rests for a while (`backoff.py`), and isn't polled.
+- a client that failed three times in a row is withheld for a while (`round/backoff.py`), and isn't polled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,19 +23,19 @@ from typing import ClassVar
 
 from fedcohort import ranges
 from fedcohort.part import CLEAN_LABELS, Want
-from fedcohort.selector import backoff, candidates
-from fedcohort.selector.backoff import Backoff
-from fedcohort.selector.base import Selector, answers
-from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
+from fedcohort.selector import candidates
+from fedcohort.selector.base import Selector, Stateless, answers
+from fedcohort.types import Population, Probe, ProbeResult, RoundContext, Selection
 
 
 @dataclass(frozen=True)
-class PowD(Selector[Backoff]):
+class PowD(Selector[Stateless]):
     """The clients of largest loss among `candidates` (null: twice the cohort), drawn by "size" or "uniform"."""
 
     candidates: int | None
     candidate: str
 
+    backs_off: ClassVar[bool] = True
     prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
 
     def __post_init__(self) -> None:
@@ -46,17 +46,16 @@ class PowD(Selector[Backoff]):
     def needs(self) -> frozenset[str]:
         return frozenset({"loss", "n_train"} if self.candidate == "size" else {"loss"})
 
-    def init(self, population: Population) -> Backoff:
+    def init(self, population: Population) -> Stateless:
         """Raises `OptionError` where d is less than m, or more than K."""
         candidates.check(self.candidates, population)
-        return backoff.NOBODY
+        return Stateless()
 
-    def plan(self, state: Backoff, ctx: RoundContext) -> Sequence[Probe]:
-        polled = candidates.draw_candidates(self.candidates, self.candidate, backoff.ready(state, ctx))
+    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
+        polled = candidates.draw_candidates(self.candidates, self.candidate, ctx)
         return (Probe("loss", polled),)
 
-    def select(self, state: Backoff, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, Backoff]:
-        return candidates.largest(answers(probes, "loss"), backoff.ready(state, ctx)), state
-
-    def observe(self, state: Backoff, outcome: RoundOutcome) -> tuple[None, Backoff]:
-        return None, backoff.after(state, outcome)
+    def select(
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
+        return candidates.largest(answers(probes, "loss"), ctx), state

@@ -30,6 +30,7 @@ Departures from the paper:
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -105,6 +106,8 @@ class PyramidFl(Selector[State]):
     explore: str
     cap: int | None
 
+    backs_off: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         ranges.number("overcommit", self.overcommit, "[1, inf)")
         ranges.number("low", self.low, "[0, 1)")
@@ -136,13 +139,16 @@ class PyramidFl(Selector[State]):
     def prefers(self) -> frozenset[Want]:
         return frozenset({CLEAN_LABELS} | ({FITTING_WORK} if self.beta > 0 else set()))
 
+    def shortlist(self, cohort: int) -> int:
+        return int(self.overcommit * cohort + 1e-9)
+
     def init(self, population: Population) -> State:
         seconds = population.signals["expected_s"].astype(np.float64)
         ranked = replace(self.ranking.init(population), seconds=seconds)
         return State(ranked, population.signals["n_train"].astype(np.float64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        wide = replace(ctx, cohort=int(self.overcommit * ctx.cohort + 1e-9))
+        wide = replace(ctx, cohort=self.shortlist(ctx.cohort))
         choice, ranked = self.ranking.select(state.ranked, wide)
         chosen = top(-ctx.signals["expected_s"], choice.clients, ctx.cohort, ctx.rng)
         rho, M = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)

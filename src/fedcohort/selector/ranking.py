@@ -10,8 +10,6 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector import backoff
-from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import draw
 from fedcohort.types import Ids, Population, RoundContext, RoundOutcome, Selection, Values
 
@@ -27,7 +25,6 @@ class State:
         rounds: how often a client arrived.
         preferred: T, in the unit of `preferred_in`.
         sums: of U, round by round, since the round that is W before the pacer's last decision.
-        rests: of clients that failed.
     """
 
     utility: Values
@@ -37,7 +34,6 @@ class State:
     eps: float
     preferred: float
     sums: Values
-    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,6 @@ class Ranking:
 
     def select(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
         """The cohort with its scores, and the share of exploration decayed."""
-        ctx = backoff.ready(state.rests, ctx)
         eps = max(self.eps_decay * state.eps, self.eps_min)
         T = self._preferred_s(state, ctx)
         utility, bonus = normalise(state.utility, self.clip), staleness(ctx.round + 1, state.last)
@@ -138,8 +133,7 @@ class Ranking:
         last[arrived] = outcome.round + 1
         rounds[arrived] += 1
         preferred, sums = self._pace(state.preferred, np.append(state.sums, np.nansum(U)))
-        rests = backoff.after(state.rests, outcome)
-        return State(utility, last, seconds, rounds, state.eps, preferred, sums, rests)
+        return State(utility, last, seconds, rounds, state.eps, preferred, sums)
 
     def _preferred_s(self, state: State, ctx: RoundContext) -> float:
         """T in seconds; the 100th percentile is no limit."""

@@ -11,7 +11,7 @@ Departures from the paper:
 - the loss is the mean along the client's own steps, as in UCB-CS Eq. 5, which comes free with the training; at w_t, for
   a forward pass beside it, is loss_at=start;
 - its mean of models is a plain one, as pow-d's (`powd.py`);
-- a client that fails three times in a row rests for a while (`backoff.py`), or one that never arrives would keep its
+- a client that failed three times in a row is withheld (`round/backoff.py`), or one that never arrives would keep its
   infinite loss and its place for ever;
 - a client whose loss is not finite is not preferred again until it reports a finite one;
 - FedDiverse draws A uniformly (candidate=uniform).
@@ -26,8 +26,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.part import CLEAN_LABELS, Want
-from fedcohort.selector import backoff, candidates
-from fedcohort.selector.backoff import Backoff
+from fedcohort.selector import candidates
 from fedcohort.selector.base import Selector, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -38,11 +37,9 @@ class State:
 
     Attributes:
         last: the loss of each client's last round in nats, inf before it and -inf where it was not finite.
-        rests: of clients that failed.
     """
 
     last: Values
-    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -59,6 +56,7 @@ class RPowD(Selector[State]):
     loss_at: str
     tie: str
 
+    backs_off: ClassVar[bool] = True
     prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS})
 
     def __post_init__(self) -> None:
@@ -86,16 +84,16 @@ class RPowD(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         clients = self._choose(state, ctx)
-        return Selection(clients, state.last, probability=self._probability(backoff.ready(state.rests, ctx))), state
+        return Selection(clients, state.last, probability=self._probability(ctx)), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         loss = self._losses(len(state.last), outcome)
         last = state.last.copy()
         last[outcome.clients] = np.where(np.isfinite(loss), loss, -np.inf)
-        return None, State(last, backoff.after(state.rests, outcome))
+        return None, State(last)
 
     def _choose(self, state: State, ctx: RoundContext) -> Ids:
-        polled = candidates.draw_candidates(self.candidates, self.candidate, backoff.ready(state.rests, ctx))
+        polled = candidates.draw_candidates(self.candidates, self.candidate, ctx)
         return top(state.last, polled, ctx.cohort, ctx.rng, self.tie)
 
     def _probability(self, ctx: RoundContext) -> Values:

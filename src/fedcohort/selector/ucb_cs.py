@@ -17,8 +17,8 @@ Departures from the paper:
 - sigma is the maximum over every client's latest value; only the last cohort's, which Sec. III allows too, is
   sigma=last_round;
 - a client that fails counts in N with a loss of 0, a pull that paid nothing: the paper's clients never fail, and those
-  who never arrive would keep an infinite index, and their places, for ever; after three times in a row it rests for a
-  while (`backoff.py`), as p_k multiplies the width, and large clients would come back too soon;
+  who never arrive would keep an infinite index, and their places, for ever; after three times in a row it is withheld
+  for a while (`round/backoff.py`), as p_k multiplies the width, and large clients would come back too soon;
 - a client whose loss is not finite is not preferred again until it reports a finite one.
 """
 
@@ -33,8 +33,6 @@ from fedcohort import ranges
 from fedcohort.bandit import discounted
 from fedcohort.bandit.discounted import Discounted
 from fedcohort.part import CLEAN_LABELS, Want
-from fedcohort.selector import backoff
-from fedcohort.selector.backoff import Backoff
 from fedcohort.selector.base import Selector, top
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -55,7 +53,6 @@ class State:
         sigma: nats.
         mean, width: both terms of the index without p_k, per client.
         shunned: the last reported loss was not finite.
-        rests: of clients that failed.
     """
 
     past: Discounted
@@ -64,7 +61,6 @@ class State:
     mean: Values
     width: Values
     shunned: Bool[np.ndarray, "_n"]
-    rests: Backoff = backoff.NOBODY
 
 
 @dataclass(frozen=True)
@@ -82,6 +78,7 @@ class UcbCs(Selector[State]):
     sigma: str
     tie: str
 
+    backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "train_loss", "train_loss_std"})
     prefers: ClassVar[frozenset[Want]] = frozenset({CLEAN_LABELS, SEVERAL_STEPS})
 
@@ -103,7 +100,7 @@ class UcbCs(Selector[State]):
         exploit = p * state.mean
         explore = np.where(visited, p * np.where(visited, state.width, 0.0), np.inf)
         scores = np.where(state.shunned, -np.inf, exploit + explore)
-        clients = top(scores, backoff.ready(state.rests, ctx).available, ctx.cohort, ctx.rng, self.tie)
+        clients = top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie)
         return Selection(clients, scores, {"exploit": exploit, "explore": explore}), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -121,8 +118,7 @@ class UcbCs(Selector[State]):
         mean, width = discounted.mean(past), discounted.width(past, sigma)
         if self.index == "algorithm1":
             mean, width = (self._stale(old, new, pulled) for old, new in ((state.mean, mean), (state.width, width)))
-        rests = backoff.after(state.rests, outcome)
-        return None, State(past, latest, sigma, mean, width, shunned, rests)
+        return None, State(past, latest, sigma, mean, width, shunned)
 
     def _sigma(self, before: float, std: Values) -> float:
         """The largest standard deviation; what it was before where nobody reported one."""

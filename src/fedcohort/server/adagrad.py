@@ -13,16 +13,11 @@ Departures from the paper: its G is the equally weighted mean of the updates (ag
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
-from torch import Tensor
-
-from fedcohort import ranges
-from fedcohort.server.base import ServerOptimizer
-from fedcohort.server.moments import State, displace, first
+from fedcohort.server.moments import Adaptive, Vector, adagrad
 
 
 @dataclass(frozen=True)
-class Adagrad(ServerOptimizer[State]):
+class Adagrad(Adaptive):
     """The server optimizer, with its options.
 
     Attributes:
@@ -35,15 +30,5 @@ class Adagrad(ServerOptimizer[State]):
     beta1: float
     tau: float
 
-    def __post_init__(self) -> None:
-        ranges.number("lr", self.lr, "(0, inf)")
-        ranges.number("beta1", self.beta1, "[0, 1)")
-        ranges.number("tau", self.tau, "(0, 1e30]")
-
-    def init(self, n_params: int) -> State:
-        return State.fresh(n_params, self.tau)
-
-    def step(self, state: State, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], State]:
-        was = state.to(direction)
-        now = State(first(self.beta1, was.m, direction), was.v + direction**2)
-        return displace(now, self.lr, self.tau), now
+    def square(self, v: Vector, direction: Vector) -> Vector:
+        return adagrad(v, direction)

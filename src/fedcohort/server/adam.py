@@ -13,16 +13,11 @@ Departures from the paper: its G is the equally weighted mean of the updates (ag
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
-from torch import Tensor
-
-from fedcohort import ranges
-from fedcohort.server.base import ServerOptimizer
-from fedcohort.server.moments import State, displace, first
+from fedcohort.server.moments import Adaptive, Vector, adam
 
 
 @dataclass(frozen=True)
-class Adam(ServerOptimizer[State]):
+class Adam(Adaptive):
     """The server optimizer, with its options.
 
     Attributes:
@@ -36,17 +31,5 @@ class Adam(ServerOptimizer[State]):
     beta2: float
     tau: float
 
-    def __post_init__(self) -> None:
-        ranges.number("lr", self.lr, "(0, inf)")
-        ranges.number("beta1", self.beta1, "[0, 1)")
-        ranges.number("beta2", self.beta2, "[0, 1)")
-        ranges.number("tau", self.tau, "(0, 1e30]")
-
-    def init(self, n_params: int) -> State:
-        return State.fresh(n_params, self.tau)
-
-    def step(self, state: State, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], State]:
-        was = state.to(direction)
-        v = self.beta2 * was.v + (1 - self.beta2) * direction**2
-        now = State(first(self.beta1, was.m, direction), v)
-        return displace(now, self.lr, self.tau), now
+    def square(self, v: Vector, direction: Vector) -> Vector:
+        return adam(v, direction, self.beta2)

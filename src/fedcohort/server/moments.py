@@ -1,13 +1,22 @@
-"""What the adaptive server optimizers of FedOpt share (Reddi et al. 2021, Alg. 2): two moments and the step they make.
+"""The adaptive server optimizers of FedOpt (Reddi et al. 2021, Alg. 2): two moments, their step and three update rules.
 
 m <- beta1 m + (1 - beta1) G,   w <- w + lr m / (sqrt(v) + tau),   before the first round m = 0 and v = tau^2
+Adam      v <- beta2 v + (1 - beta2) G^2
+Yogi      v <- v - (1 - beta2) G^2 sign(v - G^2)
+Adagrad   v <- v + G^2
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from fedcohort import ranges
+from fedcohort.server.base import ServerOptimizer
+
+Vector = Float[Tensor, "p"]
 
 
 @dataclass(frozen=True)
@@ -21,20 +30,47 @@ class State:
     m: Tensor
     v: Tensor
 
-    @classmethod
-    def fresh(cls, n_params: int, tau: float) -> "State":
+
+class Adaptive(ServerOptimizer[State]):
+    """A server optimizer with the fields lr, beta1 and tau, and with beta2 where its rule forgets."""
+
+    lr: float
+    beta1: float
+    tau: float
+
+    def __post_init__(self) -> None:
+        ranges.number("lr", self.lr, "(0, inf)")
+        ranges.number("beta1", self.beta1, "[0, 1)")
+        if hasattr(self, "beta2"):
+            ranges.number("beta2", self.beta2, "[0, 1)")
+        ranges.number("tau", self.tau, "(0, 1e30]")
+
+    @abstractmethod
+    def square(self, v: Vector, direction: Vector) -> Vector:
+        """Return the second moment after `direction`."""
+
+    def init(self, n_params: int) -> State:
         """Alg. 2 asks for v_{-1} >= tau^2."""
-        return cls(torch.zeros(n_params, dtype=torch.float64), torch.full((n_params,), tau**2, dtype=torch.float64))
+        zeros = torch.zeros(n_params, dtype=torch.float64)
+        return State(zeros, torch.full_like(zeros, self.tau**2))
 
-    def to(self, direction: Float[Tensor, "p"]) -> "State":
-        """Return the state on the device of `direction`."""
-        return State(self.m.to(direction.device), self.v.to(direction.device))
-
-
-def first(beta1: float, m: Float[Tensor, "p"], direction: Float[Tensor, "p"]) -> Float[Tensor, "p"]:
-    return beta1 * m + (1 - beta1) * direction
+    def step(self, state: State, direction: Vector) -> tuple[Vector, State]:
+        m, v = state.m.to(direction.device), state.v.to(direction.device)
+        moments = State(self.beta1 * m + (1 - self.beta1) * direction, self.square(v, direction))
+        return self.lr * moments.m / (moments.v.sqrt() + self.tau), moments
 
 
-def displace(state: State, lr: float, tau: float) -> Float[Tensor, "p"]:
-    """Return lr m / (sqrt(v) + tau), [P]."""
-    return lr * state.m / (state.v.sqrt() + tau)
+def adam(v: Vector, direction: Vector, beta2: float) -> Vector:
+    """Return the moving average of squares."""
+    return beta2 * v + (1 - beta2) * direction**2
+
+
+def yogi(v: Vector, direction: Vector, beta2: float) -> Vector:
+    """Return `v` moved by at most (1 - beta2) G^2, up or down."""
+    squared = direction**2
+    return v - (1 - beta2) * squared * (v - squared).sign()
+
+
+def adagrad(v: Vector, direction: Vector) -> Vector:
+    """Return the sum of squares."""
+    return v + direction**2

@@ -11,8 +11,8 @@ from fedcohort.host.time_limit import time_limit
 from fedcohort.observe.comparison import fetch, files, verdict
 from fedcohort.observe.comparison.publish import publish
 from fedcohort.observe.comparison.question import Question, answer
-from fedcohort.observe.tracking import comparison, identity, server
-from fedcohort.observe.tracking.comparison import Run
+from fedcohort.tracking import comparison, identity, server
+from fedcohort.tracking.comparison import Run
 
 log = logging.getLogger("fedcohort")
 FOLDER = "report"  # in the sweep's

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import disk, memory, slurm, task
 from fedcohort.host.interrupt import interrupts
-from fedcohort.observe.tracking import membership
 from fedcohort.record import folder, manifest
 from fedcohort.rng import torch_scope
 from fedcohort.round.budget import Budget
@@ -23,6 +22,7 @@ from fedcohort.startup.dealt import data_seed, deal
 from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.observers import watchers_of
 from fedcohort.startup.told import tell_run
+from fedcohort.tracking import membership
 
 if TYPE_CHECKING:
     from torch import nn

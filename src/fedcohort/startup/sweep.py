@@ -22,12 +22,12 @@ from omegaconf import DictConfig
 from fedcohort.errors import CheckpointError
 from fedcohort.host import messages, slurm
 from fedcohort.host.lock import hold
-from fedcohort.observe.tracking import comparison, identity, membership
 from fedcohort.record import card
 from fedcohort.record.observer import RunInfo
 from fedcohort.startup import answer, compat, jobs, nursery, outlook
 from fedcohort.startup.jobs import LOCK, JobRecord, Plan, SweepJob, save_plan
 from fedcohort.startup.outlook import KILLED, fail_killed, is_cancelled
+from fedcohort.tracking import comparison, identity, membership
 
 log = logging.getLogger("fedcohort")
 POLL_S = 10.0  # seconds between two looks at SLURM's queue

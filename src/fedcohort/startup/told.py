@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedcohort.observe.tracking import membership
 from fedcohort.record import provenance
 from fedcohort.record.observer import RunInfo
 from fedcohort.round.budget import Spending
 from fedcohort.signal.base import unknowable
 from fedcohort.startup import defaults
 from fedcohort.startup.assemble import Composed
+from fedcohort.tracking import membership
 
 if TYPE_CHECKING:
     from torch import nn

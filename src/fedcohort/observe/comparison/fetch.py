@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.errors import OptionError, TrackingError
-from fedcohort.observe import compat
 from fedcohort.observe.comparison.likeness import name_newest
 from fedcohort.observe.comparison.tracked import Run
-from fedcohort.observe.tracking import membership, record, server
 from fedcohort.ranges import refuse
+from fedcohort.tracking import compat, membership, record, server
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient, entities

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from fedcohort.observe.comparison.cells import Cell, comes_along
 from fedcohort.observe.comparison.runs import ALL, STANDS_FOR, Sorted
 from fedcohort.observe.comparison.tracked import SEED, Run, settings
-from fedcohort.observe.tracking.membership import TAG, sweeps
-from fedcohort.observe.tracking.record import BUDGET
+from fedcohort.tracking.membership import TAG, sweeps
+from fedcohort.tracking.record import BUDGET
 
 FIRST = (*BUDGET, "deadline")  # what is named before anything else: what ends a run, and a round
 

@@ -7,7 +7,7 @@ from fedcohort.errors import TrackingError
 from fedcohort.observe.comparison import page, render, render_target, verdict
 from fedcohort.observe.comparison.files import PAGE, list_beside
 from fedcohort.observe.comparison.question import Answer
-from fedcohort.observe.tracking import report, server
+from fedcohort.tracking import report, server
 
 ALL = "all runs"
 

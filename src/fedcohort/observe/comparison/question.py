@@ -11,7 +11,7 @@ from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.observe.comparison.series import Series
 from fedcohort.observe.comparison.table import Table, sign_of, tabulate
 from fedcohort.observe.comparison.target import TargetTable
-from fedcohort.observe.tracking import server
+from fedcohort.tracking import server
 
 
 @dataclass(frozen=True)

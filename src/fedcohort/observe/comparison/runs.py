@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fedcohort import units
 from fedcohort.errors import TrackingError
-from fedcohort.observe import units
 from fedcohort.observe.comparison.cells import ONE, Cell, comes_along, find_minorities, spell, spell_values
 from fedcohort.observe.comparison.order import natural
 from fedcohort.observe.comparison.tracked import SEED, Run, commit, differences, label, settings
 from fedcohort.observe.reached import CLOCK
-from fedcohort.observe.tracking.record import ASKED, BUDGET, DONE, FORCED, YARDSTICK
 from fedcohort.ranges import refuse
+from fedcohort.tracking.record import ASKED, BUDGET, DONE, FORCED, YARDSTICK
 
 ALL = ""  # how every setting begins
 STANDS_FOR = {  # what a word may set beside its own options: said, but no reason against a comparison

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.observe import compat
 from fedcohort.observe.comparison.cells import Cell
 from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.observe.comparison.tracked import Run
 from fedcohort.observe.reached import CLOCK, DOWN, UP
-from fedcohort.observe.tracking import server
+from fedcohort.tracking import compat, server
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

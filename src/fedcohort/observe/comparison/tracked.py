@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from fedcohort.observe.tracking.record import ASKED, COMMITS, DONE, ENDED_BY, FOLDER
 from fedcohort.roles import Effect, role_of
+from fedcohort.tracking.record import ASKED, COMMITS, DONE, ENDED_BY, FOLDER
 
 SEED = "seed"
 

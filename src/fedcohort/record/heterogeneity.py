@@ -1,0 +1,30 @@
+"""The name of a run's heterogeneity, as pages and MLflow show it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fedcohort.record.observer import RunInfo
+
+
+def name_heterogeneity(info: RunInfo) -> str:
+    """Return the preset's name, or without one the partition and the noise: `dirichlet(alpha=0.5) + no label noise`."""
+    if "heterogeneity" in info.choices:
+        return info.choices["heterogeneity"]
+    noise = "no label noise" if info.choices.get("label_noise") == "none" else _spell_option(info, "label_noise")
+    text = f"{_spell_option(info, 'partition')} + {noise}"
+    if info.choices.get("feature_noise", "none") == "none":
+        return text
+    return f"{text} + {_spell_option(info, 'feature_noise')} in inputs"
+
+
+def _spell_option(info: RunInfo, group: str) -> str:
+    """Return a group's choice with its options, `beta(a=15)`; group: or the path of a nested one, `partition.base`."""
+    node: Any = info.config
+    for name in group.split("."):
+        node = node.get(name, {})
+    options = {name: value for name, value in node.items() if name != "_target_"}
+    pairs = ", ".join(
+        _spell_option(info, f"{group}.{name}") if isinstance(value, Mapping) else f"{name}={value}"
+        for name, value in options.items()
+    )
+    return info.choices.get(group, "?") + (f"({pairs})" if pairs else "")

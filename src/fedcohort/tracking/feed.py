@@ -1,0 +1,125 @@
+"""Sends what MLflow lacks of a journal: each step once, whatever was killed in between.
+
+A metric goes out with the journal's time, and that time is part of MLflow's primary key: sending again changes
+nothing. What is there already is asked for once, by the steps of one metric that every round has.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedcohort.record import history, manifest
+from fedcohort.record.history import HEADLINE, Line
+from fedcohort.record.observer import RunInfo
+from fedcohort.record.summary import read_summary
+from fedcohort.tracking import identity, record
+from fedcohort.tracking.server import Place, connect, patient
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Metric
+
+MARKER = "time/virtual_s"
+MOST = 1000  # metrics that MLflow takes at once
+NOT_SENT = {"round", "step"}  # as a metric it would become the default axis of every chart
+STATUS = {"running": "RUNNING", "finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
+FILES = ("report.html", "config.yaml", "starts.jsonl", "summary.json", "clients.parquet", "run.log")
+
+
+class Feed:
+    """One MLflow run and how much of the journal it has."""
+
+    def __init__(self, client: "MlflowClient", run_id: str, folder: Path) -> None:
+        self.client = client
+        self.run_id = run_id
+        self._journal = folder / history.NAME
+        self._offset, self._digest = 0, ""
+        self._waiting: list[Line] = []
+        self._present = {metric.step for metric in client.get_metric_history(run_id, MARKER)}
+
+    def send(self) -> int:
+        """Send the committed steps that are missing; returns how many those were."""
+        lines, self._offset = history.lines(self._journal, self._offset, self._digest)
+        self._digest = lines[-1].digest if lines else self._digest
+        self._waiting += [line for line in lines if line.step not in self._present]
+        count = 0
+        while self._waiting:
+            batch = _first_batch(self._waiting)
+            log_batch(self.client, self.run_id, batch)
+            self._present |= {line.step for line in batch}
+            del self._waiting[: len(batch)]
+            count += len(batch)
+        return count
+
+    def close(self, info: RunInfo, status: str, end_ms: int | None = None) -> int:
+        """Upload the files of the run and end it; returns the number of files. end_ms: None for now."""
+        files = list(artifacts(info.folder))
+        for path, folder in files:
+            self.client.log_artifact(self.run_id, str(path), folder)
+        self.set_status(info, status)
+        self.client.set_terminated(self.run_id, STATUS[status], end_ms)
+        return len(files)
+
+    def set_status(self, info: RunInfo, status: str) -> None:
+        """The tags of how it ended and how far it came, and with a summary the note on the run's page."""
+        from mlflow.entities import RunTag
+
+        tags = {"status": status, record.DONE: str(max(self._present, default=0))}
+        if status == "finished":
+            spent = history.count_spent(history.lines(self._journal)[0])
+            tags[record.ENDED_BY] = ", ".join(info.budget.list_reached(spent))
+        if summary := read_summary(info.folder):
+            tags["mlflow.note.content"] = record.note(summary)
+        self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in tags.items()])
+
+
+def open_feed(info: RunInfo, where: Place, *, running: bool = True) -> Feed:
+    """Connect, find or make the folder's run, and ask what it has. Safe to repeat. running: show it as such."""
+
+    def attempt() -> Feed:
+        client = connect(where)
+        run_id = identity.adopt(client, info, where)
+        if running:
+            client.update_run(run_id, STATUS["running"])
+        return Feed(client, run_id, info.folder)
+
+    return patient(attempt)
+
+
+def log_batch(client: "MlflowClient", run_id: str, batch: Sequence[Line]) -> None:
+    """Send one request; a line with more than 1,000 metrics is cut by MLflow's client itself."""
+    client.log_batch(run_id, metrics=[metric for line in batch for metric in _metrics(line)])
+
+
+def artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
+    """Yield the files that go into MLflow, each with its folder there. Raises `DamagedFile`."""
+    for name in FILES:
+        manifest.check(folder / name)
+        if (folder / name).exists():
+            yield folder / name, None
+    for path in sorted((folder / "figures").glob("*.png")):
+        yield path, "figures"
+
+
+def _first_batch(waiting: Sequence[Line]) -> list[Line]:
+    """Return as many whole steps as fit into one request: a step is there with all its metrics or not at all."""
+    batch: list[Line] = []
+    count = 0
+    for line in waiting:
+        count += len(line.metrics)
+        if batch and count > MOST:
+            break
+        batch.append(line)
+    return batch
+
+
+def _metrics(line: Line) -> "Iterator[Metric]":
+    """The marker last, so that where it is everything is."""
+    from mlflow.entities import Metric
+
+    if HEADLINE in line.metrics:
+        yield Metric(record.FIRST, line.metrics[HEADLINE], line.time_ms, line.step)
+    names = sorted(line.metrics, key=lambda name: (name == MARKER, name))
+    for name in names:
+        if name not in NOT_SENT:
+            yield Metric(name, line.metrics[name], line.time_ms, line.step)

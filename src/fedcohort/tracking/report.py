@@ -1,0 +1,129 @@
+"""A comparison as a run of its own in MLflow, so that who opens the experiment finds the answer there.
+
+The run has the tag `report` and the comparison's files as artifacts; its note is the verdict with a link to the page.
+There is one for a sweep, or for a condition on runs, and it is rewritten: that of a sweep, too, all of whose runs are
+among those of the sweep that resumed or extended it. MLflow lists the newest run first and can't change when a run
+began: where others have begun since, the report is made again, and the older one deleted. The experiment's note, which
+stands above every list, begins with the verdicts and links to the pages.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedcohort.tracking import membership, server, view
+from fedcohort.tracking.record import LONGEST_TAG, REPORT
+from fedcohort.tracking.server import Place, connect, patient
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+VERDICT, PAGE_TAG = "verdict", "page"  # tags
+PAGE = 1000  # runs that MLflow is asked for at a time
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is published.
+
+    Attributes:
+        name: of the run.
+        sweep: whose runs are compared, None for those of several.
+        about: the tag: the sweep, or which runs.
+        verdict: in a line.
+        note: the verdict and the tables, in Markdown.
+        files: the artifacts, the page first.
+    """
+
+    name: str
+    sweep: str | None
+    about: str
+    verdict: str
+    note: str
+    files: Sequence[Path]
+
+
+def publish(report: Report, where: Place) -> str:
+    """Make or rewrite the report's run, and return its id. Raises what `server.failures` names."""
+    client = connect(where)
+    experiment = patient(lambda: server.experiment_id(client, where))
+    reports = patient(lambda: _list_reports(client, experiment))
+    earlier = [run for run in reports if _is_rewritten(client, experiment, run, report)]
+    id = patient(lambda: _find_newest(client, experiment, earlier)) or patient(
+        lambda: _create(client, experiment, report)
+    )
+    for path in report.files:
+        client.log_artifact(id, str(path))
+    patient(lambda: _describe(client, experiment, id, report))
+    for run in earlier:
+        if run.info.run_id != id:
+            client.delete_run(run.info.run_id)
+    entries = [_entry(run) for run in patient(lambda: _list_reports(client, experiment))]
+    patient(lambda: view.show_reports(client, experiment, entries))
+    return id
+
+
+def _list_reports(client: "MlflowClient", experiment: str) -> "list[Run]":
+    """The newest first."""
+    return list(client.search_runs([experiment], f"tags.`{REPORT}` LIKE '%'", max_results=PAGE))
+
+
+def _is_rewritten(client: "MlflowClient", experiment: str, run: "Run", report: Report) -> bool:
+    """Whether an earlier report is about the same, or about a sweep all of whose runs are in this one's."""
+    about = run.data.tags[REPORT]
+    if about == report.about:
+        return True
+    if report.sweep is None:
+        return False
+    theirs = _list_runs(client, experiment, about)
+    return bool(theirs) and theirs <= _list_runs(client, experiment, report.sweep)
+
+
+def _list_runs(client: "MlflowClient", experiment: str, sweep: str) -> set[str]:
+    """The ids of a sweep's runs; none where it is no sweep."""
+    if not sweep.replace("-", "").replace("_", "").isalnum():
+        return set()
+    found: set[str] = set()
+    token: str | None = ""
+    while token is not None:
+        page = client.search_runs(
+            [experiment], f"tags.{membership.TAG} LIKE '%{sweep}%'", max_results=PAGE, page_token=token or None
+        )
+        found |= {run.info.run_id for run in page if sweep in membership.sweeps(run.data.tags.get(membership.TAG))}
+        token = page.token or None
+    return found
+
+
+def _find_newest(client: "MlflowClient", experiment: str, earlier: "Sequence[Run]") -> str | None:
+    """The one of the `earlier` reports that is the newest run of all, which a new one would be."""
+    newest = client.search_runs([experiment], max_results=1)
+    ids = {run.info.run_id for run in newest} & {run.info.run_id for run in earlier}
+    return str(ids.pop()) if ids else None
+
+
+def _create(client: "MlflowClient", experiment: str, report: Report) -> str:
+    now = int(time.time() * 1000)
+    return str(client.create_run(experiment, now, {REPORT: report.about}, run_name=report.name).info.run_id)
+
+
+def _describe(client: "MlflowClient", experiment: str, id: str, report: Report) -> None:
+    page = report.files[0].name
+    tags = {
+        REPORT: report.about,
+        VERDICT: report.verdict,
+        PAGE_TAG: page,
+        view.NOTE_TAG: f"[The page]({view.page_of(experiment, id, page)})\n\n{report.note}",
+        "mlflow.source.name": "fedcohort compare",
+        "mlflow.source.type": "LOCAL",
+    }
+    for key, value in tags.items():
+        client.set_tag(id, key, value[:LONGEST_TAG])
+    client.update_run(id, name=report.name)
+    client.set_terminated(id, "FINISHED")
+
+
+def _entry(run: "Run") -> view.Entry:
+    return view.Entry(run.info.run_id, run.data.tags.get(PAGE_TAG, ""), run.data.tags.get(VERDICT, ""))

@@ -1,0 +1,149 @@
+"""A comparison as a run of its own: found first, rewritten instead of added, and no run among the others."""
+# ruff: noqa: F811
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from mlflow.entities import Run
+
+from fedcohort.tracking import report, view
+from fedcohort.tracking.report import Report, publish
+from fedcohort.tracking.server import experiment_id
+from known import known
+from observe.databases import EXPERIMENT, Logs, logs  # noqa: F401
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    for name in ("report.html", "table.md"):
+        (tmp_path / name).write_text(f"{name} of the first")
+    return [tmp_path / "report.html", tmp_path / "table.md"]
+
+
+def about(sweep: str | None, files: list[Path], says: str = "ucb is ahead") -> Report:
+    return Report("report: test/acc by selector", sweep, sweep or "all runs", says, f"> {says}", files)
+
+
+def runs_of(logs: Logs, *sweeps: str, start: int = 1) -> None:
+    """A run for each of `sweeps`, which begin one after the other."""
+    client = logs.client()
+    experiment = experiment_id(client, logs.place())
+    for number, tag in enumerate(sweeps):
+        client.create_run(experiment, start_time=start + number, tags={"sweep_id": tag})
+
+
+def reports(logs: Logs) -> list[Run]:
+    return [run for run in logs.runs() if "report" in run.data.tags]
+
+
+def note(logs: Logs) -> list[str]:
+    return known(logs.client().get_experiment_by_name(EXPERIMENT)).tags[view.NOTE_TAG].split("\n\n")
+
+
+def test_it_stands_first_with_its_files_and_the_verdict(logs: Logs, files: list[Path]) -> None:
+    runs_of(logs, "a", "a")
+    id = publish(about("a", files), logs.place())
+    first = logs.runs()[0]
+    assert (first.info.run_id, first.info.run_name, first.info.status) == (
+        id,
+        "report: test/acc by selector",
+        "FINISHED",
+    )
+    assert first.data.tags["report"] == "a"
+    assert {file.path for file in logs.client().list_artifacts(id)} == {"report.html", "table.md"}
+    link = f"#/experiments/{first.info.experiment_id}/runs/{id}/artifacts/report.html?workflowType=machine_learning"
+    assert first.data.tags[view.NOTE_TAG] == f"[The page]({link})\n\n> ucb is ahead"
+    assert note(logs) == [f"[Answer]({link}): ucb is ahead", view.experiment_note(first.info.experiment_id)]
+
+
+def test_asked_again_it_is_rewritten_in_place(logs: Logs, files: list[Path]) -> None:
+    runs_of(logs, "a", "a")
+    id = publish(about("a", files), logs.place())
+    files[0].write_text("the second")
+    assert publish(about("a", files, says="nobody is ahead"), logs.place()) == id
+    (run,) = reports(logs)
+    assert run.data.tags["verdict"] == "nobody is ahead"
+    assert Path(logs.client().download_artifacts(id, "report.html")).read_text() == "the second"
+    assert [line.partition(": ")[2] for line in note(logs)[:-1]] == ["nobody is ahead"]
+
+
+def test_after_newer_runs_it_is_made_again_and_stands_first(logs: Logs, files: list[Path]) -> None:
+    """MLflow can't change when a run began."""
+    runs_of(logs, "a", "a")
+    old = publish(about("a", files), logs.place())
+    runs_of(logs, "a", start=2**42)  # in a hundred years
+    new = publish(about("a", files), logs.place())
+    assert [run.info.run_id for run in reports(logs)] == [new] != [old]
+
+
+@pytest.mark.parametrize(
+    ("later", "left"),
+    [
+        (["a, b", "a, b"], ["b"]),  # resumed
+        (["a, b", "a, b", "b"], ["b"]),  # extended
+        (["a, b", "a", "b"], ["a", "b"]),  # another one, with a run of the first
+        (["a", "a", "b"], ["a", "b"]),
+        (["ab", "a, b"], ["b"]),  # "ab" is no run of "a"
+    ],
+)
+def test_a_sweep_that_was_resumed_or_extended_keeps_one_report(
+    logs: Logs, files: list[Path], later: list[str], left: list[str]
+) -> None:
+    runs_of(logs, *later)
+    publish(about("a", files), logs.place())
+    publish(about("b", files), logs.place())
+    assert sorted(run.data.tags["report"] for run in reports(logs)) == left
+    assert len(note(logs)) == len(left) + 1
+
+
+def test_one_of_all_runs_leaves_those_of_sweeps_alone(logs: Logs, files: list[Path]) -> None:
+    runs_of(logs, "a")
+    for sweep in ("a", None, None):
+        publish(about(sweep, files), logs.place())
+    assert sorted(run.data.tags["report"] for run in reports(logs)) == ["a", "all runs"]
+    odd = replace(about(None, files), about="params.x = '%'")
+    publish(odd, logs.place())
+    publish(about("a", files), logs.place())
+    assert len(reports(logs)) == 3, "a condition is no sweep"
+
+
+def test_what_a_person_wrote_into_the_note_stays(logs: Logs, files: list[Path]) -> None:
+    runs_of(logs, "a")
+    client, experiment = logs.client(), experiment_id(logs.client(), logs.place())
+    client.set_experiment_tag(experiment, view.NOTE_TAG, "Ours.\n\nTwo lines.")
+    for says in ("one", "two"):
+        publish(about("a", files, says), logs.place())
+    assert note(logs)[1:] == ["Ours.", "Two lines."]
+    client.set_experiment_tag(experiment, view.NOTE_TAG, "x" * 4900)
+    publish(about("a", files), logs.place())
+    assert note(logs) == ["x" * 4900], "no room"
+
+
+def test_long_verdicts_fit(logs: Logs, files: list[Path]) -> None:
+    runs_of(logs, "a")
+    for about_what in ("a", *"bcdefg"):
+        publish(replace(about(None, files, "y" * 2000), about=about_what), logs.place())
+    assert len("\n\n".join(note(logs))) <= 5000
+    assert len(note(logs)) == 3, "two of them, and the rest"
+
+
+def test_the_view_groups_seeds_and_sorts_by_the_headline(logs: Logs) -> None:
+    """Under a name that sorts before all others: MLflow's columns and compare page go by the alphabet."""
+    experiment_id(logs.client(), logs.place())
+    tags = known(logs.client().get_experiment_by_name(EXPERIMENT)).tags
+    state = json.loads(json.loads(tags["mlflow.sharedViewState.fedcohort"])["state"])
+    assert state["groupBy"]["groupByKeys"] == [{"mode": "tag", "groupByData": "alike"}]
+    assert state["groupsExpanded"] == {"tag.alike": True}
+    assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`acc`", False)
+    metrics = [column for column in state["selectedColumns"] if column.startswith("metrics.")]
+    assert min(metrics) == "metrics.`acc`"
+    sections = {section["uuid"]: section["name"] for section in state["compareRunSections"]}
+    assert [(chart["metricKey"], sections[chart["metricSectionId"]]) for chart in state["compareRunCharts"]] == [
+        ("acc", "test")
+    ]
+
+
+def test_the_name_of_a_sweep_is_no_pattern() -> None:
+    assert report._list_runs(None, "1", "100 %") == set()  # type: ignore[arg-type]

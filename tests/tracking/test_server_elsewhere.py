@@ -1,0 +1,65 @@
+"""A server elsewhere: runs and their report go there, while the runs' folders are here."""
+# ruff: noqa: F811
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from mlflow import MlflowClient
+from werkzeug.serving import make_server
+
+from fedcohort.observe.comparison import fetch
+from fedcohort.observe.comparison.question import Question, answer
+from fedcohort.record.journal import Journal
+from fedcohort.startup import answer as sweep_answer
+from fedcohort.tracking.comparison import Run
+from fedcohort.tracking.server import QUIET_AND_QUICK
+from known import known
+from observe.databases import EXPERIMENT, Logs, logs, said  # noqa: F401
+from record.made_up import info, play
+
+
+@pytest.fixture
+def address(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """MLflow's own server, in a thread: a process of its own takes seconds to import it."""
+    for name, value in QUIET_AND_QUICK.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("_MLFLOW_SERVER_FILE_STORE", logs.uri)
+    monkeypatch.setenv("_MLFLOW_SERVER_SERVE_ARTIFACTS", "true")
+    monkeypatch.setenv("_MLFLOW_SERVER_ARTIFACT_ROOT", "mlflow-artifacts:/")
+    monkeypatch.setenv("_MLFLOW_SERVER_ARTIFACT_DESTINATION", (logs.path / "elsewhere").as_uri())
+    from mlflow.server import app, handlers  # noqa: PLC0415 - takes seconds
+
+    for name in ("_tracking_store", "_artifact_repo"):
+        monkeypatch.setattr(handlers, name, None)
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+
+
+def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
+    logs: Logs, address: str, said: pytest.LogCaptureFixture
+) -> None:
+    runs: list[Run] = []
+    for word in ("random", "flash"):
+        for seed in range(2):
+            folder = logs.path / "runs" / f"{word}-{seed}"
+            config = {"seed": seed, "cohort": 4, "rounds": 2}
+            facts = info(folder, choices={"selector": word}, config=config, tags={"sweep_id": "s"}, seed=seed)
+            play([Journal(), logs.tracker(address)], facts, last=2)
+            runs.append((facts, (f"selector={word}", f"seed={seed}")))
+    sweep_answer.tell(logs.path / "sweeps" / "s", runs)
+    assert [each.getMessage().partition(":")[0] for each in said.records if each.name == "fedcohort"] == [
+        "test/acc",
+        "report",
+    ]
+    client = MlflowClient(address)
+    experiment = known(client.get_experiment_by_name(EXPERIMENT)).experiment_id
+    first, *others = client.search_runs([experiment])
+    assert (first.data.tags["report"], len(others)) == ("s", 4)
+    assert "report.html" in {file.path for file in client.list_artifacts(first.info.run_id)}
+    found = answer(Question(fetch.Query(address, EXPERIMENT, "s")))
+    assert {len(series.value) for of in found.histories.values() for series in of.values()} == {3}
