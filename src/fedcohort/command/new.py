@@ -1,6 +1,6 @@
 """Write the files of a new method, which run as they stand.
 
-    fedcohort new selector my_method        or aggregator, signal, dataset
+    fedcohort new selector my_method        or aggregator, signal, dataset, model
 
 The files are a module, a yaml (a signal has none) and a test. They use every part of the contract: replace their
 content by your paper. No other file is edited. Delete the files to remove the method.
@@ -17,7 +17,13 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import command
 
-KINDS = {"selector": "selector", "aggregator": "agg", "signal": "signal", "dataset": "dataset"}  # its group
+KINDS = {
+    "selector": "selector",
+    "aggregator": "agg",
+    "signal": "signal",
+    "dataset": "dataset",
+    "model": "model",
+}  # its group
 
 
 def files(kind: str, name: str) -> dict[Path, str]:

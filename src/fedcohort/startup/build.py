@@ -53,9 +53,9 @@ def probe(composition: Composed, model: "Model", network: "nn.Module", facts: "F
     from fedcohort.training.probe import probe_network, probe_objective
 
     federation, objective = facts.federation, facts.parts.objective
-    modules = [type(module).__module__ for module in network.modules()]
-    code = next((module for module in modules if not module.startswith("torch.")), type(model).__module__)
-    with named(f"{name_of(model, composition.option('model'))}: forward", code):
+    classes = [module for module in network.modules() if not type(module).__module__.startswith("torch.")]
+    code = classes[0] if classes else model
+    with named(f"{name_of(code, composition.option('model'))}: forward", type(code).__module__):
         logits = probe_network(network, federation)
     with named(name_of(objective, composition.option("objective")), type(objective).__module__):
         probe_objective(objective, logits, federation)
@@ -69,7 +69,7 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
     from fedcohort.flat import Layout, keeps_statistics
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
-    from fedcohort.round.aggregate import keeps_updates
+    from fedcohort.round.readings import keeps_updates
     from fedcohort.round.settings import Settings
     from fedcohort.startup import footprint, notices
 

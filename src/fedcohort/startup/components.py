@@ -160,7 +160,9 @@ def _check_classes(node: object, where: str, word: str, contract: Contract, *, f
     if TARGET in node:
         target = _import_class(node[TARGET], where, word, foreign=foreign)
         if not contract.accepts(target):
-            raise ranges.refuse(f"{where}.{TARGET}", contract.allowed, node[TARGET])
+            network = any(base.__module__ == "torch.nn.modules.module" for base in target.__mro__)
+            cure = f". A network of yours is typed as model=module model.path={node[TARGET]}" if network else ""
+            raise OptionError(f"{ranges.refuse(f'{where}.{TARGET}', contract.allowed, node[TARGET])}{cure}")
     for name in names:
         inner = f"{where}.{name}"
         _check_classes(node[name], inner, inner, _contract_inside(target, name, contract), foreign=foreign)
