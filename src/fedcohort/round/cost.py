@@ -16,11 +16,12 @@ from fedcohort.device.base import Workload, check_jobs
 from fedcohort.flat import Layout
 from fedcohort.ledger import NUMBER, Charge
 from fedcohort.rng import Draws
-from fedcohort.round.clock import Clock, Stretch
+from fedcohort.round.clock import Clock, WallTime
+from fedcohort.round.jobs import Jobs
 from fedcohort.round.parts import Parts, Populations
 from fedcohort.round.rates import Rates
 from fedcohort.round.sampling import foresee
-from fedcohort.round.workload import AskedWork, have_answered, list_heard, list_queried
+from fedcohort.round.workload import have_answered, list_heard, list_queried
 from fedcohort.signal.base import Computed, Probed, Static, find
 from fedcohort.training.passes import count_dealt, count_pieces
 from fedcohort.types import Ids, Probe, ProbeResult, Values
@@ -57,7 +58,8 @@ class CostModel:
     """
 
     def __init__(self, parts: Parts, federation: Federation, layout: Layout, flops: float, merge_last: bool) -> None:
-        self.parts, self.federation, self.flops, self.merge_last = parts, federation, flops, merge_last
+        self.parts, self.federation, self.layout, self.flops = parts, federation, layout, flops
+        self.merge_last = merge_last
         client = parts.client
         self.units = client.epochs if client.steps is None else client.steps
         beside = parts.samples.bytes_down + NUMBER * parts.tells_deadline
@@ -191,12 +193,12 @@ class CostModel:
         model of them and run their forward passes on that.
         """
         up = np.where(asked.trained > 0, self.update_bytes, 0.0)
-        first, gone = self._slowest(asked.passes + asked.trained, up, draws, clock.since(began))
-        second, gone_after = self._slowest(asked.passes_after, 0.0 * up, draws, clock.since(began + first))
+        first, gone = self._slowest(asked.passes + asked.trained, up, draws, clock.wall_time(began))
+        second, gone_after = self._slowest(asked.passes_after, 0.0 * up, draws, clock.wall_time(began + first))
         return first + second, gone | gone_after
 
     def _slowest(
-        self, samples: Values, up: Values, draws: Draws, stretch: Stretch
+        self, samples: Values, up: Values, draws: Draws, wall_time: WallTime
     ) -> tuple[float, Bool[np.ndarray, "clients"]]:
         """Return the seconds that those with forward passes to run, in samples [n_clients], take to send `up`.
 
@@ -207,7 +209,7 @@ class CostModel:
             return 0.0, gone
         work = self.work(np.zeros_like(polled), samples[polled], self.bare, up[polled])
         seconds = self.parts.device.sample(polled, work, draws).finish(0)
-        gone[polled] = stretch(polled, seconds) > seconds + NANOSECOND
+        gone[polled] = wall_time(polled, seconds) > seconds + NANOSECOND
         return float(seconds.max()), gone
 
     # --- charges ---------------------------------------------------------------------------------------------------
@@ -220,8 +222,7 @@ class CostModel:
         self,
         probes: Sequence[Probe],
         results: Mapping[str, ProbeResult],
-        request: AskedWork,
-        rows: Sequence[Ids | None],
+        jobs: Jobs,
         closing: DeadlineOutcome,
         plain: bool,
         draws: Draws,
@@ -234,20 +235,22 @@ class CostModel:
 
         results: what was heard.
         """
-        chosen, rates, model = request.clients, self.rates(plain), self.bare.down_bytes
+        chosen, rates, model = jobs.client, self.rates(plain), self.bare.down_bytes
         extra = len(np.setdiff1d(list_queried(probes), chosen)) * model
-        jobs = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
-        extra += sum(len(p.clients) for p, _ in jobs) * model
+        trained_for = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
+        extra += sum(len(p.clients) for p, _ in trained_for) * model
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
         heard = list_heard(probes, results)
         answers += sum(s.bytes_up * int((~have_answered(w, chosen, heard)).sum()) for w, s in rates.probed.items())
-        answers += sum(np.isin(workers, results[p.signal].clients).sum() for p, workers in jobs) * self.update_bytes
+        answers += (
+            sum(np.isin(workers, results[p.signal].clients).sum() for p, workers in trained_for) * self.update_bytes
+        )
         passes = float(self.count_inferred(chosen, rates, heard).sum() + self.count_asked(probes, draws).total.sum())
-        done = np.where(closing.arrived, closing.units, request.units)
-        trained = float(self.count_seen(self.count_used(chosen, rows), done).sum())
+        done = np.where(closing.arrived, closing.units, jobs.asked)
+        trained = float(self.count_seen(self.count_used(chosen, jobs.rows), done).sum())
         return Charge(
             down_bytes=float(len(chosen) * rates.down_bytes + extra),
-            up_bytes=float(request.up[closing.arrived].sum() + answers),
+            up_bytes=float(jobs.bytes_up[closing.arrived].sum() + answers),
             probe_bytes=float(extra + answers),
             client_flops=self.flops * (passes + rates.step_passes * trained),
         )

@@ -13,7 +13,7 @@ from fedcohort.errors import OptionError
 from fedcohort.observe.reached import CLOCK, DOWN, UP, find_first
 from fedcohort.record import card, provenance
 from fedcohort.record.history import History, read
-from fedcohort.round.following import split_name
+from fedcohort.round.score_correlation import split_name
 from fedcohort.study import behaviour
 from fedcohort.types import Values
 
