@@ -10,12 +10,13 @@ from fedcohort.hook import averaged_uploads
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ranks import rank, ranks, reduce_max, reduce_sum, share_of
 from fedcohort.rng import Draws
-from fedcohort.round.aggregate import declared_reports, keeps_updates, longest_update
+from fedcohort.round.aggregate import longest_update
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
 from fedcohort.round.finish import Finished, finish
 from fedcohort.round.parts import ServerState
+from fedcohort.round.readings import declared_reports, keeps_updates
 from fedcohort.round.report import columns, facts_of, progress, registered_columns, weights_hash
 from fedcohort.round.setup import Setup
 from fedcohort.training.client_task import ClientTask

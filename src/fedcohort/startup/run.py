@@ -209,7 +209,7 @@ def _loop(composition: Composed, parts: "Parts", federation: "Federation", netwo
     from fedcohort.flat import Layout, keeps_statistics
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
-    from fedcohort.round.aggregate import keeps_updates
+    from fedcohort.round.readings import keeps_updates
     from fedcohort.startup import compatible, facts, footprint
 
     config = composition.config
