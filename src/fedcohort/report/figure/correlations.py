@@ -13,7 +13,7 @@ from fedcohort.report.figure.labels import spell
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FACTS = {  # as in `round/score_correlation.py`: colour, what it is called, and the word of it in `population.list_facts`
+FACTS = {  # as in `round/score_correlation.py`: colour, label, and name in `population.list_facts`
     "noise": (style.VERMILLION, "wrong labels", "label noise"),
     "skew": (style.PURPLE, "class imbalance", "class imbalance"),
     "seconds": (style.BLUE, "expected seconds", "speed"),
