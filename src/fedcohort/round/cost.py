@@ -1,7 +1,6 @@
 """What a round's work comes to: bytes of a message, samples of a job, forward passes of a probe, and who pays."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -19,33 +18,12 @@ from fedcohort.rng import Draws
 from fedcohort.round.clock import Clock, WallTime
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.parts import Parts, Populations
-from fedcohort.round.rates import Rates
+from fedcohort.round.rates import QueryWork, Rates
 from fedcohort.round.sampling import foresee
 from fedcohort.round.workload import have_answered, list_heard, list_queried
 from fedcohort.signal.base import Computed, Probed, Static, find
 from fedcohort.training.passes import count_dealt, count_pieces
 from fedcohort.types import Ids, Probe, ProbeResult, Values
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The work that questions ask of clients, in samples' forward passes, each [n_clients].
-
-    Attributes:
-        passes: on w_t.
-        trained: training from w_t, of those who send their updates for a signal.
-        passes_after: on the model that comes of these updates.
-    """
-
-    passes: Values
-    trained: Values
-    passes_after: Values
-
-    @property
-    def total(self) -> Values:
-        """All of them, [n_clients]."""
-        total: Values = self.passes + self.trained + self.passes_after
-        return total
 
 
 class CostModel:
@@ -172,9 +150,9 @@ class CostModel:
             "pass_units": np.ones(len(n)) if steps is None else steps.astype(np.float64),
         }
 
-    def count_asked(self, probes: Sequence[Probe], draws: Draws) -> Asked:
+    def count_asked(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
         """Count the work that each client is asked for in the round of `draws`."""
-        asked = Asked(*np.zeros((3, self.federation.n_clients)))
+        asked = QueryWork(*np.zeros((3, self.federation.n_clients)))
         for probe in probes:
             signal, clients = find(probe.signal), probe.clients
             if isinstance(signal, Probed):
@@ -184,7 +162,9 @@ class CostModel:
                 passes[clients] += self.samples_in(signal, clients, probe.options)
         return asked
 
-    def poll(self, asked: Asked, draws: Draws, began: float, clock: Clock) -> tuple[float, Bool[np.ndarray, "clients"]]:
+    def poll(
+        self, asked: QueryWork, draws: Draws, began: float, clock: Clock
+    ) -> tuple[float, Bool[np.ndarray, "clients"]]:
         """Return the virtual seconds that a phase of probes lasts from the clock's second `began`, and who was gone.
 
         It lasts until the slowest of those asked would be done, and whoever leaves before it is done is gone: a

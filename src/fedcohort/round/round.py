@@ -12,7 +12,7 @@ from fedcohort.ranks import rank, ranks, reduce_max, reduce_sum, share_of
 from fedcohort.rng import Draws
 from fedcohort.round.aggregate import longest_update
 from fedcohort.round.client_facts import ClientFacts
-from fedcohort.round.collect import Collector
+from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected
 from fedcohort.round.finish import Finished, finish
 from fedcohort.round.parts import ServerState
@@ -56,21 +56,18 @@ class Rounds:
         finished, plain = self.finished, self.finished.selection.plain
         own = share_of(rank(), ranks(), finished.arrived.client, finished.samples)
         hooks = setup.parts.hooks_in(plain)
-        collector = Collector(
-            layout=setup.server.layout,
-            cohort=finished.arrived.client,
-            weights=finished.weights,
+        options = CollectOptions(
             uploads=[name for hook in hooks for name in hook.uploads],
+            averaged=averaged_uploads(hooks),
             remembers=setup.stored_sizes(plain),
-            words=declared_reports(setup.parts, dispatcher.claims, plain),
+            reports=declared_reports(setup.parts, dispatcher.claims, plain),
             stacked=keeps_updates(setup.parts),
             moments=setup.settings.bn_var == "moments",
-            device=setup.server.w.device,
-            ranks=ranks(),
             longest=longest_update(setup.server, setup.settings.update_limit),
-            averaged=averaged_uploads(hooks),
             dtype=setup.server.w.dtype,
         )
+        layout, device = setup.server.layout, setup.server.w.device
+        collector = Collector(layout, finished.arrived.client, finished.weights, options, ranks(), device)
         return list(setup.engine.together([self._task(finished, i) for i in own])), collector
 
     def end(self, collector: Collector) -> None:
