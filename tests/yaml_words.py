@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-import fedcohort.startup.assemble  # noqa: F401  the resolvers that the yamls use
+import fedcohort.startup.compose  # noqa: F401  the resolvers that the yamls use
 
 P = TypeVar("P")
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,6 +34,8 @@ OURS = (
     "dataset",
     "model",
 )
+
+NEEDED = {("model", "module"): {"path": "own_networks.Dense"}}  # options without a default that works
 
 
 def loaded_from(path: Path) -> DictConfig:
@@ -64,6 +66,7 @@ def _node(group: str, word: str) -> dict[str, Any]:
     root = OmegaConf.create({"clients": 12, "paths": {"logs": "logs"}, group: found})
     values = plain(root[group])
     values.pop("defaults", None)
+    values |= NEEDED.get((group, word), {})
     return values | {name: node(*other) for name, other in inside(group, word).items()}
 
 
