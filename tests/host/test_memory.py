@@ -117,18 +117,6 @@ def test_a_need_beyond_the_address_space_is_rejected_with_numbers() -> None:
     assert in_a_child(limited) == 0
 
 
-def test_what_a_control_group_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its limit less the memory of its processes; cached files do not count."""
-    (tmp_path / "memory.max").write_text("5000\n")
-    (tmp_path / "memory.stat").write_text("anon 2000\nfile 2900\n")
-    monkeypatch.setattr(memory, "CONTROL", tmp_path)
-    monkeypatch.setattr(memory, "CONTROLS", tmp_path / "cgroup")
-    (tmp_path / "cgroup").write_text("0::/job/step\n")
-    assert memory.available() == 3000
-    (tmp_path / "memory.max").write_text("max\n")
-    assert memory.available() > 2**20
-
-
 def test_small_needs_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available", lambda: 0.0)
     memory.require(memory.SMALL, "a table", "use fewer rows")

@@ -78,6 +78,7 @@ def test_the_sources_of_a_run_are_those_that_it_runs(tmp_path: Path) -> None:
         "lightning/loop.py": "",
         "round/plan.py": "",
         "record/folder.py": "",
+        "tracking/sync.py": "",
         "observe/progress.py": "",
         "command/x.py": "",
     }
@@ -87,7 +88,13 @@ def test_the_sources_of_a_run_are_those_that_it_runs(tmp_path: Path) -> None:
     watching = {"a": {"_target_": "fedcohort.observe.progress.Progress"}, "b": {"_target_": "fedcohort.record.x.X"}}
     config = {"selector": {"_target_": "fedcohort.selector.mine.Mine"}, "callback": watching, "rounds": 3}
     first = provenance.sources(config, top)
-    for name in ("selector/theirs.py", "selector/other.py", "selector/new.py", "observe/progress.py", "command/x.py"):
+    for name in (
+        "selector/theirs.py",
+        "selector/other.py",
+        "selector/new.py",
+        "observe/progress.py",
+        "tracking/sync.py",
+    ):
         (top / name).write_text("changed = True")
         assert provenance.sources(config, top) == first, name
     chosen = ("selector/mine.py", "selector/score.py", "selector/base.py")

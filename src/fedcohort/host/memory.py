@@ -5,16 +5,15 @@ import gc
 import math
 import os
 import resource
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedcohort.errors import OptionError
+from fedcohort.host import control_groups
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 SMALL = 2**26  # bytes that are not checked
-CONTROL, CONTROLS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 GROWTH = 2**26  # bytes of what runs left behind that are worth a full pass of the collector, a quarter of a second
 
 
@@ -87,28 +86,13 @@ def available() -> float:
     with suppress(OSError, LookupError, ValueError):
         lines = Path("/proc/meminfo").read_text().splitlines()
         limits += [1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
-    limits += _control_groups()
+    limits.append(control_groups.memory_left())
     address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
     if address_space != resource.RLIM_INFINITY:
         with suppress(OSError, LookupError):
             pages = int(Path("/proc/self/statm").read_text().split()[0])
             limits.append(float(address_space - pages * os.sysconf("SC_PAGE_SIZE")))
     return max(0.0, min(limits))
-
-
-def _control_groups() -> Iterator[float]:
-    """Yield what the limit of each control group around this process leaves beside what cannot be reclaimed."""
-    with suppress(OSError):
-        for line in CONTROLS.read_text().splitlines():
-            _, kinds, name = line.split(":", 2)
-            if kinds not in ("", "memory"):
-                continue
-            limit, usage = ("memory.max", "anon") if not kinds else ("memory.limit_in_bytes", "total_rss")
-            inner = CONTROL / kinds / name.lstrip("/")
-            for group in (inner, *inner.parents):
-                with suppress(OSError, ValueError, KeyError):  # no such group, or "max"
-                    stat = dict(entry.split() for entry in (group / "memory.stat").read_text().splitlines())
-                    yield float(int((group / limit).read_text()) - int(stat[usage]))
 
 
 def require(needed: float, what: str, cure: str) -> None:

@@ -3,11 +3,11 @@
 Every figure of a table is traced through these.
 """
 
+import ast
 import hashlib
 import json
 import os
 import platform
-import re
 import subprocess
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,6 +23,16 @@ from fedcohort.record import digest, manifest
 PACKAGE = Path(__file__).parents[1]
 CODE = ("src", "configs", "train.py", "pyproject.toml", "constraints.txt")  # what decides a result, from the top
 PACKAGES = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
+NOT_RUN = (
+    "command",
+    "study",
+    "jobs",
+    "report",
+    "tracking",
+    "console",
+    "results",
+    "observe",
+)  # packages that decide no bits
 BITS = ("torch", "lightning", "numpy")  # another version of these may give other bits
 STARTS = "starts.jsonl"
 FILES = ("path", "weights")  # options that name a file, or a folder of files, that results depend on
@@ -87,27 +97,32 @@ def _sources(targets: frozenset[str], files: Mapping[str, bytes]) -> str:
 
 
 def run_by(targets: Collection[str], files: Mapping[str, bytes]) -> set[str]:
-    """Name all `files`, but in the folders of groups those of the words behind `targets`, `base`, and their imports."""
-    words = {"/".join(name.split(".")[1:-1]) + ".py" for name in targets} & set(files)
-    rooms = {_room_of(name) for name in words} - {""}
-    found = {n for n in files if _room_of(n) not in rooms and n.split("/")[0] not in ("command", "study", "observe")}
-    todo = words | {f"{room}/{word}.py" for room in rooms for word in ("base", "__init__")} & set(files)
-    while todo:
-        found |= todo
-        text = b"\n".join(files[name] for name in todo).decode()
-        beside = {name for name in files if _room_of(name) in rooms} - found
-        todo = {name for name in beside if re.search(_read_imported(name), text)}
-    return found
+    """Return the `files` that a run of `targets` may execute.
+
+    Of a config group's folder these are the chosen options, `base`, and what they import from the group's folders.
+    """
+    folders = {name: name.rpartition("/")[0] for name in files}
+    options = {"/".join(name.split(".")[1:-1]) + ".py" for name in targets} & set(files)
+    groups = {folders[name] for name in options} - {""}
+    executed = {name for name in files if folders[name] not in groups and name.split("/")[0] not in NOT_RUN}
+    pending = options | {f"{group}/{name}.py" for group in groups for name in ("base", "__init__")} & set(files)
+    while pending:
+        executed |= pending
+        imported = set().union(*(_list_imports(files[name]) for name in pending)) & set(files)
+        pending = {name for name in imported if folders[name] in groups} - executed
+    return executed
 
 
-def _room_of(name: str) -> str:
-    return name.rpartition("/")[0]
-
-
-def _read_imported(name: str) -> str:
-    """What the text of a file holds that imports the file `name`."""
-    room, word = map(re.escape, name.removesuffix(".py").split("/")[-2:])
-    return rf"\.{room}\.{word}\b|\.{room} import (\w+, )*{word}\b"
+@cache
+def _list_imports(source: bytes) -> frozenset[str]:
+    """Return the files of the package that a module's import statements may name, as `selector/base.py`."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return frozenset("/".join(name.split(".")[1:]) + ".py" for name in names)
 
 
 def targets(config: Mapping[str, Any]) -> Iterator[str]:
