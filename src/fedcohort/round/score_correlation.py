@@ -19,7 +19,7 @@ def split_name(metric: str) -> tuple[str, str] | None:
     return (part, fact) if metric.startswith(PREFIX) and fact in FACTS and part else None
 
 
-class Following:
+class ScoreCorrelation:
     """Correlates scores, their parts and rewards with facts of the clients that differ between them.
 
     Facts: `noise`, each client's rate of wrong labels; `skew`, its class imbalance, with the labels as it sees them;

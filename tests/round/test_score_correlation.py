@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine_toy import federation_of
-from fedcohort.round.following import Following
+from fedcohort.round.score_correlation import ScoreCorrelation
 from fedcohort.types import Selection
 from run_harness import Ran, go
 
@@ -68,6 +68,6 @@ def test_rewards_are_followed(tmp_path: Path) -> None:
 def test_scores_are_not_needed_to_follow_rewards() -> None:
     """Of three clients two have one: the slower is worth more."""
     rewarded = Selection(np.arange(2), reward=np.array([3.0, 1.0, np.nan]))
-    found = Following(federation_of(), np.array([9.0, 5.0, 7.0])).measure(rewarded)
+    found = ScoreCorrelation(federation_of(), np.array([9.0, 5.0, 7.0])).measure(rewarded)
     assert found["select/reward_seconds"] == 1
-    assert not Following(federation_of(), np.array([9.0, 5.0, 7.0])).measure(Selection(np.arange(2)))
+    assert not ScoreCorrelation(federation_of(), np.array([9.0, 5.0, 7.0])).measure(Selection(np.arange(2)))

@@ -26,7 +26,7 @@ class ClientClaims:
         self.liars = np.zeros(n_clients, dtype=bool)
         self.liars[attack.liars(n_clients, generator(seed, "attack"))] = True
 
-    def hear(self, signal: str, clients: Ids, values: Answers) -> Answers:
+    def report(self, signal: str, clients: Ids, values: Answers) -> Answers:
         """Return what `clients` say of `signal`, [len(clients), ...]; a row of numbers is lied about as a whole."""
         lying = self.liars[clients]
         if not lying.any():
@@ -35,16 +35,16 @@ class ClientClaims:
         out[lying] = self.attack.claim(signal, values[lying])
         return out
 
-    def through(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
+    def read_through(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
         """Return `read` as the client that sends the update would have it."""
 
-        def hear_update(update: ClientUpdate) -> float:
-            return float(self.hear(signal, np.array([update.client]), np.array([read(update)]))[0])
+        def read_report(update: ClientUpdate) -> float:
+            return float(self.report(signal, np.array([update.client]), np.array([read(update)]))[0])
 
-        return hear_update if self.liars.any() else read
+        return read_report if self.liars.any() else read
 
 
-class Hearing:
+class Queries:
     """Asks about w_t: clients, who answer as their claims have it, and the server's own data.
 
     Args:
@@ -53,7 +53,7 @@ class Hearing:
 
     def __init__(self, needs: frozenset[str], lab: Lab, claims: ClientClaims, stopwatch: Stopwatch) -> None:
         self.needs, self.lab, self.claims, self.stopwatch = needs, lab, claims, stopwatch
-        self.own = {w: signal for w in sorted(needs) if isinstance(signal := find(w), ServerMeasured)}
+        self.server_signals = {w: signal for w in sorted(needs) if isinstance(signal := find(w), ServerMeasured)}
 
     def ask_all(self, probes: Sequence[Probe], available: Ids, t: int) -> dict[str, ProbeResult]:
         """Ask what the selector wants to know in a round, and return the answers by signal. Raises where it may not."""
@@ -75,15 +75,15 @@ class Hearing:
             else:
                 values = signal.compute(self.lab, t, probe.clients, probe.options)
         values = verify_answers(probe.signal, values, len(probe.clients))
-        return ProbeResult(probe.clients, self.claims.hear(probe.signal, probe.clients, values))
+        return ProbeResult(probe.clients, self.claims.report(probe.signal, probe.clients, values))
 
     def ask_measured(self, word: str, signal: Measured, clients: Ids) -> Values:
         """Measure a signal that the aggregator probes, as `clients` claim it, [len(clients)]."""
         with self.stopwatch.stage("probe"):
-            return self.claims.hear(word, clients, signal.measure(self.lab, clients, {}))
+            return self.claims.report(word, clients, signal.measure(self.lab, clients, {}))
 
     def measure_own(self) -> Mapping[str, float]:
         """Return what the server measures for the selector itself, by word."""
         with self.stopwatch.stage("probe"):
-            own = {word: signal.measure(self.lab) for word, signal in self.own.items()}
+            own = {word: signal.measure(self.lab) for word, signal in self.server_signals.items()}
         return {word: number(f"the signal {word!r}: the result", value, nan=True) for word, value in own.items()}

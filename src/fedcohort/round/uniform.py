@@ -27,7 +27,7 @@ from fedcohort.types import Ids, Values
 
 
 @dataclass(frozen=True)
-class Chance:
+class UniformReference:
     """What chance would have selected, kept beside the run.
 
     Attributes:
@@ -44,13 +44,13 @@ class Chance:
     last: float = float("nan")
 
     @classmethod
-    def fresh(cls, n_clients: int) -> "Chance":
+    def fresh(cls, n_clients: int) -> "UniformReference":
         return cls(np.zeros(n_clients), np.zeros(n_clients, dtype=np.int64))
 
-    def after(self, selected: Ids, available: Ids, twin: Ids) -> "Chance":
+    def after(self, selected: Ids, available: Ids, twin: Ids) -> "UniformReference":
         """Return the record with one round more; twin: the ids that `uniform` drew."""
         if not len(selected):
-            return Chance(self.expected, self.drawn, self.overlaps, self.rounds)
+            return UniformReference(self.expected, self.drawn, self.overlaps, self.rounds)
         share, drawn = len(selected) / len(available), self.drawn.copy()
         if len(available) == len(self.expected):
             expected = self.expected + share
@@ -59,7 +59,7 @@ class Chance:
             expected[available] += share
         drawn[twin] += 1
         overlap = float(np.isin(selected, twin).mean())
-        return Chance(expected, drawn, self.overlaps + overlap, self.rounds + 1, overlap)
+        return UniformReference(expected, drawn, self.overlaps + overlap, self.rounds + 1, overlap)
 
     def metrics(self, times_selected: Ids) -> dict[str, float]:
         """Return the scalars of a report, by metric name; none before anybody was selected."""
@@ -79,7 +79,7 @@ class Chance:
         return float(beyond[beyond > 0].sum() / counts[picked].sum())
 
 
-def uniform(available: Ids, count: int, draws: Draws) -> Ids:
+def draw_uniform(available: Ids, count: int, draws: Draws) -> Ids:
     """Draw `count` of the available clients, every set equally likely.
 
     Whom it takes does not depend on who is asked.

@@ -9,8 +9,8 @@ import pytest
 from agg_harness import gather, update_of
 from fedcohort.data.skew import class_imbalance
 from fedcohort.rng import Draws, generator
-from fedcohort.round.chance import Chance, uniform
 from fedcohort.round.report import imbalance_of
+from fedcohort.round.uniform import UniformReference, draw_uniform
 from fedcohort.types import Ids
 from run_harness import go
 from yaml_words import make
@@ -19,19 +19,19 @@ K, M, T = 20, 5, 400
 EVERYBODY = np.arange(K)
 
 
-def played(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tuple[Chance, np.ndarray]:
+def played(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tuple[UniformReference, np.ndarray]:
     """The state and the counts after `rounds` rounds of `choose`(round), everybody available."""
-    chance, counts = Chance.fresh(K), np.zeros(K, dtype=np.int64)
+    chance, counts = UniformReference.fresh(K), np.zeros(K, dtype=np.int64)
     for t in range(rounds):
         chosen = np.sort(choose(t))
-        chance = chance.after(chosen, EVERYBODY, uniform(EVERYBODY, len(chosen), Draws(seed, K, t)))
+        chance = chance.after(chosen, EVERYBODY, draw_uniform(EVERYBODY, len(chosen), Draws(seed, K, t)))
         counts[chosen] += 1
     return chance, counts
 
 
 def test_a_round_by_hand() -> None:
     """Twice 2 of 4: {0, 1} beside {1, 2}, then {0, 1} beside {0, 1} of the available {0, 1, 3}."""
-    one = Chance.fresh(4).after(np.array([0, 1]), np.arange(4), np.array([1, 2]))
+    one = UniformReference.fresh(4).after(np.array([0, 1]), np.arange(4), np.array([1, 2]))
     # c = (1, 1, 0, 0), e = (1/2, 1/2, 1/2, 1/2): 1/2 * 2 / 2; the twin's counts (0, 1, 1, 0) depart as far
     counts = np.array([1, 1, 0, 0])
     assert one.metrics(counts) == {
@@ -55,8 +55,8 @@ def test_a_round_by_hand() -> None:
 
 def test_rounds_without_a_cohort_do_not_count() -> None:
     nobody = np.empty(0, dtype=np.int64)
-    assert Chance.fresh(3).after(nobody, np.arange(3), nobody).metrics(np.zeros(3, dtype=np.int64)) == {}
-    one = Chance.fresh(3).after(np.array([2]), np.arange(3), np.array([2]))
+    assert UniformReference.fresh(3).after(nobody, np.arange(3), nobody).metrics(np.zeros(3, dtype=np.int64)) == {}
+    one = UniformReference.fresh(3).after(np.array([2]), np.arange(3), np.array([2]))
     found = one.after(nobody, nobody, nobody).metrics(np.array([0, 0, 1]))
     assert "select/uniform_overlap" not in found
     assert found["select/uniform_overlap_mean"] == 1.0
@@ -107,12 +107,12 @@ def test_everybody_is_what_everybody_would_be() -> None:
 
 
 def test_the_twin_draws_everybody_as_often_and_looks_at_nothing_else() -> None:
-    draws = [uniform(EVERYBODY, M, Draws(3, K, t)) for t in range(2000)]
+    draws = [draw_uniform(EVERYBODY, M, Draws(3, K, t)) for t in range(2000)]
     assert all(len(np.unique(drawn)) == M for drawn in draws)
     counts = np.bincount(np.concatenate(draws), minlength=K)
     assert np.abs(counts - 500).max() < 4 * np.sqrt(500 * (1 - M / K))
-    assert set(uniform(EVERYBODY, M, Draws(3, K, 7))) == set(draws[7])
-    fewer = uniform(np.setdiff1d(EVERYBODY, draws[7][:1]), M - 1, Draws(3, K, 7))
+    assert set(draw_uniform(EVERYBODY, M, Draws(3, K, 7))) == set(draws[7])
+    fewer = draw_uniform(np.setdiff1d(EVERYBODY, draws[7][:1]), M - 1, Draws(3, K, 7))
     assert set(fewer) == set(draws[7][1:])  # who is away makes no other difference
 
 
@@ -156,4 +156,4 @@ def test_a_large_population_is_drawn_from_as_if_everybody_was_put_in_order() -> 
     draws, available = Draws(3, 5000), np.arange(0, 5000, 2)
     noise = draws.uniform("uniform")[available]
     expected = available[np.argsort(noise)[:100]]
-    assert np.sort(uniform(available, 100, draws)).tolist() == np.sort(expected).tolist()
+    assert np.sort(draw_uniform(available, 100, draws)).tolist() == np.sort(expected).tolist()

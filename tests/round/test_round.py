@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,9 @@ import pytest
 
 from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.round.collect import Collector
-from fedcohort.round.plan import RoundPlanner
 from fedcohort.selector.random import Random
 from fedcohort.types import ClientUpdate, Ids, Probe, Selection
 from run_harness import Ran, go
-from yaml_words import make
 
 P = 64 * 10 + 10  # logistic regression on 8x8 digits
 MODEL = 4 * P
@@ -143,7 +140,7 @@ def test_short_mini_batches_cost_what_is_in_them(
         whole(collector, update)
 
     monkeypatch.setattr(Collector, "add", add)
-    monkeypatch.setattr("fedcohort.lightning.loop.forward_flops", lambda network, federation: 1.0)
+    monkeypatch.setattr("fedcohort.round.setup.forward_flops", lambda network, federation: 1.0)
     ran = go(tmp_path, *words, "device.lam=0")
     assert len({size for each in sizes for size in each.tolist()}) > 1
     assert seconds == pytest.approx([float(each.sum()) for each in sizes])
@@ -201,15 +198,13 @@ def test_two_probes_of_a_signal_are_refused(tmp_path: Path, monkeypatch: pytest.
         go(tmp_path)
 
 
-def test_a_plain_round_weighs_by_the_samples_trained_on() -> None:
-    """As agg=fedavg would, whatever the aggregator's rule is: equal weights, here."""
-    planner = SimpleNamespace(parts=SimpleNamespace(agg=make("agg", "fedavg", weighting="uniform")))
-    used, owned, nobody = np.array([1, 3]), np.array([5, 5]), np.empty(0, np.int64)
-    plain, other = (
-        RoundPlanner._weights(planner, Selection(nobody, plain=plain), used, owned)  # type: ignore[arg-type]
-        for plain in (True, False)
-    )
-    assert (plain.tolist(), other.tolist()) == ([1.0, 3.0], [1.0, 1.0])
+def test_a_plain_round_weighs_by_the_samples_trained_on(tmp_path: Path) -> None:
+    """As agg=fedavg would, whatever the aggregator's rule is: equal weights, here, once pre-training is over."""
+    words = ("selector=feddiverse", "selector.pretrain=1", "agg.weighting=uniform", "rounds=2")
+    ran = go(tmp_path, *words)
+    for report, rule in zip(ran.reports[1:], (ran.info.n_train, np.ones(K)), strict=True):
+        weights = rule[report.arrived]
+        assert report.clients["weight"][report.arrived] == pytest.approx(weights / weights.sum())
 
 
 def test_who_is_read_after_training_measures_it(tmp_path: Path) -> None:
