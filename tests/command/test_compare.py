@@ -14,8 +14,8 @@ from mlflow.entities import Metric, Param, RunTag
 from compare_toy import ACC
 from fedcohort.command.compare import Options, compare, main, parse, query_of, question_of
 from fedcohort.errors import FedcohortError, OptionError, TrackingError
+from fedcohort.startup.command_line import in_one_line
 from fedcohort.startup.comparison import read_answer
-from fedcohort.startup.refusals import in_one_line
 from fedcohort.tracking import compat, runs
 from observe.databases import Logs, logs  # noqa: F401
 from yaml_words import CONFIGS
