@@ -24,8 +24,8 @@ class ClientModule(pl.LightningModule):
 
     network: inputs [B, ...] to logits, `data.targets`. watched: whether callbacks of Lightning's may read `MONITORED`;
     to log without a reader would take as long as to score a small model. evaluated: the server's metrics after the
-    latest validation, over all ranks; a diverged model's loss is NaN. `engine`, `collector`, `down`, `stopwatch` and `targets`
-    (what labels are) are set by the loop.
+    latest validation, over all ranks; a diverged model's loss is NaN. The loop sets `engine`, `collector`, `down`,
+    `stopwatch` and `targets` (the kind of labels).
     """
 
     engine: Engine
