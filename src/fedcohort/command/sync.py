@@ -1,7 +1,7 @@
 """Send to MLflow what it lacks of a run: fedcohort sync RUN_FOLDER... [follow=true tracking_uri=... wait_s=600]
 
 For runs whose server was gone, that were killed, or that were copied from a machine without one.
-follow=true, or --follow: go on until the run has ended, as the run's own process for MLflow does
+follow=true: go on until the run has ended, as the run's own process for MLflow does
 tracking_uri, experiment: another place than the run's own, such as tracking_uri=sqlite:///logs/mlflow.db
 wait_s: seconds that the run of a folder may take, with follow=true that each send may take; what was sent by then
         stays, and the same command sends the rest
@@ -89,8 +89,7 @@ def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> se
 
 def main(words: Sequence[str]) -> int:
     """Run the command; return 0 where MLflow has every folder's run completely. Raises `OptionError`."""
-    typed = ["follow=true" if word == "--follow" else word for word in words]
-    folders, options = folders_and_options(typed, ("follow", "tracking_uri", "experiment", "wait_s"))
+    folders, options = folders_and_options(words, ("follow", "tracking_uri", "experiment", "wait_s"))
     ranges.choice("follow", options.get("follow", "false"), "true", "false")
     wait_s = read_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
     where = options.get("tracking_uri"), options.get("experiment")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedcohort.record.tags import SWEEPS
 from fedcohort.roles import Identity, role_of
 from fedcohort.tracking import membership, server, view
 from fedcohort.tracking.record import LONGEST_TAG, REPORT
@@ -97,9 +98,9 @@ def _list_runs(client: "MlflowClient", experiment: str, sweep: str) -> "list[Run
     token: str | None = ""
     while token is not None:
         page = client.search_runs(
-            [experiment], f"tags.{membership.TAG} LIKE '%{sweep}%'", max_results=PAGE, page_token=token or None
+            [experiment], f"tags.{SWEEPS} LIKE '%{sweep}%'", max_results=PAGE, page_token=token or None
         )
-        runs += [run for run in page if sweep in membership.sweeps(run.data.tags.get(membership.TAG))]
+        runs += [run for run in page if sweep in membership.sweeps(run.data.tags.get(SWEEPS))]
         token = page.token or None
     return runs
 

@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.tracking.record import ALIKE, ASKED, FIRST, SWEEPS
+from fedcohort.record.tags import ASKED, SWEEPS
+from fedcohort.tracking.record import ALIKE, FIRST
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
