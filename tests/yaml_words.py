@@ -35,6 +35,8 @@ OURS = (
     "model",
 )
 
+NEEDED = {("model", "module"): {"path": "own_networks.Dense"}}  # options without a default that works
+
 
 def loaded_from(path: Path) -> DictConfig:
     """The mapping in a yaml file."""
@@ -64,6 +66,7 @@ def _node(group: str, word: str) -> dict[str, Any]:
     root = OmegaConf.create({"clients": 12, "paths": {"logs": "logs"}, group: found})
     values = plain(root[group])
     values.pop("defaults", None)
+    values |= NEEDED.get((group, word), {})
     return values | {name: node(*other) for name, other in inside(group, word).items()}
 
 

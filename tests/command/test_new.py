@@ -33,6 +33,7 @@ FAULTS = {  # one in each kind's formula, which its own test notices, so that a 
     "aggregator": ("len(rows) - drop", "len(rows)"),
     "dataset": ("+ 2.0 *", "- 2.0 *"),
     "signal": ("batch_loss[-1]", "batch_loss[1]"),
+    "model": ("nn.Tanh()", "nn.ReLU()"),
 }
 
 
@@ -77,7 +78,9 @@ def test_names_that_are_no_modules(name: str) -> None:
 
 
 def test_kinds_that_there_are_not() -> None:
-    with pytest.raises(OptionError, match="what is new must be one of selector, aggregator, signal, dataset, got 'x'"):
+    with pytest.raises(
+        OptionError, match="what is new must be one of selector, aggregator, signal, dataset, model, got 'x'"
+    ):
         files("x", "mine")
     with pytest.raises(OptionError, match="name what is new"):
         main(["selector"])

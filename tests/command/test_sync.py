@@ -15,7 +15,7 @@ from fedcohort.record.status import RunStatus
 from fedcohort.tracking import feed
 from killing import die, in_a_child, kill_at
 from observe.databases import Logs, logs  # noqa: F401
-from observe.made_up import info, play, report
+from record.made_up import info, play, report
 
 DEAD = "http://127.0.0.1:9"
 

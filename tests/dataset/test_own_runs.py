@@ -10,8 +10,8 @@ import pytest
 
 from fedcohort.command import line
 from fedcohort.dataset.own import held_out
-from fedcohort.observe.progress import start_rows
 from fedcohort.record import card
+from fedcohort.record.overview import list_run_facts
 from run_harness import Ran, go
 from yaml_words import ROOT
 
@@ -40,7 +40,7 @@ def test_a_named_client_column_makes_them_the_clients_and_no_label_is_changed(da
     assert not ran.info.noise_rate.any()
     assert (ran.info.choices["heterogeneity"], ran.info.choices["partition"]) == ("natural", "natural")
     assert ran.info.labels == {"0": "sick", "1": "well"}
-    rows = dict(start_rows(ran.info))
+    rows = dict(list_run_facts(ran.info))
     assert "heterogeneity=natural" in rows["run"]
     assert rows["labels"] == "0 sick, 1 well"
     strangers = "20 test samples of 2 without training samples are the server's alone"

@@ -14,7 +14,7 @@ from fedcohort.dataset import hub
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.uci_har import ACTIVITIES, SIGNALS, UciHar
 from fedcohort.errors import DataError, OptionError
-from fedcohort.observe.progress import start_rows
+from fedcohort.record.overview import list_run_facts
 from hub_toy import COMMIT, give
 from known import known
 from run_harness import compose_words, go
@@ -149,7 +149,7 @@ def test_a_run_of_the_hub_says_of_which_commit_its_data_are(tmp_path: Path, monk
     words = ("dataset=uci_har", "dataset.hub=somebody/har:all@main", "clients=null", "cohort=2", "rounds=1")
     ran = go(tmp_path / "logs", *words)
     assert ran.info.tags["hub"] == f"somebody/har:all@{COMMIT}"
-    assert dict(start_rows(ran.info))["hub"] == ran.info.tags["hub"]
+    assert dict(list_run_facts(ran.info))["hub"] == ran.info.tags["hub"]
     assert "hub" not in go(tmp_path / "logs", *words, f"dataset.path={tmp_path}").info.tags
 
 

@@ -21,7 +21,12 @@ from hostile.harness import ROOT, Answer
 IMPORTED = (
     *("torch", "pandas", "matplotlib.figure", "lightning.pytorch", "hydra.main", "rich.table", "scipy.stats"),
     *("fedcohort.startup.start", "fedcohort.startup.fit", "fedcohort.startup.sweep", "fedcohort.startup.compose"),
-    *("fedcohort.observe.progress", "fedcohort.observe.figures", "fedcohort.observe.summary", "fedcohort.round.parts"),
+    *(
+        "fedcohort.observe.progress",
+        "fedcohort.report.run_figures",
+        "fedcohort.observe.summary",
+        "fedcohort.round.parts",
+    ),
     *("fedcohort.command.study", "fedcohort.command.compare", "fedcohort.command.data", "fedcohort.command.replay"),
 )
 

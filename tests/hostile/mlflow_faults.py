@@ -33,7 +33,7 @@ from fedcohort.tracking.server import QUIET_AND_QUICK, preload
 from fedcohort.tracking.tracker import MlflowTracker
 from hostile.harness import Answer, Case
 from observe.databases import template
-from observe.made_up import info, play
+from record.made_up import info, play
 from run_harness import go
 
 WORDS = ("rounds=3", "logger=mlflow", "logger.every_s=0", "callback=default", "callback.figures=null")

@@ -102,7 +102,7 @@ def test_who_is_said_to_come_is_there_then_and_nobody_before(availability: Any) 
 
 
 def test_a_clients_time_does_not_depend_on_who_else_is_asked(availability: Any) -> None:
-    stretch, seconds = clock_of(availability).since(30_000.25), np.linspace(10, 1e5, K)
+    stretch, seconds = clock_of(availability).wall_time(30_000.25), np.linspace(10, 1e5, K)
     whole = stretch(np.arange(K), seconds)
     for asked in ([7], [3, 7, 20], [39, 0, 8]):
         np.testing.assert_array_equal(stretch(np.array(asked), seconds[asked]), whole[asked])
@@ -111,7 +111,7 @@ def test_a_clients_time_does_not_depend_on_who_else_is_asked(availability: Any) 
 def test_work_takes_its_seconds_at_least_and_more_of_it_never_less(availability: Any) -> None:
     seconds = np.concatenate([[0.0, 1e-9], np.geomspace(1e-3, 20 * DAY, 200)])
     for now in MOMENTS:
-        stretch = clock_of(availability).since(now)
+        stretch = clock_of(availability).wall_time(now)
         took = np.stack([stretch(np.arange(K), np.full(K, each)) for each in seconds])
         assert (took >= seconds[:, None]).all()
         assert (np.diff(took, axis=0) >= -1e-6).all()
@@ -133,7 +133,7 @@ def test_more_speed_never_arrives_later_nor_does_less(availability: Any, partial
     rng = np.random.default_rng(2)
     down, infer, unit, up = (rng.exponential(scale, K) for scale in (50.0, 100.0, 3_000.0, 50.0))
     for now in MOMENTS[:5]:
-        stretch = partial(clock_of(availability).since(now), np.arange(K))
+        stretch = partial(clock_of(availability).wall_time(now), np.arange(K))
         ended = []
         for slower in (1.0, 1.1, 2.0, 7.0):
             timing = Timing(slower * down, slower * infer, slower * unit, slower * up)

@@ -8,7 +8,7 @@ from typing import Any
 from fedcohort.observe.summary import Summary
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import Observer, RunInfo
-from observe.made_up import report
+from record.made_up import report
 
 
 def watchers() -> list[Observer]:

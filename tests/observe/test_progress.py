@@ -11,7 +11,8 @@ from rich.console import Console
 from fedcohort.errors import OptionError
 from fedcohort.observe import progress as module
 from fedcohort.observe.progress import Progress
-from observe.made_up import info, play, report
+from fedcohort.record.overview import list_run_facts
+from record.made_up import info, play, report
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -125,6 +126,6 @@ def test_lines_every_out_of_range(value: Any) -> None:
 def test_the_table_says_whose_metrics_clients_are(tmp_path: Path, sample: int | None, every: int, said: bool) -> None:
     told = info(tmp_path / "run")
     options = {"every": 1, "clients_every": every, "clients_sample": sample}
-    rows = dict(module.start_rows(dataclasses.replace(told, config={**told.config, "eval": options})))
+    rows = dict(list_run_facts(dataclasses.replace(told, config={**told.config, "eval": options})))
     line = f"of 2 of the {len(told.n_train)} clients, the same in every round"
     assert rows.get("clients/*") == (line if said else None)

@@ -12,7 +12,7 @@ import pytest
 from fedcohort.observe.reached import describe, find_first
 from fedcohort.observe.summary import Summary
 from fedcohort.record.journal import Journal
-from observe.made_up import info, report
+from record.made_up import info, report
 
 
 def summarised(folder: Path, *rounds: Mapping[str, float]) -> list[dict[str, Any]]:

@@ -13,8 +13,8 @@ from fedcohort.observe import console
 from fedcohort.observe.summary import Summary, more_rows
 from fedcohort.record import card
 from fedcohort.record.journal import Journal
-from observe.made_up import info, play, report
 from observe.summarised import play_metrics, watchers, written
+from record.made_up import info, play, report
 
 
 def test_what_it_holds(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from observe.made_up import info, report
 from observe.summarised import play_metrics, watchers, written
+from record.made_up import info, report
 
 
 def test_a_loss_that_has_only_risen_is_told(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from fedcohort.record.journal import Journal
 from fedcohort.record.observer import Observer, RunInfo
 from known import known
 from observe.databases import Logs
-from observe.made_up import info, report
+from record.made_up import info, report
 
 DEAD = "http://127.0.0.1:9"
 

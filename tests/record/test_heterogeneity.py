@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.record.heterogeneity import name_heterogeneity
-from observe.made_up import info
+from record.made_up import info
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from fedcohort.command.replay import Replayed, players, replay
-from fedcohort.observe import explained
-from fedcohort.observe.figure import selection
-from fedcohort.observe.figures import redraw
 from fedcohort.record import card, replayable
 from fedcohort.record.history import read
+from fedcohort.report import choice
+from fedcohort.report.figure import selection
+from fedcohort.report.run_figures import redraw
 from record.old_form import put_into_old_form
 from run_harness import go
 from yaml_words import CONFIGS
@@ -46,13 +46,13 @@ def test_the_old_form_is_another_one(folders: tuple[Path, Path]) -> None:
 
 def test_who_was_there_is_found_in_the_table(folders: tuple[Path, Path]) -> None:
     new, old = (selection.fates(read(folder), EVERYBODY) for folder in folders)
-    assert bool(np.any(old == explained.AWAY))
+    assert bool(np.any(old == choice.AWAY))
     np.testing.assert_array_equal(old, new)
 
 
 @pytest.mark.parametrize("step", [1, 5])
 def test_a_round_is_explained_as_before(folders: tuple[Path, Path], step: int) -> None:
-    new, old = (explained.load(read(folder), step) for folder in folders)
+    new, old = (choice.load(read(folder), step) for folder in folders)
     for fact in ("score", "fate"):
         np.testing.assert_array_equal(getattr(old, fact), getattr(new, fact))
 

@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import CheckpointError, DamagedFile, IncompatibleConfig
-from fedcohort.observe.figures import Figures
 from fedcohort.observe.summary import Summary
 from fedcohort.record import card, client_files, client_table, history, journal
 from fedcohort.record.history import Line, wall_s
 from fedcohort.record.journal import Journal, read
 from fedcohort.record.observer import Observer
+from fedcohort.report.run_figures import Figures
 from fedcohort.tracking.tracker import MlflowTracker
 from fedcohort.types import RoundReport
 from killing import kill_at
-from observe.made_up import info, play, report
+from record.made_up import info, play, report
 
 TRACKER: dict[str, Any] = {"tracking_uri": None, "experiment": "x", "every_s": 1, "logs": "/a/logs", "wait_s": 120}
 

@@ -146,6 +146,23 @@ def test_a_table_that_was_changed_is_other_data(tmp_path: Path) -> None:
     words = ("availability=trace", f"availability.path={table}", "availability.period_s=2000")
     go(tmp_path, *words, "rounds=1")
     table.write_text(table.read_text().replace(",0,1003", ",0,1500"))
-    with pytest.raises(CheckpointError, match=r"availability\.path holds other data than it did"):
+    with pytest.raises(CheckpointError, match=r"the content behind availability\.path has changed"):
         go(tmp_path, *words, "rounds=2", "resume=true")
     assert go(tmp_path, *words, "rounds=2", "resume=force").last.step == 2
+
+
+def test_the_file_of_a_users_component_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class in `_target_` and a network in model.path; callbacks change no result, and fedcohort has `sources`."""
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "my_component.py"
+    file.write_text("x = 1\n")
+    config = {
+        "selector": {"_target_": "my_component.Mine", "base": {"_target_": "my_component.Base"}},
+        "model": {"_target_": "fedcohort.model.module.Module", "path": "my_component.Net"},
+        "dataset": {"_target_": "fedcohort.dataset.folder.Folder", "path": "my_component.Net"},
+        "callback": {"mine": {"_target_": "my_component.Watch"}},
+    }
+    before = dict(provenance.user_code(config))
+    assert sorted(before) == ["model.path", "selector._target_", "selector.base._target_"]
+    file.write_text("x = 2\n")
+    assert all(before[option] != digest for option, digest in provenance.user_code(config))

@@ -13,8 +13,8 @@ import pytest
 from fedcohort.availability.base import Availability
 from fedcohort.availability.schedule import Schedule
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.lightning import loop
 from fedcohort.rng import Draws
+from fedcohort.round import round as rounds
 from fedcohort.round.clock import Clock
 from fedcohort.selector.random import Random
 from fedcohort.types import Probe, ProbeResult, RoundOutcome, Selection
@@ -193,7 +193,7 @@ def test_a_run_that_is_killed_before_a_wait_goes_on_to_the_same_bits(tmp_path: P
     waited = [report.metrics["round/waited_s"] for report in whole.reports[1:]]
     t = next(t for t, wait in enumerate(waited) if wait > 0)
     assert 0 < t < 5
-    stop_after(monkeypatch, loop, "report_of", t + 2, die)  # step 0 is a report, too; the wait is in round t + 1
+    stop_after(monkeypatch, rounds, "progress", t + 2, die)  # step 0 is a report, too; the wait is in round t + 1
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "parts", *words) and None))
     monkeypatch.undo()
     resumed = go(tmp_path / "parts", *words, "resume=true")

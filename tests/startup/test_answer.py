@@ -14,7 +14,7 @@ from fedcohort.startup import answer
 from fedcohort.tracking import comparison, identity, server
 from known import known
 from observe.databases import Logs, logs, said  # noqa: F401
-from observe.made_up import info
+from record.made_up import info
 
 
 @pytest.fixture(autouse=True)

@@ -180,8 +180,11 @@ def test_a_checkpoint_that_holds_code_is_refused_and_not_run(logs: Path, monkeyp
 def test_a_format_that_is_not_read_names_who_reads_it(logs: Path) -> None:
     path = home(logs) / "last.ckpt"
     saved = torch.load(path, weights_only=True)
-    checkpoint.write({**saved, "fedcohort": {**saved["fedcohort"], "format": 3, "commit": "0" * 40}}, path)
-    with pytest.raises(CheckpointError, match=r"has the format 3, .* reads 2; fedcohort 0\.\S+ at commit 0{40} reads"):
+    checkpoint.write({**saved, "fedcohort": {**saved["fedcohort"], "format": 4, "commit": "0" * 40}}, path)
+    with pytest.raises(CheckpointError, match=r"has the format 4, .* reads 3; fedcohort 0\.\S+ at commit 0{40} reads"):
+        checkpoint.load(path, "any")
+    checkpoint.write({**saved, "fedcohort": {**saved["fedcohort"], "format": 2}}, path)
+    with pytest.raises(CheckpointError, match=r"the format 2, "):
         checkpoint.load(path, "any")
     torch.save({**saved, "fedcohort": {"format": 1}}, path)  # as it was: no digest
     with pytest.raises(CheckpointError, match=r"the format 1, .*; fedcohort 0\.1\.0 up to commit 2e9eefb reads it"):

@@ -12,10 +12,10 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import OmegaConf, open_dict
 
-from fedcohort.errors import FedcohortError, OptionError
+from fedcohort.errors import ComponentError, FedcohortError, OptionError
 from fedcohort.lightning.module import MONITORED
 from fedcohort.record import history
-from fedcohort.startup import jobs, objective_metric, options, run
+from fedcohort.startup import jobs, objective_metric, options, refusals, run
 from fedcohort.startup.start import start as called
 from observe.databases import said  # noqa: F401
 from run_harness import SMALL, composed_by_hydra
@@ -48,6 +48,25 @@ def start(logs: Path, *words: str, sweeper: str | None = None, number: int = 0) 
 
 def record(logs: Path, number: int = 0) -> jobs.JobRecord:
     return jobs.read(logs / "sweeps" / "s")[number]
+
+
+def test_a_component_error_is_printed_once(
+    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`train.py` sets HYDRA_FULL_ERROR itself; only a user who has set it is shown the traceback."""
+    words = (*WORDS, "model=module", "model.path=own_networks.InPlace", f"paths.logs={logs}")
+    cfg = copy.deepcopy(composed_by_hydra(words))
+    with open_dict(cfg):
+        HydraConfig.instance().set_config(cfg)
+        del cfg["hydra"]
+    monkeypatch.setenv(refusals.FULL, "1")
+    with pytest.raises(ComponentError, match="must leave its inputs as they are"):
+        called(cfg)
+    monkeypatch.setattr(refusals, "_BEFORE", [None])  # as inside `refusals.in_one_line`
+    with pytest.raises(SystemExit, match="2"):
+        called(cfg)
+    line = "model=module (own_networks.InPlace): forward: forward in eval mode must leave its inputs as they are"
+    assert capsys.readouterr().err.count(line) == 2
 
 
 def test_a_sweeper_hears_the_last_validation(logs: Path) -> None:

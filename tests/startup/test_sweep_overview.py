@@ -17,7 +17,7 @@ from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.sweep import Sweep
 from fedcohort.tracking import comparison, identity, membership, server
 from observe.databases import Logs, logs, said  # noqa: F401
-from observe.made_up import info
+from record.made_up import info
 
 GROUPS = ("selector", "agg", "heterogeneity", "client")
 

@@ -51,6 +51,12 @@ def test_a_program_is_refused_before_it_is_called(
     assert not called
 
 
+def test_a_network_as_a_model_is_told_how_to_type_it() -> None:
+    node = {"_target_": "own_networks.Dense", "width": 3}
+    with pytest.raises(OptionError, match=r"typed as model=module model.path=own_networks.Dense$"):
+        assemble.build(node, "model", "model=mlp")
+
+
 def test_a_component_inside_another_is_checked_before_either_is_made() -> None:
     inside = {"_target_": "fedcohort.label_noise.none.NoNoise"}
     node = {"_target_": "fedcohort.objective.propfair.PropFair", "base": inside}

@@ -11,7 +11,7 @@ from fedcohort.record import provenance
 from fedcohort.record.journal import Journal
 from fedcohort.study.measure import Trajectory, measure, summarise
 from fedcohort.study.places import clock_of
-from observe.made_up import info, report
+from record.made_up import info, report
 
 
 def curve(*values: float) -> Trajectory:

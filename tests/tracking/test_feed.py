@@ -19,8 +19,8 @@ from fedcohort.tracking import feed, identity, server
 from fedcohort.tracking.courier import Courier
 from killing import in_a_child, kill_at
 from observe.databases import Logs, template
-from observe.made_up import info, play, report
 from observe.tracked import check, run_info, watchers
+from record.made_up import info, play, report
 
 
 def test_a_resumed_run_is_the_same_run(logs: Logs) -> None:

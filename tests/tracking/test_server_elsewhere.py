@@ -16,7 +16,7 @@ from fedcohort.tracking.comparison import Run
 from fedcohort.tracking.server import QUIET_AND_QUICK
 from known import known
 from observe.databases import EXPERIMENT, Logs, logs, said  # noqa: F401
-from observe.made_up import info, play
+from record.made_up import info, play
 
 
 @pytest.fixture

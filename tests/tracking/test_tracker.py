@@ -13,10 +13,10 @@ import pytest
 from mlflow.exceptions import MlflowException
 
 from fedcohort.errors import OptionError, TrackingError
-from fedcohort.observe.figures import Figures
 from fedcohort.observe.summary import Summary
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
+from fedcohort.report.run_figures import Figures
 from fedcohort.tracking import courier as courier_module
 from fedcohort.tracking import record, server
 from fedcohort.tracking import tracker as tracker_module
@@ -25,8 +25,8 @@ from fedcohort.tracking.feed import open_feed
 from fedcohort.tracking.tracker import MlflowTracker
 from known import known
 from observe.databases import EXPERIMENT, Logs
-from observe.made_up import info, play, report
 from observe.tracked import DEAD, check, run_info, watchers
+from record.made_up import info, play, report
 
 
 def test_the_seeds_of_a_config_are_alike_and_no_other_runs(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_equal_partitions_are_equal_datasets(logs: Logs) -> None:
 
 
 def test_nothing_slow_is_imported_before_a_run_starts() -> None:
-    modules = "fedcohort.tracking.tracker, fedcohort.record.journal, fedcohort.observe.figures, "
+    modules = "fedcohort.tracking.tracker, fedcohort.record.journal, fedcohort.report.run_figures, "
     modules += "fedcohort.observe.progress, fedcohort.observe.summary"
     slow = "{'mlflow', 'matplotlib', 'pandas', 'rich', 'pyarrow', 'torch', 'sqlalchemy'}"
     code = f"import sys, {modules}; found = {slow} & sys.modules.keys(); assert not found, found"

@@ -22,8 +22,8 @@ from fedcohort.tracking.tracker import MlflowTracker
 from fedcohort.tracking.worker import Desk, Worker, finish_message, start_message
 from fedcohort.types import RoundReport
 from observe.databases import EXPERIMENT, Logs
-from observe.made_up import play, report
 from observe.tracked import DEAD, check, run_info
+from record.made_up import play, report
 
 
 @pytest.fixture(scope="module", autouse=True)

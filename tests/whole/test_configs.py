@@ -44,7 +44,8 @@ def test_every_word_is_composed() -> None:
 
 @pytest.mark.parametrize("typed", [*((f"experiment={word}",) for word in EXPERIMENTS), *TOGETHER], ids=" ".join)
 def test_every_config_composes(typed: tuple[str, ...]) -> None:
-    cfg = composed_by_hydra(typed)
+    needed = ("model.path=own_networks.Dense",) if "model=module" in typed else ()
+    cfg = composed_by_hydra((*typed, *needed))
     made = assemble.compose_config(cfg, cfg.hydra.runtime.choices, ())
     assemble.check_numbers(made.config)
     assemble.check_aliases(made)
@@ -103,6 +104,10 @@ def _outside(text: str) -> list[Any]:
         return ["maybe", 3, None]
     if text == "mapping of texts or null":
         return ["word", 3, {}, {"no such name": "a"}, ["image"]]
+    if text == "mapping or null":
+        return ["word", 3, ["width"]]
+    if text == "integer or text or null":
+        return [0.5, True, [0]]
     if text in ("text", "text or null") or text.startswith("list of"):
         return []
     raise ValueError(f"a range comment that nobody understands: {text!r}")

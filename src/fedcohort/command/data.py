@@ -23,9 +23,9 @@ from fedcohort.data.federation import Federation
 from fedcohort.errors import OptionError
 from fedcohort.host import disk, messages
 from fedcohort.observe.console import console
-from fedcohort.observe.figure import partition
-from fedcohort.observe.progress import start_rows
 from fedcohort.record.observer import RunInfo
+from fedcohort.record.overview import list_run_facts
+from fedcohort.report.figure import partition
 from fedcohort.startup import assemble, compose, options, refusals
 from fedcohort.startup.dealt import PARTS, data_seed, deal
 
@@ -116,7 +116,7 @@ def look(composition: assemble.Composed, typed: Sequence[str]) -> tuple[Federati
 
 def facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
     """The lines above the table."""
-    rows = dict(start_rows(info))
+    rows = dict(list_run_facts(info))
     train, val = len(federation.train.y), len(federation.val.y)
     own = f"{len(federation.test.y):,} of them clients' own"
     yield "data", f"{info.name}  (checksum {federation.checksum}, seed {info.seed})"

@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from fedcohort import units
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import command
-from fedcohort.observe import units
 from fedcohort.startup.refusals import environment
 
 SETTING = ("heterogeneity=noise_bimodal", "label_noise.share=0.7")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fedcohort import ranges
 from fedcohort.command.words import folders_and_options
 from fedcohort.observe.console import for_each
-from fedcohort.observe.figures import explain, redraw
+from fedcohort.report.run_figures import explain, redraw
 
 
 def main(words: Sequence[str]) -> int:

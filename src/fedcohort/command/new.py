@@ -1,4 +1,4 @@
-"""fedcohort new selector|aggregator|signal|dataset NAME: the files of a new method, which run as they stand.
+"""fedcohort new selector|aggregator|signal|dataset|model NAME: the files of a new method, which run as they stand.
 
 A module, a yaml (a signal has none) and a test. What is in them shows every part of the contract at work: replace it by
 your paper. Nothing else is edited, and deleting them takes the method away without a trace.
@@ -15,7 +15,13 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import command
 
-KINDS = {"selector": "selector", "aggregator": "agg", "signal": "signal", "dataset": "dataset"}  # its group
+KINDS = {
+    "selector": "selector",
+    "aggregator": "agg",
+    "signal": "signal",
+    "dataset": "dataset",
+    "model": "model",
+}  # its group
 
 
 def files(kind: str, name: str) -> dict[Path, str]:

@@ -7,9 +7,9 @@ from fedcohort.data import skew
 from fedcohort.data.federation import Federation
 from fedcohort.data.shards import Counts
 from fedcohort.host import disk
-from fedcohort.observe.figure import partition
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import RunInfo
+from fedcohort.report.figure import partition
 
 PAGE, PICTURE = "README.md", "partition.png"
 

@@ -5,7 +5,7 @@ torch is imported by `build`, so that options out of their ranges are refused be
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fedcohort import ranges
 from fedcohort.errors import IncompatibleConfig
@@ -23,8 +23,13 @@ class Model(Part, Protocol):
         per_position: whether it has logits for each place of a sequence, [B, length, n_classes].
     """
 
-    reads_symbols: ClassVar[bool] = False
-    per_position: ClassVar[bool] = False
+    @property
+    def reads_symbols(self) -> bool:
+        return False
+
+    @property
+    def per_position(self) -> bool:
+        return False
 
     @abstractmethod
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":

@@ -1,13 +1,11 @@
 """How far a run is: a bar on a terminal, plain lines elsewhere, and before them one table of what was composed."""
 
-import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from fedcohort import ranges
-from fedcohort.observe import population, units
+from fedcohort import ranges, units
 from fedcohort.observe.console import console
 from fedcohort.record.observer import Observer, RunInfo
+from fedcohort.record.overview import list_run_facts
 from fedcohort.types import RoundReport
 
 if TYPE_CHECKING:
@@ -15,12 +13,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-FIRST = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
-STOOD_FOR = ("partition", "label_noise")  # by a preset
-ELSEWHERE = ("seed", "rounds", "until.virtual_s", "until.bytes", "until.acc")  # in lines of their own
 WHOLE = ("folder", "tracking")
 SHOWN = ("test/acc", "test/loss", "time/virtual_s")
-LABELS = 12  # that the table names
 
 
 class Progress(Observer):
@@ -95,14 +89,14 @@ def short_facts(report: RoundReport, before: dict[str, float]) -> str:
 def show_start(out: "Console", info: RunInfo) -> None:
     """The composed choices, the partition, the number of parameters, and where to look."""
     if not out.is_terminal:  # no padding, no folding: a log file's lines can be copied
-        for label, value in [("", info.name), *start_rows(info)]:
+        for label, value in [("", info.name), *list_run_facts(info)]:
             out.print(f"{label:<12}{value}".strip(), markup=False)
         return
     from rich.table import Table
     from rich.text import Text
 
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    lines = start_rows(info)
+    lines = list_run_facts(info)
     for label, value in lines:
         if label not in WHOLE:
             table.add_row(f"[bold]{label}[/bold]", value)
@@ -111,70 +105,6 @@ def show_start(out: "Console", info: RunInfo) -> None:
     for label, value in lines:
         if label in WHOLE:  # a path or a command is copied: the terminal may fold it, we don't
             out.print(Text.assemble((f"{label:<12}", "bold"), value), soft_wrap=True)
-
-
-def choices(info: RunInfo) -> str:
-    """The words that a comparison is about."""
-    preset = "heterogeneity" in info.choices
-    groups = [group for group in FIRST if group in info.choices and not (preset and group in STOOD_FOR)]
-    return "  ".join(f"{group}={info.choices[group]}" for group in groups)
-
-
-def changed(info: RunInfo) -> str:
-    """What else differs from the defaults; "" for nothing."""
-    return "  ".join(f"{name}={value}" for name, value in info.changed.items() if name not in (*FIRST, *ELSEWHERE))
-
-
-def start_rows(info: RunInfo) -> list[tuple[str, str]]:
-    """The lines of the start-up table."""
-    low, middle, high = population.low_middle_high(info.n_train)
-    fewest, usual, most = population.low_middle_high(population.count_classes(info.class_counts))
-    n_classes = info.class_counts.shape[1]
-    classes = f"{fewest:.0f} / {usual:.0f} / {most:.0f} of {n_classes} a client" if n_classes > 1 else "none"
-    skewed = population.find_skewed(info.class_counts).mean() if len(info.n_train) else math.nan
-    noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
-    from_round = f", from round {info.start}" if info.start else ""
-    lines = [
-        ("run", choices(info)),
-        *([("changed", f"{words}  (the rest as in configs/)")] if (words := changed(info)) else []),
-        ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
-        ("rounds", f"{info.rounds}{from_round}"),
-        *([("until", until)] if (until := info.budget.describe_ends()) else []),
-        ("clients", f"{len(info.n_train)} with {low:.0f} / {middle:.0f} / {high:.0f} samples (min / median / max)"),
-        ("classes", classes),
-        *([("labels", labels(info.labels))] if info.labels else []),
-        ("skewed", f"{units.percent(skewed)} of clients; mean label noise {units.percent(noise)}"),
-        *([("imbalance", imbalance(info.skew))] if info.skew else []),
-        *([("clients/*", sampled(info))] if sampled(info) else []),
-        ("parameters", f"{info.n_params:,}"),
-        ("folder", str(info.folder)),
-    ]
-    return lines + [(name, info.tags[name]) for name in ("hub", "inputs", "engine", "tracking") if info.tags.get(name)]
-
-
-def sampled(info: RunInfo) -> str:
-    """`of 1,000 of the 1,000,000 clients, the same in every round`; "" where everybody is evaluated, or nobody."""
-    options = info.config.get("eval", {})
-    count = options.get("clients_sample")
-    if not options.get("clients_every") or count is None or count >= len(info.n_train):
-        return ""
-    return f"of {count:,} of the {len(info.n_train):,} clients, the same in every round"
-
-
-def labels(names: Mapping[str, str]) -> str:
-    """`0 cat, 1 dog`: which number stands for which text; all of them are in info.json."""
-    pairs = [f"{number} {name}" for number, name in names.items()]
-    return ", ".join(pairs[:LABELS]) + (f", {len(pairs) - LABELS} more" if len(pairs) > LABELS else "")
-
-
-def imbalance(skew: Mapping[str, float]) -> str:
-    """`of classes 0.012, a client's 0.31; of attributes ...`: of all data together, and the mean over clients."""
-    named = (("ci", "of classes"), ("ai", "of attributes"), ("sc", "spurious correlation"))
-    return "; ".join(
-        f"{words} {skew[f'global_{name}']:.3f}, a client's {skew[f'client_{name}']:.3f}"
-        for name, words in named
-        if f"global_{name}" in skew
-    )
 
 
 def _open_bar(out: "Console") -> "Bar":

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.observe import units
+from fedcohort import units
 from fedcohort.record.history import HEADLINE, History
 from fedcohort.types import Values
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort import ranges
-from fedcohort.observe import reached, troubles, units
+from fedcohort import ranges, units
+from fedcohort.observe import reached, troubles
 from fedcohort.observe.console import console
 from fedcohort.record import card
 from fedcohort.record.folder import write_atomically

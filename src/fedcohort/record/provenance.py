@@ -5,6 +5,7 @@ Every figure of a table is traced through these.
 
 import ast
 import hashlib
+import importlib.util
 import json
 import os
 import platform
@@ -35,6 +36,7 @@ NOT_RUN = (
 )  # packages that decide no bits
 BITS = ("torch", "lightning", "numpy")  # another version of these may give other bits
 STARTS = "starts.jsonl"
+TARGET = "_target_"  # Hydra's key for the class of a component
 FILES = ("path", "weights")  # options that name a file, or a folder of files, that results depend on
 ENDS = 2**24  # bytes at either end of a file that are read of it
 
@@ -130,7 +132,7 @@ def targets(config: Mapping[str, Any]) -> Iterator[str]:
     for key, value in config.items():
         if isinstance(value, Mapping):
             yield from targets(value)
-        elif key == "_target_":
+        elif key == TARGET:
             yield str(value)
 
 
@@ -141,7 +143,7 @@ def this(config: Mapping[str, Any], options: Mapping[str, Any], data: str) -> di
     """
     head, dirty = commit()
     start = {"commit": head, "dirty": dirty, "sources": sources(config), "versions": versions()}
-    return start | {"options": dict(options), "files": dict(files(config)), "data": data}
+    return start | {"options": dict(options), "files": dict(files(config)) | dict(user_code(config)), "data": data}
 
 
 def files(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -155,6 +157,21 @@ def files(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
             yield from files(value, f"{prefix}{key}.")
         elif key in FILES and isinstance(value, str) and (path := Path(os.path.expanduser(value))).exists():
             yield f"{prefix}{key}", _digest(path)
+
+
+def user_code(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield a digest of each file with a user's own component, by dotted option: `selector._target_`, `model.path`.
+
+    What such a file imports is not covered. Callbacks and loggers do not change results.
+    """
+    for key, value in config.items():
+        if isinstance(value, Mapping) and (prefix or key not in ("callback", "logger")):
+            yield from user_code(value, f"{prefix}{key}.")
+        foreign = key == TARGET and not str(value).startswith("fedcohort.")
+        if foreign or (key == "path" and config.get(TARGET) == "fedcohort.model.module.Module"):
+            spec = importlib.util.find_spec(str(value).rpartition(".")[0])
+            if spec and spec.origin and Path(spec.origin).is_file():
+                yield f"{prefix}{key}", _digest(Path(spec.origin))
 
 
 def _digest(path: Path) -> str:
@@ -182,7 +199,7 @@ def differences(then: Start, now: Start) -> list[str]:
             found.append(f"{option}={value} (was {was})")
     for option, value in now["files"].items():
         if then.get("files", {}).get(option, value) != value:
-            found.append(f"{option} holds other data than it did")
+            found.append(f"the content behind {option} has changed")
     if (was := then.get("data", now["data"])) != now["data"]:  # older starts have none
         found.append(f"dataset has other data than it had (checksum {now['data']}, was {was})")
     return found

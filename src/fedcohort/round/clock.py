@@ -11,12 +11,12 @@ from fedcohort.ranks import rank
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
-Stretch = Callable[[Ids, Values], Values]  # clients, their seconds of work -> seconds until they are done
+WallTime = Callable[[Ids, Values], Values]  # clients, their seconds of work -> seconds until they are done
 
 log = logging.getLogger("fedcohort")
 
 
-def unstretched(clients: Ids, seconds: Values) -> Values:
+def without_absence(clients: Ids, seconds: Values) -> Values:
     """Return the seconds as they are: nobody leaves."""
     return seconds
 
@@ -36,8 +36,8 @@ class Clock:
         """
         self.availability, self.window_s = availability, window_s
         self.schedule = availability.schedule(draws)
-        self.everybody = np.arange(draws.n_clients)
-        self.everybody.flags.writeable = False
+        self.everyone = np.arange(draws.n_clients)
+        self.everyone.flags.writeable = False
         self.has_said = False
         if self.schedule is not None and not np.isfinite(self.schedule.waits(0.0)).any():
             raise IncompatibleConfig(f"availability: none of the {draws.n_clients} clients is ever ready")
@@ -52,7 +52,7 @@ class Clock:
             now: virtual seconds when the round before closed.
         """
         if self.availability.always:
-            return self.everybody, 0.0
+            return self.everyone, 0.0
         if self.schedule is None:
             return np.flatnonzero(self.availability.ready(draws)), 0.0
         waits = self.schedule.waits(now + self.window_s)
@@ -68,9 +68,9 @@ class Clock:
                 )
         return np.flatnonzero(waits <= wait), wait
 
-    def since(self, now: float) -> Stretch:
-        """Return what makes the seconds until clients are done of their seconds of work, which begins `now`."""
+    def wall_time(self, start_s: float | Values) -> WallTime:
+        """Return the function from clients and seconds of work, begun at `start_s`, to seconds until it is done."""
         schedule = self.schedule
         if schedule is None:
-            return unstretched
-        return lambda clients, seconds: schedule.stretch(clients, now, seconds)
+            return without_absence
+        return lambda clients, seconds: schedule.stretch(clients, start_s, seconds)

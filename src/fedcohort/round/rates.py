@@ -7,6 +7,7 @@ from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, weigher
 from fedcohort.ledger import NUMBER
 from fedcohort.signal.base import Measured, Reported, find
+from fedcohort.types import Values
 
 
 @dataclass(frozen=True)
@@ -50,3 +51,24 @@ class Rates:
             down_bytes=fixed + beside + vector * (1 + sum(len(h.downloads) for h in hooks)),
             beside_bytes=fixed + vector * sum(len(h.uploads) for h in hooks) + sum(s.bytes_up for s in reports),
         )
+
+
+@dataclass(frozen=True)
+class QueryWork:
+    """The work that questions ask of clients, in samples' forward passes, each [n_clients].
+
+    Attributes:
+        passes: on w_t.
+        trained: training from w_t, of those who send their updates for a signal.
+        passes_after: on the model that comes of these updates.
+    """
+
+    passes: Values
+    trained: Values
+    passes_after: Values
+
+    @property
+    def total(self) -> Values:
+        """All of them, [n_clients]."""
+        total: Values = self.passes + self.trained + self.passes_after
+        return total

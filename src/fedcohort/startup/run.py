@@ -193,12 +193,11 @@ def _probe(composition: Composed, objects: Mapping[str, Any], federation: "Feder
     """Run two samples through network and objective. Raises `ComponentError` that names the one that is wrong."""
     from fedcohort.training import probe
 
-    model, objective = (
-        name_of(objects[group], f"{group}={composition.choices[group]}") for group in ("model", "objective")
-    )
-    modules = [type(module).__module__ for module in network.modules()]
-    own = next((module for module in modules if not module.startswith("torch.")), type(objects["model"]).__module__)
-    with named(f"{model}: forward", own):
+    choices = composition.choices
+    classes = [module for module in network.modules() if not type(module).__module__.startswith("torch.")]
+    model = classes[0] if classes else objects["model"]
+    objective = name_of(objects["objective"], f"objective={choices['objective']}")
+    with named(name_of(model, f"model={choices['model']}") + ": forward", type(model).__module__):
         logits = probe.probe_network(network, federation)
     with named(objective, type(objects["objective"]).__module__):
         probe.probe_objective(objects["objective"], logits, federation)
@@ -209,7 +208,7 @@ def _loop(composition: Composed, parts: "Parts", federation: "Federation", netwo
     from fedcohort.flat import Layout, keeps_statistics
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
-    from fedcohort.round.aggregate import keeps_updates
+    from fedcohort.round.readings import keeps_updates
     from fedcohort.startup import compatible, facts, footprint
 
     config = composition.config

@@ -1,7 +1,6 @@
 """What Hydra calls for each job, in whichever process its launcher starts: a run, and what is told of how it ended."""
 
 import logging
-import os
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from fedcohort.host import messages, slurm
 from fedcohort.host.interrupt import NOTHING, Stop, interrupts
 from fedcohort.host.orphan import end_with_parent
 from fedcohort.record.folder import log_of
-from fedcohort.startup import assemble, cards, defaults, objective_metric
+from fedcohort.startup import assemble, cards, defaults, objective_metric, refusals
 from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.run import run
 from fedcohort.startup.sweep import SWEEP, searches
@@ -46,7 +45,7 @@ def start(cfg: DictConfig) -> float | None:
                 return _run_composed(cfg, hydra, overrides, None)
             except FedcohortError as error:
                 log.error("%s", error)
-                if isinstance(error, ComponentError) and os.environ.get("HYDRA_FULL_ERROR") == "1":
+                if isinstance(error, ComponentError) and refusals.environment().get(refusals.FULL) == "1":
                     raise
                 raise SystemExit(2) from error
         return _in_sweep(cfg, hydra, job)

@@ -129,7 +129,9 @@ def check(node: object, where: str, word: str, contract: Contract, *, foreign: b
     if TARGET in node:
         found = resolve(node[TARGET], where, word, foreign=foreign)
         if not contract.accepts(found):
-            raise ranges.refuse(f"{where}.{TARGET}", contract.allowed, node[TARGET])
+            network = any(base.__module__ == "torch.nn.modules.module" for base in found.__mro__)
+            cure = f". A network of yours is typed as model=module model.path={node[TARGET]}" if network else ""
+            raise OptionError(f"{ranges.refuse(f'{where}.{TARGET}', contract.allowed, node[TARGET])}{cure}")
     for name in names:
         inner = f"{where}.{name}"
         check(node[name], inner, inner, _contract_inside(found, name, contract), foreign=foreign)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from fedcohort.observe import units
+from fedcohort import units
 from fedcohort.observe.comparison.sheet import NONE, Sheet, exact, write_csv
 from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.observe.comparison.table import Mean

@@ -4,7 +4,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedcohort.observe.html import document, picture, prose
+from fedcohort.report.html import document, picture, prose
 
 if TYPE_CHECKING:
     from fedcohort.study.report import Page

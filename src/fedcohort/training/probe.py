@@ -59,6 +59,12 @@ def _logits(network: nn.Module, federation: Federation) -> Tensor:
             f"forward in {mode} mode must leave its inputs as they are, got them changed: write `x = x - 0.5` in place "
             "of `x -= 0.5`"
         )
+    if isinstance(logits, list | tuple | dict):
+        heads = ", ".join(map(str, logits if isinstance(logits, dict) else range(len(logits))))
+        raise ComponentError(
+            f"forward in {mode} mode must return a tensor of logits, got a {type(logits).__name__} with {heads}: "
+            "model=module selects one of them by model.head"
+        )
     tensor(f"the logits in {mode} mode", logits, (*_two(data.y).shape, federation.n_classes))
     if not isinstance(logits, Tensor):
         raise broken("the logits", "a tensor", logits)

@@ -11,7 +11,7 @@ from compare_toy import ACC, run, table
 from fedcohort.observe.comparison import band, curves
 from fedcohort.observe.comparison.runs import sort
 from fedcohort.observe.comparison.series import Series
-from fedcohort.observe.figure import style
+from fedcohort.report.figure import style
 
 
 def series(values: list[float], step_s: float = 10.0) -> Series:

@@ -13,7 +13,7 @@ from fedcohort.observe.comparison.likeness import find_newest_sweep, find_unlike
 from fedcohort.observe.comparison.runs import sort
 from fedcohort.observe.comparison.table import tabulate
 from fedcohort.observe.comparison.tracked import Run
-from fedcohort.observe.figure import style
+from fedcohort.report.figure import style
 
 LONG = {"deadline": "fixed", "deadline.k": "1.0", "until.virtual_s": "5400"}
 SHORT = {"deadline": "wait_for_all", "until.virtual_s": "null"}

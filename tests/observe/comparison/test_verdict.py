@@ -11,7 +11,7 @@ from compare_toy import ACC, both, notes_with, run, table
 from fedcohort.observe.comparison import draw, render, sheet, verdict
 from fedcohort.observe.comparison.runs import sort
 from fedcohort.observe.comparison.table import Table
-from fedcohort.observe.figure import style
+from fedcohort.report.figure import style
 
 # t_{.975, 2} = 4.30265: with s = .01 over three seeds half an interval is .024842
 AHEAD, UNTOLD, BEHIND = (0.24, 0.25, 0.26), (0.19, 0.20, 0.21), (0.14, 0.15, 0.16)

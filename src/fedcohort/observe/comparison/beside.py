@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fedcohort.observe import units
+from fedcohort import units
 from fedcohort.observe.comparison.cells import Cell
 from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.observe.comparison.series import FLOPS

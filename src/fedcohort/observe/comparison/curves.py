@@ -20,8 +20,8 @@ from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.observe.comparison.series import FLOPS, Curve, Series
 from fedcohort.observe.comparison.shown import unit, unit_of
 from fedcohort.observe.comparison.table import Table, base_of
-from fedcohort.observe.figure import style
 from fedcohort.observe.reached import DOWN
+from fedcohort.report.figure import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from fedcohort.observe.comparison.cells import spell
 from fedcohort.observe.comparison.runs import Sorted
 from fedcohort.observe.comparison.shown import MetricUnit, unit
 from fedcohort.observe.comparison.table import Table
-from fedcohort.observe.figure import style
+from fedcohort.report.figure import style
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -83,19 +83,10 @@ def figure(what: str, found: Sorted, width: float, height: float, *, constrained
 
     constrained: let matplotlib find the places of panels, which takes seconds for dozens of them.
     """
-    from matplotlib.figure import Figure
-
-    canvas = Figure(figsize=(width, height))
-    if constrained:
-        canvas.set_layout_engine("constrained", rect=(0, 0, 1, 1 - style.HEAD / height))
     counts = sorted({len(runs) for runs in found.cells.values()})
     seeds = f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else f"{counts[0]} seeds"
-    of = f"{sum(map(len, found.cells.values()))} runs, {seeds} a cell"
-    left = 0.12 / width
-    size = min(12.0, 72 * (width - 0.24) / (1.15 * style.LETTER * len(what)))  # bold
-    canvas.text(left, 1 - 0.12 / height, what, ha="left", va="top", fontsize=size, fontweight="bold", color=style.BLACK)
-    canvas.text(left, 1 - 0.37 / height, of, ha="left", va="top", fontsize=style.SMALL, color="#555555")
-    return canvas
+    note = f"{sum(map(len, found.cells.values()))} runs, {seeds} a cell"
+    return style.titled(what, note, width, height, constrained=constrained)
 
 
 def name_axis(name: str, u: MetricUnit) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from fedcohort.observe import html
 from fedcohort.observe.comparison import beside, render, render_target, verdict
 from fedcohort.observe.comparison.question import Answer
+from fedcohort.report import html
 
 BEFORE = "forest.png"  # the figure that stands before the tables
 UNKNOWN = "Without a baseline there is no verdict: `baseline=` names one."

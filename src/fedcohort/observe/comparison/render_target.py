@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fedcohort.observe import units
+from fedcohort import units
 from fedcohort.observe.comparison.goals import BEST_OF
 from fedcohort.observe.comparison.render import p_value, sheet_of, tabular
 from fedcohort.observe.comparison.sheet import ODD, YARDSTICK, Sheet, exact, tex

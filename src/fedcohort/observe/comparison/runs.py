@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fedcohort import units
 from fedcohort.errors import TrackingError
-from fedcohort.observe import units
 from fedcohort.observe.comparison.cells import ONE, Cell, comes_along, find_minorities, spell, spell_values
 from fedcohort.observe.comparison.order import natural
 from fedcohort.observe.comparison.tracked import SEED, Run, commit, differences, label, settings

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedcohort.observe.html import table
+from fedcohort.report.html import table
 
 NONE = "–"
 ODD, YARDSTICK = "†", "‡"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedcohort.observe import units
+from fedcohort import units
 from fedcohort.observe.comparison.table import Table
 
 

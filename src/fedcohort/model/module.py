@@ -1,0 +1,207 @@
+"""Any `nn.Module` of yours, without a file of ours: `model=module model.path=my_networks.Net model.args={width: 16}`.
+
+`path` names a class, or a function that returns a network, in a module of the working folder or on PYTHONPATH. Its
+parameters get the values of `args`. Those of the following names get the data's values where `args` leaves them out:
+
+    input_shape, in_shape, shape                   shape of a sample, as (3, 32, 32)
+    in_channels, input_channels, channels          its first dimension
+    in_features, input_dim, n_features             the number of its values
+    n_classes, num_classes, classes, out_features  the number of classes
+
+The network maps a batch [B, *shape] to logits [B, n_classes]. Before a run, two samples are passed through it: a wrong
+shape, inputs that are changed in place, or logits without a gradient are refused with the reason. Batch norm, dropout,
+recurrent layers and tied weights need nothing. Initial weights are drawn from torch's generator, which `seed` sets.
+"""
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import math
+import sys
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedcohort import ranges
+from fedcohort.contracts import place
+from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.model.base import Model
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+SHAPE = ("input_shape", "in_shape", "shape")
+CHANNELS = ("in_channels", "input_channels", "channels")
+FEATURES = ("in_features", "input_dim", "n_features")
+CLASSES = ("n_classes", "num_classes", "classes", "out_features")
+SHOWN = 8  # names that a message lists
+
+
+@dataclass(frozen=True)
+class Module(Model):
+    """A network that a class or a function of the user's makes.
+
+    Attributes:
+        path: its dotted name, as `my_networks.Net`.
+        args: values of its parameters, by name; None for none.
+        inputs: what it reads: numbers (float32), or tokens (int64).
+        output: what has logits: a sample, [B, n_classes], or each position of a sequence, [B, length, n_classes].
+        head: index or key of the logits where `forward` returns a tuple, a list or a dict; None where it returns them.
+    """
+
+    path: str
+    args: Mapping[str, Any] | None
+    inputs: str
+    output: str
+    head: int | str | None
+
+    def __post_init__(self) -> None:
+        ranges.choice("inputs", self.inputs, "numbers", "tokens")
+        ranges.choice("output", self.output, "sample", "position")
+        if not isinstance(self.args, Mapping | None) or not all(isinstance(name, str) for name in self.args or ()):
+            raise ranges.refuse("args", "a mapping of parameter names to values, as {width: 16}, or null", self.args)
+        if isinstance(self.head, bool) or not isinstance(self.head, int | str | None):
+            raise ranges.refuse("head", "an integer, a text or null", self.head)
+        names = self.path.split(".") if isinstance(self.path, str) else []
+        if len(names) < 2 or not all(name.isidentifier() for name in names):
+            raise ranges.refuse(
+                "path", "the dotted name of a class, as my_networks.Net for Net in my_networks.py", self.path
+            )
+        _find(self._module)
+
+    @property
+    def _module(self) -> str:
+        return self.path.rpartition(".")[0]
+
+    @property
+    def reads_symbols(self) -> bool:
+        return self.inputs == "tokens"
+
+    @property
+    def per_position(self) -> bool:
+        return self.output == "position"
+
+    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+        """Make the network, and check that equal seeds give equal weights.
+
+        Raises:
+            OptionError: for a class that isn't there, or that doesn't take its parameters, with what it takes.
+            IncompatibleConfig: for initial weights that don't come from torch's generator alone.
+        """
+        import torch  # noqa: PLC0415 - imports torch
+        from torch import nn  # noqa: PLC0415
+
+        state = torch.get_rng_state()
+        network = self._make(shape, n_classes)
+        if not any(parameter.is_meta or nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
+            torch.set_rng_state(state)
+            second = self._make(shape, n_classes).state_dict()
+            if different := [name for name, value in network.state_dict().items() if not _equal(value, second[name])]:
+                raise IncompatibleConfig(
+                    f"model.path={self.path}: {different[0]!r} differs between two networks of one seed: draw initial "
+                    "weights from torch's generator alone, as torch.nn.init does"
+                )
+        return network
+
+    def _make(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+        from torch import nn  # noqa: PLC0415 - imports torch
+
+        make = _load(self.path)
+        arguments = self._arguments(make, shape, n_classes)
+        try:
+            network = make(**arguments)
+        except Exception as error:
+            spelled = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+            raise OptionError(
+                f"model.path={self.path}: {self.path}({spelled}) raises {_reason(error, self._module)}"
+            ) from error
+        if not isinstance(network, nn.Module):
+            raise ranges.refuse("model.path", "a class or function that makes an nn.Module", type(network).__name__)
+        if self.head is not None:
+            network.register_forward_hook(_select(self.head))
+        return network
+
+    def _arguments(self, make: Callable[..., object], shape: tuple[int, ...], n_classes: int) -> dict[str, Any]:
+        """Return the parameters of `make` by name: those of `args`, and what the data say of the others."""
+        data = dict.fromkeys(SHAPE, shape) | dict.fromkeys(CHANNELS, shape[0])
+        data |= dict.fromkeys(FEATURES, math.prod(shape)) | dict.fromkeys(CLASSES, n_classes)
+        parameters = inspect.signature(make).parameters.values()
+        named = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+        values = dict(self.args or {})
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        unknown = [name for name in values if name not in named and not takes_any]
+        if unknown:
+            raise OptionError(f"model.args: {self.path} has no parameter {unknown[0]!r}{_instead(unknown[0], named)}")
+        arguments = {name: value for name, value in data.items() if name in named} | values
+        missing = [name for name, p in named.items() if p.default is p.empty and name not in arguments]
+        if missing:
+            raise OptionError(
+                f"model.args: {self.path} needs the parameter {missing[0]!r}: type model.args={{{missing[0]}: ...}}. "
+                f"The data give {', '.join(dict.fromkeys([SHAPE[0], CHANNELS[0], FEATURES[0], CLASSES[0]]))}"
+            )
+        return arguments
+
+
+def _find(module: str) -> None:
+    """Check that Python finds `module`, without running it. The working folder is searched after PYTHONPATH."""
+    if (folder := str(Path.cwd())) not in sys.path:
+        sys.path.append(folder)
+    package, _, _ = module.rpartition(".")
+    try:
+        spec = importlib.util.find_spec(module) if not package or importlib.util.find_spec(package) else None
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        files = sorted(path.stem for path in Path.cwd().glob("*.py"))
+        guess = _instead(module, files, "Python files there: ") if files else ""
+        raise OptionError(f"path: there is no module {module!r} in the working folder {folder} or on PYTHONPATH{guess}")
+
+
+def _load(path: str) -> Callable[..., object]:
+    module_name, _, name = path.rpartition(".")
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise OptionError(f"model.path={path}: importing {module_name} raises {_reason(error, module_name)}") from error
+    make = getattr(module, name, None)
+    if not callable(make):
+        defined = [key for key, value in vars(module).items() if inspect.isclass(value) and not key.startswith("_")]
+        raise OptionError(f"model.path={path}: {module_name} has no class {name!r}{_instead(name, defined, 'it has ')}")
+    return typing.cast(Callable[..., object], make)
+
+
+def _instead(name: str, known: Iterable[str], introduction: str = "its parameters are ") -> str:
+    """Return what may have been meant by `name`."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, 1)
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; {introduction}{', '.join(names[:SHOWN]) or 'none'}{', ...' if len(names) > SHOWN else ''}"
+
+
+def _reason(error: Exception, module: str) -> str:
+    line = place(error.__traceback__, module)
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{f' ({line})' if line else ''}"
+
+
+def _select(head: int | str) -> Callable[[object, object, Any], "Tensor"]:
+    """Return a forward hook that passes on one of several outputs."""
+
+    def select(network: object, inputs: object, outputs: Any) -> "Tensor":  # noqa: ANN401
+        logits: Tensor = outputs[head]
+        return logits
+
+    return select
+
+
+def _equal(first: "Tensor", second: "Tensor") -> bool:
+    import torch  # noqa: PLC0415 - imports torch
+
+    return (
+        torch.equal(first.nan_to_num(), second.nan_to_num())
+        if first.is_floating_point()
+        else torch.equal(first, second)
+    )

@@ -1,0 +1,77 @@
+"""The facts of a run before its first round, as labels and values: for the terminal and for the run page."""
+
+import math
+from collections.abc import Mapping
+
+from fedcohort import units
+from fedcohort.record import population
+from fedcohort.record.observer import RunInfo
+
+FIRST = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
+SET_BY_PRESET = ("partition", "label_noise")
+OWN_LINE = ("seed", "rounds", "until.virtual_s", "until.bytes", "until.acc")
+LABELS = 12  # class names that the table lists
+
+
+def choices(info: RunInfo) -> str:
+    """Return the choices that a comparison is about: `selector=flash  agg=fedavg`."""
+    preset = "heterogeneity" in info.choices
+    groups = [group for group in FIRST if group in info.choices and not (preset and group in SET_BY_PRESET)]
+    return "  ".join(f"{group}={info.choices[group]}" for group in groups)
+
+
+def changed(info: RunInfo) -> str:
+    """Return the other options that differ from the defaults; "" where none does."""
+    return "  ".join(f"{name}={value}" for name, value in info.changed.items() if name not in (*FIRST, *OWN_LINE))
+
+
+def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
+    """Return (label, value) of each fact, in the order of the start-up table."""
+    low, middle, high = population.low_middle_high(info.n_train)
+    fewest, usual, most = population.low_middle_high(population.count_classes(info.class_counts))
+    n_classes = info.class_counts.shape[1]
+    classes = f"{fewest:.0f} / {usual:.0f} / {most:.0f} of {n_classes} a client" if n_classes > 1 else "none"
+    skewed = population.find_skewed(info.class_counts).mean() if len(info.n_train) else math.nan
+    noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
+    from_round = f", from round {info.start}" if info.start else ""
+    lines = [
+        ("run", choices(info)),
+        *([("changed", f"{words}  (the rest as in configs/)")] if (words := changed(info)) else []),
+        ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
+        ("rounds", f"{info.rounds}{from_round}"),
+        *([("until", until)] if (until := info.budget.describe_ends()) else []),
+        ("clients", f"{len(info.n_train)} with {low:.0f} / {middle:.0f} / {high:.0f} samples (min / median / max)"),
+        ("classes", classes),
+        *([("labels", labels(info.labels))] if info.labels else []),
+        ("skewed", f"{units.percent(skewed)} of clients; mean label noise {units.percent(noise)}"),
+        *([("imbalance", imbalance(info.skew))] if info.skew else []),
+        *([("clients/*", sampled(info))] if sampled(info) else []),
+        ("parameters", f"{info.n_params:,}"),
+        ("folder", str(info.folder)),
+    ]
+    return lines + [(name, info.tags[name]) for name in ("hub", "inputs", "engine", "tracking") if info.tags.get(name)]
+
+
+def sampled(info: RunInfo) -> str:
+    """Return `of 1,000 of the 1,000,000 clients, the same in every round`; "" without such a sample."""
+    options = info.config.get("eval", {})
+    count = options.get("clients_sample")
+    if not options.get("clients_every") or count is None or count >= len(info.n_train):
+        return ""
+    return f"of {count:,} of the {len(info.n_train):,} clients, the same in every round"
+
+
+def labels(names: Mapping[str, str]) -> str:
+    """Return `0 cat, 1 dog`: the class numbers with their names, of which info.json has all."""
+    pairs = [f"{number} {name}" for number, name in names.items()]
+    return ", ".join(pairs[:LABELS]) + (f", {len(pairs) - LABELS} more" if len(pairs) > LABELS else "")
+
+
+def imbalance(skew: Mapping[str, float]) -> str:
+    """Return `of classes 0.012, a client's 0.31`: the imbalance of all data, and the mean over clients."""
+    named = (("ci", "of classes"), ("ai", "of attributes"), ("sc", "spurious correlation"))
+    return "; ".join(
+        f"{words} {skew[f'global_{name}']:.3f}, a client's {skew[f'client_{name}']:.3f}"
+        for name, words in named
+        if f"global_{name}" in skew
+    )

@@ -1,0 +1,179 @@
+"""What the figures share: colours, axes, and a title that says which run it is.
+
+Colour-blind people tell the colours apart (Okabe and Ito); the axes are quiet.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Int64
+
+from fedcohort.host import disk
+from fedcohort.record.heterogeneity import name_heterogeneity
+from fedcohort.record.observer import RunInfo
+from fedcohort.types import Ids
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
+
+BLUE = "#0072B2"
+ORANGE = "#E69F00"
+GREEN = "#009E73"
+VERMILLION = "#D55E00"
+PURPLE = "#CC79A7"
+SKY = "#56B4E9"
+BLACK = "#222222"
+GREY = "#8A8A8A"
+PALE = "#F1F1F1"
+DPI = 150
+SMALL = 9.0
+TITLE = 12.0
+COLUMN, PAGE = 3.5, 7.2  # inches: width of a column and of a page of a paper
+LETTER = 0.6  # mean width of a letter over its font size; bold letters are wider
+HEAD = 0.66  # inches above the panels, for the two lines of the title
+COUNTABLE = 100
+MANY = 400  # rows or columns that a heat map shows one by one
+NAMED = 60  # rows, sorted by a fact, that can each have its client's id
+
+
+def figure(info: RunInfo, what: str, width: float, height: float) -> "Figure":
+    """Make a figure of a run, in inches, titled with what it shows and of which run."""
+    return titled(what, run_words(info), width, height)
+
+
+def titled(title: str, note: str, width: float, height: float, *, constrained: bool = True) -> "Figure":
+    """Make a figure, in inches, with a title in bold face and a smaller line below it.
+
+    constrained: let matplotlib place the panels, which takes seconds for dozens of them.
+    """
+    from matplotlib.figure import Figure
+
+    canvas = Figure(figsize=(width, height))
+    if constrained:
+        canvas.set_layout_engine("constrained", rect=(0, 0, 1, 1 - HEAD / height))
+    left = 0.12 / width
+    for text, top, largest, letter, weight, colour in (
+        (title, 0.12, TITLE, 1.15 * LETTER, "bold", BLACK),
+        (note, 0.37, SMALL, LETTER, "normal", "#555555"),
+    ):
+        size = min(largest, 72 * (width - 0.24) / (letter * max(len(text), 1)))
+        y = 1 - top / height
+        canvas.text(left, y, text, ha="left", va="top", fontsize=size, fontweight=weight, color=colour)
+    return canvas
+
+
+def run_words(info: RunInfo) -> str:
+    """`flash + scaffold on fashion_mnist, noniid30_noise15, 50 clients, seed 0`."""
+    words = info.choices
+    whole = f"experiment={words['experiment']}: " if "experiment" in words else ""
+    method = whole + " + ".join(words[group] for group in ("selector", "agg") if group in words)
+    data = f"{words.get('dataset', 'data')}, {name_heterogeneity(info)}"
+    return f"{method}{' on ' if method else ''}{data}, {len(info.n_train)} clients, seed {info.seed}"
+
+
+def tidy(axes: "Axes", *, grid: bool = True) -> None:
+    """Two spines, a faint grid behind the data, small numbers."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(GREY)
+    axes.tick_params(labelsize=SMALL, color=GREY, labelcolor=BLACK)
+    axes.xaxis.label.set_fontsize(SMALL + 1)
+    axes.yaxis.label.set_fontsize(SMALL + 1)
+    if grid:
+        axes.grid(True, color="#E3E3E3", linewidth=0.7)
+        axes.set_axisbelow(True)
+
+
+def whole_numbers(axis: "Axis", most: int = 9) -> None:
+    """Put ticks at round integers only: there is no round 2.5."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(most, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+
+
+def legend(canvas: "Figure", handles: "Sequence[Artist]", columns: int) -> None:
+    """Put the legend below the panels, where it hides no data."""
+    canvas.legend(handles=handles, loc="outside lower left", ncols=columns, fontsize=SMALL, frameon=False)
+
+
+def ramp() -> "Colormap":
+    """White for nothing, then one hue that darkens: read by lightness alone, as every eye and printer can."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("ramp", ["#FFFFFF", "#CFE3F1", SKY, BLUE, "#00263B"])
+
+
+def separate(axes: "Axes", rows: int, columns: int) -> None:
+    """White lines between the cells of a heat map that is small enough to count them."""
+    if rows <= COUNTABLE and columns <= COUNTABLE:
+        x, y = axes.get_images()[0].get_extent()[:2], axes.get_images()[0].get_extent()[2:]
+        axes.hlines(np.linspace(*y, rows + 1)[1:-1], *x, color="white", linewidth=0.6)
+        axes.vlines(np.linspace(*x, columns + 1)[1:-1], *y, color="white", linewidth=0.6)
+
+
+def name_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:
+    """Put the ids of clients at their rows: all where they fit, else none where the rows aren't in their order."""
+    if sorted_by_id:
+        whole_numbers(axes.yaxis, 10)
+    elif len(clients) <= NAMED:
+        axes.set_yticks(np.arange(len(clients)), [str(k) for k in clients])
+        axes.tick_params(axis="y", labelsize=float(np.clip(280 / len(clients), 5.0, SMALL)), length=0)
+    else:
+        axes.set_yticks([])
+
+
+def panels(
+    count: int, title: str, note: str, *, width: float = PAGE, aspect: float = 0.75
+) -> "tuple[Figure, list[Axes]]":
+    """Make a figure of small multiples with common axes; the panels fill it row by row.
+
+    Args:
+        count: number of panels.
+        title: what the figure shows.
+        note: the second line, as the number of runs.
+        width: in inches, `COLUMN` or `PAGE` of a paper.
+        aspect: height of a panel over its width.
+    """
+    across = min(count, 2 if width <= COLUMN else 4)
+    down = -(-count // across)
+    figure = titled(title, note, width, HEAD + 0.5 + down * (aspect * width / across + 0.2))
+    grid = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
+    for axes in grid[count:]:
+        axes.remove()
+    for axes in grid[max(0, count - across) : count]:
+        axes.tick_params(labelbottom=True)
+    for axes in grid[:count]:
+        tidy(axes)
+    return figure, grid[:count]
+
+
+def save(canvas: "Figure", path: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
+    """Write the figure under the name of `path` in each of the formats, as png, pdf and svg; returns the files.
+
+    An old file stays until the new one is whole.
+    """
+    files = [path.with_suffix(f".{name}") for name in formats]
+    for file in files:
+        with disk.replacing(file) as draft:
+            canvas.savefig(draft, dpi=DPI, format=file.suffix[1:])
+    return files
+
+
+def bins(count: int, most: int = MANY) -> Int64[np.ndarray, "_edges"]:
+    """Return where each of at most `most` groups of about equal size starts; [0, 1, 2, ...] when there are few."""
+    groups = max(1, min(count, most))
+    return (np.arange(groups, dtype=np.int64) * count) // groups
+
+
+def virtual_unit(seconds: Sequence[float]) -> tuple[float, str]:
+    """The unit in which a span of virtual time reads best: its seconds and its name."""
+    longest = max((value for value in seconds if np.isfinite(value)), default=0.0)
+    for size, name in ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if longest >= 5 * size:
+            return size, name
+    return 1.0, "seconds"

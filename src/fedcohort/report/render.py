@@ -1,0 +1,66 @@
+"""Render pages: jinja2 templates over data objects, with one layout and one stylesheet.
+
+HTML templates escape every value. A text in Markdown becomes HTML through the filters `markdown` (paragraphs and lists)
+and `inline` (one line), which show raw HTML as text.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from fedcohort import units
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markdown_it import MarkdownIt
+
+
+def render(template: str, **data: object) -> str:
+    """Return the text of a page.
+
+    Args:
+        template: a file of `report/templates`, as `run.html.j2`. Values are escaped where its name says HTML.
+        data: what the template shows, by name. A name that is missing raises `jinja2.UndefinedError`.
+    """
+    return _environment().get_template(template).render(**data)
+
+
+def markdown(text: str) -> Markup:
+    """Return paragraphs, lists and tables in Markdown as HTML; raw HTML in `text` is shown as text."""
+    return Markup(_parser().render(text))
+
+
+def inline(text: str) -> Markup:
+    """Return one line of Markdown as HTML, without a paragraph around it."""
+    return Markup(_parser().renderInline(text))
+
+
+@cache
+def _environment() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("fedcohort.report"),
+        autoescape=lambda name: name is not None and ".html" in name,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "markdown": markdown,
+        "inline": inline,
+        "percent": units.percent,
+        "seconds": units.seconds,
+        "bytes": units.bytes_,
+        "flops": units.flops,
+        "number": units.number,
+    }
+    return environment
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable("table")

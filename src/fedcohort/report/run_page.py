@@ -1,0 +1,126 @@
+"""report.html: a run on one page, from what its folder holds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcohort.observe.summary import cost_rows, summarise
+from fedcohort.record.folder import status_of, write_atomically
+from fedcohort.record.history import History
+from fedcohort.record.observer import RunInfo
+from fedcohort.record.overview import list_run_facts
+from fedcohort.record.summary import read_summary
+from fedcohort.report.figure import style
+from fedcohort.report.figure.correlations import FACTS, PREFIX, list_facts
+from fedcohort.report.picture import Picture
+from fedcohort.report.render import render
+from fedcohort.report.table import Table
+
+NAME = "report.html"
+CORRELATIONS = "What its scores follow"
+MAX_BYTES = 3_500_000  # of all figures: base64 adds a third, and a page stays below 5 MB
+SECTIONS = (  # heading, and files of `figures/` with what they show
+    ("Result", (("accuracy.png", "accuracy and loss by round"),)),
+    ("Data of the clients", (("partition.png", "classes, size, noise and speed of each client"),)),
+    (
+        "Selected clients",
+        (("selection.png", "selected clients by round"), ("round.png", "the last selection, by score")),
+    ),
+    ("State of the selector", (("belief.png", "the selector's state by round"),)),
+    (CORRELATIONS, (("following.png", "rank correlation of scores with facts of the clients"),)),
+    ("Virtual time", (("pace.png", "length of each round"), ("timeline.png", "the last round, client by client"))),
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with its figures.
+
+    Attributes:
+        pictures: in the page itself.
+        too_large: names of files that would make the page too large.
+        correlations: mean rank correlation of the scores with each fact of the clients, largest first.
+    """
+
+    heading: str
+    pictures: Sequence[Picture]
+    too_large: Sequence[str] = ()
+    correlations: Mapping[str, float] = field(default_factory=dict)
+
+
+def write(info: RunInfo, history: History, figures: Sequence[Path], status: str | None = None) -> Path:
+    """Write the page and return its path.
+
+    Args:
+        info: the run.
+        history: its rounds.
+        figures: the files that were drawn.
+        status: how the run ended; None for what the folder says.
+    """
+    summary = _summarise(info, history, status or str(status_of(info.folder).get("status", "finished")))
+    path = info.folder / NAME
+    text = render(
+        "run.html.j2",
+        title=style.run_words(info),
+        summary=summary,
+        traffic=sum(summary["bytes"].get(way) or 0.0 for way in ("down", "up")),  # they include the probes
+        facts=list_run_facts(info),
+        sections=list_sections(figures, mean_correlations(info, history)),
+        costs=cost_rows(summary),
+        metrics=_tabulate(summary),
+    )
+    write_atomically(path, text)
+    return path
+
+
+def mean_correlations(info: RunInfo, history: History) -> dict[str, float]:
+    """Return the scores' mean rank correlation with each fact in which clients differ, largest first."""
+    means = {
+        FACTS[fact][1]: float(np.nanmean(values))
+        for fact in list_facts(info)
+        if (values := history.metrics.get(f"{PREFIX}score_{fact}")) is not None and values.notna().any()
+    }
+    return dict(sorted(means.items(), key=lambda item: -abs(item[1])))
+
+
+def list_sections(figures: Sequence[Path], correlations: Mapping[str, float]) -> list[Section]:
+    """Return the sections that have figures; those beyond `MAX_BYTES` are named and not embedded."""
+    files = {path.name: path for path in figures if path.exists()}
+    sections, size = [], 0
+    for heading, captions in SECTIONS:
+        pictures, too_large = [], []
+        for name, caption in captions:
+            if name not in files:
+                continue
+            size += files[name].stat().st_size
+            if size <= MAX_BYTES:
+                pictures.append(Picture(files[name], caption))
+            else:
+                too_large.append(name)
+        if pictures or too_large:
+            means = correlations if heading == CORRELATIONS else {}
+            sections.append(Section(heading, pictures, too_large, means))
+    return sections
+
+
+def _summarise(info: RunInfo, history: History, status: str) -> Mapping[str, Any]:
+    """Return the summary with the wall time of `summary.json`, which was written later, if it is of the same rounds."""
+    summary = summarise(info, history, status, now_ms=history.times[-1] if history.times else None)
+    written = read_summary(info.folder)
+    same = written.get("rounds") == summary["rounds"]
+    return {**summary, "wall_s": written["wall_s"]} if same and "wall_s" in written else summary
+
+
+def _tabulate(summary: Mapping[str, Any]) -> Table:
+    import pandas as pd
+
+    best = summary["best"]
+    rows = [
+        (name, value, best.get(name, {}).get("value"), best.get(name, {}).get("round"))
+        for name, value in sorted(summary["final"].items())
+    ]
+    frame = pd.DataFrame(rows, columns=["metric", "last", "best", "at round"])
+    return Table(frame, "", {"last": ".6g", "best": ".6g", "at round": ".0f"})

@@ -1,0 +1,126 @@
+"""A table of a report: one DataFrame, shown as Markdown, HTML, LaTeX and CSV."""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from fedcohort.report.render import render
+
+if TYPE_CHECKING:
+    import pandas as pd
+EMPTY = "–"
+LONG = 30  # characters from which a cell with a word in it is a text, which may be folded
+LATEX_SYMBOLS = {"≥": r"$\geq$", "≤": r"$\leq$", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$"}
+Format = str | Callable[[Any], str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its caption.
+
+    Attributes:
+        frame: the values, as numbers where they are numbers; CSV files hold all of its columns in full precision.
+        caption: what the table shows, with unit, interval and number of seeds.
+        formats: how a column is shown: a format specification as `.1f`, or a function of the value. A missing value
+            is shown as a dash.
+        titles: the shown columns with their headings, in order; by default all columns under their own names.
+        bold: cells in bold face: (position of the row, name of the column).
+        note: a remark below the table, in Markdown.
+    """
+
+    frame: "pd.DataFrame"
+    caption: str
+    formats: Mapping[str, Format] = field(default_factory=dict)
+    titles: Mapping[str, str] | None = None
+    bold: Collection[tuple[int, str]] = ()
+    note: str = ""
+
+    @cached_property
+    def heading(self) -> list[str]:
+        """Headings of the shown columns."""
+        return list(self._titles.values())
+
+    @cached_property
+    def rows(self) -> list[list[str]]:
+        """The shown cells as plain text, row by row."""
+        columns = [[self._show(name, value) for value in self.frame[name]] for name in self._titles]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    @cached_property
+    def strong(self) -> set[tuple[int, int]]:
+        """Positions (row, column) of the cells in bold face."""
+        position = {name: i for i, name in enumerate(self._titles)}
+        return {(row, position[name]) for row, name in self.bold if name in position}
+
+    @cached_property
+    def texts(self) -> set[int]:
+        """Positions of the columns that hold a long text: they stand at the left and are folded."""
+        return {
+            i
+            for row in self.rows
+            for i, cell in enumerate(row)
+            if i and len(cell) > LONG and re.search("[A-Za-z]{3}", cell)
+        }
+
+    def markdown(self) -> str:
+        """Return a pipe table, without the caption."""
+        rule = ["---", *["---:"] * (len(self.heading) - 1)]
+        cells = [
+            [f"**{_escape(cell)}**" if (i, j) in self.strong else _escape(cell) for j, cell in enumerate(row)]
+            for i, row in enumerate(self.rows)
+        ]
+        lines = [[_escape(title) for title in self.heading], rule, *cells]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    def html(self) -> Markup:
+        """Return the table with its caption, for a page with the stylesheet of `report/templates`."""
+        return Markup(render("table.html.j2", table=self))
+
+    def latex(self) -> str:
+        """Return a `table` environment for booktabs, with the caption."""
+        import pandas as pd
+
+        text = pd.DataFrame(self.rows, columns=self.heading)
+        style = text.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
+        weights = pd.DataFrame("", index=text.index, columns=text.columns)
+        for row, column in self.strong:
+            weights.iloc[row, column] = "textbf:--rwrap"
+        style = style.apply(lambda _: weights, axis=None)
+        columns = "l" + "r" * (len(self.heading) - 1)
+        caption = _tex(self.caption)
+        written: str = style.to_latex(hrules=True, caption=caption, column_format=columns, position_float="centering")
+        for symbol, command in LATEX_SYMBOLS.items():
+            written = written.replace(symbol, command)
+        return written
+
+    def csv(self) -> str:
+        """Return all columns of the frame with all digits; a missing value is empty."""
+        written: str = self.frame.to_csv(index=False, lineterminator="\n")
+        return written
+
+    @property
+    def _titles(self) -> Mapping[str, str]:
+        return {str(name): str(name) for name in self.frame} if self.titles is None else self.titles
+
+    def _show(self, name: str, value: Any) -> str:  # noqa: ANN401 - a cell may hold anything
+        import pandas as pd
+
+        if value is None or value is pd.NA or value != value or value == "":
+            return EMPTY
+        how = self.formats.get(name, "")
+        return how(value) if callable(how) else format(value, how) if how else str(value)
+
+
+def _escape(cell: str) -> str:
+    """Return `cell` for a pipe table: a name can't end the cell, begin HTML, or change the type face."""
+    return re.sub(r"([|<*`\\])", r"\\\1", cell)
+
+
+def _tex(text: str) -> str:
+    """Return `text` with LaTeX's own characters escaped."""
+    plain = text.replace("\\", r"\textbackslash ")
+    return re.sub(r"([&%$#_{}])", r"\\\1", plain).replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")

@@ -1,0 +1,142 @@
+"""The paired difference to a baseline, and its interval.
+
+    D +- t(.975, n - 1) sd(d) / sqrt(n), sd with ddof 1;  p of the two-sided paired t-test (Student 1908)
+
+Runs with equal seeds share data, partition and initial model, so the seed is the unit. Of the intervals that were
+tried, only this one covers 94 to 95 % at 3, 5 and 10 seeds (Colas et al. 2018, "How many random seeds?").
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float64
+
+LEVEL = 0.95
+ROUNDING = 1e-6  # of the values: a smaller spread is the rounding of curves in single precision
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean over n values.
+
+    Attributes:
+        std: with ddof 1; NaN for fewer than two values.
+        half: half of the width of the 95 % interval; NaN where there is none.
+    """
+
+    mean: float
+    std: float
+    n: int
+    half: float
+
+    @property
+    def low(self) -> float:
+        return self.mean - self.half
+
+    @property
+    def high(self) -> float:
+        return self.mean + self.half
+
+
+@dataclass(frozen=True)
+class Difference(Mean):
+    """The mean of paired differences, positive where the method is better.
+
+    Attributes:
+        p: of the paired t-test; NaN where there is no test.
+        by_seed: the differences.
+        unpaired: number of seeds that one side lacks.
+        diverged: number of paired seeds with a value that is not finite; there is no mean then.
+        reason: why there is no interval and no test; "" where there is one.
+    """
+
+    p: float = math.nan
+    by_seed: Mapping[int, float] = field(default_factory=dict)
+    unpaired: int = 0
+    diverged: int = 0
+    reason: str = ""
+
+    @property
+    def values(self) -> Float64[np.ndarray, "seeds"]:
+        return np.array(list(self.by_seed.values()), dtype=float)
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.values)) if self.n else math.nan
+
+    @property
+    def worst(self) -> float:
+        """The smallest difference of a seed."""
+        return float(self.values.min()) if self.n else math.nan
+
+    @property
+    def best(self) -> float:
+        return float(self.values.max()) if self.n else math.nan
+
+
+NO_DIFFERENCE = Difference(math.nan, math.nan, 0, math.nan, reason="no common seeds")
+
+
+def t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.ndarray]:
+    """Return half of the width of the 95 % interval of each mean over the last axis, and the p against zero.
+
+    They equal those of `scipy.stats.ttest_1samp`, which takes 2 ms for a single test, and 1 s to import.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    n = values.shape[-1]
+    error = values.std(axis=-1, ddof=1) / np.sqrt(n)
+    return stdtrit(n - 1, (1 + LEVEL) / 2) * error, 2 * stdtr(n - 1, -np.abs(values.mean(axis=-1)) / error)
+
+
+def mean_of(values: Sequence[float]) -> Mean:
+    """Return the mean of `values` with its interval; a value that is not finite makes all of it NaN or infinite."""
+    x = np.asarray(values, dtype=float)
+    if len(x) < 2:
+        return Mean(float(x.mean()) if len(x) else math.nan, math.nan, len(x), math.nan)
+    if not np.isfinite(x).all():
+        return Mean(float(x.mean()), math.nan, len(x), math.nan)
+    if not np.ptp(x):  # a spread of 1e-17 would be rounding
+        return Mean(float(x[0]), 0.0, len(x), 0.0)
+    return Mean(float(x.mean()), float(x.std(ddof=1)), len(x), float(t_test(x)[0]))
+
+
+def paired_difference(values: Mapping[int, float], base: Mapping[int, float], sign: int = 1) -> Difference:
+    """Return `values` minus `base` over common seeds.
+
+    Args:
+        values: results of the method by seed.
+        base: results of the baseline by seed.
+        sign: -1 where less of the metric is better, which turns the differences.
+    """
+    common = sorted(set(values) & set(base))
+    by_seed = {seed: sign * (values[seed] - base[seed]) for seed in common}
+    scale = max((abs(side[seed]) for side in (values, base) for seed in common), default=0.0)
+    return summarise_differences(by_seed, scale, unpaired=len(set(values) ^ set(base)))
+
+
+def summarise_differences(by_seed: Mapping[int, float], scale: float | None = None, unpaired: int = 0) -> Difference:
+    """Return the mean of differences with its interval and test.
+
+    Args:
+        by_seed: the differences, by seed or by another unit.
+        scale: largest absolute value of what is compared, by which rounding is told from a spread; None for that of
+            the differences.
+        unpaired: number of seeds that one side lacks.
+    """
+    x = np.array(list(by_seed.values()), dtype=float)
+    n, nan = len(x), math.nan
+    diverged = int((~np.isfinite(x)).sum())
+    mean = float(x.mean()) if n and not diverged else nan
+    std = float(x.std(ddof=1)) if n > 1 and not diverged else nan
+    reason = ""
+    if diverged:
+        reason = f"diverged on {diverged} of {n} seeds"
+    elif n < 2:
+        reason = "one common seed" if n else "no common seeds"
+    elif std <= ROUNDING * (np.abs(x).max() if scale is None else scale):
+        reason = f"same on all {n} seeds"
+    half, p = (nan, nan) if reason else map(float, t_test(x))
+    return Difference(mean, std, n, half, p, dict(by_seed), unpaired, diverged, reason)

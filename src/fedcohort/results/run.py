@@ -1,0 +1,95 @@
+"""The result of a run: the mean of its evaluations in the last sixth of the horizon.
+
+    x = mean{v(t) : 5H/6 < t <= H}; the last three evaluations where fewer lie in that window
+
+A model that is not trained yet (t = 0) never counts. On the virtual clock the mean is weighted by the time for which
+each model was the newest. A single value has twice the spread between seeds, and the best value shrinks differences
+(Bouthillier et al. 2021, MLSys; Agarwal et al. 2021, NeurIPS).
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from fedcohort import ranges
+
+SHARE = 1 / 6  # of the horizon
+LEAST = 3  # evaluations
+ROUNDING = 1e-9  # of a step
+Kind = Literal["late", "last", "best"]
+KINDS: tuple[Kind, ...] = ("late", "last", "best")
+Values = Float64[np.ndarray, "evaluations"]
+Mask = Bool[np.ndarray, "evaluations"]
+Numbers = Sequence[float] | Values
+
+
+def late_window(steps: Numbers, horizon: float | None = None, share: float = SHARE, least: int = LEAST) -> Mask:
+    """Return which evaluations the late mean averages.
+
+    Args:
+        steps: rounds of the evaluations, increasing; 0 for the untrained model.
+        horizon: last round that counts; None for the last evaluation.
+        share: of the horizon, in (0, 1].
+        least: number of evaluations that are averaged where the window holds fewer.
+    """
+    steps = np.asarray(steps, dtype=float)
+    trained = steps > 0
+    end = (steps[-1] if len(steps) else 0.0) if horizon is None else horizon
+    counts = trained & (steps <= end)
+    window = counts & (steps > end * (1 - share) + ROUNDING)
+    if window.sum() < least:
+        window = np.zeros(len(steps), dtype=bool)
+        window[np.flatnonzero(counts)[-least:]] = True
+    return window
+
+
+def run_result(
+    steps: Numbers, values: Numbers, kind: Kind = "late", horizon: float | None = None, share: float = SHARE
+) -> float:
+    """Return the result of a run from its evaluations; NaN where no trained model was evaluated.
+
+    Args:
+        steps: rounds of the evaluations, increasing.
+        values: the metric at these rounds.
+        kind: `late` for the mean over the window, `last` or `best` for one value (of metrics where more is better).
+        horizon: last round that counts; None for the last evaluation.
+        share: of the horizon that `late` averages.
+    """
+    ranges.choice("result", kind, *KINDS)
+    steps, values = np.asarray(steps, dtype=float), np.asarray(values, dtype=float)
+    counts = (steps > 0) & (steps <= (math.inf if horizon is None else horizon))
+    if not counts.any():
+        return math.nan
+    if kind == "late":
+        return float(values[late_window(steps, horizon, share)].mean())
+    return float(values[counts][-1] if kind == "last" else values[counts].max())
+
+
+def mean_over_time(virtual_s: Numbers, values: Numbers, clock_s: float, share: float = SHARE) -> float:
+    """Return the mean over the last `share` of `clock_s` virtual seconds, in which the newest model counts.
+
+    A model counts from the end of its round, in time, until the end of the next one. Evaluations after `clock_s` do
+    not count, and the last model of a run that ended earlier by its number of rounds counts until `clock_s`.
+    """
+    seconds = newest_for(virtual_s, clock_s, share)
+    return float(np.average(np.asarray(values, dtype=float)[seconds > 0], weights=seconds[seconds > 0]))
+
+
+def newest_for(virtual_s: Numbers, clock_s: float, share: float = SHARE) -> Values:
+    """Return for how many seconds of the last `share` of the clock each model was the newest, 0 or less for never."""
+    begin = np.array(virtual_s, dtype=float)
+    begin[:1] = -math.inf  # the first model was there before its evaluation
+    end = np.append(begin[1:], math.inf)
+    seconds: Values = np.minimum(end, clock_s) - np.maximum(begin, (1 - share) * clock_s)
+    return seconds
+
+
+def late_slope(steps: Numbers, values: Numbers, horizon: float | None = None, share: float = SHARE) -> float:
+    """Return the slope of the values over the late window, per round; NaN for fewer than two evaluations."""
+    window = late_window(steps, horizon, share)
+    if window.sum() < 2:
+        return math.nan
+    return float(np.polyfit(np.asarray(steps, dtype=float)[window], np.asarray(values, dtype=float)[window], 1)[0])

@@ -1,0 +1,88 @@
+"""The verdict on a difference: a minimum effect, and equivalence.
+
+    better, worse   Holm's p < alpha, |D| >= least, and enough seeds.
+    different       Holm's p < alpha, |D| < least.
+    equivalent      both one-sided p of TOST < alpha against -margin and +margin (Schuirmann 1987; Lakens 2017).
+    not settled     none of these.
+
+TOST is an intersection test, whose p is not corrected for many tests.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcohort.results.difference import Difference
+from fedcohort.results.run import Numbers
+
+BETTER, WORSE, EQUIVALENT, OPEN = "better", "worse", "equivalent", "not settled"
+DIFFERENT = "different, below the minimum effect"
+TOO_FEW, DIVERGED, UNIFORM = "too few seeds", "diverged", "same on all seeds"
+FASTER, SLOWER, UNREACHED = "faster", "slower", "target not reached"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What counts as a difference, fixed before the runs. Effects are in the metric's own unit.
+
+    Attributes:
+        alpha: level of two-sided tests after correction, in (0, 1).
+        least: minimum effect of a verdict, 0 or more.
+        margin: of equivalence, above 0.
+        seeds: paired seeds that a verdict needs, 2 or more.
+        ratio: minimum effect of a speed-up, 1 or more.
+        ratio_margin: of equivalence of a speed-up, above 1.
+        worth: difference for which the number of seeds is computed, above 0.
+    """
+
+    alpha: float = 0.05
+    least: float = 0.005
+    margin: float = 0.01
+    seeds: int = 3
+    ratio: float = 1.05
+    ratio_margin: float = 1.1
+    worth: float = 0.01
+
+
+def equivalence_p(values: Numbers, margin: float) -> float:
+    """Return the p of TOST that the mean lies within -margin and +margin; NaN where there is no test."""
+    from scipy.stats import ttest_1samp
+
+    x = np.asarray(values, dtype=float)
+    if len(x) < 2 or not np.isfinite(x).all() or not np.ptp(x):
+        return math.nan
+    above = ttest_1samp(x, -margin, alternative="greater").pvalue
+    below = ttest_1samp(x, margin, alternative="less").pvalue
+    return float(max(above, below))
+
+
+def name_verdict(mean: float, p: float, p_equivalent: float, n: int, rules: Rules) -> str:
+    """Return the verdict on a mean difference.
+
+    Args:
+        mean: positive where the method is better.
+        p: adjusted for the family of the claim; NaN where there is no test.
+        p_equivalent: of TOST.
+        n: paired seeds.
+        rules: what counts.
+    """
+    if n < rules.seeds:
+        return TOO_FEW
+    if p < rules.alpha:
+        return (BETTER if mean > 0 else WORSE) if abs(mean) >= rules.least else DIFFERENT
+    return EQUIVALENT if p_equivalent < rules.alpha else OPEN
+
+
+def judge_difference(difference: Difference, p: float, rules: Rules) -> str:
+    """Return the verdict on a paired difference, whose p after the correction of the claim's family is `p`."""
+    if difference.diverged:
+        return DIVERGED
+    if difference.n >= rules.seeds and not math.isfinite(difference.p):
+        return UNIFORM
+    return name_verdict(difference.mean, p, equivalence_p(difference.values, rules.margin), difference.n, rules)
+
+
+def sign_of(verdict: str) -> int:
+    """Return 1 for better or faster, -1 for worse or slower, else 0."""
+    return 1 if verdict in (BETTER, FASTER) else -1 if verdict in (WORSE, SLOWER) else 0

@@ -1,0 +1,96 @@
+"""A user's own network: it trains, resumes and is refused with the reason, without a file of ours."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fedcohort.errors import FedcohortError
+from fedcohort.model.module import Module
+from own_networks import NETWORKS
+from run_harness import go
+from yaml_words import make
+
+RUN = ("dataset=digits", "model=module", "client.epochs=1", "client.lr=0.05")
+
+
+def words(name: str, *more: str) -> tuple[str, ...]:
+    network = NETWORKS.get(name, {"path": f"own_networks.{name}", "head": None})
+    head = [] if network["head"] is None else [f"model.head={network['head']}"]
+    return (*RUN, f"model.path={network['path']}", *head, *more)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_resumed_run_equals_a_whole_one(name: str, tmp_path: Path) -> None:
+    """Dropout is drawn anew from the seed; buffers, batch norm's statistics and tied weights are saved."""
+    whole = go(tmp_path / "whole", *words(name, "rounds=3"))
+    go(tmp_path / "parts", *words(name, "rounds=2"))
+    resumed = go(tmp_path / "parts", *words(name, "rounds=3", "resume=true"))
+    assert torch.equal(whole.weights(), resumed.weights())
+    assert [report.metrics for report in whole.reports[-1:]] == [report.metrics for report in resumed.reports[-1:]]
+    first, last = whole.reports[0], whole.reports[-1]
+    assert last.metrics["server_val/loss"] != first.metrics["server_val/loss"], "it has learnt something"
+
+
+def test_parameters_come_from_the_data_and_from_args() -> None:
+    network = make("model", "module", args={"width": 3}).build((2, 4), 5)
+    assert (network.hidden.in_features, network.hidden.out_features, network.out.out_features) == (8, 3, 5)
+    assert make("model", "module", args={"in_features": 2}).build((2, 4), 5).hidden.in_features == 2, "args come first"
+
+
+def test_tied_weights_are_one_parameter() -> None:
+    network = make("model", "module", path="own_networks.TiedWeights").build((4,), 2)
+    assert sum(p.numel() for p in network.parameters()) == 4 * 5 + 5 + 5 + 5 * 2 + 2
+
+
+REFUSED: list[tuple[tuple[str, ...], str]] = [
+    (("model.path=null",), "model.path must be the dotted name of a class, as my_networks.Net .*, got None"),
+    (("model.path=Net",), "model.path must be the dotted name of a class, .*, got 'Net'"),
+    (("model.path=nowhere.Net",), "there is no module 'nowhere' in the working folder .* or on PYTHONPATH"),
+    (("model.path=own_networks.Dens",), "own_networks has no class 'Dens'; did you mean Dense?"),
+    (("model.path=own_networks.Plain",), "must be a class or function that makes an nn.Module, got 'Plain'"),
+    (("model.path=own_networks.Dense", "model.args={widht:3}"), "has no parameter 'widht'; did you mean width?"),
+    (
+        ("model.path=own_networks.Fails",),
+        "own_networks.Fails needs the parameter 'depth': type model.args={depth: ...}",
+    ),
+    (
+        ("model.path=own_networks.Fails", "model.args={depth:4}"),
+        r"Fails\(depth=4\) raises ValueError: no network of depth 4 \(.*own_networks.py, line \d+, in __init__\)",
+    ),
+    (("model.path=own_networks.InPlace",), "must leave its inputs as they are, got them changed"),
+    (("model.path=own_networks.Lazy",), "the network must have no lazy layer, got the parameter 'out.weight'"),
+    (("model.path=own_networks.Unseeded",), "'out.bias' differs between two networks of one seed"),
+    (("model.path=own_networks.NamedHeads",), "must return a tensor of logits, got a dict with auxiliary, logits: "),
+    (("model.path=own_networks.NamedHeads", "model.head=loss"), "forward raised KeyError: 'loss'"),
+    (("model.path=own_networks.Dense", "model.head=true"), "model.head must be an integer, a text or null, got True"),
+    (("model.path=own_networks.Dense", "model.inputs=tokens"), "reads symbols, and the inputs of dataset=digits are"),
+]
+
+
+@pytest.mark.parametrize(("typed", "message"), REFUSED)
+def test_what_cannot_be_used_is_refused_with_the_reason(typed: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    with pytest.raises(FedcohortError, match=message):
+        go(tmp_path, *RUN, *typed)
+    assert not list(tmp_path.iterdir()), "nothing is written"
+
+
+def test_the_working_folder_is_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After PYTHONPATH; a wrong name lists the Python files that are there."""
+    (tmp_path / "networks_of_mine.py").write_text("from torch import nn\n\n\ndef net():\n    return nn.Linear(4, 2)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert isinstance(make("model", "module", path="networks_of_mine.net").build((4,), 2), torch.nn.Linear)
+    with pytest.raises(FedcohortError, match=re.escape(f"{tmp_path} or on PYTHONPATH; did you mean networks_of_mine?")):
+        Module("network_of_mine.net", None, "numbers", "sample", None)
+
+
+def test_an_import_that_fails_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fails_at_import.py").write_text("import torch\n\nraise RuntimeError('no licence')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    model: Any = make("model", "module", path="fails_at_import.Net")
+    with pytest.raises(FedcohortError, match=r"raises RuntimeError: no licence \(.*fails_at_import.py, line 3"):
+        model.build((4,), 2)

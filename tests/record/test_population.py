@@ -1,0 +1,81 @@
+"""Which clients are skewed, judged against what chance would do."""
+
+import numpy as np
+import pytest
+
+from fedcohort import units
+from fedcohort.record import population
+
+
+@pytest.mark.parametrize("size", [20, 60, 2000])
+@pytest.mark.parametrize("classes", [2, 10, 62])
+def test_samples_dealt_at_random_are_not_skewed(size: int, classes: int) -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(size, rng.dirichlet(np.full(classes, 20.0)), 500)
+    assert population.find_skewed(counts).mean() < 0.01
+
+
+def test_clients_with_one_class_are_skewed() -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(60, np.full(10, 0.1), 100)
+    counts[:30] = 0
+    counts[np.arange(30), np.arange(30) % 10] = 60
+    assert population.find_skewed(counts).tolist() == [True] * 30 + [False] * 70
+
+
+@pytest.mark.parametrize(("own", "skewed"), [(65, False), (67, True)])
+def test_the_bound_is_the_quantile_of_a_table(own: int, skewed: bool) -> None:
+    """A client's table against a quantile that stands in books.
+
+    Two classes, half of the federation each: (own - 50)^2 / 50 + (50 - own)^2 / 50 against 10.828, chi-square's .001
+    for one degree of freedom: 9.0 and 11.56.
+    """
+    counts = np.array([[own, 100 - own], [100_000 - own, 99_900 + own]])
+    assert bool(population.find_skewed(counts)[0]) == skewed
+
+
+@pytest.mark.parametrize("counts", [np.array([[5], [9]]), np.array([[5, 0], [9, 0]])])
+def test_one_class_alone_is_never_skewed(counts: np.ndarray) -> None:
+    assert not population.find_skewed(counts).any()
+
+
+def test_shares_and_classes() -> None:
+    counts = np.array([[1, 3, 0], [0, 0, 0]])
+    assert population.shares(counts).tolist() == [[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]]
+    assert population.count_classes(counts).tolist() == [2, 0]
+    assert population.low_middle_high(np.array([3, 1, 2])) == (1, 2, 3)
+    assert all(np.isnan(population.low_middle_high(np.array([]))))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (units.bytes_(0), "0 B"),
+        (units.bytes_(999.6), "1 kB"),
+        (units.bytes_(1_234_567), "1.23 MB"),
+        (units.bytes_(float("nan")), "-"),
+        (units.flops(3.2e12), "3.2 TFLOP"),
+        (units.seconds(0.466), "0.466 s"),
+        (units.seconds(1860), "31 min 0 s"),
+        (units.seconds(15_500), "4 h 18 min"),
+        (units.seconds(500_000), "5 d 19 h"),
+        (units.percent(0.87312), "87.3 %"),
+        (units.percent(float("nan")), "-"),
+        (units.number(0.449312), "0.4493"),
+    ],
+)
+def test_numbers_as_people_read_them(text: str, expected: str) -> None:
+    assert text == expected
+
+
+def test_rare_classes_are_not_taken_for_skew() -> None:
+    """Dealt by chance, 20 samples of 100 classes of which the rarest is a hundred times rarer than the most frequent.
+
+    One rare sample is much of X^2: against chi-square itself one client in seven would count as skewed.
+    """
+    shares = 100 ** (-np.arange(100) / 99)
+    counts = np.random.default_rng(0).multinomial(20, shares / shares.sum(), size=2000)
+    assert population.find_skewed(counts).mean() < 0.01
+    one_class = np.diag(np.full(100, 20))
+    assert population.find_skewed(np.concatenate([counts, one_class]))[-100:].all()
+    assert not population.find_skewed(np.eye(10, dtype=np.int64)).any(), "one sample of equal classes tells nothing"

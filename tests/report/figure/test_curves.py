@@ -1,0 +1,26 @@
+"""How a run's curves are smoothed."""
+
+import numpy as np
+import pandas as pd
+
+from fedcohort.report.figure import curves
+
+
+def test_a_moving_mean_of_equal_values_is_that_value() -> None:
+    assert curves.moving_mean(np.arange(9), np.full(9, 2.5), 5).tolist() == [2.5] * 9
+    assert curves.moving_mean(np.arange(3), np.array([0.0, 3.0, 6.0]), 3).tolist() == [1.5, 3.0, 4.5]
+
+
+def test_a_moving_mean_is_of_rounds_however_often_they_are_measured() -> None:
+    """Of the rounds 0, 10, 20, 40, within 10: 0 and 3; 0, 3 and 6; 3 and 6; 9."""
+    steps, values = np.array([0, 10, 20, 40]), np.array([0.0, 3.0, 6.0, 9.0])
+    assert curves.moving_mean(steps, values, 21).tolist() == [1.5, 3.0, 4.5, 9.0]
+    assert curves.moving_mean(steps, values, 19).tolist() == values.tolist()
+
+
+def test_only_many_points_are_smoothed() -> None:
+    """Of 1,500 rounds 31, where more than 300 were measured; every fifth of them are readable as they are."""
+    often = pd.DataFrame({"test/acc": np.zeros(1500)})
+    assert curves.smoothing(often) == 31
+    assert curves.smoothing(often[:300]) == 1
+    assert curves.smoothing(often.where(often.index.to_series() % 5 == 0, axis=0)) == 1

@@ -1,0 +1,202 @@
+"""The figure that explains a round: who is in it, in which order, of which parts, at every size."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from fedcohort.command.figures import main
+from fedcohort.errors import OptionError
+from fedcohort.record.history import read
+from fedcohort.record.journal import Journal
+from fedcohort.record.observer import RunInfo
+from fedcohort.report.choice import (
+    ARRIVED,
+    AWAY,
+    BEST,
+    IDLE,
+    LATE,
+    MOST,
+    ExplainedRound,
+    choose_rows,
+    explain,
+    load,
+)
+from fedcohort.report.figure import one_round
+from record.made_up import info, report
+from report.test_run_figures import drawn, laid_out, words  # noqa: F401
+
+NAN, INF = np.nan, np.inf
+
+
+def written(folder: Path, *rounds: Mapping[str, np.ndarray | None], clients: int = 12, cohort: int = 4) -> RunInfo:
+    """A run with the made-up rounds, each with its own columns beside; None takes one away."""
+    facts, journal = info(folder, clients=clients), Journal()
+    journal.start(facts)
+    journal.observe(report(0, clients=clients))
+    for step, columns in enumerate(rounds, start=1):
+        made = report(step, clients=clients, cohort=cohort)
+        table = {**made.clients, **columns}
+        kept = {name: values for name, values in table.items() if values is not None}
+        journal.observe(dataclasses.replace(made, clients=kept))
+    journal.finish("finished")
+    return facts
+
+
+def ids(*clients: int) -> np.ndarray:
+    return np.array(clients)
+
+
+def round_of(score: list[float], fate: list[int], **parts: list[float]) -> ExplainedRound:
+    columns = {name: np.array(values, float) for name, values in parts.items()}
+    return ExplainedRound(3, np.array(score, float), columns, None, np.array(fate))
+
+
+def test_the_best_come_first_and_those_without_a_score_last() -> None:
+    made = round_of([NAN, 1.0, INF, -INF, 2.0, 1.0], [IDLE, IDLE, ARRIVED, AWAY, IDLE, LATE])
+    assert made.ranking.tolist() == [2, 4, 5, 1, 3, 0]  # 5 before 1: at equal scores those who were selected
+
+
+def test_rows_are_the_best_and_all_who_were_selected() -> None:
+    fate = [IDLE] * 100
+    fate[99] = fate[98] = ARRIVED
+    assert choose_rows(round_of([-float(k) for k in range(100)], fate)).tolist() == [*range(BEST), 98, 99]
+    assert choose_rows(round_of([NAN] * 100, fate)).tolist() == [98, 99]
+    assert len(choose_rows(round_of([0.0] * 100, [LATE] * 100))) == MOST
+
+
+@pytest.mark.parametrize(
+    ("score", "parts", "stacked"),
+    [
+        ([3.0, 1.0], {"a": [1.0, 2.0], "b": [2.0, -1.0]}, True),
+        ([3.0, NAN], {"a": [1.0, NAN], "b": [2.0, -1.0]}, True),
+        ([INF, 1.0], {"a": [1.0, 2.0], "b": [2.0, -1.0]}, True),  # what is infinite is no sum
+        ([3.0, 1.0], {"a": [1.0, 2.0], "b": [2.0, 0.5]}, False),
+        ([3.0, 1.0], {"a": [NAN, 2.0], "b": [2.0, -1.0]}, False),
+        ([3.0, 1.0], {"a": [3.0, 1.0]}, False),
+        ([NAN, NAN], {"a": [1.0, 2.0], "b": [2.0, -1.0]}, False),
+    ],
+)
+def test_parts_are_stacked_where_they_add_up(score: list[float], parts: dict[str, list[float]], stacked: bool) -> None:
+    assert round_of(score, [IDLE, ARRIVED], **parts).stacked is stacked
+
+
+def test_a_round_is_read_as_it_was_written(tmp_path: Path) -> None:
+    score, chance = np.linspace(-1, 1, 12), np.full(12, 1 / 12)
+    score[3] = NAN
+    facts = written(tmp_path / "run", {}, {"score": score, "probability": chance, "part_nothing": np.full(12, NAN)})
+    made, found = report(2), load(read(facts.folder), 2)
+    np.testing.assert_array_equal(found.score, score)
+    assert found.probability is not None
+    np.testing.assert_array_equal(found.probability, chance)
+    assert list(found.parts) == ["explore"]
+    assert np.flatnonzero(found.fate == ARRIVED).tolist() == made.arrived.tolist()
+    assert np.flatnonzero(found.fate == LATE).tolist() == np.setdiff1d(made.cohort, made.arrived).tolist()
+    assert np.flatnonzero(found.fate == AWAY).tolist() == np.flatnonzero(~made.clients["available"]).tolist()
+
+
+def test_the_last_round_that_chose_by_a_score_is_explained(
+    tmp_path: Path,
+    drawn: dict[str, Figure],  # noqa: F811
+) -> None:
+    nothing, nobody = {"score": None}, dict.fromkeys(("selected", "arrived"), np.zeros(12, dtype=bool))
+    facts = written(tmp_path / "run", {}, {}, nothing, nobody)
+    history = read(facts.folder)
+    assert explain(history) == [1, 2]
+    assert one_round.draw(facts, history, tmp_path / "round.png")
+    assert "Round 2: " in words(drawn["round.png"])
+
+
+def test_a_selector_without_scores_has_no_such_figure(
+    tmp_path: Path,
+    drawn: dict[str, Figure],  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    facts = written(tmp_path / "run", {"score": None, "part_explore": None})
+    assert not one_round.draw(facts, read(facts.folder), tmp_path / "round.png")
+    assert main([str(facts.folder), "round=1"]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert said == "round must be left out, as selector=flash gives neither scores nor probabilities, got 1"
+    assert not drawn
+
+
+def test_the_command_draws_the_round_that_was_asked_for(
+    tmp_path: Path,
+    drawn: dict[str, Figure],  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    facts = written(tmp_path / "run", {}, {}, {})
+    assert main([str(facts.folder), "round=1"]) == 0
+    assert list(drawn) == ["round-1.png"]
+    assert capsys.readouterr().out.strip() == str(facts.folder / "figures" / "round-1.png")
+    assert main([str(facts.folder), "round=4"]) == 1
+    assert "round must be one of the rounds that chose by scores or probabilities, 1 to 3, got 4" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    for mistake in ("round=x", "round=-1", "round="):
+        with pytest.raises(OptionError, match=r"round must be an integer in \[1, inf\)"):
+            main([str(facts.folder), mistake])
+
+
+def test_bars_end_where_the_score_is(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+    """exploit 2, explore 1, penalty -0.5: to 3 on the right, to -0.5 on the left, a stroke at 2.5."""
+    parts = {"part_exploit": np.full(12, 2.0), "part_explore": np.full(12, 1.0), "part_penalty": np.full(12, -0.5)}
+    facts = written(tmp_path / "run", {"score": np.full(12, 2.5), **parts})
+    one_round.draw(facts, read(facts.folder), tmp_path / "round.png")
+    (axes,) = drawn["round.png"].axes
+    bars = [patch for patch in axes.patches if patch.get_width()]  # type: ignore[attr-defined]
+    edges = [bar.get_x() + bar.get_width() for bar in bars]  # type: ignore[attr-defined]
+    assert (max(edges), min(edges)) == (3.0, -0.5)
+    assert len(bars) == 3 * 12
+    (stroke, *_) = axes.lines
+    assert set(np.asarray(stroke.get_xdata()).tolist()) == {2.5}
+    assert {"exploitation", "exploration", "penalty", "selected, arrived"} <= set(words(drawn["round.png"]).split("\n"))
+
+
+def test_parts_that_have_no_room_are_counted(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+    parts = {f"part_p{i}": np.arange(12.0) + i for i in range(one_round.PANELS + 1)}  # explore is the seventh
+    facts = written(tmp_path / "run", parts)
+    one_round.draw(facts, read(facts.folder), tmp_path / "round.png")
+    assert "(2 more are not shown)" in words(drawn["round.png"])
+    assert len(drawn["round.png"].axes) == 1 + one_round.PANELS
+
+
+@pytest.mark.parametrize(
+    ("clients", "cohort", "score"),
+    [
+        *((clients, cohort, "finite") for clients, cohort in ((1, 1), (2, 1), (50, 10), (3550, 10))),
+        *((clients, cohort, score) for clients, cohort in ((1, 1), (12, 4), (3550, 355)) for score in ("some", "none")),
+    ],
+)
+def test_it_is_legible_at_every_size(
+    tmp_path: Path,
+    laid_out: dict[str, Figure],  # noqa: F811
+    clients: int,
+    cohort: int,
+    score: str,
+) -> None:
+    value = np.random.default_rng(0).standard_normal(clients)
+    if score == "some":
+        value[::3], value[1::5], value[2::7] = NAN, INF, -INF
+    if score == "none":
+        value[:] = NAN
+    facts = written(tmp_path / "run", {"score": value, "probability": np.ones(clients)}, clients=clients, cohort=cohort)
+    assert one_round.draw(facts, read(facts.folder), tmp_path / "round.png") is bool(
+        report(1, clients=clients).cohort.size
+    )
+    if not laid_out:
+        return
+    figure = laid_out["round.png"]
+    box = figure.get_tightbbox()
+    assert figure.get_figheight() <= 9
+    assert min(box.x0, box.y0) >= -0.02
+    assert box.x1 <= figure.get_figwidth() + 0.02
+    assert box.y1 <= figure.get_figheight() + 0.02
+    names = [label for axes in figure.axes for label in axes.get_yticklabels() if label.get_text().isdecimal()]
+    assert all(float(name.get_fontsize()) >= 5 for name in names)
+    rows = len(choose_rows(load(read(facts.folder), 1)))
+    heights = [axes.get_window_extent().height / figure.dpi for axes in figure.axes]
+    assert max(heights) / rows >= 0.085  # inches: 6 points a row

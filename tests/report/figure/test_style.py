@@ -1,0 +1,28 @@
+"""What the figures share: small multiples and file formats."""
+
+from pathlib import Path
+
+import pytest
+
+from fedcohort.report.figure import style
+
+
+@pytest.mark.parametrize(("width", "across"), [(style.COLUMN, 2), (style.PAGE, 4)])
+def test_small_multiples_share_axes_and_fill_rows(width: float, across: int) -> None:
+    figure, panels = style.panels(
+        5, "a title that is far too long for a column of a paper, but has room", "5 runs", width=width
+    )
+    assert len(panels) == len(figure.axes) == 5
+    panels[0].set_xlim(0, 7)
+    assert panels[4].get_xlim() == (0, 7)
+    places = [panel.get_subplotspec() for panel in panels]
+    assert max(place.colspan.start for place in places if place is not None) == across - 1
+    assert figure.get_figwidth() == width
+
+
+def test_a_figure_is_saved_for_screens_and_papers(tmp_path: Path) -> None:
+    figure, _ = style.panels(1, "a", "b", width=style.COLUMN)
+    files = style.save(figure, tmp_path / "a.png", ("png", "pdf", "svg"))
+    assert [file.name for file in files] == ["a.png", "a.pdf", "a.svg"]
+    starts = [file.read_bytes()[:5] for file in files]
+    assert starts == [b"\x89PNG\r", b"%PDF-", b"<?xml"]

@@ -1,0 +1,284 @@
+"""The figures: drawn from the journal, whole for a resumed run, readable at every size."""
+
+import dataclasses
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from fedcohort.command.figures import main
+from fedcohort.errors import CheckpointError
+from fedcohort.record.history import read
+from fedcohort.record.journal import Journal
+from fedcohort.record.observer import RunInfo
+from fedcohort.report import run_figures as module
+from fedcohort.report.choice import ARRIVED, AWAY, LATE
+from fedcohort.report.figure import curves, partition, selection, selector_state, style
+from fedcohort.report.run_figures import Figures, draw
+from record.made_up import info, play, report
+
+NAMES = ["accuracy.png", "belief.png", "partition.png", "round.png", "selection.png"]
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
+    """The figures by file name, neither laid out nor written: that is what takes time."""
+    found: dict[str, Figure] = {}
+    monkeypatch.setattr(style, "save", lambda figure, path: found.update({path.name: figure}))
+    return found
+
+
+@pytest.fixture
+def laid_out(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
+    """The figures by file name, with everything where it will be, but not written."""
+    found: dict[str, Figure] = {}
+
+    def keep(figure: Figure, path: Path) -> None:
+        figure.draw_without_rendering()
+        found[path.name] = figure
+
+    monkeypatch.setattr(style, "save", keep)
+    return found
+
+
+def ran(folder: Path, **other: Any) -> RunInfo:
+    facts = info(folder, **other)
+    play([Journal()], facts)
+    return facts
+
+
+def words(figure: Figure) -> str:
+    """All the text in a figure."""
+    texts = [text.get_text() for text in figure.texts]
+    for axes in figure.axes:
+        texts += [axes.get_title(), axes.get_title("left"), axes.get_xlabel(), axes.get_ylabel()]
+        texts += [text.get_text() for text in axes.texts]
+    for legend in figure.legends:
+        texts += [text.get_text() for text in legend.get_texts()]
+    return "\n".join(texts)
+
+
+def test_files_and_nothing_else(tmp_path: Path) -> None:
+    facts, before = info(tmp_path / "run"), dict(matplotlib.rcParams)
+    play([Journal(), Figures()], facts)
+    made = sorted((facts.folder / "figures").iterdir())
+    assert [path.name for path in made] == NAMES
+    assert all(path.read_bytes()[:8] == PNG for path in made)
+    assert dict(matplotlib.rcParams) == before, "matplotlib's global state"
+    assert logging.getLogger("matplotlib").level == logging.WARNING
+
+
+@pytest.mark.parametrize(("status", "there"), [("interrupted", True), ("failed", False)])
+def test_when_they_are_drawn(tmp_path: Path, drawn: dict[str, Figure], status: str, there: bool) -> None:
+    play([Journal(), Figures()], info(tmp_path / "run"), last=3, status=status)
+    assert (sorted(drawn) == NAMES) == there
+
+
+def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+    draw(ran(tmp_path / "run"))
+    for figure in drawn.values():
+        assert "flash + scaffold on fashion_mnist, noniid30_noise15, 12 clients, seed 0" in words(figure)
+    expected = {
+        "accuracy.png": ["accuracy, %", "cross-entropy, nats", "communication round, each about 5 min 1"],
+        "partition.png": ["class", "client", "samples, training\nand validation", "wrong labels, %", "virtual s"],
+        "selection.png": ["client, sorted by label noise", "times selected", "selected, too late", "unavailable"],
+        "round.png": [
+            "Round 6: ",
+            " available clients selected, ",
+            "score",
+            "exploration",
+            "client, best first (12 of 12)",
+        ],
+        "belief.png": ["theta[duration]", "communication round", "mean and 95 % interval"],
+    }
+    for name, labels in expected.items():
+        assert all(label in words(drawn[name]) for label in labels), name
+    best = max(range(7), key=lambda step: report(step).metrics["test/acc"])
+    assert f"best so far: {100 * report(best).metrics['test/acc']:.1f} % at round {best}" in words(
+        drawn["accuracy.png"]
+    )
+
+
+def test_an_experiment_is_told_from_its_selector(tmp_path: Path) -> None:
+    facts = info(tmp_path / "run")
+    both = dataclasses.replace(facts, choices={**facts.choices, "experiment": "flash"})
+    assert style.run_words(both).startswith("experiment=flash: flash + scaffold on fashion_mnist, noniid30_noise15, ")
+    assert style.run_words(facts).startswith("flash + scaffold on ")
+
+
+def test_no_text_is_cut_off(tmp_path: Path, laid_out: dict[str, Figure]) -> None:
+    facts = info(tmp_path / "run", clients=50, rounds=30)
+    choices = {**facts.choices, "partition": "dominant_class", "label_noise": "beta", "experiment": "flash_literal"}
+    del choices["heterogeneity"]
+    options = {"partition": {"fraction": 0.123456, "share": 0.987654}, "label_noise": {"a": 15}}
+    facts = dataclasses.replace(facts, choices=choices, config={**facts.config, **options})
+    play([Journal()], facts)
+    draw(facts)
+    for name, figure in laid_out.items():
+        box = figure.get_tightbbox()
+        assert box.x0 >= -0.02, name
+        assert box.y0 >= -0.02, name
+        assert box.x1 <= figure.get_figwidth() + 0.02, name
+        assert box.y1 <= figure.get_figheight() + 0.02, name
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> RunInfo:
+    """A run of so many rounds that its curves are smoothed."""
+    return ran(tmp_path_factory.mktemp("long") / "run", clients=5, classes=3, rounds=400)
+
+
+@pytest.mark.parametrize(("clients", "classes", "rounds"), [(1, 1, 1), (2, 2, 0), (450, 62, 2), (5, 3, 400)])
+def test_every_size(
+    tmp_path: Path, laid_out: dict[str, Figure], long: RunInfo, clients: int, classes: int, rounds: int
+) -> None:
+    size = {"clients": clients, "classes": classes, "rounds": rounds}
+    draw(long if rounds == 400 else ran(tmp_path / "run", **size))
+    assert {"accuracy.png", "partition.png"} <= laid_out.keys()
+    assert all(figure.get_figheight() <= 9 for figure in laid_out.values())
+
+
+def test_the_selection_map_shows_who_did_what_when(tmp_path: Path) -> None:
+    facts = ran(tmp_path / "run")
+    fate = selection.fates(read(facts.folder), np.arange(12))
+    assert fate.shape == (12, 6)
+    for step in range(1, 7):
+        made = report(step)
+        late = set(made.cohort.tolist()) - set(made.arrived.tolist())
+        assert np.flatnonzero(fate[:, step - 1] == ARRIVED).tolist() == made.arrived.tolist()
+        assert set(np.flatnonzero(fate[:, step - 1] == LATE).tolist()) == late
+        away = np.flatnonzero(~made.clients["available"])
+        assert np.flatnonzero(fate[:, step - 1] == AWAY).tolist() == away.tolist()
+
+
+def test_a_large_population_has_rows_of_those_ever_selected(
+    tmp_path: Path, drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = ran(tmp_path / "run", clients=40)
+    history = read(facts.folder)
+    ever = selection.ever_selected(history)
+    assert ever.tolist() == sorted({k for step in range(1, 7) for k in report(step, clients=40).cohort.tolist()})
+    assert 0 < len(ever) < 40
+    whole = selection.fates(history, np.arange(40))
+    np.testing.assert_array_equal(selection.fates(history, ever), whole[ever])
+    monkeypatch.setattr(selection, "CELLS", 40 * 6 - 1)
+    assert selection.draw(facts, history, tmp_path / "selection.png")
+    assert f"client, of the {len(ever)} ever selected" in words(drawn["selection.png"])
+
+
+@pytest.mark.parametrize(
+    ("longest", "unit"),
+    [(200.0, "seconds"), (3000.0, "minutes"), (20_000.0, "hours"), (1e6, "days"), (np.nan, "seconds")],
+)
+def test_the_unit_of_virtual_time(longest: float, unit: str) -> None:
+    assert style.virtual_unit([0.0, longest])[1] == unit
+
+
+def test_a_run_without_virtual_time_says_so(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+    writer, facts = Journal(), info(tmp_path / "run")
+    writer.start(facts)
+    for step in range(3):
+        made = report(step)
+        writer.observe(dataclasses.replace(made, metrics={**made.metrics, "time/virtual_s": 0.0}))
+    curves.draw(facts, read(facts.folder), tmp_path / "accuracy.png")
+    assert "communication round, which take no virtual time" in words(drawn["accuracy.png"])
+
+
+def test_what_was_not_measured_is_not_drawn(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+    """Evaluated every other round, clients never, and a selector without beliefs."""
+    writer, facts = Journal(), info(tmp_path / "run")
+    writer.start(facts)
+    for step in range(5):
+        metrics = {"test/acc": 0.1 * step, "test/loss": 1.0} if step % 2 == 0 else {"comm/up_bytes": 1.0}
+        writer.observe(dataclasses.replace(report(step), metrics=metrics, trace={}))
+    draw(facts)
+    assert sorted(drawn) == ["accuracy.png", "partition.png", "round.png", "selection.png"]
+    assert "clients" not in words(drawn["accuracy.png"]).split("seed 0")[1]
+    (line, *_) = drawn["accuracy.png"].axes[0].lines
+    assert np.asarray(line.get_xdata()).tolist() == [0, 2, 4]
+
+
+def test_a_partition_without_noise_or_time_has_no_panel_for_it(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+    nothing = np.zeros(12)
+    partition.draw(info(tmp_path, noise_rate=nothing, expected_s=nothing), tmp_path / "partition.png")
+    said = words(drawn["partition.png"])
+    assert "Partition: classes and samples of each client" in said
+    assert "alike for all" not in said
+    assert not re.search("wrong labels|virtual|noise of", said)
+    assert len(drawn["partition.png"].axes) == 3  # the colour bar, the heat map, the sizes
+    partition.draw(info(tmp_path, noise_rate=nothing), tmp_path / "partition.png")
+    assert "Partition: classes, speed and samples of each client" in words(drawn["partition.png"])
+
+
+def test_very_unequal_sizes_are_on_a_logarithmic_axis(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+    for largest, scale in ((19, "linear"), (40, "log")):
+        counts = np.full((12, 2), 10)
+        counts[3] *= largest
+        partition.draw(info(tmp_path, class_counts=counts), tmp_path / "partition.png")
+        (sizes,) = [axes for axes in drawn["partition.png"].axes if axes.get_xlabel().startswith("samples")]
+        assert sizes.get_xscale() == scale
+
+
+def test_both_validation_curves_are_drawn_thin(tmp_path: Path, drawn: dict[str, Figure], long: RunInfo) -> None:
+    curves.draw(long, read(long.folder), tmp_path / "accuracy.png")
+    accuracy, loss = drawn["accuracy.png"].axes
+    for axes, name, scale in ((accuracy, "acc", 100.0), (loss, "loss", 1.0)):
+        (line,) = [line for line in axes.lines if line.get_label() == "server's validation set"]
+        assert line.get_linewidth() == curves.THIN
+        values = np.array([scale * report(s, clients=5).metrics[f"server_val/{name}"] for s in range(401)])
+        means = curves.moving_mean(np.arange(401), values, 9)
+        np.testing.assert_allclose(np.asarray(line.get_ydata(), dtype=float), means)
+
+
+def test_a_first_round_with_everybody_does_not_flatten_the_others(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+    writer, facts = Journal(), info(tmp_path / "run", clients=60)
+    writer.start(facts)
+    everybody = np.ones(60, dtype=bool)
+    for step in range(1, 8):
+        made = report(step, clients=60)
+        flags = dict.fromkeys(("available", "selected", "arrived"), everybody) if step == 1 else {}
+        writer.observe(dataclasses.replace(made, clients={**made.clients, **flags}))
+    selection.draw(facts, read(facts.folder), tmp_path / "selection.png")
+    cohort = drawn["selection.png"].axes[0]
+    assert cohort.get_ylim() == (0, 8)  # twice the median cohort, 4
+    assert "60" in words(drawn["selection.png"]).split()
+
+
+def test_many_beliefs_are_cut_and_the_title_says_so(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+    writer, facts = Journal(), info(tmp_path / "run")
+    writer.start(facts)
+    for step in range(3):
+        writer.observe(dataclasses.replace(report(step), trace={f"arm {k}": (0.0, 1.0) for k in range(50)}))
+    selector_state.draw(facts, read(facts.folder), tmp_path / "belief.png")
+    assert "(first 24 of 50)" in words(drawn["belief.png"])
+    assert len(drawn["belief.png"].axes) == 24
+
+
+def test_a_figure_that_cant_be_drawn_does_not_fail_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*args: object) -> None:
+        raise ValueError("a font is missing")
+
+    monkeypatch.setattr(partition, "draw", refuse)
+    play([Journal(), Figures()], info(tmp_path / "run"))
+    assert re.search(r"no figures \(a font is missing\); try again: \S*fedcohort figures /", said.text)
+
+
+def test_the_command_draws_them_again(
+    tmp_path: Path, drawn: dict[str, Figure], capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = ran(tmp_path / "run")
+    assert main([str(facts.folder)]) == 0
+    assert sorted(drawn) == NAMES
+    assert str(facts.folder / "figures" / "belief.png") in capsys.readouterr().out
+    assert main([str(tmp_path)]) == 1
+    assert "is not the folder of a run" in capsys.readouterr().err
+    with pytest.raises(CheckpointError):
+        module.redraw(tmp_path)

@@ -1,0 +1,78 @@
+"""The figures say things once: what is alike for all is a line of words, and clients are sorted by what isn't."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from fedcohort.record.history import read
+from fedcohort.record.journal import Journal
+from fedcohort.report.figure import curves, partition, selection
+from record.made_up import info, report
+from report.test_run_figures import drawn, words  # noqa: F401
+
+
+def test_what_is_alike_for_all_is_said_in_words(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+    """12 clients of 30 samples each, all in one order of classes; 60 virtual seconds of 27 samples are 2.2 each."""
+    counts, ones = np.full((12, 2), 15), np.ones(12)
+    same: dict[str, Any] = {
+        "class_counts": counts,
+        "noise_rate": 0.1 * ones,
+        "n_train": np.full(12, 27),
+        "expected_s": 60 * ones,
+    }
+    partition.draw(info(tmp_path, **same), tmp_path / "partition.png")
+    each = ("10 % wrong labels each", "a full job takes 2.2 virtual s a sample")
+    said = f"alike for all: {'; '.join(each)}; 30 samples each (training and validation)"
+    assert drawn["partition.png"].get_supxlabel() == said
+    assert len(drawn["partition.png"].axes) == 2  # the colour bar and the heat map
+    assert "client\n" in words(drawn["partition.png"]), "in the order of their ids"
+
+
+def test_two_equal_curves_are_one(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+    """The mean over the clients' shards is within a point of the server's, or it isn't; rounds are alike, or not."""
+    for gap, shown in ((0.009, False), (0.011, True)):
+        facts, writer = info(tmp_path / f"run-{gap}"), Journal()
+        writer.start(facts)
+        for step in range(7):
+            made = report(step).metrics
+            clock = {"time/virtual_s": 10.0 * step**2} if shown else {}
+            changed = {**made, "clients/acc_mean": made["test/acc"] + gap, **clock}
+            writer.observe(dataclasses.replace(report(step), metrics=changed))
+        curves.draw(facts, read(facts.folder), tmp_path / "accuracy.png")
+        labels = [str(line.get_label()) for line in drawn["accuracy.png"].axes[0].lines]
+        assert ("clients' own test shards, mean" in labels) == shown
+        assert ("clients' mean: the same" in words(drawn["accuracy.png"])) != shown
+        assert len(drawn["accuracy.png"].axes) == (4 if shown else 2)
+
+
+def test_curves_by_time_are_drawn_where_rounds_differ() -> None:
+    """Of a run of 4 rounds: the second half twice as slow is off by 1/2 - 1/3 in the middle."""
+    steps = np.arange(5.0)
+    assert curves.is_even(3 * steps, steps)
+    assert curves.is_even(np.zeros(5), steps)
+    assert not curves.is_even(np.array([0.0, 1, 2, 4, 6]), steps)
+
+
+def test_clients_are_sorted_by_what_differs_and_told_how_selection_follows_it(
+    tmp_path: Path,
+    drawn: dict[str, Figure],  # noqa: F811
+) -> None:
+    """Client k has k % wrong labels; the round selects the four with the fewest, so that counts follow it backwards."""
+    facts, writer = info(tmp_path / "run", noise_rate=np.arange(12) / 100), Journal()
+    writer.start(facts)
+    few, everybody = np.arange(12) < 4, np.ones(12, dtype=bool)
+    for step in range(1, 4):
+        flags = {"available": everybody, "selected": few, "arrived": few}
+        writer.observe(dataclasses.replace(report(step), clients={**report(step).clients, **flags}))
+    selection.draw(facts, read(facts.folder), tmp_path / "selection.png")
+    figure = drawn["selection.png"]
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [str(k) for k in range(11, -1, -1)]
+    assert "Selection: clients by round, 4 a round" in words(figure)
+    # ranks 0 to 11, squares 143 about their mean; those of the counts are 9.5 four times, 3.5 eight times, squares 96;
+    # products 4 (1.5 - 5.5) (9.5 - 5.5) + 8 (7.5 - 5.5) (3.5 - 5.5) = -96: -96 / sqrt(143 96) = -0.819
+    assert "rank correlation\nwith label noise -0.82" in words(figure)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["selected, arrived", "idle"]
+    assert len(figure.axes) == 3, "no strip of equal cohorts"

@@ -1,0 +1,94 @@
+"""A run's page: what it opens with, that it asks nobody, and that it stays small."""
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+from fedcohort.observe.summary import Summary
+from fedcohort.record.history import read
+from fedcohort.record.journal import Journal
+from fedcohort.record.status import RunStatus
+from fedcohort.report import run_page
+from fedcohort.report.run_figures import Figures, redraw
+from fedcohort.report.run_page import MAX_BYTES, list_sections, mean_correlations
+from record.made_up import info, play, report
+
+ASKS = re.compile(r"https?://|src=\"(?!data:)|href=|@import|url\(|<script|<link")
+
+
+def test_the_page_opens_with_what_came_of_the_run_and_asks_nobody(tmp_path: Path) -> None:
+    facts = info(tmp_path / "run", changed={"selector": "flash", "client.lr": "0.2"})
+    play([Journal(), Summary(full=False), Figures(), RunStatus()], facts)
+    text = (tmp_path / "run" / "report.html").read_text()
+    metrics = report(6).metrics
+    assert "<h1>flash + scaffold on fashion_mnist, noniid30_noise15, 12 clients, seed 0</h1>" in text
+    said = re.sub(r"\s+", " ", text)
+    assert f"<p><strong>{100 * metrics['test/acc']:.1f} %</strong> test accuracy. Best: " in said
+    assert "Virtual time: 31 min 0 s. Traffic: 29.4 MB. Finished after 6 of 6 rounds.</p>" in said
+    assert "client.lr=0.2  (the rest as in configs/)" in text
+    headings = re.findall("<h2>(.*?)</h2>", text)
+    expected = ["Result", "Data of the clients", "Selected clients", "State of the selector"]
+    assert headings == [*expected, "What it cost", "All metrics"]
+    assert text.count("data:image/png;base64,") == len(list((tmp_path / "run" / "figures").iterdir())) == 5
+    assert not ASKS.search(text)
+    assert len(text) < 5e6
+    again = text
+    assert redraw(tmp_path / "run")[-1] == tmp_path / "run" / "report.html"
+    assert (tmp_path / "run" / "report.html").read_text() == again, "the pictures are the same, and the numbers"
+
+
+def test_a_run_without_a_summary_has_a_page_of_its_own(tmp_path: Path) -> None:
+    """Or with one that is of fewer rounds: what the page says is the journal's."""
+    facts = info(tmp_path / "run")
+    play([Journal(), Summary(full=False)], facts, last=3, status="interrupted")
+    play([Journal()], dataclasses.replace(facts, start=3))
+    found = run_page._summarise(facts, read(facts.folder), "finished")
+    assert (found["rounds"], found["status"]) == (6, "finished")
+    assert 0 <= found["wall_s"] < 60
+    assert json.loads((facts.folder / "summary.json").read_text())["rounds"] == 3
+
+
+def test_a_summary_of_an_older_fedcohort_lacks_what_that_did_not_know(tmp_path: Path) -> None:
+    facts = info(tmp_path / "run")
+    play([Journal(), Summary(full=False), RunStatus()], facts)
+    (facts.folder / "summary.json").write_text(json.dumps({"rounds": 6, "wall_s": 12.5, "status": "finished"}))
+    text = run_page.write(facts, read(facts.folder), []).read_text()
+    assert "<td>12.5 s</td>" in text
+    assert "to 90 % of its best" in text
+
+
+def test_scores_follow_only_what_differs(tmp_path: Path) -> None:
+    """Noise -.5 and .25 are -.12 on average; all have as many samples, whatever their correlation with chance."""
+    facts, writer = info(tmp_path / "run"), Journal()
+    writer.start(facts)
+    for step, rho in ((1, -0.5), (2, 0.25)):
+        metrics = {"select/score_noise": rho, "select/score_seconds": 2 * rho}
+        writer.observe(dataclasses.replace(report(step), metrics=metrics))
+    means = mean_correlations(facts, read(facts.folder))
+    assert list(means.items()) == [("expected seconds", -0.25), ("wrong labels", -0.125)]
+    alike = dataclasses.replace(facts, noise_rate=0 * facts.noise_rate)
+    assert list(mean_correlations(alike, read(facts.folder))) == ["expected seconds"]
+
+
+def test_a_figure_that_is_too_large_is_named(tmp_path: Path) -> None:
+    large, small = tmp_path / "selection.png", tmp_path / "round.png"
+    for path, size in ((large, MAX_BYTES + 1), (small, 24)):
+        path.write_bytes(bytes(size))
+    (section,) = list_sections([large], {})
+    assert (list(section.pictures), section.too_large) == ([], ["selection.png"])
+    (section,) = list_sections([small], {})
+    assert [picture.path for picture in section.pictures] == [small]
+
+
+def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
+    """A selector, a class and a client of a user's own data may have any name."""
+    attack = "<script>alert(1)</script>"
+    facts = info(tmp_path / "run", labels={"0": attack}, tags={"hub": attack})
+    facts = dataclasses.replace(facts, choices={**facts.choices, "selector": attack}, changed={"selector": attack})
+    play([Journal(), Summary(full=False), RunStatus()], facts)
+    history = read(facts.folder)
+    history.metrics[attack] = 1.0
+    text = run_page.write(facts, history, []).read_text()
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 4, "title, choice, class, tag"

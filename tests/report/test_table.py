@@ -1,0 +1,58 @@
+"""One DataFrame as Markdown, HTML, LaTeX and CSV."""
+
+import io
+
+import pandas as pd
+import pytest
+
+from fedcohort.report.table import Table
+
+NAMES = ["<script>x</script>", "a|b *c* `d`", "ucb_cs & 50 %"]
+
+
+@pytest.fixture
+def table() -> Table:
+    frame = pd.DataFrame({"selector": NAMES, "acc": [0.123456789, float("nan"), 0.5], "n": [3, 2, 10]})
+    titles = {"selector": "selector", "acc": "accuracy, %"}
+    return Table(frame, "Mean of 3 seeds_", {"acc": lambda x: f"{100 * x:.1f}"}, titles, bold={(2, "acc")})
+
+
+def test_formats_titles_and_missing_values(table: Table) -> None:
+    assert table.heading == ["selector", "accuracy, %"]
+    assert [row[1] for row in table.rows] == ["12.3", "–", "50.0"]
+
+
+def test_csv_holds_all_columns_in_full_precision(table: Table) -> None:
+    pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(table.csv())), table.frame)
+
+
+def test_a_name_is_text_in_markdown_and_html(table: Table) -> None:
+    text = table.markdown().splitlines()
+    assert text[2] == r"| \<script>x\</script> | 12.3 |"
+    assert text[3] == r"| a\|b \*c\* \`d\` | – |"
+    assert text[4] == "| ucb_cs & 50 % | **50.0** |"
+    html = table.html()
+    assert "<script" not in html
+    assert "&lt;script&gt;x&lt;/script&gt;" in html
+    assert '<th scope="row">ucb_cs &amp; 50 %</th><td><strong>50.0</strong></td>' in html
+    assert "<caption>Mean of 3 seeds_</caption>" in html
+
+
+def test_latex_is_a_booktabs_table_with_a_caption(table: Table) -> None:
+    text = table.latex()
+    assert r"\caption{Mean of 3 seeds\_}" in text
+    assert r"ucb\_cs \& 50 \% & \textbf{50.0} \\" in text
+    assert r"\begin{tabular}{lr}" in text
+    assert r"\toprule" in text
+
+
+def test_long_texts_are_folded() -> None:
+    frame = pd.DataFrame({"a": ["x"], "text": ["a sentence of more than thirty letters"], "numbers": ["1 " * 20]})
+    assert Table(frame, "").texts == {1}
+    assert '<td class="text">a sentence' in Table(frame, "").html()
+
+
+def test_an_empty_table_has_its_heading() -> None:
+    empty = Table(pd.DataFrame({"a": [], "b": []}), "nothing")
+    assert empty.markdown() == "| a | b |\n| --- | ---: |"
+    assert "nothing" in empty.latex()

@@ -1,0 +1,38 @@
+"""Corrections: the case, the families, and how often a setting without any difference has a winner."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.results.correction import ANYWHERE, IN_SETTING, OF_METHOD, adjust, adjust_for_claim
+from fedcohort.results.difference import t_test
+from results.known_cases import case, near
+
+
+def test_case() -> None:
+    given, expected = case(7)
+    expected = [math.nan if value is None else value for value in expected]
+    assert adjust(given["p"]) == near(expected)
+    assert adjust([]) == []
+    assert math.isnan(adjust([math.nan])[0])
+    assert adjust([0.01, 0.02, 0.03, math.nan], "bh") == near([0.03, 0.03, 0.03, math.nan])
+    with pytest.raises(OptionError, match="correction must be one of holm, bh"):
+        adjust([0.1], "fdr")  # type: ignore[arg-type]
+
+
+def test_a_claim_names_its_family() -> None:
+    ps = {("b", "x"): 0.01, ("a", "x"): 0.02, ("a", "y"): 0.03}
+    assert adjust_for_claim(ps, IN_SETTING) == near({("b", "x"): 0.01, ("a", "x"): 0.04, ("a", "y"): 0.04})
+    assert adjust_for_claim(ps, OF_METHOD) == near({("b", "x"): 0.02, ("a", "x"): 0.02, ("a", "y"): 0.03})
+    assert adjust_for_claim(ps, ANYWHERE) == near({("b", "x"): 0.03, ("a", "x"): 0.04, ("a", "y"): 0.04})
+    assert list(adjust_for_claim(ps, IN_SETTING)) == list(ps)
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_without_a_difference_a_setting_rarely_has_a_winner(n: int) -> None:
+    """2,000 settings of 25 equal methods: Holm rejects where the smallest p does."""
+    _, ps = t_test(np.random.default_rng(n).normal(size=(2000, 25, n)))
+    assert (ps.min(axis=1) * 25 < 0.05).mean() <= 0.06
+    assert min(adjust(ps[0])) == pytest.approx(min(1.0, 25 * ps[0].min()))

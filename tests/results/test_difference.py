@@ -1,0 +1,54 @@
+"""Paired differences: the case, the guards, and the coverage of the interval."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fedcohort.results.difference import mean_of, paired_difference, summarise_differences, t_test
+from results.known_cases import case, near
+
+
+def test_case() -> None:
+    given, expected = case(5)
+    a, b = ({int(seed): value for seed, value in given[side].items()} for side in "ab")
+    found = paired_difference(a, b)
+    assert {name: getattr(found, name) for name in expected} == near(expected)
+    mirrored = paired_difference(a, b, sign=-1)
+    assert (mirrored.mean, mirrored.low, mirrored.p) == pytest.approx((-found.mean, -found.high, found.p))
+    reordered = paired_difference(dict(reversed(a.items())), b)
+    assert reordered == found
+
+
+def test_seeds_that_one_side_lacks_are_counted() -> None:
+    found = paired_difference({0: 1.0, 1: 2.0, 2: 5.0}, {1: 1.0, 2: 1.0, 3: 0.0})
+    assert (found.n, found.mean, found.unpaired) == (2, 2.5, 2)
+    assert (found.median, found.worst, found.best) == (2.5, 1.0, 4.0)
+    assert paired_difference({0: 1.0}, {1: 1.0}).reason == "no common seeds"
+    assert paired_difference({0: 1.0}, {0: 1.0}).reason == "one common seed"
+
+
+def test_what_has_no_interval() -> None:
+    same = paired_difference({0: 0.9, 1: 0.6}, {0: 0.8, 1: 0.5})
+    assert same.mean == pytest.approx(0.1)
+    assert same.reason == "same on all 2 seeds"
+    assert math.isnan(same.half)
+    assert math.isnan(same.p)
+    lost = paired_difference({0: 0.9, 1: math.nan, 2: math.inf}, {0: 0.8, 1: 0.5, 2: 0.1})
+    assert (lost.diverged, lost.reason) == (2, "diverged on 2 of 3 seeds")
+    assert math.isnan(lost.mean)
+    assert math.isnan(lost.p)
+    assert mean_of([0.5, 0.5]).half == 0.0
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_the_interval_covers_the_truth(n: int) -> None:
+    """2,000 normal samples: two standard errors of a share of .95 are .01."""
+    x = np.random.default_rng(n).normal(1.0, 1.0, (2000, n))
+    half, _ = t_test(x)
+    assert 0.935 <= (np.abs(x.mean(axis=1) - 1.0) <= half).mean() <= 0.965
+    one = summarise_differences(dict(enumerate(x[0])))
+    test = stats.ttest_1samp(x[0], 0.0)
+    assert (one.low, one.high) == pytest.approx(tuple(test.confidence_interval(0.95)))
+    assert one.p == pytest.approx(test.pvalue)

@@ -1,0 +1,59 @@
+"""The frames: a run read from its folder and from a study's files is the same run."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fedcohort.errors import CheckpointError
+from fedcohort.record import card, provenance
+from fedcohort.record.journal import Journal
+from fedcohort.results.frame import AXES, COSTS, read_folders, read_study
+from fedcohort.study.measure import measure, summarise
+from fedcohort.study.results import DONE, Results
+from record.made_up import info, report
+from study import tiny
+
+
+def run_folder(folder: Path) -> Path:
+    """Write a run of three rounds, of which the last was not evaluated."""
+    journal, run = Journal(), info(folder, rounds=3)
+    journal.start(run)
+    for step, value in enumerate((0.5, 0.6, math.nan, None)):
+        measured = {} if value is None else {"test/acc": value}
+        costs = {"time/virtual_s": 10.0 * step, "comm/down_bytes": 1.0 * step, "comm/up_bytes": 2.0 * step}
+        journal.observe(replace(report(step), metrics={**measured, **costs, "comp/client_flops": 5.0 * step}))
+    card.save(run)
+    provenance.note_start(folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
+    return folder
+
+
+def test_a_run_of_a_folder_and_of_a_study_are_one(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run")
+    study = tiny.write(tmp_path / "tiny")
+    facts, curve = measure(folder, "test/acc")
+    saved = Results(study.folder)
+    keys = {"cell": "equal", "selector": "flash", "seed": 0, "status": DONE, "metric": "test/acc"}
+    extra = {"config_hash": "a1b2c3d4", "budget": "3 rounds", "wall_s": 1.0}
+    saved.put({**facts, **keys, **extra, **summarise(curve, study.late, None)}, curve)
+    saved.save()
+    of_folder, of_study = read_folders([folder]), read_study(study.folder)
+    run, row = of_folder.runs.iloc[0], of_study.runs.iloc[0]
+    for name in ("condition", "seed", "commit", "dirty", "config_hash", "oracle", "rounds", *COSTS):
+        assert run[name] == row[name], name
+    assert (row["run"], row["status"], row["setting"]) == ("tiny/equal/flash/0", "finished", "equal")
+    assert (run["bytes"], run["client_flops"], run["choice.agg"]) == (9.0, 15.0, "scaffold")
+    shared = ["round", *(axis for axis in AXES if axis in of_study.curves), "test/acc"]
+    pd.testing.assert_frame_equal(of_folder.curves[shared], of_study.curves[shared], check_dtype=False)
+    assert of_folder.curves["round"].tolist() == [0, 1, 2]  # the diverged evaluation is one, the last round none
+
+
+def test_folders(tmp_path: Path) -> None:
+    assert read_folders([]).runs.empty
+    with pytest.raises(CheckpointError, match="is not the folder of a run"):
+        read_folders([tmp_path])
+    one = read_folders([run_folder(tmp_path / "run")], metrics=["test/loss"])
+    assert one.curves.columns.tolist() == ["run", "round", *AXES]
+    assert one.curves.empty

@@ -1,0 +1,27 @@
+"""The share of the headroom that a method closes."""
+
+import numpy as np
+import pytest
+
+from fedcohort.results.headroom import share_closed
+
+
+def test_the_ends_solve_fiellers_equation() -> None:
+    rng = np.random.default_rng(0)
+    oracle = rng.normal(10, 2, 10)
+    method = 0.3 * oracle + rng.normal(0, 1, 10)
+    found = share_closed(method, oracle)
+    assert found is not None
+    assert found.share == pytest.approx(method.mean() / oracle.mean())
+    for end in (found.low, found.high):
+        residual = method - end * oracle
+        assert abs(residual.mean()) / (residual.std(ddof=1) / np.sqrt(10)) == pytest.approx(2.262157, abs=1e-5)
+
+
+def test_where_there_is_no_headroom_there_is_no_share() -> None:
+    oracle = np.array([1.0, -1.0, 0.5])
+    assert share_closed(oracle, oracle) is None
+    assert share_closed(oracle + 10, oracle + 10, least=11) is None
+    whole = share_closed(2 * (oracle + 10), oracle + 10)
+    assert whole is not None
+    assert (whole.share, whole.low, whole.high) == pytest.approx((2, 2, 2), abs=1e-6)  # above 100 % is shown

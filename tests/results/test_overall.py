@@ -1,0 +1,34 @@
+"""A method over many settings: the case, families as units, and the worst decile."""
+
+import math
+
+import pytest
+
+from fedcohort.results.overall import over_families, over_seeds, worst_decile
+from results.known_cases import case, near
+
+
+def test_case() -> None:
+    given, expected = case(10)
+    differences = {str(i): dict(enumerate(values)) for i, values in enumerate(given["X"])}
+    family_of = {str(i): family for i, family in enumerate(given["families"])}
+    found = over_seeds(differences, family_of)
+    assert {name: getattr(found, name) for name in expected} == near(expected)
+    assert over_seeds(dict(reversed(differences.items())), family_of) == found
+    assert over_families(differences, family_of) is None
+    pair = over_families(differences, family_of, least=2)
+    assert pair is not None
+    assert pair.n == 2
+    assert pair.mean == pytest.approx((1.4 - 0.4) / 2)
+
+
+def test_only_common_seeds_count() -> None:
+    found = over_seeds({"a": {0: 1.0, 1: 3.0, 2: 9.0}, "b": {0: 2.0, 1: 4.0}}, {"a": "x", "b": "y"})
+    assert (found.mean, found.n) == (2.5, 2)
+    assert over_seeds({}, {}).n == 0
+
+
+def test_the_worst_decile() -> None:
+    assert worst_decile({"a": 1.0, "b": -2.0, "c": math.nan}) == (-2.0, "b")
+    assert worst_decile({str(i): float(i) for i in range(20)}) == (0.5, "0")
+    assert math.isnan(worst_decile({})[0])

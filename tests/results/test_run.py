@@ -1,0 +1,37 @@
+"""The result of a run: cases, and closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import OptionError
+from fedcohort.results.run import late_slope, late_window, mean_over_time, run_result
+from results.known_cases import case, near
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_cases(number: int) -> None:
+    given, expected = case(number)
+    assert run_result(**given) == near(expected)
+
+
+def test_the_last_sixth_counts_and_three_evaluations_at_least() -> None:
+    steps, values = np.arange(61.0), np.arange(61.0)
+    assert run_result(steps, values) == np.mean(range(51, 61))
+    assert late_window(steps).sum() == 10
+    assert run_result(steps[:13], values[:13]) == 11.0
+    assert run_result(steps[:3], values[:3]) == 1.5  # two trained models
+    assert math.isnan(run_result(steps[:1], values[:1]))  # the untrained model is no result
+    assert (run_result(steps, -values, "last"), run_result(steps, -values, "best")) == (-60.0, -1.0)
+    assert late_slope(steps, 2 * values) == pytest.approx(2.0)
+    assert math.isnan(run_result(steps, np.where(steps == 55, math.nan, values)))
+    with pytest.raises(OptionError, match=r"result must be one of late, last, best, got 'mean'"):
+        run_result(steps, values, "mean")  # type: ignore[arg-type]
+
+
+def test_on_the_clock_each_model_weighs_as_long_as_it_was_the_newest() -> None:
+    """Of 60 s the last ten: one model until 54 s, the next from there, and what comes at 61 s is too late."""
+    values = np.array([0.1, 0.5, 0.8, 0.9])
+    assert mean_over_time(np.array([0.0, 30, 54, 61]), values, 60.0) == pytest.approx(0.4 * 0.5 + 0.6 * 0.8)
+    assert mean_over_time(np.array([0.0, 10, 20, 30]), values, 60.0) == pytest.approx(0.9)

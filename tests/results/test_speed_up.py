@@ -1,0 +1,82 @@
+"""Speed-ups: the case, the bounds, and what censored pairs and noise do."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fedcohort.results.difference import t_test
+from fedcohort.results.speed_up import AT_LEAST, AT_MOST, EXACT, RESTRICTED, SpeedUp, judge_speed, speed_up
+from fedcohort.results.target import Cost
+from fedcohort.results.verdict import FASTER, OPEN, UNREACHED, Rules
+from results.known_cases import case, near
+
+NEVER = Cost(60.0, met=False)
+
+
+def costs(*values: float | None) -> dict[int, Cost]:
+    """Return costs by seed; None for a run that ended at 60 without the target."""
+    return {seed: NEVER if value is None else Cost(value, met=True) for seed, value in enumerate(values)}
+
+
+def test_case() -> None:
+    given, expected = case(6)
+    base, method = ({int(s): Cost(*each) for s, each in given[side].items()} for side in ("base", "own"))
+    found = speed_up(base, method)
+    assert (found.n, found.unmet, found.bound) == (expected["n"], expected["untold"], expected["bound"])
+    assert [found.ratio, found.low, found.high, found.p] == near([expected[k] for k in ("ratio", "low", "high", "p")])
+    mirrored = speed_up(method, base)
+    assert (mirrored.ratio, mirrored.low, mirrored.bound) == (near(1 / found.ratio), near(1 / found.high), AT_MOST)
+
+
+@pytest.mark.parametrize(
+    ("base", "method", "bound", "median"),
+    [
+        (costs(40, 40, 50), costs(20, 30, 50), EXACT, 4 / 3),
+        (costs(None, None, 50), costs(20, 30, 40), AT_LEAST, math.inf),
+        (costs(20, 30, 40), costs(None, None, 50), AT_MOST, 0.0),
+        (costs(None, 30), costs(20, None), RESTRICTED, math.nan),
+        (costs(None, None), costs(None, None), EXACT, 1.0),
+    ],
+)
+def test_the_bound_and_the_median(base: dict[int, Cost], method: dict[int, Cost], bound: str, median: float) -> None:
+    found = speed_up(base, method)
+    assert found.bound == bound
+    assert found.median == pytest.approx(median, nan_ok=True)
+
+
+def test_pairs_that_say_nothing_pull_to_one() -> None:
+    found = speed_up(costs(40, 44, 48), costs(20, 21, 25))
+    more = speed_up(costs(40, 44, 48, None), costs(20, 21, 25, None))
+    assert 1 < more.ratio < found.ratio
+    assert judge_speed(found, found.p, Rules()) == FASTER
+    assert judge_speed(more, more.p, Rules()) == OPEN
+    unmet = speed_up(costs(40, None, None), costs(20, None, None))
+    assert judge_speed(unmet, 0.01, Rules()) == UNREACHED
+    free = speed_up({0: Cost(0.0, met=True), 1: Cost(0.0, met=True)}, costs(1, 1))
+    assert math.isnan(free.ratio)
+
+
+def test_evaluation_noise_alone_is_rarely_a_speed_up() -> None:
+    """Equal mean curves, three times the noise, the target at 95 % of the baseline's level: 2,000 comparisons."""
+    rng = np.random.default_rng(3)
+    n, rounds, window = 5, 60, 10
+    curve = 0.8 * (1 - np.exp(-np.arange(1, rounds + 1) / 12))
+    level = rng.normal(0, 0.01, (2, 2000, n, 1))
+    noise = rng.normal(0, 0.01, (2, 2000, n, rounds)) * np.array([1.0, 3.0])[:, None, None, None]
+    values = curve + level + noise
+    target = 0.95 * values[0, ..., -window:].mean(axis=(-1, -2))
+    means = np.lib.stride_tricks.sliding_window_view(values, window, axis=-1).mean(axis=-1)
+    met = means >= target[:, None, None]
+    crossing = np.where(met.any(axis=-1), met.argmax(axis=-1) + window, np.inf)  # rounds, from 1
+    restricted = np.minimum(crossing, rounds)  # all runs have one budget
+    logs = np.log(restricted[0]) - np.log(restricted[1])
+    _, p = t_test(logs + rng.normal(0, 1e-12, logs.shape))
+    faster = (p < 0.05) & (logs.mean(axis=-1) >= math.log(1.05))
+    assert faster.mean() <= 0.08
+    pair = [
+        {s: Cost(float(restricted[side, 0, s]), bool(np.isfinite(crossing[side, 0, s]))) for s in range(n)}
+        for side in (0, 1)
+    ]
+    found: SpeedUp = speed_up(*pair)
+    assert math.log(found.ratio) == pytest.approx(logs[0].mean())

@@ -1,0 +1,60 @@
+"""Verdicts: the case of TOST, each choice once, and that a method that equals the baseline is never better."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fedcohort.results.difference import paired_difference
+from fedcohort.results.verdict import (
+    BETTER,
+    DIFFERENT,
+    DIVERGED,
+    EQUIVALENT,
+    OPEN,
+    TOO_FEW,
+    UNIFORM,
+    WORSE,
+    Rules,
+    equivalence_p,
+    judge_difference,
+    name_verdict,
+    sign_of,
+)
+from results.known_cases import case, near
+
+RULES = Rules()
+
+
+def test_case() -> None:
+    given, expected = case(8)
+    p = equivalence_p(given["d"], given["margin"])
+    assert p == near(expected["p"])
+    assert (p < 0.05) is expected["equivalent"]
+
+
+@pytest.mark.parametrize(
+    ("mean", "p", "p_equivalent", "n", "verdict"),
+    [
+        (0.02, 0.01, 0.9, 5, BETTER),
+        (-0.02, 0.01, 0.9, 5, WORSE),
+        (0.004, 0.01, 0.01, 5, DIFFERENT),
+        (0.004, 0.2, 0.01, 5, EQUIVALENT),
+        (0.02, 0.2, 0.9, 5, OPEN),
+        (0.02, math.nan, math.nan, 5, OPEN),
+        (0.02, 0.01, 0.9, 2, TOO_FEW),
+    ],
+)
+def test_each_verdict(mean: float, p: float, p_equivalent: float, n: int, verdict: str) -> None:
+    assert name_verdict(mean, p, p_equivalent, n, RULES) == verdict
+    mirrored = {BETTER: WORSE, WORSE: BETTER}.get(verdict, verdict)
+    assert name_verdict(-mean, p, p_equivalent, n, RULES) == mirrored
+    assert sign_of(verdict) == {BETTER: 1, WORSE: -1}.get(verdict, 0)
+
+
+def test_what_has_no_test_is_never_better() -> None:
+    base = dict(enumerate(np.random.default_rng(0).normal(size=10)))
+    equal = paired_difference(base, base)
+    assert judge_difference(equal, equal.p, RULES) == UNIFORM
+    lost = paired_difference({**base, 3: math.nan}, base)
+    assert judge_difference(lost, lost.p, RULES) == DIVERGED
