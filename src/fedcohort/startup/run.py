@@ -217,7 +217,7 @@ def _loop(composition: Composed, parts: "Parts", federation: "Federation", netwo
     smaller, n_params = parts.codec.shrinks(layout), layout.n_params
     if config["trainer"]["accelerator"] == "cpu":
         keeps = keeps_updates(parts)
-        footprint.check_rounds(parts, federation, n_params, config["cohort"], keeps_updates=keeps)
+        footprint.check_rounds(parts, federation, layout, config, keeps_updates=keeps)
     known = replace(known, batch_norm=keeps_statistics(network), smaller_update=smaller, n_params=n_params)
     remarks = compatible.remarks(parts, composition.choices, config["requires"], known, composition.overrides)
     untried = processes.remarks(config["trainer"]["accelerator"], config["trainer"]["num_nodes"])
