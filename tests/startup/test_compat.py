@@ -45,16 +45,6 @@ def test_errors_are_worded_as_they_are_read(word: str, pattern: str, named: str)
     assert named in found[1] or found[1] in named
 
 
-def test_who_starts_joblibs_workers_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    context = pytest.importorskip("joblib.externals.loky.backend.context")
-    monkeypatch.setattr(context, "_DEFAULT_START_METHOD", None)
-    compat.start_workers_by("forkserver")
-    assert context.get_start_method() == "forkserver", f"joblib {version('joblib')}, read in {compat.JOBLIB}"
-    monkeypatch.delattr(context, "set_start_method")
-    with pytest.raises(ForeignChange, match="set_start_method"):
-        compat.start_workers_by("forkserver")
-
-
 def test_a_word_without_a_file_is_named() -> None:
     error = said("selector=best")
     assert isinstance(error, MissingConfigException)

@@ -8,10 +8,10 @@ import pytest
 from mlflow import MlflowClient
 from werkzeug.serving import make_server
 
+from fedcohort.jobs import report as sweep_report
 from fedcohort.observe.comparison import fetch
 from fedcohort.observe.comparison.question import Question, answer
 from fedcohort.record.journal import Journal
-from fedcohort.startup import answer as sweep_answer
 from fedcohort.tracking.comparison import Run
 from fedcohort.tracking.server import QUIET_AND_QUICK
 from known import known
@@ -51,7 +51,7 @@ def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
             facts = info(folder, choices={"selector": word}, config=config, tags={"sweep_id": "s"}, seed=seed)
             play([Journal(), logs.tracker(address)], facts, last=2)
             runs.append((facts, (f"selector={word}", f"seed={seed}")))
-    sweep_answer.tell(logs.path / "sweeps" / "s", runs)
+    sweep_report.tell(logs.path / "sweeps" / "s", runs)
     assert [each.getMessage().partition(":")[0] for each in said.records if each.name == "fedcohort"] == [
         "test/acc",
         "report",

@@ -4,6 +4,7 @@ All of it was read in Hydra 1.3.8.
 """
 
 import re
+from typing import Any
 
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
@@ -12,7 +13,6 @@ from hydra.plugins.plugin import Plugin
 from fedcohort.errors import ForeignChange
 
 HYDRA = "1.3.8"
-JOBLIB = "1.6.0"
 AMBIGUOUS = r"Ambiguous value for argument '(.*)'$"
 NEEDS_MULTIRUN = r"Sweep parameters '(.*)' requires"
 THERE_ALREADY = r"Could not append to config\. An item is already at '(.*)'"
@@ -39,16 +39,13 @@ def combinations(overrides: list[Override]) -> list[list[str]]:
     return batch
 
 
-def start_workers_by(method: str) -> None:
-    """Let joblib's processes start by `method`, one of multiprocessing's.
-
-    Rests on `joblib.externals.loky.backend.context.set_start_method` (joblib 1.6.0).
-    """
+def no_callbacks() -> Any:  # noqa: ANN401 - a private class
+    """Return callbacks of Hydra that do nothing. Rests on `hydra._internal.callbacks.Callbacks` (Hydra 1.3.8)."""
     try:
-        from joblib.externals.loky.backend.context import set_start_method  # noqa: PLC0415  an extra brings it
+        from hydra._internal.callbacks import Callbacks  # noqa: PLC0415  or no run would start
     except ImportError as error:
-        raise ForeignChange("joblib", "loky's set_start_method", "starts the jobs of a sweep", JOBLIB) from error
-    set_start_method(method, force=True)
+        raise ForeignChange("hydra-core", "Callbacks", "starts jobs by a launcher", HYDRA) from error
+    return Callbacks()
 
 
 def register(name: str, plugin: type[Plugin]) -> None:
@@ -59,7 +56,7 @@ def register(name: str, plugin: type[Plugin]) -> None:
     try:
         Plugins.instance().class_name_to_class[name] = plugin
     except AttributeError as error:
-        raise ForeignChange("hydra-core", "Plugins.class_name_to_class", "knows the sweeper", HYDRA) from error
+        raise ForeignChange("hydra-core", "Plugins.class_name_to_class", "knows our plugins", HYDRA) from error
 
 
 def missing_config(text: str) -> tuple[str, str, str] | None:

@@ -1,7 +1,8 @@
 """Words -> a composed config, for the commands: what `hydra.main` does for a run."""
 
-from collections.abc import Callable, Sequence
-from functools import cache
+import re
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +24,27 @@ def run_of(words: Sequence[str], configs: Path, *extra: str) -> assemble.Compose
     return assemble.compose_config(cfg, cfg.hydra.runtime.choices, tuple(words), configs)
 
 
-def seeds_of(words: Sequence[str], configs: Path) -> Callable[[int], assemble.Composed]:
-    """The config of `python train.py <words> seed=<seed>` for any seed; Hydra composes what few sets of words share."""
-    cfg, choices = _overlay(configs).lay(tuple(words))
+def job_of(words: tuple[str, ...], configs: Path, hydra: tuple[str, ...] = ()) -> assemble.Composed:
+    """Return the config of `python train.py <words>`. Jobs that differ only in a seed at the end share their work.
 
-    def config_of(seed: int) -> assemble.Composed:
-        OmegaConf.update(cfg, "seed", seed)
-        return assemble.compose_config(cfg, choices, (*words, f"seed={seed}"), configs)
+    hydra: options of Hydra that were typed, such as `hydra.searchpath`.
+    """
+    *others, last = words or ("",)
+    if not re.fullmatch("seed=[0-9]+", last):
+        return _overlay(configs, hydra).compose(words)
+    cfg, choices = _lay(tuple(others), configs, hydra)
+    OmegaConf.update(cfg, "seed", int(last.partition("=")[2]))
+    return assemble.compose_config(cfg, choices, words, configs)
 
-    return config_of
+
+@lru_cache(maxsize=1000)
+def _lay(words: tuple[str, ...], configs: Path, hydra: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
+    return _overlay(configs, hydra).lay(words)
 
 
 @cache
-def _overlay(configs: Path) -> Overlay:
-    return Overlay(lambda words: _compose(words, configs, whole=True), configs)
+def _overlay(configs: Path, hydra: tuple[str, ...]) -> Overlay:
+    return Overlay(lambda words: _compose([*hydra, *words], configs, whole=True), configs)
 
 
 def part_of(group: str, words: Sequence[str], configs: Path) -> dict[str, Any]:

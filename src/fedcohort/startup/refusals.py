@@ -26,11 +26,9 @@ _BEFORE: list[str | None] = []  # its value before each call of `in_one_line` th
 SWEEP = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
 EXTRA = "sweep"  # ours, which installs the plugins
 PLUGINS = {  # launchers and sweepers that are plugins, and a package that each brings along
-    "hydra/launcher=local": "hydra_plugins.hydra_joblib_launcher",
     "hydra/launcher=joblib": "hydra_plugins.hydra_joblib_launcher",
     "hydra/launcher=slurm": "submitit",
     "hydra/launcher=submitit_slurm": "submitit",
-    "hydra/launcher=submitit_local": "submitit",
     "hydra/sweeper=optuna": "hydra_plugins.hydra_optuna_sweeper",
 }
 LOST = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # submitit's and joblib's
@@ -116,6 +114,10 @@ def check_sweep(words: Sequence[str]) -> None:
         return
     for typed in words:
         name, _, value = typed.partition("=")
+        if typed == "hydra/launcher=submitit_local":
+            raise OptionError(
+                f"{typed}: its jobs outlive a sweep that is killed; hydra/launcher=local ends them with it"
+            )
         if (
             name == "hydra/launcher"
             and value.endswith("slurm")

@@ -12,6 +12,7 @@ from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import disk, memory, slurm, task
 from fedcohort.host.interrupt import interrupts
 from fedcohort.record import folder, manifest
+from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.rng import torch_scope
 from fedcohort.round.budget import Budget
 from fedcohort.round.guard import name_of, named
@@ -19,7 +20,6 @@ from fedcohort.round.settings import Settings
 from fedcohort.startup import assemble, early, nearest, unmeasured
 from fedcohort.startup.assemble import Composed
 from fedcohort.startup.dealt import data_seed, deal
-from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.observers import watchers_of
 from fedcohort.startup.told import tell_run
 from fedcohort.tracking import membership

@@ -11,10 +11,10 @@ from hydra.core.plugins import Plugins
 from hydra.types import HydraContext, RunMode
 
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.startup import grid, sweep
-from fedcohort.startup.grid import Grid
-from fedcohort.startup.jobs import Plan, read_plan
-from fedcohort.startup.sweep import Sweep, split_jobs
+from fedcohort.jobs import grid, sweep
+from fedcohort.jobs.grid import Grid
+from fedcohort.jobs.sweep import Sweep, split_jobs
+from fedcohort.record.sweep_folder import Plan, read_plan
 from yaml_words import CONFIGS
 
 COMMON = ("clients=12", "model=logreg")
