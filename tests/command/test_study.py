@@ -9,7 +9,7 @@ import pytest
 from fedcohort.command import study
 from fedcohort.errors import OptionError
 from fedcohort.record import manifest
-from fedcohort.study import results
+from fedcohort.study import results, session
 from study.tiny import write
 from yaml_words import CONFIGS
 
