@@ -16,7 +16,7 @@ from fedcohort.command.compare import Options, compare, main, parse, question_of
 from fedcohort.errors import FedcohortError, OptionError, TrackingError
 from fedcohort.observe.comparison import fetch
 from fedcohort.observe.comparison.question import answer
-from fedcohort.startup.refusals import in_one_line
+from fedcohort.startup.command_line import in_one_line
 from fedcohort.tracking import compat
 from observe.databases import Logs, logs  # noqa: F401
 from yaml_words import CONFIGS

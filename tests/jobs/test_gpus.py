@@ -9,7 +9,7 @@ import pytest
 
 from fedcohort.jobs import gpus
 from fedcohort.record.sweep_folder import SweepJob
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup.compose import Composed
 
 NVIDIA = "GPU 0: NVIDIA H100 (UUID: GPU-1)\nGPU 1: NVIDIA H100 (UUID: GPU-2)"
 

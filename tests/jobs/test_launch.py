@@ -41,5 +41,5 @@ def test_only_a_cluster_runs_jobs_without_the_command(launcher: str) -> None:
 
 
 def test_jobs_that_would_outlive_the_command_are_refused() -> None:
-    with pytest.raises(OptionError, match="hydra/launcher=submitit_local: its jobs outlive a sweep that is killed"):
+    with pytest.raises(OptionError, match="hydra/launcher=submitit_local: its jobs outlive a killed sweep"):
         Launch("submitit_local")

@@ -1,11 +1,12 @@
-"""fedcohort methods [group ...]: the words of a group with what their docstrings say of them, as Markdown.
+"""Print the choices of groups, and what their docstrings say, as a Markdown table.
 
-    | word | method | reads |
+    fedcohort methods                       the selectors
+    fedcohort methods agg objective         other groups
 
-The method is the docstring's first paragraph; a yaml that stands for a composition gives that of its comment. What is
-read are the part's `needs` with the yaml's defaults: words of `fedcohort/signal/`, which say what they cost and reveal.
-A word that stands for another with options reads what that one does, `as` it, or what these options make it read.
-A part that reads what no server can know is a yardstick: the word says which.
+The method is the first paragraph of the component's docstring, or of the comment at the top of its yaml. The third
+column has the signals that the component reads with its default options; `fedcohort/signal/` says what each costs and
+reveals. A choice that is another one with options reads the same signals `as` that one, or those of its options. A
+component that reads what no server can know is an oracle, called yardstick in the table.
 """
 
 import itertools
@@ -18,7 +19,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.signal.base import unknowable
-from fedcohort.startup import assemble, compose
+from fedcohort.startup import components, compose
 
 CONFIGS = Path("configs")
 
@@ -59,7 +60,7 @@ def _base(path: Path, group: str) -> Path | None:
 def _needs(node: Mapping[str, Any], group: str, word: str) -> list[str]:
     module, _, name = str(node["_target_"]).rpartition(".")
     reads = hasattr(getattr(import_module(module), name), "needs")
-    return sorted(assemble.build(node, group, word).needs) if reads else []
+    return sorted(components.build(node, group, word).needs) if reads else []
 
 
 def _spell(needs: Sequence[str]) -> str:

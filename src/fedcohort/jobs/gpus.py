@@ -13,7 +13,7 @@ from hydra.plugins.launcher import Launcher
 
 from fedcohort.host.lock import hold
 from fedcohort.record.sweep_folder import SweepJob
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup.compose import Composed
 
 ALL = -1  # hydra.launcher.n_jobs: as many as there are cores, or GPUs
 VISIBLE = "CUDA_VISIBLE_DEVICES"

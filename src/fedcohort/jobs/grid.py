@@ -22,8 +22,7 @@ from fedcohort.jobs.refused import Refusal, list_refused
 from fedcohort.jobs.status import vary
 from fedcohort.jobs.sweep import GRID, split_jobs
 from fedcohort.startup import compat, options
-from fedcohort.startup.assemble import Composed
-from fedcohort.startup.defaults import find_configs
+from fedcohort.startup.compose import Composed, find_configs
 from fedcohort.startup.overlay import Overlay
 
 log = logging.getLogger("fedcohort")

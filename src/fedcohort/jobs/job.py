@@ -14,7 +14,9 @@ from fedcohort.host.interrupt import NOTHING, Stop, interrupts
 from fedcohort.jobs import gpus, objective_metric
 from fedcohort.record.folder import log_of
 from fedcohort.record.sweep_folder import SweepJob
-from fedcohort.startup import assemble, compose
+from fedcohort.startup import overlay
+from fedcohort.startup.check import check_options
+from fedcohort.startup.compose import Composed
 from fedcohort.startup.run import run
 
 log = logging.getLogger("fedcohort")
@@ -46,11 +48,11 @@ class JobContext:
         """Run the job with this number and these overrides; return its objective metric."""
         os.environ.update(self.env)
         job = SweepJob(self.folder, number, tuple(words))
-        composition = lambda: compose.job_of(tuple(words), self.configs, self.hydra)  # noqa: E731
+        composition = lambda: overlay.job_of(tuple(words), self.configs, self.hydra)  # noqa: E731
         return run_job(job, composition, self)
 
 
-def run_job(job: SweepJob, composition_of: Callable[[], assemble.Composed], context: JobContext) -> float | None:
+def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobContext) -> float | None:
     """Run `job`, record how it ended, and return its objective metric.
 
     Args:
@@ -82,11 +84,10 @@ def run_job(job: SweepJob, composition_of: Callable[[], assemble.Composed], cont
 
 
 def run_checked(
-    composition: assemble.Composed, job: SweepJob | None, *, search: bool = False, share_gpus: bool = False
+    composition: Composed, job: SweepJob | None, *, search: bool = False, share_gpus: bool = False
 ) -> float | None:
     """Check the options, run, and return the objective metric. job: None for a run outside of a sweep."""
-    assemble.check_keys(composition)
-    assemble.check_numbers(composition.config)
+    check_options(composition)
     objective_metric.check(composition.config, by_search=search)
     if job is not None and share_gpus:
         gpus.lease(job, composition)

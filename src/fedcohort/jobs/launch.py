@@ -19,8 +19,8 @@ from fedcohort.jobs.job import JobContext
 from fedcohort.jobs.local import run_local
 from fedcohort.jobs.start import start
 from fedcohort.record import sweep_folder
-from fedcohort.startup import compat, refusals
-from fedcohort.startup.defaults import find_configs
+from fedcohort.startup import command_line, compat
+from fedcohort.startup.compose import find_configs
 
 POLL_S = 1.0  # seconds between two looks at the records of another launcher's jobs
 LIMITS = {"slurm": "array_parallelism", "submitit_slurm": "array_parallelism"}  # the option that `n_jobs` stands for
@@ -47,7 +47,7 @@ class Launch:
             raise OptionError(
                 f"wait=false needs launcher=slurm: jobs of launcher={self.launcher} end with this process"
             )
-        refusals.check_sweep(["-m", f"hydra/launcher={self.launcher}"])
+        command_line.check_sweep(["-m", f"hydra/launcher={self.launcher}"])
 
     def run(self, sweep: Path, jobs: Mapping[int, Sequence[str]], configs: Path) -> Generator[int, None, None]:
         """Run `jobs`, overrides by number, in the folder `sweep`; yield the number of each as it ends.

@@ -19,7 +19,7 @@ from fedcohort.jobs.sweep import searches
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord
 from fedcohort.startup import compat
-from fedcohort.startup.defaults import find_configs
+from fedcohort.startup.compose import find_configs
 
 ALL = -1  # hydra.launcher.n_jobs: as many as there are cores, or GPUs
 LOCAL, SLURM = "hydra_plugins.fedcohort.Local", "hydra_plugins.fedcohort.Slurm"

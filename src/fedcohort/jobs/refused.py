@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedcohort.jobs import objective_metric
-from fedcohort.startup.assemble import Composed
-from fedcohort.startup.refusals import explain
-from fedcohort.startup.run import check
+from fedcohort.startup.check import check
+from fedcohort.startup.compose import Composed
+from fedcohort.startup.hydra_errors import explain
 
 
 @dataclass(frozen=True)

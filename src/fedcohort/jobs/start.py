@@ -14,7 +14,7 @@ from fedcohort.host.orphan import end_with_parent
 from fedcohort.jobs.job import JobContext, own_process, run_checked, run_job
 from fedcohort.jobs.sweep import SWEEP, searches
 from fedcohort.record.sweep_folder import SweepJob
-from fedcohort.startup import assemble, defaults, refusals
+from fedcohort.startup import command_line, compose
 
 log = logging.getLogger("fedcohort")
 
@@ -31,14 +31,14 @@ def start(cfg: DictConfig) -> float | None:
     messages.to_terminal()
     end_with_parent()
 
-    def composition() -> assemble.Composed:
-        return assemble.compose_config(cfg, hydra.runtime.choices, overrides, defaults.find_configs(hydra))
+    def composition() -> compose.Composed:
+        return compose.compose_config(cfg, hydra.runtime.choices, overrides, compose.find_configs(hydra))
 
     with own_process():
         if hydra.mode == RunMode.MULTIRUN:
             sweep = Path(hydra.sweep.dir).absolute()
             share_gpus = str(hydra.launcher._target_).endswith("JoblibLauncher")
-            context = JobContext(sweep, defaults.find_configs(hydra), search=searches(hydra), share_gpus=share_gpus)
+            context = JobContext(sweep, compose.find_configs(hydra), search=searches(hydra), share_gpus=share_gpus)
             job = SweepJob(sweep, hydra.job.num, overrides)
             if line := SWEEP.opening_line(job.number):
                 log.info("%s", line)
@@ -47,6 +47,6 @@ def start(cfg: DictConfig) -> float | None:
             return run_checked(composition(), None)
         except FedcohortError as error:
             log.error("%s", error)
-            if isinstance(error, ComponentError) and refusals.environment().get(refusals.FULL) == "1":
+            if isinstance(error, ComponentError) and command_line.environment().get(command_line.FULL) == "1":
                 raise
             raise SystemExit(2) from error

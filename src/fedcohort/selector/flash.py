@@ -45,11 +45,20 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.bandit import ridge
 from fedcohort.bandit.contextual import Bandit, Belief, Calibrated, LinUCB, Neural, Restless, Thompson
-from fedcohort.part import ONE_LOSS, Want
+from fedcohort.part import Want
 from fedcohort.selector import contexts, rewards
 from fedcohort.selector.base import Selector, answers, begins_with_all, top
 from fedcohort.selector.contexts import FEATURES, Contexts, Measurements, Pending
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+ONE_LOSS = Want(
+    lambda run: (
+        not (run.parts.selector.robust_loss and run.parts.objective.robust_loss)
+        or run.parts.selector.robust_loss == run.parts.objective.robust_loss
+    ),
+    "{who} goes by the loss that clients train with in the paper, and its robust loss has other weights than that of "
+    "{objective}: set selector.alpha, selector.beta and selector.A as the objective's are",
+)
 
 
 @dataclass(frozen=True)

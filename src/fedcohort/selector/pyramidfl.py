@@ -42,19 +42,19 @@ from fedcohort.selector.ranking import State as Ranked
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 FINISHED_UPDATE = Want(
-    lambda run: run.whole_update,
+    lambda run: not run.parts.codec.hooks,
     "{who} leaves tensors out of updates, and the codec trains each client for its own upload: choose codec=none, or a "
     "codec that works on finished updates (codec=subsample, codec=quant, or codec.mode=posthoc for codec=lowrank)",
 )
 ANY_WORK = Want(
-    lambda run: not run.equal_work,
-    "{who} asks some clients for several times the local work, and {agg} stands for a number of steps that is "
-    "everybody's: choose another aggregator, or selector.beta=0",
+    lambda run: not any("client.steps" in options for options in run.config["requires"].values()),
+    "{who} gives some clients several times the local work, and {agg} stands for the same number of steps at every "
+    "client: choose another aggregator, or selector.beta=0",
 )
 FITTING_WORK = Want(
-    lambda run: run.fitting_work,
-    "{who} has the fast do more until the slowest of a cohort would be done, and {deadline} drops who isn't done with "
-    "all of it: set deadline.partial_work=true, or selector.beta=0",
+    lambda run: run.parts.deadline.partial_work or not run.parts.deadline.announces,
+    "{who} gives fast clients extra epochs, which {deadline} discards: set deadline.partial_work=true, or "
+    "selector.beta=0",
 )
 
 

@@ -10,10 +10,10 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.record.observer import Observer
 from fedcohort.record.status import RunStatus
-from fedcohort.startup import assemble
-from fedcohort.startup.assemble import Built, Composed
-from fedcohort.startup.hydra_options import is_inside
-from fedcohort.startup.targets import CALLBACK
+from fedcohort.startup import components
+from fedcohort.startup.command_line import is_inside
+from fedcohort.startup.components import CALLBACK, Component
+from fedcohort.startup.compose import Composed
 
 FOLDERS = frozenset({"dirpath", "save_dir", "root_dir", "logs"})  # options of callbacks and trackers that name a folder
 
@@ -40,7 +40,7 @@ def watchers_of(composition: Composed) -> Watchers:
     found = {where: _build(where, node) for where, node in nodes.items()}
     theirs = {where: part for where, part in found.items() if not isinstance(part, Observer)}
     _check_monitors(theirs)
-    tracker = assemble.part(composition, "logger")
+    tracker = components.make(composition, "logger")
     ends_early = _in_json(nodes[where] for where in theirs)
     ours = [part for part in found.values() if isinstance(part, Observer)]
     watching = [*ours, *([tracker] if tracker is not None else []), RunStatus(ends_early)]
@@ -52,10 +52,10 @@ def _in_json(nodes: Iterable[Any]) -> list[Any]:
     return [json.loads(text) for text in sorted(json.dumps(node, sort_keys=True, default=str) for node in nodes)]
 
 
-def _build(where: str, node: object) -> Built:
+def _build(where: str, node: object) -> Component:
     if not isinstance(node, Mapping) or "_target_" not in node:
         raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
-    return assemble.build(node, where, where, CALLBACK)
+    return components.build(node, where, where, CALLBACK)
 
 
 def _check_folders(nodes: Mapping[str, object], logs: str) -> None:

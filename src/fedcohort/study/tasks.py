@@ -19,8 +19,8 @@ from fedcohort.record.folder import config_hash
 from fedcohort.record.history import read, wall_s
 from fedcohort.record.sweep_folder import JobRecord, Plan
 from fedcohort.round.budget import Budget
-from fedcohort.startup import compose, refusals
-from fedcohort.startup.assemble import Composed
+from fedcohort.startup import command_line, hydra_errors, overlay
+from fedcohort.startup.compose import Composed
 from fedcohort.study.definition import Words
 from fedcohort.study.measure import Trajectory, measure
 from fedcohort.study.results import DONE, FAILED, REFUSED, Key
@@ -78,12 +78,12 @@ class Outcome:
 def composed(task: Task) -> Composed:
     """Compose the config. Raises `FedcohortError`, for Hydra's errors too."""
     try:
-        refusals.check_words(task.words, task.configs)
-        return compose.job_of(task.overrides, task.configs)
+        command_line.check_words(task.words, task.configs)
+        return overlay.job_of(task.overrides, task.configs)
     except FedcohortError:
         raise
     except Exception as error:
-        if line := refusals.explain(error, task.words, task.configs):
+        if line := hydra_errors.explain(error, task.words, task.configs):
             raise OptionError(line) from error
         raise
 

@@ -1,14 +1,16 @@
 """What can't work together is refused at start-up, by name, before a folder is made."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from engine_toy import federation_of
 from fedcohort.errors import FedcohortError, IncompatibleConfig
-from fedcohort.startup import compatible, facts
+from fedcohort.flat import Layout, keeps_statistics
+from fedcohort.part import Facts
+from fedcohort.startup import requirements
 from run_harness import compose_words, go, parts_of, remarks
 from selector_harness import World, play
 from yaml_words import make, words
@@ -50,8 +52,8 @@ from yaml_words import make, words
         (("selector=pyramidfl", "codec=mask"), "choose codec=none, or a codec that works on finished updates"),
         (
             ("agg=fedsgd", "selector=pyramidfl"),
-            "selector=pyramidfl asks some clients for several times the local work, and agg=fedsgd stands for a number "
-            "of steps that is everybody's: choose another aggregator, or selector.beta=0",
+            "selector=pyramidfl gives some clients several times the local work, and agg=fedsgd stands for the same "
+            "number of steps at every client: choose another aggregator, or selector.beta=0",
         ),
         (("agg=fedsgd", "client.steps=2"), "agg=fedsgd stands for client.steps=1, but client.steps=2 was asked for"),
         *(
@@ -166,15 +168,16 @@ GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "d
 
 def test_every_sentence_can_be_said_and_every_fact_is_known() -> None:
     choices = {group: group for group in compose_words().choices}
-    parts = [make(group, word) for group in GROUPS for word in words(group)]
-    wants = {want for part in parts for want in (*part.wants, *part.prefers)}
+    components = [make(group, word) for group in GROUPS for word in words(group)]
+    wants = {want for part in components for want in (*part.wants, *part.prefers)}
     assert len(wants) > 12
-    known = facts.with_data(facts.before_data(parts_of(), 0.1, 0.0, {}), parts_of(), 3, federation_of())
+    parts, network = parts_of(), nn.Linear(2, 2)
+    facts = Facts(parts, compose_words().config, federation_of(), 3, Layout.of(network), keeps_statistics(network))
     for want in wants:
-        said = compatible.say(want, "somebody", choices, known.absence)
+        said = requirements.explain(want, "somebody", choices, facts)
         assert "somebody" in said
         assert "{" not in said
-        assert want.holds(replace(known, batch_norm=True, smaller_update=True, n_params=100)) in (True, False)
+        assert bool(want.holds(facts)) == want.holds(facts)
 
 
 IGNORED = "selector=hcsfed advises count for the rest alone"
@@ -206,7 +209,7 @@ def test_what_is_no_want_is_refused() -> None:
 
     parts, choices = parts_of(selector=Odd("uniform")), {**compose_words().choices, "selector": "odd"}
     with pytest.raises(IncompatibleConfig, match=r"odd wants or prefers 'a_moon', which is no Want"):
-        compatible.check(parts, choices, facts.before_data(parts, 0.1, 0.0, {}))
+        requirements.check(choices, Facts(parts, {}))
 
 
 def test_what_parts_say_of_themselves_is_so() -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.startup.hydra_options import check, is_inside
+from fedcohort.startup.command_line import check_hydra_options as check
+from fedcohort.startup.command_line import is_inside
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ from fedcohort.startup.hydra_options import check, is_inside
     ],
 )
 def test_an_option_that_writes_or_calls_is_refused_with_the_cure(typed: str, said: str) -> None:
-    with pytest.raises(OptionError, match="is refused, as fedcohort makes the folders, the log and the callbacks") as e:
+    with pytest.raises(OptionError, match="is rejected, as fedcohort makes the folders") as e:
         check(["seed=1", typed])
     assert said in str(e.value)
 

@@ -5,8 +5,8 @@ import pytest
 
 from fedcohort.data import places
 from fedcohort.dataset.base import Raw
-from fedcohort.startup import drawn
-from fedcohort.startup.drawn import LEAST, past, server_rows
+from fedcohort.startup import holdout
+from fedcohort.startup.holdout import LEAST, past, server_rows
 
 
 @pytest.mark.parametrize("held", [[], [0], [9], [0, 1, 5], [2, 3, 8, 9]])
@@ -22,7 +22,7 @@ def test_the_first_of_each_class_in_a_random_order_are_the_servers(
 ) -> None:
     """A row's key is (u_c + its place in its class) / n_c, inf for LEAST rows of its owner; the smallest are taken."""
     monkeypatch.setattr(places, "PIECE", 7)
-    monkeypatch.setattr(drawn, "PIECE", 7)
+    monkeypatch.setattr(holdout, "PIECE", 7)
     labels, owner = np.random.default_rng(1).integers(0, 3, 60), np.arange(60) % 12
     x = np.zeros((60, 1), dtype=np.float32)
     raw = Raw("toy", x, labels, x, labels, 3, owner if owned else None)

@@ -8,7 +8,8 @@ from torch import nn
 
 from engine_toy import federation_of
 from fedcohort.flat import keeps_statistics
-from fedcohort.startup import compatible, facts
+from fedcohort.part import Facts
+from fedcohort.startup.notices import list_notices, list_unmeasured
 from run_harness import compose_words, go, parts_of, remarks
 from yaml_words import make
 
@@ -16,12 +17,12 @@ CLEAN = "heterogeneity=noniid30"
 LISTS = ("samples=fedbalancer", "deadline=fixed")
 PACED = ("samples=fedbalancer", "deadline=fedbalancer")
 NOISY = "high losses draw {} to clients, and wrong labels (label_noise=beta) make losses high, too"
-OFTEN = "changes the weights of those who arrive alone, and so leans towards clients that train often"
+OFTEN = "changes the weights of arriving clients only, and so favours clients that train often"
 TWO_LOSSES = "goes by the loss that clients train with in the paper, and its robust loss has other weights than that of"
 AWAY = "agg=rhfl compares a client's loss with that of when it last came: who stays away longer seems to learn faster"
 RHFL = ("agg=rhfl", "proxy=noise")
 ALL_KEPT = "selector=fedpns keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them"
-ON_TIME = "closes a round on those who are late, and nobody is with device=instant, where work takes no time"
+ON_TIME = "drops late clients, and none is late with device=instant, where work takes no time"
 ALL_FIRST = "trains everybody who is ready in round 1, whatever the cohort"
 ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
 
@@ -56,7 +57,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         (("selector=pyramidfl", "deadline=over_commit", CLEAN), []),
         (
             ("selector=pyramidfl", "deadline=fixed", CLEAN),
-            ["selector=pyramidfl has the fast do more until"],
+            ["selector=pyramidfl gives fast clients extra epochs, which deadline=fixed discards"],
         ),
         (("selector=pyramidfl", "selector.beta=0", "deadline=fixed", CLEAN), []),
         (("selector=pyramidfl", "deadline=fixed", "deadline.partial_work=true", CLEAN), []),
@@ -69,7 +70,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         ((*PACED, "samples.w=5", "deadline.w=5", CLEAN), []),
         (
             (*PACED, "samples.w=5", CLEAN),
-            ["deadline=fedbalancer has one controller with samples=fedbalancer in the paper, and samples.w isn't"],
+            ["deadline=fedbalancer has one controller with samples=fedbalancer in the paper, but samples.w differs"],
         ),
         (("deadline=fedbalancer", "deadline.w=5", CLEAN), []),
         (
@@ -91,7 +92,10 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         (("agg=afl", "cohort=50", CLEAN), []),
         (("agg=afl", "selector=full", CLEAN), []),
         (("agg=afl", "cohort=50", "availability=bernoulli", CLEAN), [f"agg=afl {OFTEN}"]),
-        (("agg=afl", "cohort=50", "deadline=fixed", CLEAN), ["or sync=mass), or deadline=wait_for_all"]),
+        (
+            ("agg=afl", "cohort=50", "deadline=fixed", CLEAN),
+            ["choose deadline=wait_for_all, or agg.unbiased=true"],
+        ),
         (("agg=afl", "cohort=50", "deadline=fixed", "device=instant", CLEAN), [ON_TIME]),
         (("agg=fedmaba", "agg.sync=literal", CLEAN), [f"agg=fedmaba {OFTEN}"]),
         (("agg=fedmaba", "agg.sync=literal", "agg.alpha=0", CLEAN), []),
@@ -138,12 +142,12 @@ def test_it_says_what_is_lost(words: tuple[str, ...], lines: list[str]) -> None:
 
 @pytest.mark.parametrize("norm", [nn.BatchNorm1d(4), nn.SyncBatchNorm(4), nn.GroupNorm(2, 4)])
 def test_batch_norm_is_averaged_by_samples_whatever_else_is(norm: nn.Module) -> None:
-    parts, federation = parts_of("dataset=synthetic"), federation_of()
+    parts, federation, composition = parts_of("dataset=synthetic"), federation_of(), compose_words("dataset=synthetic")
     for word in ("scaffold", "fedmgda_plus", "fednova", "qffl", "fedavg", "afl"):
         fair = replace(parts, agg=make("agg", word))
-        known = facts.with_data(facts.before_data(fair, 0.1, 0.0, {}), fair, federation.n_clients, federation)
-        known = replace(known, batch_norm=keeps_statistics(nn.Sequential(nn.Linear(2, 4), norm)))
-        found = compatible.remarks(fair, {**compose_words("dataset=synthetic").choices, "agg": word}, {}, known)
+        batch_norm = keeps_statistics(nn.Sequential(nn.Linear(2, 4), norm))
+        facts = Facts(fair, {**composition.config, "cohort": federation.n_clients}, federation, batch_norm=batch_norm)
+        found = list_notices({**composition.choices, "agg": word}, facts)
         assert len(found) == (word not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
         assert all("the network has batch norm" in line and f"whatever agg={word} makes" in line for line in found)
 
@@ -172,7 +176,35 @@ def test_a_part_of_any_group_may_remark_on_its_options() -> None:
         def remarks(self, word: str) -> list[str]:
             return [f"availability={word} says this", "and that"]
 
-    parts, choices = parts_of(availability=Talker()), compose_words().choices
-    known = facts.before_data(parts, 0.1, 0.0, {})
-    found = compatible.remarks(parts, {**choices, "availability": "sometimes"}, {}, known)
+    parts, composition = parts_of(availability=Talker()), compose_words()
+    found = list_notices({**composition.choices, "availability": "sometimes"}, Facts(parts, composition.config))
     assert found == ["availability=sometimes says this", "and that"]
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        ((), []),
+        (("rounds=5", "eval.every=5", "eval.clients_every=0"), []),
+        (
+            ("rounds=2", "eval.every=5"),
+            ["eval.every=5 exceeds rounds=2: only the first model is evaluated, before any training"],
+        ),
+        (
+            ("rounds=2", "eval.clients_every=3"),
+            [
+                "eval.clients_every=3 exceeds rounds=2: only the first model is evaluated on the clients, "
+                "before any training"
+            ],
+        ),
+        (
+            ("rounds=2", "eval.every=5", "eval.clients_every=3"),
+            [
+                "eval.every=5 and eval.clients_every=3 exceed rounds=2: only the first model is evaluated, "
+                "before any training"
+            ],
+        ),
+    ],
+)
+def test_evaluations_that_never_come(words: tuple[str, ...], lines: list[str]) -> None:
+    assert list_unmeasured(compose_words(*words).config) == lines

@@ -12,7 +12,7 @@ import pytest
 
 from fedcohort.command import line
 from fedcohort.errors import OptionError
-from fedcohort.startup import assemble, targets
+from fedcohort.startup import components, compose
 from fedcohort.startup.observers import watchers_of
 from run_harness import compose_words, go
 
@@ -42,8 +42,8 @@ def test_a_program_is_refused_before_it_is_called(
         config["objective"]["base"] = node
     else:
         config[place] = node
-    composed = assemble.Composed(config, made.choices, ())
-    make: Callable[[], object] = partial(assemble.part, composed, place.partition(".")[0])
+    composed = compose.Composed(config, made.choices, ())
+    make: Callable[[], object] = partial(components.make, composed, place.partition(".")[0])
     if place == "callback.x":
         make = partial(watchers_of, composed)
     with pytest.raises(OptionError, match=rf"{place}._target_ must be a"):
@@ -54,14 +54,14 @@ def test_a_program_is_refused_before_it_is_called(
 def test_a_network_as_a_model_is_told_how_to_type_it() -> None:
     node = {"_target_": "own_networks.Dense", "width": 3}
     with pytest.raises(OptionError, match=r"typed as model=module model.path=own_networks.Dense$"):
-        assemble.build(node, "model", "model=mlp")
+        components.build(node, "model", "model=mlp")
 
 
 def test_a_component_inside_another_is_checked_before_either_is_made() -> None:
     inside = {"_target_": "fedcohort.label_noise.none.NoNoise"}
     node = {"_target_": "fedcohort.objective.propfair.PropFair", "base": inside}
     with pytest.raises(OptionError, match=r"objective.base._target_ must be a class that inherits fedcohort.objective"):
-        assemble.build(node, "objective", "objective=propfair")
+        components.build(node, "objective", "objective=propfair")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_component_inside_another_is_checked_before_either_is_made() -> None:
 )
 def test_a_foreign_config_names_classes_of_ours_only(target: object) -> None:
     with pytest.raises(OptionError, match=r"selector._target_ must be a class") as caught:
-        targets.resolve(target, "selector", "selector=x", foreign=True)
+        components._import_class(target, "selector", "selector=x", foreign=True)
     assert "\n" not in str(caught.value)
     assert "antigravity" not in sys.modules
 
@@ -77,7 +77,7 @@ def test_a_foreign_config_names_classes_of_ours_only(target: object) -> None:
 @pytest.mark.parametrize("target", ["fedcohort.selector.nowhere.X", CHAIN])
 def test_a_foreign_class_that_is_not_there_is_named(target: str) -> None:
     with pytest.raises(OptionError, match=f"selector=x: _target_ '{target}' can't be used: No module named"):
-        targets.resolve(target, "selector", "selector=x", foreign=True)
+        components._import_class(target, "selector", "selector=x", foreign=True)
 
 
 def test_figures_of_a_received_folder_follow_no_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.host import cores
 from fedcohort.startup import run
-from fedcohort.startup.refusals import explain
+from fedcohort.startup.hydra_errors import explain
 from run_harness import compose_words, go
 from yaml_words import CONFIGS
 
@@ -40,6 +40,9 @@ CASES = [
     ("dataset=mnist dataset.columns.image=a", "no option 'image'; it is one value, typed whole: dataset.columns=VALUE"),
     ("selctor=flash", "there is no option 'selctor'; there are agg, attack, augmentation, availability"),
     ("selctor=flash", "did you mean selector?"),
+    ("selector=flsh", "did you mean selector=flash? selector must be one of "),
+    ("hydra/launcher=slrm", "did you mean hydra/launcher=slurm? hydra/launcher must be one of "),
+    ("agg=term agg.weighting=sampls", "got 'sampls'; did you mean samples?"),
     ("+foo=1", "there is no option 'foo'; there are agg"),
     ("+eval.foo=1", "eval has no option 'foo'"),
     ("+trainer.foo=1", "trainer has no option 'foo'; its options are accelerator, devices, num_nodes, threads"),
@@ -104,14 +107,17 @@ CASES = [
     ("dataset=folder dataset.client=site experiment=drift", "and partition=label_shards makes others: choose hetero"),
     ("dataset=folder partition.fraction=0.3", "partition=iid has no option 'fraction'; it has none"),
     # parts inside of parts
-    ("objective@objective.base=gce", "objective@objective.base: no chosen word has this part; objective=propfair"),
+    (
+        "objective@objective.base=gce",
+        "objective@objective.base: no chosen component has this one inside; objective=",
+    ),
     ("objective=propfair objective@objective.base=best", "objective@objective.base must be one of ce, "),
     ("objective=propfair objective.base.q=1", "objective.base has no option 'q'; it has none"),
     ("objective=propfair objective@objective.base=propfair", "objective.base must be an objective other than propfair"),
     ("objective=propfair objective@objective.base=flash_robust", "objective.M must be above 16, what"),
     ("agg=feddf proxy=dataset dataset@proxy.source=cmnist", "dataset=cmnist chooses clients too"),
     ("agg=feddf proxy=dataset dataset@proxy.source=best", "dataset@proxy.source must be one of celeba, cifar10"),
-    ("agg=feddf proxy=dataset dataset@proxy.source=folder", "part of another word (proxy=folder reads a folder)"),
+    ("agg=feddf proxy=dataset dataset@proxy.source=folder", "part of another component (proxy=folder reads a folder)"),
     ("agg=feddf proxy=dataset", "proxy=dataset (dataset@proxy.source=digits): the inputs are the clients' own"),
     ("agg=feddf proxy=client_heldout proxy.n=9999", "proxy.n must be at most"),
     # nothing where something must be
@@ -176,7 +182,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("agg=fedprox",), "no effect with deadline=wait_for_all, where everybody finishes; agg=fedprox is meant with"),
+        (("agg=fedprox",), "no effect with deadline=wait_for_all, where all clients finish; agg=fedprox is meant with"),
         (("deadline.partial_work=true",), "deadline.partial_work=true has no effect with deadline=wait_for_all"),
         (("agg=fedprox", "deadline=fixed"), None),
         (("agg=fedprox", "deadline=fixed", "client.epochs=1"), "no effect with client.epochs=1, of which no part can"),

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fedcohort.startup.assemble import LIGHT
+from fedcohort.startup.check import LIGHT
 from yaml_words import CONFIGS, ROOT
 
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
@@ -34,13 +34,13 @@ def test_what_is_refused_first_imports_nothing_slow() -> None:
     code = f"""
 import sys
 from hydra import compose, initialize_config_dir
-from fedcohort.startup import assemble, refusals
-from fedcohort.startup import run
+from fedcohort.startup import command_line, components, run
+from fedcohort.startup.compose import compose_config
 with initialize_config_dir({str(CONFIGS)!r}, version_base="1.3"):
     cfg = compose("train", return_hydra_config=True)
-made = assemble.compose_config(cfg, cfg.hydra.runtime.choices, ())
+made = compose_config(cfg, cfg.hydra.runtime.choices, ())
 for group in {LIGHT}:
-    assemble.part(made, group)
+    components.make(made, group)
 run.watchers_of(made)
 found = {{"torch", "lightning", "mlflow", "matplotlib"}} & sys.modules.keys()
 assert not found, found
