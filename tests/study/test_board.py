@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.observe.comparison.table import mean
 from fedcohort.study.board import rank, redraw
 from fedcohort.study.definition import Study
+from fedcohort.study.paired import mean
 from fedcohort.study.ranking import Late, late_of, split_rows
 from study.tiny import made_up, write
 

@@ -213,10 +213,10 @@ def test_what_another_commit_ran_is_done_again(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(KeyboardInterrupt):
         again(stop=1)
     assert said[0] == "0 of 3 runs are done, 3 to do"
-    assert sorted(row["commit"] for row in load_results(study).rows.values()) == ["new", "old", "old"]
+    assert sorted(row["commit"] for row in load_results(study).rows.values()) == ["new", "new", "old"]
     played.clear()
     found = again()  # goes on
-    assert "1 of 3 runs are done, 2 to do" in said
+    assert "2 of 3 runs are done, 1 to do" in said
     assert {row["commit"] for row in found.rows.values()} == {"new"}
     assert [task.words[-1] for task in played] == ["selector=round_robin"]  # the bound is random's new run
     assert not any(task.resume for task in played)  # what is in logs/ is other code's

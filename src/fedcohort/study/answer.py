@@ -3,9 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from fedcohort.observe.comparison.shown import MetricUnit
-from fedcohort.observe.comparison.table import Mean
+from fedcohort.results.metric import MetricUnit
 from fedcohort.study.definition import BESIDE, BOUND, LIMIT, YARDSTICK, Study
+from fedcohort.study.paired import Mean
 from fedcohort.study.ranking import Ranks
 from fedcohort.study.verdict import CellVerdict, RowVerdict, Verdict, over_of
 from fedcohort.study.wording import count, points, spell_mean, spell_p, spell_worth

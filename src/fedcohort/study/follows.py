@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fedcohort.observe.comparison.sheet import NONE, Sheet
+from fedcohort.report.sheet import NONE, Sheet
 from fedcohort.round.score_correlation import FACTS
 from fedcohort.study.definition import Study
 from fedcohort.study.results import Results

@@ -25,8 +25,8 @@ from statistics import median
 import numpy as np
 
 from fedcohort.maths.many_tests import adjust_holm, count_seeds, rank_rows
-from fedcohort.observe.comparison.table import Difference, Mean, difference, mean
 from fedcohort.study.definition import BOUND, METHOD, YARDSTICK, Study
+from fedcohort.study.paired import Difference, Mean, difference, mean
 from fedcohort.study.places import is_early
 from fedcohort.study.ranking import RANKED, Ranks, half_of, late_of, rank, split_rows
 from fedcohort.study.results import Results, Row

@@ -13,9 +13,9 @@ from statistics import mode
 
 from fedcohort.errors import OptionError
 from fedcohort.maths.many_tests import adjust_holm
-from fedcohort.observe.comparison.sheet import NONE, Sheet, write_csv
-from fedcohort.observe.comparison.shown import MetricUnit
 from fedcohort.record.folder import write_atomically
+from fedcohort.report.sheet import NONE, Sheet, write_csv
+from fedcohort.results.metric import MetricUnit
 from fedcohort.startup.compose import file_of
 from fedcohort.study import leaderboard
 from fedcohort.study.answer import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of

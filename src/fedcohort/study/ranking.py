@@ -25,8 +25,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort.maths.many_tests import adjust_holm, rank_rows
-from fedcohort.observe.comparison.table import Difference, difference
 from fedcohort.study.definition import BASELINE, METHOD, Study
+from fedcohort.study.paired import Difference, difference
 from fedcohort.study.results import Results
 
 RANKED = (METHOD, BASELINE)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from fedcohort import units
-from fedcohort.observe.comparison.sheet import NONE, Sheet
+from fedcohort.report.sheet import NONE, Sheet
 from fedcohort.study.definition import METHOD, Study
 from fedcohort.study.sheets import MARK, call_row, spell_few
 from fedcohort.study.speed import LEAST, Speed, Speeds

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fedcohort.observe.comparison.table import Difference, Mean
 from fedcohort.study.definition import METHOD
+from fedcohort.study.paired import Difference, Mean
 from fedcohort.study.ranking import Ranks
 
 COSTS = ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops")

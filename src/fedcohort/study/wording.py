@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from fedcohort.observe.comparison.sheet import NONE
-from fedcohort.observe.comparison.shown import MetricUnit, unit_of
-from fedcohort.observe.comparison.table import Mean
+from fedcohort.report.sheet import NONE
+from fedcohort.results.metric import MetricUnit, unit_of
 from fedcohort.study.definition import Study
+from fedcohort.study.paired import Mean
 from fedcohort.study.verdict import CellVerdict, RowVerdict, over_of
 
 
