@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedcohort.observe.comparison.table import lower_is_better
+from fedcohort.results.metric import lower_is_better
 from fedcohort.study.definition import BASELINE, BOUND, METHOD, Study
 from fedcohort.study.results import Results
 
