@@ -13,8 +13,8 @@ from fedcohort.report.comparison import figures
 from fedcohort.startup import answer
 from fedcohort.tracking import comparison, identity, server
 from known import known
-from observe.databases import Logs, logs, said  # noqa: F401
 from record.made_up import info
+from tracking.databases import Logs, logs, said  # noqa: F401
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ from fedcohort.lightning.module import MONITORED
 from fedcohort.record import history
 from fedcohort.startup import command_line, jobs, objective_metric, options, run
 from fedcohort.startup.start import start as called
-from observe.databases import said  # noqa: F401
 from run_harness import SMALL, composed_by_hydra
+from tracking.databases import said  # noqa: F401
 
 SEARCHES = "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper"
 WORDS = (*SMALL, "rounds=1", "callback=default", "callback.figures=null", "callback.progress=null")

@@ -20,8 +20,8 @@ from fedcohort.record.observer import Observer
 from fedcohort.startup.comparison import read_answer
 from fedcohort.startup.outlook import KILLED
 from fedcohort.startup.sweep import GRID, NEVER, Announcement, Sweep
-from observe.databases import said, template  # noqa: F401
 from run_harness import go
+from tracking.databases import said, template  # noqa: F401
 from yaml_words import ROOT
 
 SMALL = ["clients=12", "rounds=2", "model=logreg", "client.epochs=1", "callback=none", "logger=none"]

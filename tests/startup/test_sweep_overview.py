@@ -16,8 +16,8 @@ from fedcohort.startup import jobs
 from fedcohort.startup.jobs import SweepJob
 from fedcohort.startup.sweep import Sweep
 from fedcohort.tracking import comparison, identity, membership, server
-from observe.databases import Logs, logs, said  # noqa: F401
 from record.made_up import info
+from tracking.databases import Logs, logs, said  # noqa: F401
 
 GROUPS = ("selector", "agg", "heterogeneity", "client")
 

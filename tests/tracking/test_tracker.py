@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from mlflow.exceptions import MlflowException
 
+from fedcohort.console.summary import Summary
 from fedcohort.errors import OptionError, TrackingError
-from fedcohort.observe.summary import Summary
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.report.run_figures import Figures
@@ -24,9 +24,9 @@ from fedcohort.tracking.courier import Courier
 from fedcohort.tracking.feed import open_feed
 from fedcohort.tracking.tracker import MlflowTracker
 from known import known
-from observe.databases import EXPERIMENT, Logs
-from observe.tracked import DEAD, check, run_info, watchers
 from record.made_up import info, play, report
+from tracking.databases import EXPERIMENT, Logs
+from tracking.tracked import DEAD, check, run_info, watchers
 
 
 def test_the_seeds_of_a_config_are_alike_and_no_other_runs(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_equal_partitions_are_equal_datasets(logs: Logs) -> None:
 
 def test_nothing_slow_is_imported_before_a_run_starts() -> None:
     modules = "fedcohort.tracking.tracker, fedcohort.record.journal, fedcohort.report.run_figures, "
-    modules += "fedcohort.observe.progress, fedcohort.observe.summary"
+    modules += "fedcohort.console.progress, fedcohort.console.summary"
     slow = "{'mlflow', 'matplotlib', 'pandas', 'rich', 'pyarrow', 'torch', 'sqlalchemy'}"
     code = f"import sys, {modules}; found = {slow} & sys.modules.keys(); assert not found, found"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -21,9 +21,9 @@ from fedcohort.tracking.courier import Courier
 from fedcohort.tracking.tracker import MlflowTracker
 from fedcohort.tracking.worker import Desk, Worker, finish_message, start_message
 from fedcohort.types import RoundReport
-from observe.databases import EXPERIMENT, Logs
-from observe.tracked import DEAD, check, run_info
 from record.made_up import play, report
+from tracking.databases import EXPERIMENT, Logs
+from tracking.tracked import DEAD, check, run_info
 
 
 @pytest.fixture(scope="module", autouse=True)

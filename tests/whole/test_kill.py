@@ -23,8 +23,8 @@ from fedcohort.record import client_table, journal
 from fedcohort.tracking import worker
 from fedcohort.training.local import LocalTrainer
 from known import known
-from observe.databases import template
 from run_harness import Ran, go, same_bits
+from tracking.databases import template
 from yaml_words import ROOT
 
 WORDS = ("selector=flash", "agg=scaffold", "rounds=5", "logger=mlflow", "logger.every_s=0", "callback=default")

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedcohort.command.words import folders_and_options, read_number
+from fedcohort.console.terminal import for_each
 from fedcohort.errors import TrackingError
 from fedcohort.host.lock import is_held
 from fedcohort.host.time_limit import time_limit
-from fedcohort.observe.console import for_each
 from fedcohort.record import card, history, manifest
 from fedcohort.record.folder import status_of
 from fedcohort.record.observer import RunInfo
