@@ -120,7 +120,7 @@ class ServerStep:
         self.has_warned = True
 
     def _apply(self, finished: Finished, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
-        """Move the model, and commit buffers, states and what clients keep; nothing of it if the step is unsound."""
+        """Move the model, and commit buffers, states and the clients' stored rows; nothing if the step is unsound."""
         kept = collected.clients[collected.weights > 0]
         displacement, weighed, after = self._displacement(finished, collected, state)
         parameters = self._move(finished, displacement)

@@ -1,4 +1,4 @@
-"""Adding up what clients send, one by one in float64 in the order given, over ranks by one all-reduce.
+"""Adding up the updates of clients, one by one in float64 in the order given, over ranks by one all-reduce.
 
 Never by slice subtotals: the sum is bit-equal for any number of slices. A client that sends
 something that is not finite, or a longer update than allowed, is left out and counted; the others' weights are

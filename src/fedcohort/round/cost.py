@@ -31,8 +31,8 @@ class CostModel:
 
     flops: of one sample's forward pass; merge_last: how passes are cut (`training/passes.py`).
 
-    units: epochs or steps of a whole job. In a plain round (`Selection.plain`) nobody asks for the aggregator, and the
-    codec's hooks alone train: such a round costs what it costs with agg=fedavg.
+    units: epochs or steps of a whole job. In a plain round (`Selection.plain`) the aggregator reads nothing, and only
+    the codec's hooks train: such a round costs the same as with agg=fedavg.
     """
 
     def __init__(self, parts: Parts, federation: Federation, layout: Layout, flops: float, merge_last: bool) -> None:
@@ -93,7 +93,7 @@ class CostModel:
         return samples
 
     def count_inferred(self, clients: Ids, rates: Rates, heard: Sequence[Probe] = ()) -> Values:
-        """Return the forward passes that a job takes beside its training, in samples, [len(clients)].
+        """Return the forward passes of a job before and after its training, in samples, [len(clients)].
 
         They are for the aggregator's probes before it trains, and for reports after. heard: the selector's probes of
         the same round, of the clients that answer them: a client answers a query once.
@@ -167,10 +167,9 @@ class CostModel:
     ) -> tuple[float, Bool[np.ndarray, "clients"]]:
         """Return the virtual seconds that a phase of probes lasts from the clock's second `began`, and who was gone.
 
-        It lasts until the slowest of those asked would be done, and whoever leaves before it is done is gone: a
-        question is no job that somebody takes up again the next day, nobody hears its answers. Where some train for a
-        signal, the others wait for their updates, as the codec has them and without buffers, and then all have the
-        model of them and run their forward passes on that.
+        It lasts until the slowest of the queried clients would be done. A client that leaves before it is done gives no
+        answer, and does not resume the query later. If some clients train for a signal, the others wait for their
+        encoded updates, without buffers. Then all receive the model of these updates and run their forward passes.
         """
         up = np.where(asked.trained > 0, self.update_bytes, 0.0)
         first, gone = self._slowest(asked.passes + asked.trained, up, draws, clock.wall_time(began))
@@ -194,7 +193,7 @@ class CostModel:
 
     # --- charges ---------------------------------------------------------------------------------------------------
     def registration(self, populations: Populations) -> Charge:
-        """Return the charge of what clients tell of themselves once."""
+        """Return the charge of the signals that clients send when they register."""
         facts = {w: s for w in self.parts.needs() if isinstance(s := find(w), Static)}
         return Charge(up_bytes=float(sum(s.bytes_up * populations.facts[s.fact].size for s in facts.values())))
 
@@ -207,13 +206,13 @@ class CostModel:
         plain: bool,
         draws: Draws,
     ) -> Charge:
-        """Return what the round of `draws` costs: each client gets w_t once, whatever it is asked.
+        """Return the cost of the round of `draws`: each client gets w_t once, whatever it is asked.
 
-        Who is late has worked for nothing, all that was asked, and uploads nothing to a round that is closed; who
-        arrives with an update that is left out has uploaded it. An update for a signal is encoded as any other. Who was
-        gone before its answers were done has worked for nothing as well.
+        A late client is charged for its full computation, and uploads nothing. An update that arrives and is left out
+        has been uploaded. An update for a signal is encoded as any other. A client that left before its answers were
+        done is charged for them as well.
 
-        results: what was heard.
+        results: the answers that arrived.
         """
         chosen, rates, model = jobs.client, self.rates(plain), self.bare.down_bytes
         extra = len(np.setdiff1d(list_queried(probes), chosen)) * model

@@ -27,13 +27,13 @@ from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Va
 
 @dataclass(frozen=True)
 class Queried:
-    """The selector's queries of a round and what came of them.
+    """The selector's queries of a round and their answers.
 
     Attributes:
-        probes: the queries, as they were sent.
+        probes: the queries, in the order of the selector.
         answers: by signal, of the clients that were there until they were done.
         blocking_s: virtual seconds that the queries before the selection take.
-        concurrent_s: virtual seconds that the others take, which run beside the training.
+        concurrent_s: virtual seconds of the others, which run during the training.
         has_model: clients that have w_t from a blocking query, [n_clients].
     """
 
@@ -61,7 +61,7 @@ class Dispatch:
         ready: sorted ids of the clients that are ready, those that back off among them.
         selector_state: the selector's after its choice.
         jobs: the local work of each selected client.
-        first_losses: losses of w_t on each sample, by the id of clients that measure all of theirs in this round.
+        first_losses: losses of w_t on each sample of the clients that measure all their samples in this round, by id.
         waited_s: virtual seconds in which no client was ready, before the selection.
         before_s: virtual seconds from the end of the round before to the first query.
         uniform: sorted ids of a uniform reference cohort of the same size (`round/uniform.py`).
@@ -101,7 +101,7 @@ class Dispatcher:
 
     @property
     def claims(self) -> ClientClaims:
-        """What clients report of themselves under the run's attack."""
+        """The values that clients report under the run's attack."""
         return self.queries.claims
 
     def dispatch(self, t: int, state: ServerState) -> Dispatch:
@@ -140,7 +140,7 @@ class Dispatcher:
         return Dispatch(t, ready, selection, selector_state, queried, jobs, first_losses, waited_s, before_s, uniform)
 
     def _query(self, selector_state: object, ctx: RoundContext, draws: Draws, began_s: float) -> Queried:
-        """Ask what the selector wants to know. Clients that leave before they are done give no answer."""
+        """Send the selector's queries. Clients that leave before they are done give no answer."""
         selector, cost_model = self.parts.selector, self.cost_model
         probes = list(selector.plan(selector_state, ctx)) if len(ctx.ready) else []
         with prefixed(selector):

@@ -22,9 +22,9 @@ class Finished:
 
     Attributes:
         dispatched: what was decided before.
-        closing: when the round closes, and what each selected client has done by then.
+        closing: when the round closes, and the units that each selected client has done by then.
         arrived: the jobs that end before that.
-        in_flight: the jobs that go on in a later round; none, as long as rounds are synchronous.
+        in_flight: the jobs that end in a later round; none, as long as rounds are synchronous.
         dropped: the jobs that are lost.
         samples: samples that go through the training of each that arrives, [m].
         weights: of each that arrives, for the aggregation, not normalised, [m].

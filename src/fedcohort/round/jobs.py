@@ -33,7 +33,7 @@ class Jobs(ReadOnly):
         announced_s: the deadline that it was told, in seconds after its start; inf without one, [m].
         expected: expected timing on all of its samples, forward passes on them included.
         rows: positions of the samples that it trains on, None for all.
-        losses: what it knew of its samples' losses when it chose them; None where it keeps no list.
+        losses: known losses of its samples when they were chosen; None for a client that keeps no list.
         timing: seconds of the phases of its job, if it is never away.
         duration_s: seconds from its start to its answer, with those in which it is away, [m].
     """

@@ -1,4 +1,4 @@
-"""What the server hears of w_t: what clients measured, as they tell it under the run's attack, and what it measured."""
+"""Queries about w_t: values that clients report, under the run's attack, and values that the server measures."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,7 +15,7 @@ from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
 
 class ClientClaims:
-    """What clients claim of themselves under the run's attack.
+    """The values that clients report under the run's attack.
 
     Attributes:
         liars: which clients lie, bool [n_clients].
@@ -27,7 +27,7 @@ class ClientClaims:
         self.liars[attack.liars(n_clients, generator(seed, "attack"))] = True
 
     def report(self, signal: str, clients: Ids, values: Answers) -> Answers:
-        """Return what `clients` say of `signal`, [len(clients), ...]; a row of numbers is lied about as a whole."""
+        """Return the values of `signal` that `clients` report, [len(clients), ...]; an attack changes whole rows."""
         lying = self.liars[clients]
         if not lying.any():
             return values
@@ -36,7 +36,7 @@ class ClientClaims:
         return out
 
     def read_through(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
-        """Return `read` as the client that sends the update would have it."""
+        """Return `read`, followed by the attack of the client that sends the update."""
 
         def read_report(update: ClientUpdate) -> float:
             return float(self.report(signal, np.array([update.client]), np.array([read(update)]))[0])
@@ -45,7 +45,7 @@ class ClientClaims:
 
 
 class Queries:
-    """Asks about w_t: clients, who answer as their claims have it, and the server's own data.
+    """Measures signals of w_t: on the clients' data, as they report them, and on the server's data.
 
     Args:
         needs: the signals that the selector declares.
@@ -56,14 +56,14 @@ class Queries:
         self.server_signals = {w: signal for w in sorted(needs) if isinstance(signal := find(w), ServerMeasured)}
 
     def ask_all(self, probes: Sequence[Probe], available: Ids, t: int) -> dict[str, ProbeResult]:
-        """Ask what the selector wants to know in a round, and return the answers by signal. Raises where it may not."""
+        """Return the answers to the selector's queries of a round, by signal; raise for one that is not allowed."""
         words = [probe.signal for probe in probes]
         if twice := [word for word in words if words.count(word) > 1]:
             raise FedcohortError(f"the selector probes {twice[0]!r} more than once in a round: ask all at once")
         return {probe.signal: self.ask(probe, available, t) for probe in probes}
 
     def ask(self, probe: Probe, available: Ids, t: int) -> ProbeResult:
-        """Ask what the selector wants to know. Raises where it may not."""
+        """Return the answers to a query of the selector; raise if it is not allowed."""
         if probe.signal not in self.needs:
             raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")
         signal = find(probe.signal)
@@ -78,12 +78,12 @@ class Queries:
         return ProbeResult(probe.clients, self.claims.report(probe.signal, probe.clients, values))
 
     def ask_measured(self, word: str, signal: Measured, clients: Ids) -> Values:
-        """Measure a signal that the aggregator probes, as `clients` claim it, [len(clients)]."""
+        """Return a signal that the aggregator queries, as `clients` report it, [len(clients)]."""
         with self.stopwatch.stage("probe"):
             return self.claims.report(word, clients, signal.measure(self.lab, clients, {}))
 
     def measure_own(self) -> Mapping[str, float]:
-        """Return what the server measures for the selector itself, by word."""
+        """Return the signals that the server measures for the selector, by name."""
         with self.stopwatch.stage("probe"):
             own = {word: signal.measure(self.lab) for word, signal in self.server_signals.items()}
         return {word: number(f"the signal {word!r}: the result", value, nan=True) for word, value in own.items()}

@@ -1,4 +1,4 @@
-"""The last step of a round (docs/architecture.md): what observers are told of it."""
+"""The last step of a round (docs/architecture.md): its metrics and columns."""
 
 import hashlib
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ ROW = 64  # numbers of a row that the per-client table takes
 
 
 def weights_hash(server: FlatModel) -> str:
-    """A hash of the global model in canonical parameter order."""
+    """Return a hash of the global model in canonical parameter order."""
     digest = hashlib.blake2b(digest_size=6)
     layout = server.layout
     parts = ((server.w, layout.parameters), (server.buffers, layout.buffers), (server.counters, layout.counters))
@@ -31,7 +31,7 @@ def weights_hash(server: FlatModel) -> str:
 
 
 def columns(finished: Finished, collected: Collected, n_clients: int) -> ClientFacts:
-    """What the per-client table is told of a round. n_clients: K."""
+    """Return the per-client columns of a round. n_clients: K."""
     selection, came = finished.selection, collected.clients
     done = finished.closing.units > 0
     flags = {
@@ -59,12 +59,12 @@ def columns(finished: Finished, collected: Collected, n_clients: int) -> ClientF
 
 
 def phases(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
-    """What each selected client's job is made of, in seconds; that of whoever is late is the whole job."""
+    """Return the phases of each selected client's job, in seconds; for a late client, those of the whole job."""
     return {"units_asked": closing.asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
 
 
 def pace(finished: Finished) -> Mapping[str, float]:
-    """The deadline that clients were told, where there is one, and when the round closed; {} where nobody trains."""
+    """Return the announced deadline, if there is one, and when the round closed; {} without a cohort."""
     closing = finished.closing
     if not len(finished.selection.clients):
         return {}
@@ -84,7 +84,7 @@ def spread_columns(word: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
 
 
 def registered_columns(parts: Parts, populations: Populations) -> ClientFacts:
-    """Return what clients told the selector when they registered, as columns."""
+    """Return the signals that clients sent when they registered, as columns."""
     found: dict[str, np.ndarray] = {}
     for word in sorted(parts.selector.needs):
         if isinstance(signal := find(word), Static):
@@ -105,7 +105,7 @@ def facts_of(federation: Federation, collected: Collected | None, liars: np.ndar
 
 
 def weight_of(liars: np.ndarray, collected: Collected) -> Mapping[str, float]:
-    """What liars (bool [n_clients]) had of the aggregate, and their share of those who arrived; {} in empty rounds.
+    """Return the weight of liars (bool [n_clients]) in the aggregate and their share of arrivals; {} in empty rounds.
 
     Of the sum of all weights: some aggregators' don't sum to 1 (q-FFL's).
     """
@@ -117,7 +117,7 @@ def weight_of(liars: np.ndarray, collected: Collected) -> Mapping[str, float]:
 
 
 def imbalance_of(label_counts: np.ndarray, collected: Collected) -> Mapping[str, float]:
-    """The class imbalance of all that those who arrived have together, [n_clients, n_classes]; {} in empty rounds."""
+    """Return the class imbalance of the pooled data of the clients that arrived; {} in empty rounds."""
     if not len(collected.clients):
         return {}
     return {"select/class_imbalance": class_imbalance(label_counts[collected.clients].sum(0))}

@@ -29,7 +29,7 @@ class SampleSelection:
         part: the sample selection.
         federation: the clients' data.
         batch: samples in a mini-batch, None for all of a client's.
-        store: what clients keep.
+        store: the clients' stored rows.
         lab: measures the losses of those who look.
     """
 

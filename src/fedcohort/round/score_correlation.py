@@ -1,4 +1,4 @@
-"""What a selector's scores and rewards follow: their rank correlation with what the bench knows of the clients."""
+"""Rank correlation of a selector's scores and rewards with facts of the clients."""
 
 from collections.abc import Mapping
 
@@ -22,9 +22,9 @@ def split_name(metric: str) -> tuple[str, str] | None:
 class ScoreCorrelation:
     """Correlates scores, their parts and rewards with facts of the clients that differ between them.
 
-    Facts: `noise`, each client's rate of wrong labels; `skew`, its class imbalance, with the labels as it sees them;
-    `samples`, how many it has; `seconds`, the expected virtual seconds of its whole job, unless these are in the order
-    of the samples.
+    The facts are each client's label noise (`noise`), class imbalance of its observed labels (`skew`), number of
+    samples (`samples`) and expected virtual seconds of a whole job (`seconds`). The last is left out if it is in the
+    order of the samples.
 
     Args:
         federation: the clients.

@@ -1,4 +1,4 @@
-"""What the rounds of a run work with: made once, when the network and the data are on their device."""
+"""The objects that the rounds of a run share: made once, when the network and the data are on their device."""
 
 import copy
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ class Setup:
         self.engine, self.reason = choose(settings.engine, self._trainer(worker, parts.hooks), settings.chunk)
 
     def fresh_state(self) -> ServerState:
-        """Return the server's state before round 0, charged with what clients send when they register."""
+        """Return the server's state before round 0, charged with the signals that clients send when they register."""
         state = ServerState.fresh(self.parts, self.dispatcher.populations, self.server.layout.n_params)
         state.spent = self.cost_model.registration(self.dispatcher.populations)
         return state

@@ -1,20 +1,19 @@
-"""How far the choices of a selector are from chance.
+"""How far the choices of a selector are from uniform draws.
 
-Beside every cohort S_t a twin draws as many of the same available clients A_t uniformly, keyed by (seed, "uniform",
-round): the same draw whatever the selector.
+For every cohort S_t a reference cohort U_t of the same size is drawn uniformly from the same available clients A_t. The
+draw is keyed by (seed, "uniform", round), whatever the selector.
 
     select/uniform_overlap        |S_t and U_t| / |S_t|, of this round; uniform_overlap_mean: mean over rounds so far
     select/departure              1/2 sum_k |c_k - e_k| / sum_k c_k,   e_k = sum of |S_t| / |A_t| over t with k in A_t
-    select/departure_uniform      the same of the twin: what chance alone departs
+    select/departure_uniform      the same of the reference cohorts
 
-c_k counts how often k was selected, e_k is its expectation under uniform draws. The departure is in [0, 1): 0 where
-everybody had an equal share of the rounds that it was there for, 1 - m/K where the same m of K always train. The twin's
-shrinks with the number of rounds; a selector that is chance departs as far as its twin, one that is fair departs less,
-one that has favourites more.
+c_k counts how often k was selected, e_k is its expectation under uniform draws. The departure is in [0, 1): 0 if
+all clients had an equal share of the rounds in which they were available, and 1 - m/K if the same m of K always train.
+That of the reference cohorts shrinks with the number of rounds. A uniform selector departs as far as they do, a fair
+one less, and one with favourites more.
 
-The overlap tells which picks a uniform run on the same draws would share. It does not tell favourites from chance: a
-choice that doesn't look at U_t, whatever it looks at, overlaps with it by |S_t| / |A_t| on average. Rounds in which
-nobody is selected count in neither.
+The overlap tells which picks a uniform run on the same draws would share. It does not tell favourites from chance: any
+choice that is independent of U_t overlaps with it by |S_t| / |A_t| on average. Rounds without a cohort do not count.
 """
 
 from dataclasses import dataclass
@@ -28,13 +27,13 @@ from fedcohort.types import Ids, Values
 
 @dataclass(frozen=True)
 class UniformReference:
-    """What chance would have selected, kept beside the run.
+    """The uniform reference cohorts of the rounds so far.
 
     Attributes:
         expected: e_k, [n_clients].
-        drawn: how often the twin took each client, [n_clients].
-        overlaps: their sum over the `rounds` in which somebody was selected.
-        last: of the latest round, NaN where nobody.
+        drawn: how often each client was in a reference cohort, [n_clients].
+        overlaps: their sum over the `rounds` with a cohort.
+        last: of the latest round, NaN without a cohort.
     """
 
     expected: Values
@@ -47,8 +46,8 @@ class UniformReference:
     def fresh(cls, n_clients: int) -> "UniformReference":
         return cls(np.zeros(n_clients), np.zeros(n_clients, dtype=np.int64))
 
-    def after(self, selected: Ids, available: Ids, twin: Ids) -> "UniformReference":
-        """Return the record with one round more; twin: the ids that `uniform` drew."""
+    def after(self, selected: Ids, available: Ids, reference: Ids) -> "UniformReference":
+        """Return the record with one round more; reference: the ids that `draw_uniform` drew."""
         if not len(selected):
             return UniformReference(self.expected, self.drawn, self.overlaps, self.rounds)
         share, drawn = len(selected) / len(available), self.drawn.copy()
@@ -57,12 +56,12 @@ class UniformReference:
         else:
             expected = self.expected.copy()
             expected[available] += share
-        drawn[twin] += 1
-        overlap = float(np.isin(selected, twin).mean())
+        drawn[reference] += 1
+        overlap = float(np.isin(selected, reference).mean())
         return UniformReference(expected, drawn, self.overlaps + overlap, self.rounds + 1, overlap)
 
     def metrics(self, times_selected: Ids) -> dict[str, float]:
-        """Return the scalars of a report, by metric name; none before anybody was selected."""
+        """Return the scalars of a report, by metric name; none before the first cohort."""
         if not self.rounds:
             return {}
         this = {} if np.isnan(self.last) else {"select/uniform_overlap": self.last}

@@ -1,4 +1,4 @@
-"""What a selector asks, checked: who trains, how much, what of the update is sent, and how updates are weighed."""
+"""The local work that a selection asks for, checked: clients, units, tensors that are sent, and advised weights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from fedcohort.types import Advice, Ids, Probe, ProbeResult, Selection
 
 
 def verify(selection: Selection, available: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
-    """Raise where a selector chose whom it can't have, or asks what can't be done."""
+    """Raise an error for clients that are not available, or for units and uploads that are not possible."""
     chosen, units, upload = selection.clients, selection.units, selection.upload
     if not among(chosen, available):
         raise FedcohortError(f"the selector chose {chosen.tolist()}: not all of them are available")
@@ -45,7 +45,7 @@ def among(clients: Ids, available: Ids) -> bool:
 
 
 def verify_advice(advice: Advice | None, selector: Selector[Any]) -> None:
-    """Raise where the selector does not declare what it advises (`absolute`, `weighs`)."""
+    """Raise an error if the selector does not declare the kind of its advice (`absolute`, `weighs`)."""
     if advice is None:
         return
     if advice.absolute and not selector.absolute:
