@@ -62,7 +62,7 @@ def test_no_time_is_made_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     bare = summarised(tmp_path / "bare", {"test/acc": 0.1}, {"test/acc": 0.5})
     assert (bare[0]["round"], bare[0]["bytes"]) == (1, None)
     assert summarised(tmp_path / "untrained", {"test/acc": 0.5}) == [], "the untrained model never counts"
-    assert describe(bare[0]) == ("to 80 % of its best, 40.0 %", "round 0, no clock, bytes unknown")
+    assert describe(bare[0]) == ("to 80 % of its best, 40.0 %", "round 1, no clock, bytes unknown")
 
 
 @pytest.mark.parametrize(("last", "lines"), [(0.4, 0), (0.6, 3)])
