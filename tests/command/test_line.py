@@ -33,7 +33,7 @@ def test_each_command_is_described_by_its_module(name: str, capsys: pytest.Captu
         ([], "Usage: fedcohort"),
         (
             ["new", "selctor", "x"],
-            "dataset, got 'selctor'; did you mean selector?",
+            "got 'selctor'; did you mean selector?",
         ),
     ],
 )

@@ -299,10 +299,10 @@ SWEEPS = [
 
 # Verbs of `fedcohort`; {run} is a folder that is no run, {file} a file.
 VERBS = [
-    ("", "usage: fedcohort VERB"),
-    ("nope", "there is no verb 'nope'"),
+    ("", "Usage: fedcohort"),
+    ("stdy", "there is no command 'stdy': did you mean study?"),
     ("replya x", "did you mean replay?"),
-    ("--nope", "there is no verb '--nope'"),
+    ("--nope", "No such option: --nope"),
     ("replay", "can't read"),
     ("replay nope", "is not the folder of a run"),
     ("replay plain", "is not the folder of a run"),

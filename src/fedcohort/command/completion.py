@@ -11,10 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from typer.completion import get_completion_script  # type: ignore[attr-defined]
-
-from fedcohort import ranges
-from fedcohort.errors import OptionError
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 COMPOSED = ("run", "replay", "profile", "data", "demo")  # commands that take the options of train.py
@@ -51,6 +47,12 @@ def _choices(configs: Path, group: str) -> list[str]:
 
 def main(words: Sequence[str]) -> int:
     """Print the lines for a shell. Raises `OptionError`."""
+    # Here, as the help of every command imports this module for `candidates`.
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]  # noqa: PLC0415
+
+    from fedcohort import ranges  # noqa: PLC0415
+    from fedcohort.errors import OptionError  # noqa: PLC0415
+
     if len(words) != 1:
         raise OptionError(f"name the shell: fedcohort completion bash, or one of {', '.join(SHELLS)}")
     ranges.choice("the shell", words[0], *SHELLS)

@@ -4,6 +4,7 @@ Options are typed as name=value, as in Hydra. Typer serves help and completion, 
 """
 
 import ast
+import difflib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from fedcohort.host import interrupt
-from fedcohort.ranges import closest
 
 if TYPE_CHECKING:
     import typer
@@ -49,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if name in COMMANDS and not HELP & set(arguments):
         return _run_command(name, arguments)
     if name and not name.startswith("-") and name not in (*COMMANDS, *HELP):
-        near = closest(name, COMMANDS)
+        near = next(iter(difflib.get_close_matches(name, COMMANDS, 1)), None)
         guess = f"did you mean {near}? " if near else ""
         sys.stderr.write(f"there is no command {name!r}: {guess}fedcohort --help lists the commands\n")
         return 2

@@ -72,7 +72,7 @@ def measure(words: Sequence[str], configs: Path) -> Laps:
 
 
 def main(words: Sequence[str]) -> int:
-    """The command; raises what `in_one_line` puts in one line."""
+    """Measure a run with the options in `words`, and print the table."""
     from rich.console import Console
     from rich.table import Table
 

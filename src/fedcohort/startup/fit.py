@@ -34,7 +34,7 @@ log = logging.getLogger("fedcohort")
 
 @dataclass(frozen=True)
 class Beginning:
-    """What the tasks of a run agree on before they train: its folder, if that was made for it, what it goes on from.
+    """What the tasks of a run agree on before they train: its folder, whether that is new, and where it resumes.
 
     It travels between processes.
     """
