@@ -7,12 +7,11 @@ from pathlib import Path
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host.commands import fedcohort
-from fedcohort.host.time_limit import time_limit
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.results.matching.question import Question
 from fedcohort.startup.comparison import publish, read_answer
-from fedcohort.tracking import comparison, identity, server
+from fedcohort.tracking import comparison, identity
 from fedcohort.tracking.comparison import Run
 from fedcohort.tracking.runs import Query
 
@@ -32,14 +31,12 @@ def tell(sweep: Path, runs: Sequence[Run]) -> None:
     try:
         query = Query(known.tracking_uri, known.experiment, sweep.name, given.get("filter"))
         rows, cols, baseline = given.get("rows", "selector"), given.get("cols"), given.get("baseline")
-        with time_limit(server.WAIT_S, "reading the runs"):
-            answer = read_answer(query, Question(rows, cols, baseline=baseline))
+        answer = read_answer(query, Question(rows, cols, baseline=baseline))
         _, paths = page.write(answer, sweep / FOLDER)
         log.info("report: %s", sweep / FOLDER / page.PAGE)
         for line in list_verdicts(answer):
             log.info("%s", line)
-        with time_limit(server.WAIT_S, "sending the report"):
-            publish(answer, query, paths)
+        publish(answer, query, paths)
     except FedcohortError as error:
         _warn(str(error), given)
     except Exception as error:  # whatever a server answers, or a figure: the runs are done
