@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from startup.test_sweep import skip_without
-
 SCRIPT = """
 import signal
 import sys
 
-from joblib import Parallel, delayed
+from multiprocessing import get_context
 
 from fedcohort.host.orphan import end_with_parent
-from fedcohort.startup import nursery
+from fedcohort.jobs import preload
 
 
 def work(path, watches):
@@ -31,16 +29,17 @@ def work(path, watches):
 
 if __name__ == "__main__":
     path, imported, watches = sys.argv[1:]
-    nursery.IMPORTED = tuple(imported.split(","))
-    nursery.begin(1)
-    Parallel(n_jobs=2, backend="loky")(delayed(work)(path, watches == "True") for _ in range(2))
+    preload.IMPORTED = tuple(imported.split(","))
+    preload.begin(1)
+    for _ in range(2):
+        get_context("forkserver").Process(target=work, args=(path, watches == "True")).start()
+    signal.pause()
 """
 
 
-@pytest.mark.parametrize(("imported", "watches"), [("fedcohort.startup.fork_server", False), ("json", True)])
+@pytest.mark.parametrize(("imported", "watches"), [("fedcohort.jobs.fork_server", False), ("json", True)])
 def test_a_killed_sweep_ends_its_workers(tmp_path: Path, imported: str, watches: bool) -> None:
     """The first way is Linux's. The pipe ends when both workers, its only writers, are gone."""
-    skip_without("local")
     (tmp_path / "sweep.py").write_text(SCRIPT)
     os.mkfifo(pipe := tmp_path / "pipe")
     process = subprocess.Popen([sys.executable, str(tmp_path / "sweep.py"), str(pipe), imported, str(watches)])

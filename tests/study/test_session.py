@@ -1,9 +1,6 @@
 """Nobody trains for a study whose command is gone, and what it can't do it says before it trains."""
 
-import os
 import re
-import select
-import signal
 import time
 from pathlib import Path
 
@@ -13,40 +10,14 @@ from fedcohort.command import study as command
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.record import card, history
 from fedcohort.study import engine, results
-from fedcohort.study.at_work import WorkerDied, Workers, alone
 from fedcohort.study.engine import Work
 from fedcohort.study.places import list_places
-from fedcohort.study.play import Outcome, Task, play, spent_before
+from fedcohort.study.session import alone
+from fedcohort.study.tasks import Task, play, spent_before
 from study.tiny import write
 from yaml_words import CONFIGS
 
 ONE = {"equal": {"words": ["heterogeneity=iid"]}}
-
-
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes can be waited for on Linux")
-def test_a_killed_command_leaves_nobody_at_work() -> None:
-    """Workers wait for work as long as their pipe is open, and each of them holds the others' open."""
-    read, told = os.pipe()
-    if (parent := os.fork()) == 0:
-        pool = Workers(1)
-        os.write(told, f"{pool.submit(os.getpid).result():10d}".encode())
-        signal.pause()
-    worker = os.pidfd_open(int(os.read(read, 10)))
-    os.kill(parent, signal.SIGKILL)
-    os.waitpid(parent, 0)
-    assert select.select([worker], [], [], 20)[0], "it waits for more work"
-    for each in (read, told, worker):
-        os.close(each)
-
-
-def test_a_worker_that_dies_costs_its_own_call_alone() -> None:
-    with Workers(1) as pool:
-        first = pool.submit(os.getpid).result()
-        with pytest.raises(WorkerDied, match=r"^its process was ended by SIGKILL \(kill -9, or the kernel"):
-            pool.submit(signal.raise_signal, signal.SIGKILL).result()
-        assert pool.submit(os.getpid).result() != first
-    assert str(WorkerDied(128 + signal.SIGTERM)) == "its process was ended by SIGTERM"
-    assert str(WorkerDied(9)) == "its process was ended with exit code 9"
 
 
 def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
@@ -66,8 +37,8 @@ def test_two_processes_are_not_at_one_study(tmp_path: Path) -> None:
         pass
 
 
-def forbid(task: Task) -> Outcome:
-    raise AssertionError(f"{task.words} is run")
+def forbid(*args: object) -> None:
+    raise AssertionError("something is run")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +66,7 @@ def test_a_word_that_nobody_knows_is_found_before_the_first_run(
     write(tmp_path / "studies" / "tiny", **changes)
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(engine, "play", forbid)
+    monkeypatch.setattr(engine, "run_tasks", forbid)
     with pytest.raises(OptionError) as caught:
         command.main(["run", "tiny"])
     assert said in str(caught.value)

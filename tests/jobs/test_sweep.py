@@ -2,9 +2,7 @@
 
 # ruff: noqa: F811
 
-import importlib.util
 import json
-import logging
 import os
 import re
 import shlex
@@ -12,14 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from omegaconf import OmegaConf
 
 from command_harness import Done, command
 from fedcohort.command.compare import parse, query_of, question_of
 from fedcohort.record.observer import Observer
 from fedcohort.startup.comparison import read_answer
-from fedcohort.startup.outlook import KILLED
-from fedcohort.startup.sweep import GRID, NEVER, Announcement, Sweep
 from run_harness import go
 from tracking.databases import said, template  # noqa: F401
 from yaml_words import ROOT
@@ -80,30 +75,17 @@ def test_a_sweep_over_rounds_has_a_run_for_each(tmp_path: Path) -> None:
     assert sorted(found) == [2, 3], "one went on from the run of 1"
 
 
-PLUGINS = {"local": "hydra_joblib_launcher", "submitit_local": "hydra_submitit_launcher"}
-
-
-def skip_without(launcher: str) -> None:
-    plugin = PLUGINS[launcher]
-    if importlib.util.find_spec("hydra_plugins") is None or importlib.util.find_spec(f"hydra_plugins.{plugin}") is None:
-        pytest.skip(f"{plugin} is not installed: the extra sweep brings it")
-
-
-@pytest.mark.parametrize("launcher", PLUGINS)
-def test_other_launchers_swallow_no_failure(tmp_path: Path, launcher: str) -> None:
-    """One job fails, one takes its process with it; what the sweep says of them is what it says of its own."""
-    skip_without(launcher)
-    done = train(
-        tmp_path, "-m", f"hydra/launcher={launcher}", "cohort=4", "+callback.die._target_=killing.no,killing.Fatal"
-    )
+def test_a_local_sweep_reports_each_failure_and_finishes_its_other_jobs(tmp_path: Path) -> None:
+    """One job fails, and one takes its process with it."""
+    kill = "+callback.die._target_=killing.no,killing.Fatal"
+    done = train(tmp_path, "-m", "hydra/launcher=local", "cohort=4", kill)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert "a job was lost: " in done.stderr
     (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
-    *_, failed, killed, told = done.stderr.splitlines()
-    assert failed.endswith(("'killing' is not a package", KILLED, NEVER)), "joblib ends the other jobs with a lost one"
-    assert killed.endswith(KILLED)
-    assert told == f"sweep {sweep}: 2 jobs failed."
+    *_, failed, killed, counts = done.stderr.splitlines()
+    assert failed.endswith("'killing' is not a package")
+    assert "its process was ended by SIGKILL" in killed
+    assert counts == f"sweep {sweep}: 2 jobs failed."
 
 
 class Threads(Observer):
@@ -116,10 +98,9 @@ class Threads(Observer):
 def test_jobs_beside_each_other_have_one_thread_each_and_the_bits_of_a_run_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    skip_without("local")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     words = ("selector=flash", "cohort=4", "callback=default", "callback.figures=null", "callback.progress=null")
-    seen = "+callback.threads._target_=startup.test_sweep.Threads"
+    seen = "+callback.threads._target_=jobs.test_sweep.Threads"
     sweep = ("-m", "hydra/launcher=local", "hydra.launcher.n_jobs=2", "seed=0,1")
     done = train(tmp_path, *sweep, *words, seen)
     assert done.returncode == 0, done.stderr
@@ -153,38 +134,3 @@ def test_a_sweep_with_a_job_that_is_refused_does_not_start(tmp_path: Path) -> No
     assert done.returncode == 2
     assert done.stderr.splitlines()[1:] == ["  job 2 (cohort=40): cohort=40 exceeds clients=12"]
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("launcher", "kind", "told"),
-    [
-        ("SlurmLauncher", "accounting_storage/none", True),
-        ("SlurmLauncher", "(null)", True),
-        ("SlurmLauncher", "accounting_storage/slurmdbd", False),  # whose daemon may be away: that isn't known otherwise
-        ("SlurmLauncher", "", False),
-        ("LocalLauncher", "accounting_storage/none", False),
-    ],
-)
-def test_that_slurm_keeps_no_accounts_is_said_once(
-    tmp_path: Path,
-    said: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-    launcher: str,
-    kind: str,
-    told: bool,
-) -> None:
-    """Submitit warns of it at each look at its jobs; what else it warns of stays."""
-    answer = f"AccountingStorageTRES   = cpu,mem\nAccountingStorageType   = {kind}\nAccountingStoreFlags    = (null)\n"
-    (tmp_path / "scontrol").write_text(f"#!/bin/sh\ncat <<.\n{answer if kind else ''}.\n")
-    (tmp_path / "scontrol").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr("fedcohort.startup.sweep.SWEEP", Sweep())
-    submitit = logging.getLogger("submitit")
-    monkeypatch.setattr(submitit, "filters", [])
-    hydra = {"launcher": {"_target_": f"hydra_plugins.x.{launcher}"}, "sweeper": {"_target_": GRID}}
-    Announcement().on_multirun_start(OmegaConf.create({"hydra": hydra, "sweep": {"report": False}}))
-    warnings = ["Call #1 - Bypassing sacct error Command ..., status may be inaccurate.", "Interrupted"]
-    for warning in warnings:
-        submitit.warning(warning)
-    sentence = "this SLURM keeps no accounts (sacct): a job that dies without a word is waited for until Ctrl-C"
-    assert said.messages == ([sentence, warnings[1]] if told else warnings)

@@ -1,12 +1,11 @@
-"""Hydra's sweep over all combinations of the values typed, with a look at every job before the first one starts.
+"""Hydra's sweep over all combinations of the values typed, with a check of every job before the first one starts.
 
-Each job is composed, and its parts are made and checked against each other, as a run does before its data are read.
-What would be refused is listed at once, and nothing starts; with `sweep.skip_refused=true` the other jobs do.
+Each job is composed, and its components are made and checked against each other, as a run does before it reads data.
+Jobs that would be rejected are listed at once, and nothing starts; with `sweep.skip_refused=true` the others start.
 """
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +17,19 @@ from omegaconf import DictConfig, OmegaConf
 
 from fedcohort import ranges
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.startup import cards, compat, objective_metric, options, sweep
-from fedcohort.startup.check import check
-from fedcohort.startup.compose import find_configs
-from fedcohort.startup.hydra_errors import explain
-from fedcohort.startup.outlook import vary
+from fedcohort.jobs import gpus, launchers, sweep
+from fedcohort.jobs.refused import Refusal, list_refused
+from fedcohort.jobs.status import vary
+from fedcohort.jobs.sweep import GRID, split_jobs
+from fedcohort.startup import compat, options
+from fedcohort.startup.compose import Composed, find_configs
 from fedcohort.startup.overlay import Overlay
-from fedcohort.startup.sweep import GRID, split_jobs
 
 log = logging.getLogger("fedcohort")
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """A job that would be refused: its number, from 0 on, its words, and the reason."""
-
-    number: int
-    words: Sequence[str]
-    reason: str
-
-
 class Grid(Sweeper):
-    """What Hydra is told to sweep with (configs/hydra/sweeper/grid.yaml)."""
+    """The sweeper of configs/hydra/sweeper/grid.yaml."""
 
     def __init__(self, params: DictConfig | None, max_batch_size: int | None) -> None:
         """Take options beside those typed, for `split_jobs`, and how many jobs the launcher is handed at a time."""
@@ -49,7 +39,7 @@ class Grid(Sweeper):
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Make the launcher."""
         self.hydra_context, self.config, self.typed = hydra_context, config, config
-        self.on_cards = False  # whether a job trains on GPUs
+        self.on_gpus = False  # whether a job trains on GPUs
         self._loader = hydra_context.config_loader
         self.launcher: Launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
@@ -68,8 +58,8 @@ class Grid(Sweeper):
             raise IncompatibleConfig(_tell(refused, jobs))
         if refused:
             log.warning("%s", _tell(refused, jobs, "left out"))
-        if self.on_cards:
-            cards.fit_jobs(self.launcher)
+        if self.on_gpus:
+            gpus.fit_jobs(self.launcher)
         left_out = {each.number for each in refused}
         kept = [words for number, words in enumerate(jobs) if number not in left_out]
         folder = Path(self.typed.hydra.sweep.dir).absolute()
@@ -83,27 +73,22 @@ class Grid(Sweeper):
         return results
 
     def list_refused(self, jobs: Sequence[Sequence[str]]) -> list[Refusal]:
-        """Return the jobs that would be refused, in their order."""
+        """Return the jobs that would be rejected, in their order."""
         configs = find_configs(self.typed.hydra)
         overlay = Overlay(lambda words: self._loader.load_sweep_config(self.typed, list(words)), configs)
-        found = []
-        for number, words in enumerate(jobs):
-            try:
-                composition = overlay.compose(tuple(words))
-                self.on_cards |= composition.config["trainer"]["accelerator"] == "gpu"
-                check(composition)
-                objective_metric.check(composition.config, by_search=False)
-            except Exception as error:
-                reason = explain(error, words, configs)
-                if reason is None:
-                    raise
-                found.append(Refusal(number, words, reason))
-        return found
+
+        def compose(words: tuple[str, ...]) -> Composed:
+            composition = overlay.compose(words)
+            self.on_gpus |= composition.config["trainer"]["accelerator"] == "gpu"
+            return composition
+
+        return list(list_refused(jobs, compose, configs))
 
 
 def register() -> None:
-    """Have Hydra know the sweeper by the name that configs/hydra/sweeper/grid.yaml has."""
+    """Tell Hydra the sweeper by its name in configs/hydra/sweeper/grid.yaml, and our launchers."""
     compat.register(GRID, Grid)
+    launchers.register()
 
 
 def _tell(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], what: str = "") -> str:

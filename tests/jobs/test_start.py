@@ -13,10 +13,11 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf, open_dict
 
 from fedcohort.errors import ComponentError, FedcohortError, OptionError
+from fedcohort.jobs import objective_metric
+from fedcohort.jobs.start import start as called
 from fedcohort.lightning.module import MONITORED
-from fedcohort.record import history
-from fedcohort.startup import command_line, jobs, objective_metric, options, run
-from fedcohort.startup.start import start as called
+from fedcohort.record import history, sweep_folder
+from fedcohort.startup import command_line, options, run
 from run_harness import SMALL, composed_by_hydra
 from tracking.databases import said  # noqa: F401
 
@@ -46,8 +47,8 @@ def start(logs: Path, *words: str, sweeper: str | None = None, number: int = 0) 
     return called(cfg)
 
 
-def record(logs: Path, number: int = 0) -> jobs.JobRecord:
-    return jobs.read(logs / "sweeps" / "s")[number]
+def record(logs: Path, number: int = 0) -> sweep_folder.JobRecord:
+    return sweep_folder.read(logs / "sweeps" / "s")[number]
 
 
 def test_a_component_error_is_printed_once(
@@ -75,7 +76,7 @@ def test_a_sweeper_hears_the_last_validation(logs: Path) -> None:
     (folder,) = (logs / "runs").iterdir()
     last = json.loads((folder / "journal.jsonl").read_text().splitlines()[-1])
     assert value == last["metrics"]["server_val/acc"]
-    assert record(logs) == jobs.JobRecord(record(logs).words, "done", folder)
+    assert record(logs) == sweep_folder.JobRecord(record(logs).words, "done", folder)
     assert start(logs, *JOURNAL, "resume=true", number=1) == value, "the metric is no part of what a run is"
     assert record(logs, 1).how == "skipped"
     assert start(logs, "resume=true", "callback.summary=null") is None

@@ -11,10 +11,10 @@ from hydra.core.plugins import Plugins
 from hydra.types import HydraContext, RunMode
 
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.startup import grid, sweep
-from fedcohort.startup.grid import Grid
-from fedcohort.startup.jobs import Plan, read_plan
-from fedcohort.startup.sweep import Sweep, split_jobs
+from fedcohort.jobs import grid, refused, sweep
+from fedcohort.jobs.grid import Grid
+from fedcohort.jobs.sweep import Sweep, split_jobs
+from fedcohort.record.sweep_folder import Plan, read_plan
 from yaml_words import CONFIGS
 
 COMMON = ("clients=12", "model=logreg")
@@ -115,7 +115,7 @@ def test_a_sweep_without_jobs_is_refused(tmp_path: Path, launched: list[list[str
 
 
 def test_a_bug_is_no_refusal(tmp_path: Path, launched: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid, "check", lambda composition: 1 / 0)
+    monkeypatch.setattr(refused, "check", lambda composition: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         gridded(tmp_path, "seed=0,1").sweep([])
     assert launched == []

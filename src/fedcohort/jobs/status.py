@@ -1,38 +1,38 @@
-"""How a sweep stands while it runs, from its folder and those of its runs: counts, time left, and the best so far."""
+"""The status of a sweep, read from its folder and those of its runs: counts, time left and the best job."""
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedcohort.host.lock import is_held
-from fedcohort.record import history
+from fedcohort.jobs import cluster
+from fedcohort.jobs.time_left import TimeLeft
+from fedcohort.record import history, sweep_folder
 from fedcohort.record.folder import log_of, status_of
-from fedcohort.startup import jobs
-from fedcohort.startup.jobs import JobRecord, Plan
+from fedcohort.record.sweep_folder import JobRecord, Plan
 
 KILLED = "its process was killed (kill -9, or the kernel for lack of memory)"
 METRIC = "server_val/acc"  # nothing is chosen by the test set
 
 
 @dataclass(frozen=True)
-class Outlook:
+class SweepStatus:
     """How a sweep stands.
 
     Attributes:
         plan: what it is to do.
         records: of the jobs that have begun, by number.
-        alive: whether the process that was started by hand is.
-        queued: whether SLURM has jobs of it.
+        waits: whether a process or SLURM still works on it.
     """
 
     plan: Plan
     records: Mapping[int, JobRecord]
-    alive: bool
-    queued: bool = False
+    waits: bool
 
     def count(self, *hows: str) -> int:
-        """Return how many jobs are one of `hows`."""
+        """Return how many jobs are in one of the states `hows`."""
         return sum(record.how in hows for record in self.records.values())
 
     @property
@@ -41,21 +41,29 @@ class Outlook:
         return max(0, len(self.plan.jobs) - len(self.records))
 
     def seconds_left(self, now: float) -> float | None:
-        """Return about how long the jobs that aren't done will take, None where nothing can be said yet.
+        """Return about how long the jobs that aren't done will take, None where nothing is known yet.
 
-        A job takes as long as those that are done took on average; where none is, as long as the rounds of those that
-        run say. As many run at a time as now. now: in seconds since 1970.
+        A job takes as long as those of its condition took, else as those of its selector, else as all. Where none is
+        done, the rounds of the running jobs tell. As many run at a time as now. now: in seconds since 1970.
         """
+        time_left = TimeLeft(_groups_of)
         running = [record for record in self.records.values() if record.how == "running"]
-        done = [_length(record, now) for record in self.records.values() if record.how == "done"]
-        shares = [(_length(record, now), _share(record)) for record in running]
-        known = [each for each in done if each is not None]
-        known = known or [length / share for length, share in shares if length is not None and share > 0]
-        if not known:
+        shares = [(_length(record, now), _share(record), record.words) for record in running]
+        lengths = [(_length(record, now), record.words) for record in self.records.values() if record.how == "done"]
+        if not any(length is not None for length, _ in lengths):
+            lengths = [(length / share, words) for length, share, words in shares if length is not None and share > 0]
+        for length, words in lengths:
+            if length is not None:
+                time_left.add(words, length)
+        if not time_left.is_known:
             return None
-        mean = sum(known) / len(known)
-        work = sum(max(0.0, mean * (1 - share) if share else mean - (length or 0.0)) for length, share in shares)
-        return (work + self.left * mean) / max(1, len(running))
+        means = [time_left.seconds([words]) for _, _, words in shares]
+        work = sum(
+            max(0.0, mean * (1 - share) if share else mean - (length or 0.0))
+            for mean, (length, share, _) in zip(means, shares, strict=True)
+        )
+        waiting = [words for number, words in enumerate(self.plan.jobs) if number not in self.records]
+        return (work + time_left.seconds(map(tuple, waiting))) / max(1, len(running))
 
     def best(self) -> tuple[float, JobRecord] | None:
         """Return the job with the highest last validation accuracy among those that are done, with that."""
@@ -64,17 +72,47 @@ class Outlook:
         return (value, self.records[number]) if found else None
 
 
-def look(sweep: Path, plan: Plan, *, queued: bool = False) -> Outlook:
-    """Return how the sweep in the folder `sweep` stands; queued: whether SLURM has jobs of it."""
-    alive = is_held(sweep / jobs.LOCK)
-    found = jobs.read(sweep)
-    waited_for, cancelled = alive or queued, is_cancelled(sweep)
-    return Outlook(plan, {n: _find_killed(record, waited_for, cancelled) for n, record in found.items()}, alive, queued)
+def look(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
+    """Return how the sweep in the folder `sweep` stands. waits: whether it is known that something works on it."""
+    waits = waits or is_held(sweep / sweep_folder.LOCK) or bool(cluster.list_queued(sweep))
+    records, cancelled = sweep_folder.read(sweep), is_cancelled(sweep)
+    found = {number: _find_killed(record, waits, cancelled) for number, record in records.items()}
+    return SweepStatus(plan, found, waits)
+
+
+def describe_counts(found: SweepStatus) -> str:
+    """Return `3 done, 2 running, 13 left`."""
+    counts = [
+        (found.count("done"), "done"),
+        (found.count("skipped"), "skipped (finished before)"),
+        (found.count("running"), "running"),
+        (found.count("failed"), "failed"),
+        (found.count("stopped"), "stopped"),
+        (found.left, "left"),
+        (len(found.plan.refused), "left out (refused)"),
+    ]
+    return ", ".join(f"{n} {how}" for n, how in counts if n) or "no job has begun"
+
+
+def describe(name: str, found: SweepStatus) -> str:
+    """Return one line with the counts, the time left and the best job. name: of the sweep."""
+    seconds = found.seconds_left(time.time()) if found.waits else None
+    ended = "" if found.waits or found.count("running") else "; no process works on it"
+    line = f"sweep {name}: {describe_counts(found)}{f'; {about(seconds)} left' if seconds is not None else ended}"
+    return f"{line}{describe_best(found, '; best ')}"
+
+
+def describe_best(found: SweepStatus, prefix: str) -> str:
+    """Return the best validation accuracy and its job, after `prefix`; "" where no job has one."""
+    if (best := found.best()) is None:
+        return ""
+    every = found.plan.jobs or [record.words for record in found.records.values()]
+    return f"{prefix}{METRIC} {100 * best[0]:.1f} % ({vary(every, best[1].words)})"
 
 
 def is_cancelled(sweep: Path) -> bool:
     """Return whether `fedcohort sweep cancel` has ended the sweep in the folder `sweep`."""
-    return (sweep / jobs.CANCELLED).exists()
+    return (sweep / sweep_folder.CANCELLED).exists()
 
 
 def describe_stopped(record: JobRecord, *, cancelled: bool) -> str:
@@ -117,6 +155,12 @@ def _find_killed(record: JobRecord, waited_for: bool, cancelled: bool) -> JobRec
 def fail_killed(record: JobRecord) -> JobRecord:
     """Return the record of a job whose process was killed."""
     return replace(record, how="failed", reason=f"{KILLED}{log_of(record.folder)}")
+
+
+def _groups_of(words: Sequence[str]) -> tuple[object, ...]:
+    """Return the groups of a job whose durations are alike: its condition, its selector, all."""
+    selector = [word for word in words if word.startswith("selector=")]
+    return tuple(word for word in words if not word.startswith("seed=")), str(selector), ()
 
 
 def _length(record: JobRecord, now: float) -> float | None:

@@ -5,15 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from startup.test_sweep import skip_without
-
 SCRIPT = """
 import os
 import sys
 
-from joblib import Parallel, delayed
+from multiprocessing import get_context
 
-from fedcohort.startup import nursery
+from fedcohort.jobs import preload
 
 
 def look():
@@ -22,16 +20,16 @@ def look():
 
 if __name__ == "__main__":
     os.environ["STARTED_BY"] = str(os.getpid())
-    nursery.IMPORTED = ("pyarrow",)  # what a run needs takes seconds
-    nursery.begin(3)
+    preload.IMPORTED = ("pyarrow",)  # what a run needs takes seconds
+    preload.begin(3)
     kept = "OMP_NUM_THREADS" in os.environ
-    print(kept, set(Parallel(n_jobs=2, backend="loky")(delayed(look)() for _ in range(4))))
+    with get_context("forkserver").Pool(2) as pool:
+        print(kept, {pool.apply(look) for _ in range(4)})
 """
 
 
 def test_workers_are_forked_from_a_process_that_has_imported_for_them(tmp_path: Path) -> None:
     """With the threads that were asked for, which this process itself doesn't get."""
-    skip_without("local")
     (tmp_path / "sweep.py").write_text(SCRIPT)
     bare = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     done = subprocess.run(

@@ -11,10 +11,9 @@ from mlflow.entities import Metric, Param, RunTag
 
 from compare_toy import ACC
 from fedcohort.command.compare import compare, parse
-from fedcohort.record import card
-from fedcohort.startup import jobs
-from fedcohort.startup.jobs import SweepJob
-from fedcohort.startup.sweep import Sweep
+from fedcohort.jobs.sweep import Sweep
+from fedcohort.record import card, sweep_folder
+from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.tracking import comparison, identity, membership, server
 from record.made_up import info
 from tracking.databases import Logs, logs, said  # noqa: F401
@@ -229,4 +228,4 @@ def test_what_cannot_be_written_down_is_said(tmp_path: Path, said: pytest.LogCap
     (tmp_path / "s").touch()
     SweepJob(tmp_path / "s", 0, ("seed=0",)).note("done")
     assert "can't be written" in said.text
-    assert jobs.read(tmp_path / "s") == {}
+    assert sweep_folder.read(tmp_path / "s") == {}
